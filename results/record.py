@@ -189,7 +189,8 @@ class Record(Model):
     peak_bytes: Bytes = 0
     """Largest resident set of the worker process."""
     peak_compiler_bytes: Bytes = 0
-    """Largest resident set of any compiler that the worker ran; 0 if it ran none."""
+    """Largest resident set of any process that the worker ran to compile: compilers, and the second one that lowers a
+    family's graphs. 0 if there was none."""
     tape_rows: Count = 0
     """Rows of the compiled tape: the size of the graph."""
     source_bytes: Bytes = 0
@@ -208,8 +209,8 @@ class Record(Model):
     """Name and version; empty if no C was compiled."""
     compiler_flags: tuple[OneLine, ...] = ()
     shape_seconds: dict[OneLine, Seconds] = {}
-    """Number of inputs of a graph -> compile time of its kernel, if there are several graphs. `phases` has the total,
-    and also what they share."""
+    """Number of inputs of a graph -> compile time of its kernel, if there are several graphs. `phases` has the time
+    that passed: what graphs share is in it too, and graphs that two processes lowered at once make it shorter."""
     looped_share: Share = 0.0
     """Share of all primitives that run in recovered loops; 0 for an engine that recovers none."""
     losses: tuple[LossPoint, ...] = ()

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from array import array
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -32,10 +34,14 @@ from engines.kernel.c_engine import CORES
 from engines.rerolled.step.step import Step
 
 ENOUGH_ROWS = 500_000
-"""From this many rows of all tapes together on, a helper is started. Its start takes about 0.15 s, and lowering that
-many rows half a second."""
+"""A helper is started if all graphs together may have this many rows. Lowering them takes half a second, and starting a
+helper about 0.15 s."""
+PATIENCE_SECONDS = 60.0
+"""How long to wait for the helper's last graph before it is lowered here. A signal may have stopped the helper."""
 
-_SERVE = "import sys; sys.path[:] = {path}; from engines.rerolled.beside import serve; serve()"
+_HELPS = "ZOOMGRAD_HELPS"
+"""Variable in the environment of a helper, which starts none itself."""
+_SERVE = "import sys; sys.path[:] = {path}; from engines.rerolled.beside import serve; serve({answers})"
 
 Lower = Callable[[Tape], Step]
 
@@ -55,7 +61,7 @@ class Beside:
         self._lower, self._graphs = lower, graphs
         self._tapes: list[Tape] = []
         self._futures: list[Future[Lowered]] = []
-        """Of each tape. One that the helper has not begun can be cancelled."""
+        """One for each tape. It can be cancelled until the helper begins with that tape."""
         self._helper: Optional[_Helper] = None
 
     def __enter__(self) -> Beside:
@@ -64,6 +70,7 @@ class Beside:
     def __exit__(self, *_: object) -> None:
         if self._helper:
             self._helper.end()
+            self._helper = None
 
     def add(self, tape: Tape) -> None:
         """Add a tape. The first must be the largest."""
@@ -73,14 +80,21 @@ class Beside:
         self._futures.append(self._helper.submit(tape) if self._helper else Future())
 
     def lowered(self) -> list[Lowered]:
-        """The steps of all tapes. Raises what `lower` raises."""
+        """The steps of all tapes, and the end of the helper. Raises what `lower` raises."""
         pairs = list(zip(self._tapes, self._futures))
         here = [lowered(self._lower, tape) if future.cancel() else None for tape, future in reversed(pairs)]
-        # The exception may be that the helper has ended.
-        return [
-            mine or (lowered(self._lower, tape) if future.exception() else future.result())
-            for (tape, future), mine in zip(pairs, reversed(here))
-        ]
+        found = [mine or self._answer(tape, future) for (tape, future), mine in zip(pairs, reversed(here))]
+        self.__exit__()
+        return found
+
+    def _answer(self, tape: Tape, future: Future[Lowered]) -> Lowered:
+        """What the helper found, or what is found here if the helper failed or takes too long."""
+        try:
+            if not future.exception(PATIENCE_SECONDS):
+                return future.result()
+        except TooLate:
+            pass
+        return lowered(self._lower, tape)
 
 
 def lowered(lower: Lower, tape: Tape) -> Lowered:
@@ -90,12 +104,18 @@ def lowered(lower: Lower, tape: Tape) -> Lowered:
     return Lowered(step, perf_counter() - start)
 
 
+class _Failed(Exception):
+    """The helper gave no answer, or a wrong one."""
+
+
 class _Helper:
     """A process that lowers one tape after the other."""
 
-    def __init__(self, process: subprocess.Popen[bytes], lower: Lower) -> None:
-        self._process, self._lower = process, lower
-        self._pool = ThreadPoolExecutor(1)
+    def __init__(self, process: subprocess.Popen[bytes], answers: int, pool: ThreadPoolExecutor, lower: Lower) -> None:
+        """answers: the descriptor on which the process answers. pool: of the thread that asks it."""
+        self._process, self._pool, self._lower = process, pool, lower
+        self._answers = os.fdopen(answers, "rb")
+        self._asked = 0
 
     def submit(self, tape: Tape) -> Future[Lowered]:
         return self._pool.submit(self._ask, tape)
@@ -103,15 +123,23 @@ class _Helper:
     def end(self) -> None:
         """End the process, whatever it does."""
         self._process.kill()
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown()
         self._process.communicate()
+        self._answers.close()
 
     def _ask(self, tape: Tape) -> Lowered:
-        assert self._process.stdin and self._process.stdout
-        pickle.dump((self._lower, _portable(tape)), self._process.stdin, pickle.HIGHEST_PROTOCOL)
-        self._process.stdin.flush()
-        answer = pickle.load(self._process.stdout)  # noqa: S301  (from a process that we started)
-        assert isinstance(answer, Lowered)
+        """Let the process lower a tape. If that fails, the process ends, and so does every later request."""
+        assert self._process.stdin
+        self._asked += 1
+        try:
+            pickle.dump((self._asked, self._lower, _portable(tape)), self._process.stdin, pickle.HIGHEST_PROTOCOL)
+            self._process.stdin.flush()
+            number, answer = pickle.load(self._answers)  # noqa: S301  (from a process that we started)
+            if number != self._asked or not isinstance(answer, Lowered):
+                raise _Failed
+        except BaseException:
+            self._process.kill()
+            raise
         return answer
 
 
@@ -119,21 +147,34 @@ def _helper(lower: Lower) -> Optional[_Helper]:
     """Start a helper; None if there is no core for it, or it can't be started."""
     # A program that embeds Python may name itself as the executable.
     is_python = "py" in Path(sys.executable or "").name and not hasattr(sys, "frozen")
-    if CORES == 1 or not is_python:
+    # Where a broken pipe ends the process, a helper that dies would too.
+    is_safe = os.name == "posix" and signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
+    if CORES == 1 or not is_python or not is_safe or _HELPS in os.environ:
         return None
-    # All of our path, before anything is imported: the start of a path can't be the current folder, unless ours is.
-    root = str(Path(__file__).resolve().parents[2])
-    code = _SERVE.format(path=repr([*sys.path, root]))
+    # The helper imports from where this process does, but from no folder that depends on the current one.
+    entries: list[object] = [*sys.path]
+    path = [entry for entry in entries if isinstance(entry, str) and os.path.isabs(entry)]  # noqa: PTH117
+    path.append(str(Path(__file__).resolve().parents[2]))
+    answers, theirs = os.pipe()
+    pool = ThreadPoolExecutor(1)
     try:
+        pool.submit(int)  # starts the thread, if another one can be started
         process = subprocess.Popen(  # noqa: S603  (our own executable)
-            [sys.executable, "-c", code],
+            # Without `site`, which may run code that this process has not run.
+            [sys.executable, "-I", "-S", "-B", "-c", _SERVE.format(path=path, answers=theirs)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            pass_fds=[theirs],
+            env={**os.environ, _HELPS: "1"},
         )
-    except OSError:
+    except (OSError, ValueError, RuntimeError):
+        pool.shutdown()
+        os.close(answers)
         return None
-    return _Helper(process, lower)
+    finally:
+        os.close(theirs)
+    return _Helper(process, answers, pool, lower)
 
 
 def _portable(tape: Tape) -> Tape:
@@ -147,15 +188,13 @@ def _copy(column: Column) -> array[int]:
     return copy
 
 
-def serve() -> None:
-    """Lower what comes in, until there is no more."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anything prints must not get between the answers
-    with COLLECTOR.paused():
+def serve(answers: int) -> None:
+    """In a helper: lower what comes in, until there is no more. answers: the descriptor to answer on."""
+    with COLLECTOR.paused(), os.fdopen(answers, "wb") as stream:
         while True:
             try:
-                lower, tape = pickle.load(sys.stdin.buffer)  # noqa: S301  (from the process that started us)
+                number, lower, tape = pickle.load(sys.stdin.buffer)  # noqa: S301  (from the process that started us)
             except EOFError:
                 return
-            pickle.dump(lowered(lower, tape), answers, pickle.HIGHEST_PROTOCOL)
-            answers.flush()
+            pickle.dump((number, lowered(lower, tape)), stream, pickle.HIGHEST_PROTOCOL)
+            stream.flush()

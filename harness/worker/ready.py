@@ -51,13 +51,13 @@ def main() -> None:
             raise wrong
         if refusal:
             return {"status": "skipped", "reason": str(refusal)}
-        return {"status": "measured", "at_seconds": at_seconds, "cpu_seconds": own_seconds + _compilers_seconds()}
+        return {"status": "measured", "at_seconds": at_seconds, "cpu_seconds": own_seconds + _childrens_seconds()}
 
     if not run_job(read_json(job_file)["reply_file"], reply):
         sys.exit(1)
 
 
-def _compilers_seconds() -> float:
+def _childrens_seconds() -> float:
     """Processor time of all ended children; 0 if the system does not report it."""
     try:
         import resource

@@ -39,10 +39,11 @@ _COUNTS = ("tape_rows", "translation_units", "parallel_compilers", "vector_doubl
 
 _LEAD = (
     "Medians over the blocks that compiled; a slow build compiles in one block only. A total is the median of totals, "
-    "so its phases need not add up to it. “compiler's peak” is the peak memory of the largest compiler process in any "
-    "block. “in loops” is the share of all additions, multiplications and calls that was recovered as counted loops. "
-    "“units” are translation units, and “side by side” is the number of compilers that shared them. A speedup from the "
-    "second core is not a speedup from splitting."
+    "so its phases need not add up to it. “compiler's peak” is the peak memory of the largest process that a worker "
+    "ran to compile, in any block: a compiler, or the second process that recovers loops of a family. “in loops” is "
+    "the share of all additions, multiplications and calls that was recovered as counted loops. “units” are "
+    "translation units, and “side by side” is the number of compilers that shared them. A speedup from the second core "
+    "is not a speedup from splitting, nor from a second process."
 )
 _READY_LEAD = (
     " “ready” is the time from the start of a new interpreter to the end of its first training step: imports, data, "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 from functools import partial
 
@@ -14,7 +16,7 @@ pytest.importorskip("numpy")
 import engines
 from engines.kernel.engine import Clock
 from engines.rerolled import beside as beside_module
-from engines.rerolled.beside import Beside
+from engines.rerolled.beside import Beside, lowered
 from engines.rerolled.family import BEFORE_MERGING
 from harness import workloads
 from tests.engines.compiled.compiling import usable
@@ -67,18 +69,21 @@ def always(monkeypatch):
 
 
 def add_all(beside, tapes):
-    """Let tapes wait, and the helper, if there is one, begin with the first."""
+    """Let tapes wait, and the helper begin with the first. Returns the helper, or None."""
     for tape in tapes:
         beside.add(tape)
     while beside._helper and not (beside._futures[0].running() or beside._futures[0].done()):
         time.sleep(0.001)
+    return beside._helper
 
 
 def all_lowered(lower, tapes):
     with Beside(lower, len(tapes)) as beside:
         add_all(beside, tapes)
+        helper = beside._helper
         found = beside.lowered()
-    assert beside._helper is None or beside._helper._process.returncode is not None
+        assert beside._helper is None
+    assert helper is None or helper._process.returncode is not None
     return [step for step, _ in found]
 
 
@@ -130,8 +135,9 @@ def test_a_helper_that_does_not_pay_is_not_started(change, tapes, monkeypatch):
 def test_a_block_that_is_left_ends_the_helper(tapes):
     with pytest.raises(KeyboardInterrupt), Beside(partial(slow_in_helper, 0), len(tapes)) as beside:
         add_all(beside, tapes)
+        helper = beside._helper
         raise KeyboardInterrupt
-    assert beside._helper._process.returncode is not None
+    assert helper._process.returncode is not None
 
 
 def test_a_family_is_that_of_one_process(monkeypatch):
@@ -146,10 +152,52 @@ def test_a_family_is_that_of_one_process(monkeypatch):
     assert trained[0] == trained[1]
 
 
-def test_modules_of_the_current_folder_stay_out(tapes, tmp_path, monkeypatch):
-    """A helper imports from where this process does."""
-    (tmp_path / "pickle.py").write_text("raise SystemExit(4)")
-    (tmp_path / "numpy.py").write_text("raise SystemExit(4)")
+def here_and_there(tapes):
+    """Whether a helper still works."""
+    return all_lowered(partial(slow_in_helper, os.getpid()), tapes)[0][0] != os.getpid()
+
+
+@pytest.mark.parametrize("module", ["pickle", "numpy", "random", "sitecustomize"])
+def test_a_helper_runs_nothing_that_this_process_does_not(module, tapes, tmp_path, monkeypatch):
+    """Neither from the current folder, which may have changed, nor from a path in the environment."""
+    (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w'); raise SystemExit(4)")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    assert all_lowered(partial(slow_in_helper, os.getpid()), tapes)[0][0] != os.getpid()
+    monkeypatch.setattr(sys, "path", ["", ".", tmp_path, *sys.path])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert here_and_there(tapes)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_answer_to_another_question_is_none(tapes, monkeypatch):
+    """Then the helper ends, and this process lowers the rest."""
+    lower = partial(slow_in_helper, os.getpid())
+    monkeypatch.setattr(beside_module.pickle, "load", lambda stream: (-1, lowered(lower, tapes[0])))
+    assert [process for process, _ in all_lowered(lower, tapes)] == [os.getpid()] * len(tapes)
+
+
+def test_a_helper_that_was_stopped_is_not_waited_for(tapes, monkeypatch):
+    monkeypatch.setattr(beside_module, "PATIENCE_SECONDS", 0.2)
+    with Beside(partial(slow_in_helper, os.getpid()), len(tapes)) as beside:
+        os.kill(add_all(beside, tapes)._process.pid, signal.SIGSTOP)
+        assert {step[0] for step, _ in beside.lowered()} == {os.getpid()}
+
+
+def test_without_a_thread_there_is_no_helper(tapes, monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert set(all_lowered(in_process, tapes)) == {os.getpid()}
+
+
+def test_where_a_broken_pipe_ends_the_process_there_is_no_helper(tapes):
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        assert set(all_lowered(in_process, tapes)) == {os.getpid()}
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+
+
+def test_a_helper_starts_no_helper(tapes, monkeypatch):
+    monkeypatch.setenv(beside_module._HELPS, "1")
+    assert set(all_lowered(in_process, tapes)) == {os.getpid()}
