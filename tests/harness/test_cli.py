@@ -24,7 +24,7 @@ from harness.run.isolate import RUN
 from harness.run.lock import LOCK, locked
 from harness.worker.lifeline import HARNESS, identity
 from results.store import RunFile, Store
-from tests.engines.ladder import of_each_value
+from tests.engines.ladder import available, of_each_value
 from tests.engines.programs import MICROGRAD_README
 from tests.harness import runs as made
 from tests.harness.answering import Answering
@@ -776,6 +776,7 @@ def test_resuming_ends_the_processes_of_a_killed_harness(command, zoomgrad, runs
 @pytest.mark.alone
 @pytest.mark.parametrize("memory", [120, 180], ids=["for the trusted engine", "for the others"])
 def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs, memory):
+    available("mnist")
     limits = ("--memory", f"{memory}M", "--output", "1M", "--processes", 99, "--timeout", 50)
     result = zoomgrad("run", "--preset", "smoke", *ONE_CELL[:2], "--workloads", "mnist", *ONE_CELL[4:], *limits)
     assert result.returncode == 1, result.stdout + result.stderr

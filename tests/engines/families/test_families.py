@@ -26,6 +26,7 @@ from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
 from harness.workloads.changes import changed
 from harness.workloads.microgpt import likelihood, samples
+from tests.engines.compiled.compiling import usable
 from tests.engines.families.equality import compared
 from tests.engines.families.equality import trained as whole_training
 from tests.engines.ladder import willing
@@ -45,7 +46,7 @@ PREPARED = {}
 def trained(engine, workload, pieces=(3, 4), **how):
     key = (engine, workload.name, workload.optimiser.name, bool(workload.start))
     if key not in PREPARED:
-        PREPARED[key] = willing(engine, workload).prepare(workload)
+        PREPARED[key] = usable(willing(engine, workload)).prepare(workload)
     trainer = PREPARED[key]
     trainer.restart(**{"batch": workload.batch, **how})
     for steps in pieces:
