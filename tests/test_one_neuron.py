@@ -28,6 +28,7 @@ from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import group
 from engines.rerolled.recover.layout import lay_out
 from engines.rerolled.step.plain import plain
+from tests.engines.compiled.compiling import usable
 
 pytestmark = pytest.mark.host
 
@@ -207,7 +208,7 @@ def compare(request, made):
 
 @pytest.mark.alone  # with --update-golden, another test writes the same file
 def test_each_listing_matches_the_code(request, one, three):
-    engines.load("native").check()  # the graph that is shown was recorded in C, which stores doubles
+    usable("native")  # the graph that is shown was recorded in C, which stores doubles
     made = listings(one, three)
     compare(request, made)
     assert sorted(blocks()) == sorted([*made, *MACHINE_CODE])

@@ -13,7 +13,7 @@ from harness import containment
 from harness.containment import Limits, cgroup, descendants
 from harness.containment.limits import size
 from harness.worker.lifeline import HARNESS, end_with_the_harness, identity, lives
-from tests.harness.test_misbehaving import is_running, wait_for
+from tests.harness.processes import is_running, wait_for
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this")
 

@@ -1,25 +1,23 @@
 """The process boundary with real processes: whatever a worker does, the harness gets a reply."""
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pyperf
 import pytest
 
-import engines
 from harness.containment import Limits
 from harness.containment.running import TAIL_CHARACTERS
 from harness.run import isolate as isolating
 from harness.run.isolate import KEPT, PADDING, Draw, isolate
 from harness.worker.evidence import Witness, write_evidence
 from harness.worker.lifeline import HARNESS
+from tests.engines.compiled.compiling import usable
+from tests.harness.processes import is_running, wait_for
 from tests.harness.workers import MEASURED
 
 PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
@@ -155,7 +153,7 @@ def test_a_worker_takes_one_step_and_says_how_long_that_took():
 )
 def test_a_worker_that_can_take_no_step_gives_the_reason(engine, workload, status, said):
     if engine == "handwritten":
-        engines.load(engine).check()
+        usable(engine)
     reply = run("ready", {"engine": engine, "workload": workload, "reply_file": ""}).reply
     assert reply["status"] == status
     assert said in reply["reason"]
@@ -221,20 +219,6 @@ def test_measuring_without_times_is_a_failure(job, stand_in):
     )
     answer = run("measure", job, python=python)
     assert answer.reply == {"status": "failed", "reason": "pyperf wrote no result: no space left"}
-
-
-def is_running(pid):
-    """Return whether the process exists and is not a zombie."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-def wait_for(condition, seconds=30):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "the condition did not become true in time"
-        time.sleep(0.05)
 
 
 FAMILY = """
@@ -330,11 +314,7 @@ def test_ending_a_worker_also_ends_its_compilers(stand_in, job, tmp_path):
     answer = run("measure", job, python=program, timeout_seconds=3.0)
     assert answer.reply["status"] == "timed-out"
     pid = int((tmp_path / "pid").read_text())
-    for _ in range(100):  # the system takes a moment to end what was killed
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return
-        time.sleep(0.1)
-    pytest.fail("the compiler is still running")
+    wait_for(lambda: not is_running(pid), seconds=10)  # the system takes a moment to end what was killed
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

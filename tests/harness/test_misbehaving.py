@@ -1,6 +1,5 @@
 """Misbehaving engines in real workers: each gives one reply that names the fault, and leaves no process."""
 
-import contextlib
 import json
 import math
 import os
@@ -8,11 +7,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from array import array
 from pathlib import Path
 
-import psutil
 import pyperf
 import pytest
 
@@ -22,6 +19,7 @@ from harness.run.isolate import Draw, isolate
 from harness.worker.evidence import Evidence, write_evidence
 from results.files import MOST_BYTES
 from results.printable import LONGEST_TEXT
+from tests.harness.processes import is_running, wait_for
 from tests.harness.workers import MEASURED
 
 PYTHON = Path(sys.executable)
@@ -314,20 +312,6 @@ def test_a_timeout_counts_as_the_time_limit(misbehaving):
 
 
 # Processes that try to outlive their worker
-
-
-def is_running(pid):
-    """Return whether the process exists and is not a zombie."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-def wait_for(condition, seconds=30):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "the condition did not become true in time"
-        time.sleep(0.02)
 
 
 STAYING = {

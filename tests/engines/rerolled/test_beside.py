@@ -79,8 +79,7 @@ def add_all(beside, tapes):
 
 def all_lowered(lower, tapes):
     with Beside(lower, len(tapes)) as beside:
-        add_all(beside, tapes)
-        helper = beside._helper
+        helper = add_all(beside, tapes)
         found = beside.lowered()
         assert beside._helper is None
     assert helper is None or helper._process.returncode is not None
@@ -121,8 +120,7 @@ def test_what_lowering_raises_is_raised_here(tapes):
 def test_without_python_there_is_no_helper(executable, tapes, monkeypatch):
     monkeypatch.setattr(sys, "executable", executable)
     with Beside(in_process, len(tapes)) as beside:
-        add_all(beside, tapes)
-        assert beside._helper is None
+        assert add_all(beside, tapes) is None
         assert {step for step, _ in beside.lowered()} == {os.getpid()}
 
 
@@ -134,8 +132,7 @@ def test_a_helper_that_does_not_pay_is_not_started(change, tapes, monkeypatch):
 
 def test_a_block_that_is_left_ends_the_helper(tapes):
     with pytest.raises(KeyboardInterrupt), Beside(partial(slow_in_helper, 0), len(tapes)) as beside:
-        add_all(beside, tapes)
-        helper = beside._helper
+        helper = add_all(beside, tapes)
         raise KeyboardInterrupt
     assert helper._process.returncode is not None
 
@@ -152,8 +149,8 @@ def test_a_family_is_that_of_one_process(monkeypatch):
     assert trained[0] == trained[1]
 
 
-def here_and_there(tapes):
-    """Whether a helper still works."""
+def a_helper_works(tapes):
+    """Return whether a helper lowers the first tape."""
     return all_lowered(partial(slow_in_helper, os.getpid()), tapes)[0][0] != os.getpid()
 
 
@@ -164,7 +161,7 @@ def test_a_helper_runs_nothing_that_this_process_does_not(module, tapes, tmp_pat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", ".", tmp_path, *sys.path])
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert here_and_there(tapes)
+    assert a_helper_works(tapes)
     assert not (tmp_path / "ran").exists()
 
 

@@ -321,7 +321,7 @@ def test_a_race_loads_a_kept_family(tmp_path):
 @pytest.mark.host
 def test_the_time_of_an_attempt_to_merge_counts(monkeypatch):
     def refuse(steps, **_):
-        time.sleep(0.3)
+        time.sleep(1)  # most of the time, so that a busy machine can't hide that it counts
         raise Unmergeable("no")
 
     monkeypatch.setattr(family_module, "merge", refuse)
@@ -333,7 +333,7 @@ def test_the_time_of_an_attempt_to_merge_counts(monkeypatch):
     whole = engines.load("native" if sys.implementation.name == "cpython" else "tuple").prepare(workload)
     whole.train(5)
     assert trainer.losses == whole.losses
-    assert 0.3 < sum(trainer.phases.values()) <= elapsed
+    assert 0.8 * elapsed < sum(trainer.phases.values()) <= elapsed
 
 
 @pytest.mark.host

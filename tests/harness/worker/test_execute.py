@@ -325,7 +325,7 @@ def test_a_name_that_micrograd_lacks_is_an_import_error(tmp_path):
 
 
 def test_an_engine_without_a_value_is_refused(tmp_path):
-    engines.load("handwritten").check()
+    usable("handwritten")
     result = execute("handwritten", tmp_path, "print('ran')")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("zoomgrad: handwritten runs whole models only")
