@@ -68,6 +68,10 @@ class Beside:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the helper, if there is one."""
         if self._helper:
             self._helper.end()
             self._helper = None
@@ -84,7 +88,7 @@ class Beside:
         pairs = list(zip(self._tapes, self._futures))
         here = [lowered(self._lower, tape) if future.cancel() else None for tape, future in reversed(pairs)]
         found = [mine or self._answer(tape, future) for (tape, future), mine in zip(pairs, reversed(here))]
-        self.__exit__()
+        self.end()
         return found
 
     def _answer(self, tape: Tape, future: Future[Lowered]) -> Lowered:
@@ -102,10 +106,6 @@ def lowered(lower: Lower, tape: Tape) -> Lowered:
     start = perf_counter()
     step = lower(tape)
     return Lowered(step, perf_counter() - start)
-
-
-class _Failed(Exception):
-    """The helper gave no answer, or a wrong one."""
 
 
 class _Helper:
@@ -136,7 +136,7 @@ class _Helper:
             self._process.stdin.flush()
             number, answer = pickle.load(self._answers)  # noqa: S301  (from a process that we started)
             if number != self._asked or not isinstance(answer, Lowered):
-                raise _Failed
+                raise pickle.UnpicklingError("the answer to another request")
         except BaseException:
             self._process.kill()
             raise
@@ -144,7 +144,7 @@ class _Helper:
 
 
 def _helper(lower: Lower) -> Optional[_Helper]:
-    """Start a helper; None if there is no core for it, or it can't be started."""
+    """Start a helper. Return None if there is no second core, or if it would not be safe, or if the start fails."""
     # A program that embeds Python may name itself as the executable.
     is_python = "py" in Path(sys.executable or "").name and not hasattr(sys, "frozen")
     # Where a broken pipe ends the process, a helper that dies would too.

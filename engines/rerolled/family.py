@@ -46,7 +46,7 @@ class RerolledFamily(Rerolled, CEngine):
         """One kernel for all graphs; or a kernel for each, if they can't be merged."""
         traced: list[Traced] = []
         parameters: list[float] = []
-        order = self._order_of_family(traced, objects)
+        order = self._order_of_family(traced, objects)  # names the graphs when all are traced
         for shape in reversed(shapes):
             clock = Clock()
             tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
@@ -57,10 +57,9 @@ class RerolledFamily(Rerolled, CEngine):
             traced.insert(0, Traced(shape, tape, clock))
         whole = Clock()
         try:
-            found = self._kept_family(traced, whole, order) or self._built_family(traced, whole, order, beside)
+            kernel, places = self._kept_family(traced, whole, order) or self._built_family(traced, whole, order, beside)
         except Unmergeable:
             return self._apart(workload, traced, whole, objects)
-        kernel, places = found
         whole.stop()
         members = []
         for graph, (shape, tape, clock) in enumerate(traced):

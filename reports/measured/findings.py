@@ -78,12 +78,12 @@ def _reference_lines(rows: pd.DataFrame, winner: Any) -> Iterator[str]:
     rows = rows[(rows["peer"] == "") | ~rows["engine"].astype(str).str.contains("-f32")]
     is_peer = rows["peer"] != ""
     by_hand = rows["engine"].astype(str).str.startswith("handwritten")
-    on_threads = ~by_hand & rows["engine"].astype(str).str.contains(ON_THREADS)
+    by_threads = rows["engine"].astype(str).str.contains(ON_THREADS)
     kinds = (
         ("C written by hand for this one network", rows[by_hand]),
         ("another library", rows[is_peer]),
         ("without the promise of identical bits", rows[~is_peer & ~by_hand & (rows["promise"] != IDENTICAL)]),
-        ("on several threads", rows[on_threads & (rows["promise"] == IDENTICAL)]),
+        ("on several threads", rows[~is_peer & ~by_hand & by_threads & (rows["promise"] == IDENTICAL)]),
     )
     said = []
     for kind, of_kind in kinds:

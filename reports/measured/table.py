@@ -58,6 +58,7 @@ COLUMNS = (
 Row = dict[str, object]
 
 ON_THREADS = re.compile(r"-threads\d*\b")
+"""Names of engines that divide a step among threads."""
 _ELSEWHERE = re.compile(rf"-f32\b|{ON_THREADS.pattern}")
 """Names of engines of another precision or number of threads."""
 _CHOICES = re.compile(r"(?:-(?:O[0-3]|v[248]|generic|fma|fast|f32|threads\d*))+")

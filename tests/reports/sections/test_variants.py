@@ -72,7 +72,7 @@ def test_an_engine_with_one_choice_changed_cannot_win(example, suffix):
 
 
 def test_an_engine_whose_twin_has_no_result_there_is_one_of_the_ladder(example):
-    """Its twin was planned, or was measured on another workload."""
+    """Its twin was planned, or was measured on another workload or interpreter."""
     pair = with_variants(example, O3=2e-6)
     alone = type(example)(pair.run, tuple(each for each in pair.records if each.cell.engine != "rerolled-gcc"))
     table = cells(alone.run, alone.records)
@@ -80,6 +80,11 @@ def test_an_engine_whose_twin_has_no_result_there_is_one_of_the_ladder(example):
     for rows in (table, table[table["status"] == "measured"]):
         assert "rerolled-gcc-O3" in set(contenders(rows)["engine"])
     assert "rerolled-gcc-O3" in set(view(alone.run, alone.records).ladder["engine"])
+    for key, other in (("workload", "digits"), ("interpreter", "pypy-3.11")):
+        table = cells(pair.run, pair.records).astype({key: object})
+        assert "rerolled-gcc-O3" not in set(without_choices(table)["engine"])
+        table.loc[table["engine"] == "rerolled-gcc", key] = other
+        assert "rerolled-gcc-O3" in set(without_choices(table)["engine"])
 
 
 def test_one_thread_is_not_several(example):
