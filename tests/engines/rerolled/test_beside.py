@@ -16,7 +16,7 @@ pytest.importorskip("numpy")
 import engines
 from engines.kernel.engine import Clock
 from engines.rerolled import beside as beside_module
-from engines.rerolled.beside import Beside, lowered
+from engines.rerolled.beside import Beside, Lowered
 from engines.rerolled.family import BEFORE_MERGING
 from harness import workloads
 from tests.engines.compiled.compiling import usable
@@ -168,7 +168,7 @@ def test_a_helper_runs_nothing_that_this_process_does_not(module, tapes, tmp_pat
 def test_an_answer_to_another_question_is_none(tapes, monkeypatch):
     """Then the helper ends, and this process lowers the rest."""
     lower = partial(slow_in_helper, os.getpid())
-    monkeypatch.setattr(beside_module.pickle, "load", lambda stream: (-1, lowered(lower, tapes[0])))
+    monkeypatch.setattr(beside_module.pickle, "load", lambda stream: (-1, Lowered((0, "another tape's"), 0.0)))
     assert [process for process, _ in all_lowered(lower, tapes)] == [os.getpid()] * len(tapes)
 
 
