@@ -94,6 +94,10 @@ def test_vouching_takes_a_share_of_the_run_within_limits():
     assert vouching < 0.2 * quick.total_seconds
 
 
+def test_the_main_command_is_planned_for_less_than_five_minutes():
+    assert plan("quick").total_seconds < 300
+
+
 def test_other_patches_run_only_if_named_or_in_everything():
     assert "cpython-3.13.0" not in places(plan("quick"))
     assert "cpython-3.13.0" in places(plan("everything"))
