@@ -1,87 +1,44 @@
 """The update as C, written from the optimiser's expressions: in lanes where `rounding.h` has them, else one by one.
 
-The C has one or two *stages*. Each updates some of the states, or the parameters, and has two forms: a function for a
-single parameter, which is the text of the expressions, and a part of the loop over vectors. The vectors vouch for
-nearly every lane. For the others, the loop calls the function.
+The C has the update twice: as a function for one parameter, which is the text of the expressions, and as a loop over
+vectors. A vector proves nearly all of its lanes right. The loop leaves the other lanes as they were and lists them, and
+after each block the function updates them. The loop makes no calls, because a call would push all vectors out of their
+registers.
 
-An update with one root has two stages, and what waits for the slow root is in the second. An iteration of the loop
-takes the first stage of a vector and the second one of the vector before. Neither waits for the other, so the
-processor overlaps them.
-
-Example: Adam's `v` is in the first stage, which ends with `base = v / v_share`. The second stage starts with the root
-of `base`, and updates `m` and `p`.
+With `kernel/fast.h` there are no lanes: the compiler makes vectors of the plain loop.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Optional
 
 from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Leaf, Literal
 from engines.graph.optimisers import BATCH, RATE, Optimiser, Q
 
 SQUARE, ROOT = Literal(2.0), Literal(0.5)
 """The exponents that occur."""
-BASE = Leaf("base")
-"""What the first stage hands to the second: the number whose root is taken."""
+BLOCK = 512
+"""Parameters in a block, a multiple of the lanes: the list of a block takes 4 KB."""
 MEAN = Apply("div", (Q, BATCH))
-
-Statement = tuple[str, Expr]
-"""A state and its next value, or `p` and its change."""
-
-
-class Stage(NamedTuple):
-    """A part of the update."""
-
-    name: str
-    statements: Sequence[Statement]
-    hands_over: Optional[Expr] = None
-    """The value of BASE, if another stage follows."""
-    takes_over: Optional[Expr] = None
-    """The same, in the stage that follows."""
-
-
-def stages(optimiser: Optimiser) -> list[Stage]:
-    """Divide the statements into stages."""
-    statements = list(optimiser.steps())
-    roots = [(place, base) for place, (_, expr) in enumerate(statements) for base in _bases(expr, ROOT)]
-    if len(roots) == 1 and not any(_bases(roots[0][1])):
-        (last, base), needed = roots[0], set(leaves(roots[0][1]))
-        first: list[int] = []
-        for place in reversed(range(last)):
-            target, expr = statements[place]
-            if target in needed:
-                first.insert(0, place)
-                needed |= set(leaves(expr))
-        later = [place for place in range(len(statements)) if place not in first]
-        if not any(statements[k][0] in leaves(statements[j][1]) for j in later for k in first if k > j):
-            return [
-                Stage("first_stage", [statements[place] for place in first], hands_over=base),
-                Stage("last_stage", [statements[place] for place in later], takes_over=base),
-            ]
-    return [Stage("last_stage", statements)]
 
 
 def update_in_c(optimiser: Optimiser) -> Iterator[str]:
     """`optimise`, which updates every parameter, and what it needs."""
     buffers = ("p", "q", *optimiser.states)
     numbers = (RATE.name, *optimiser.factors, BATCH.name)
-    found = stages(optimiser)
     yield "struct update {"
     yield f"    double {', '.join(f'*{name}' for name in buffers)};"
     yield f"    double {', '.join(numbers)};"
     yield "};"
     names = {name: (f"u->{name}[i]", ATOM_PRECEDENCE) for name in buffers}
     names |= {name: (f"u->{name}", ATOM_PRECEDENCE) for name in numbers}
-    for stage in found:
-        yield f"static inline void {stage.name}(const struct update *u, long long i)"
-        yield "{"
-        for target, expr in stage.statements:
-            yield f"    u->{target}[i] {'-=' if target == 'p' else '='} {C.spell(expr, names)[0]};"
-        if stage is found[-1]:
-            yield "    u->q[i] = 0.0;"
-        yield "}"
+    yield "static inline void update_one(const struct update *u, long long i)"
+    yield "{"
+    for target, expr in optimiser.steps():
+        yield f"    u->{target}[i] {'-=' if target == 'p' else '='} {C.spell(expr, names)[0]};"
+    yield "    u->q[i] = 0.0;"
+    yield "}"
     yield "static void optimise(double *p, double *q, double *const *states, const double *numbers, double batch,"
     yield "                     long long count)"
     yield "{"
@@ -92,143 +49,147 @@ def update_in_c(optimiser: Optimiser) -> Iterator[str]:
     yield "    long long i = 0;"
     yield "    (void)states;"
     yield "#ifdef IN_LANES"
-    powers = [base for _, expr in optimiser.steps() for base in _bases(expr)]
-    yield f"    const long long whole = {'!libm_is_known ? 0 : ' if powers else ''}count - count % LANES;"
-    yield from _loop(found, buffers, numbers)
-    yield "    i = whole;"
+    yield from (f"    {line}" for line in _loop(optimiser, buffers, numbers))
     yield "#endif"
-    yield "    for (; i < count; i++) {"
-    for stage in found:
-        yield f"        {stage.name}(&u, i);"
-    yield "    }"
+    yield "    for (; i < count; i++)"
+    yield "        update_one(&u, i);"
     yield "}"
 
 
-def _loop(found: Sequence[Stage], buffers: Sequence[str], numbers: Sequence[str]) -> Iterator[str]:
+def _loop(optimiser: Optimiser, buffers: Sequence[str], numbers: Sequence[str]) -> Iterator[str]:
     """The loop over whole vectors."""
-    vectors = [_Vectors(stage, buffers, numbers) for stage in found]
-    texts = [list(vector.text(is_last=vector is vectors[-1])) for vector in vectors]
-    for name in sorted({name for vector in vectors for name in vector.divisors}):
-        yield f"    const struct divisor by_{name} = divisor(u.{name});"
-    if len(found) == 1:
-        yield "    for (; i < whole; i += LANES) {"
-        yield from (f"        {line}" for line in texts[0])
-        yield "    }"
-        return
-    yield f"    lanes next_{BASE.name} = {{0.0}};"
-    yield "    /* The first stage of a vector, then the last one of the vector before, which does not wait for it. */"
-    yield "    for (long long start = 0; start < whole + LANES; start += LANES) {"
-    yield f"        const lanes {BASE.name} = next_{BASE.name};"
-    yield "        if (start < whole) {"
-    yield "            i = start;"
-    yield from (f"            {line}" for line in texts[0])
-    yield "        }"
-    yield "        if (start > 0) {"
-    yield "            i = start - LANES;"
-    yield from (f"            {line}" for line in texts[1])
-    yield "        }"
+    vectors = _Vectors(buffers, numbers)
+    text = list(vectors.text(optimiser))
+    powers = any(any(_powers(expr)) for _, expr in optimiser.steps())
+    yield f"const long long whole = {'!libm_is_known ? 0 : ' if powers else ''}count - count % LANES;"
+    for name in sorted(vectors.divisors):
+        yield f"const struct divisor by_{name} = divisor(u.{name});"
+    yield f"enum {{ BLOCK = {BLOCK} }};"
+    yield "while (i < whole) {"
+    yield "    const long long end = i + BLOCK < whole ? i + BLOCK : whole;"
+    yield "    long long again[BLOCK], count_again = 0;"
+    yield "    for (; i < end; i += LANES) {"
+    yield from (f"        {line}" for line in text)
     yield "    }"
+    yield "    while (count_again > 0)"
+    yield "        update_one(&u, again[--count_again]);"
+    yield "}"
 
 
 class _Vectors:
-    """Writes a stage for a vector."""
+    """Writes the update of a vector.
 
-    def __init__(self, stage: Stage, buffers: Sequence[str], numbers: Sequence[str]) -> None:
+    Its expressions are over buffers, numbers and its own variables. The leaf of a variable begins with a dot, because a
+    state may have any name.
+    """
+
+    def __init__(self, buffers: Sequence[str], numbers: Sequence[str]) -> None:
         self.divisors: set[str] = set()
         """Numbers that all lanes are divided by."""
-        self._stage = stage
         self._names = {name: (f"AT(u.{name} + i)", ATOM_PRECEDENCE) for name in buffers}
         self._names |= {name: (f"u.{name}", ATOM_PRECEDENCE) for name in numbers}
         self._numbers = numbers
         self._found: dict[Expr, Leaf] = {}
         """A part of an expression -> the variable that holds it."""
+        self._waiting: dict[str, Expr] = {}
+        """The leaf of a new state, or of the new parameter, that no line computes yet -> its value."""
         self._lines: list[str] = []
         self._count = itertools.count()
 
-    def text(self, is_last: bool) -> Iterator[str]:
-        for target, expr in self._stage.statements:
-            value = self._reduced(expr)
-            change = f"{self._names['p'][0]} - " if target == "p" else ""
-            self._define(f"new_{target}", value, change)
-            self._names[target] = (f"new_{target}", ATOM_PRECEDENCE)
-        handed = self._stage.hands_over
-        if handed is not None:
-            # The next stage checks it, because its root needs that anyway.
-            divided = self._divided(handed)
-            self._lines.append(f"next_{BASE.name} = {divided or self._spelled(self._reduced(handed))};")
+    def text(self, optimiser: Optimiser) -> Iterator[str]:
+        """The statements for the vector that begins at i.
+
+        Powers come first, because they take longest. So the new parameter is written first, and `_new` writes what it
+        needs before it.
+        """
+        targets: list[str] = []
+        for target, expr in optimiser.steps():
+            value = Leaf("p") - expr if target == "p" else expr
+            self._waiting[f".new_{target}"] = _renamed(value, {name: f".new_{name}" for name in targets})
+            targets.append(target)
+        for target in reversed(targets):
+            self._new(f".new_{target}")
         yield "bits unsure = {0};"
         yield from self._lines
-        targets = [target for target, _ in self._stage.statements]
+        yield "lanes new_q = {0.0};"
         yield "if (any(unsure)) {"
-        yield "    for (unsigned left = marked(unsure); left; left &= left - 1)"
-        yield f"        {self._stage.name}(&u, i + __builtin_ctz(left));"
-        yield from (f"    new_{name} = chosen(unsure, AT(u.{name} + i), new_{name});" for name in targets)
-        if handed is not None:
-            yield f"    next_{BASE.name} = {self._spelled(handed)};"
+        yield "    for (unsigned marks = marked(unsure); marks; marks &= marks - 1)"
+        yield "        again[count_again++] = i + __builtin_ctz(marks);"
+        yield from (f"    new_{name} = chosen(unsure, AT(u.{name} + i), new_{name});" for name in (*targets, "q"))
         yield "}"
-        yield from (f"AT(u.{name} + i) = new_{name};" for name in targets)
-        if is_last:
-            yield "AT(u.q + i) = (lanes){0.0};"
+        yield from (f"AT(u.{name} + i) = new_{name};" for name in (*targets, "q"))
+
+    def _new(self, leaf: str) -> None:
+        """Compute a new state, or the new parameter, unless that is done."""
+        if leaf in self._waiting:
+            value = self._waiting.pop(leaf)
+            for power in _powers(value):
+                self._reduced(power)
+            self._define(leaf[1:], self._reduced(value))
+
+    def _variable(self, name: str) -> Leaf:
+        self._names[f".{name}"] = (name, ATOM_PRECEDENCE)
+        return Leaf(f".{name}")
+
+    def _define(self, name: str, value: Expr) -> str:
+        """A variable, and a check that it is the same with the other doubles that libm might return."""
+        self._lines.append(f"lanes {name} = {self._spelled(value)};")
+        results = [leaf for leaf in dict.fromkeys(_leaves(value)) if leaf.startswith(".result")]
+        for some in itertools.product((False, True), repeat=len(results)):
+            others = {leaf: leaf.replace("result", "other") for leaf, is_other in zip(results, some) if is_other}
+            if others:
+                bits = f"(bits)({self._spelled(_renamed(value, others))})"
+                self._lines.append(f"unsure |= (bits){name} ^ {bits};")
+        self._variable(name)
+        return name
 
     def _spelled(self, expr: Expr) -> str:
-        return C.spell(expr, self._names)[0]
-
-    def _define(self, name: str, value: Expr, change: str = "") -> None:
-        """A variable, and a check that it is the same with the other doubles that libm might return."""
-        self._lines.append(f"lanes {name} = {change}{self._spelled(value)};")
-        results = [leaf for leaf in dict.fromkeys(leaves(value)) if leaf.startswith("result")]
-        for some in itertools.product((False, True), repeat=len(results)):
-            others = {name: name.replace("result", "other") for name, is_other in zip(results, some) if is_other}
-            if others:
-                text = self._spelled(_renamed(value, others))
-                bits = f"(bits)({change}{text})"
-                self._lines.append(f"unsure |= (bits){name} ^ {bits};")
+        text = C.spell(expr, self._names)[0]
+        return text if any(leaf not in self._numbers for leaf in _leaves(expr)) else f"all({text})"
 
     def _reduced(self, expr: Expr) -> Expr:
         """The expression with variables in place of powers and of quotients by a number. Defines the variables."""
+        if isinstance(expr, Leaf):
+            self._new(expr.name)
         if not isinstance(expr, Apply):
             return expr
         if expr in self._found:
             return self._found[expr]
         if expr.primitive == "pow":
-            found = self._power(*expr.operands)
-        elif self._divisor(expr):
-            found = Leaf("mean" if expr == MEAN else f"quotient{next(self._count)}")
-            dividend = self._variable(self._reduced(expr.operands[0]))
-            self._lines.append(f"const lanes {found.name} = over({dividend}, &by_{self._divisor(expr)}, &unsure);")
-            self._names[found.name] = (found.name, ATOM_PRECEDENCE)
-        else:
-            return Apply(expr.primitive, tuple(map(self._reduced, expr.operands)))
-        self._found[expr] = found
-        return found
+            return self._power(expr)
+        if self._divisor(expr):
+            return self._quotient(expr, "over({}, &by_{}, &unsure)")
+        return Apply(expr.primitive, tuple(map(self._reduced, expr.operands)))
 
-    def _power(self, base: Expr, exponent: Expr) -> Leaf:
+    def _quotient(self, expr: Apply, text: str) -> Leaf:
+        """A variable for a quotient by a number."""
+        dividend = self._checked(self._reduced(expr.operands[0]))
+        name = "mean" if expr == MEAN else f"quotient{next(self._count)}"
+        self._lines.append(f"const lanes {name} = {text.format(dividend, self._divisor(expr))};")
+        self._found[expr] = self._variable(name)
+        return self._found[expr]
+
+    def _power(self, expr: Apply) -> Leaf:
+        """A variable for a power, and one for the other double that libm might return."""
+        base, exponent = expr.operands
         assert exponent in (SQUARE, ROOT)
-        number = next(self._count)
         kind, exponents = ("square", 128) if exponent == SQUARE else ("root", 256)
-        name = BASE.name if base == self._stage.takes_over else self._variable(self._reduced(base))
+        if isinstance(base, Apply) and base not in self._found and self._divisor(base):
+            # Its range is checked next.
+            self._quotient(base, "over_in_range({}, &by_{})")
+        name, number = self._checked(self._reduced(base)), next(self._count)
         self._lines.append(f"unsure |= outside({name}, {exponents});")
         self._lines.append(f"lanes other{number};")
         self._lines.append(f"const lanes result{number} = {kind}({name}, &other{number});")
-        for each in (f"result{number}", f"other{number}"):
-            self._names[each] = (each, ATOM_PRECEDENCE)
-        return Leaf(f"result{number}")
+        self._variable(f"other{number}")
+        self._found[expr] = self._variable(f"result{number}")
+        return self._found[expr]
 
-    def _variable(self, expr: Expr) -> str:
-        """The text of a variable with this value."""
-        if isinstance(expr, Leaf):
+    def _checked(self, expr: Expr) -> str:
+        """The text of a vector with this value, whatever libm returned."""
+        if isinstance(expr, Leaf) and expr.name not in self._numbers and not expr.name.startswith(".result"):
             return self._names[expr.name][0]
-        name = f"part{next(self._count)}"
-        self._define(name, expr)
-        self._names[name] = (name, ATOM_PRECEDENCE)
-        return name
-
-    def _divided(self, expr: Expr) -> str:
-        """A quotient by a number, not checked; empty if it is another expression."""
-        if not isinstance(expr, Apply) or not self._divisor(expr):
-            return ""
-        dividend = self._variable(self._reduced(expr.operands[0]))
-        return f"over_in_range({dividend}, &by_{self._divisor(expr)})"
+        return self._define(f"part{next(self._count)}", expr)
 
     def _divisor(self, expr: Apply) -> str:
         """The number that a quotient divides by; empty if that is not the same for all lanes."""
@@ -239,22 +200,22 @@ class _Vectors:
         return ""
 
 
-def _bases(expr: Expr, exponent: Optional[Expr] = None) -> Iterator[Expr]:
-    """What is raised to a power, or to this one."""
+def _powers(expr: Expr) -> Iterator[Apply]:
+    """The powers in an expression."""
     if isinstance(expr, Apply):
-        if expr.primitive == "pow" and exponent in (None, expr.operands[1]):
-            yield expr.operands[0]
+        if expr.primitive == "pow":
+            yield expr
         for operand in expr.operands:
-            yield from _bases(operand, exponent)
+            yield from _powers(operand)
 
 
-def leaves(expr: Expr) -> Iterable[str]:
+def _leaves(expr: Expr) -> Iterable[str]:
     """The names in an expression, from left to right."""
     if isinstance(expr, Leaf):
         yield expr.name
     elif isinstance(expr, Apply):
         for operand in expr.operands:
-            yield from leaves(operand)
+            yield from _leaves(operand)
 
 
 def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:

@@ -1,5 +1,6 @@
 """Optimisers, and training over several shapes: every engine has the bits of a plain Python program."""
 
+import contextlib
 import itertools
 import math
 import random
@@ -367,21 +368,22 @@ def bare():
 @pytest.mark.host
 @NEEDS_FUSED
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("optimiser", "right", "wrong"),
     [
-        ("#define WIDER 1.032", "#define WIDER 1.0"),
-        ("all(1.4342245291445828)", "all(1.40)"),
-        ("if (any(unsure)) {", "if (0) {"),
-        ("next_base = new_v / u.share;", ""),
-        ("const lanes base = next_base;", "const lanes base = next_base * 1.0000000000000002;"),
+        (bare(), "#define WIDER 1.032", "#define WIDER 1.0"),
+        (bare(), "all(1.4342245291445828)", "all(1.40)"),
+        (bare(), "if (any(unsure)) {", "if (0) {"),
+        (ADAM, "again[count_again++]", "again[0]"),
+        (ADAM, "while (count_again > 0)", "while (count_again > 1)"),
+        *((ADAM, f"new_{name} = chosen(unsure, AT(u.{name} + i), new_{name});", "") for name in "pqmv"),
     ],
 )
-def test_a_broken_update_is_caught(right, wrong):
+def test_a_broken_update_is_caught(optimiser, right, wrong):
     """One that takes the nearest double for libm's, or that does not compute a lane again."""
-    source = in_c.source(bare(), 4)
-    assert right in source
-    assert differing_updates(in_c_library(source), 40, bare()) == 0
-    assert differing_updates(in_c_library(source.replace(right, wrong)), 40, bare())
+    source = in_c.source(optimiser, 4)
+    assert source.count(right) == 1
+    assert differing_updates(in_c_library(source), 40, optimiser) == 0
+    assert differing_updates(in_c_library(source.replace(right, wrong)), 40, optimiser)
 
 
 @pytest.mark.host
@@ -426,6 +428,41 @@ def test_the_update_in_c_is_that_in_python(optimiser):
     for tool in ("gcc", "clang"):
         lib = in_c.load(toolchains.find(tool), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, 4)
         assert differing_updates(lib, 40, optimiser) == 0
+
+
+def update_expressions(names):
+    """Expressions that an update may have, over the numbers of an update and these states."""
+
+    def larger(inner):
+        pairs, numbers = strategies.tuples(inner, inner), strategies.sampled_from([RATE, BATCH, SHARE])
+        return (
+            pairs.map(lambda pair: pair[0] + pair[1])
+            | pairs.map(lambda pair: pair[0] - pair[1])
+            | pairs.map(lambda pair: 0.9 * pair[0] * pair[1])
+            | strategies.tuples(inner, numbers).map(lambda pair: pair[0] / pair[1])
+            | pairs.map(lambda pair: pair[0] / (pair[1] + 1e-8))
+            | strategies.tuples(inner, strategies.sampled_from([2.0, 0.5])).map(lambda pair: call("pow", *pair))
+        )
+
+    leaves = strategies.sampled_from([Q, RATE, BATCH, SHARE, *map(Leaf, names)])
+    return strategies.recursive(leaves, larger, max_leaves=6)
+
+
+SHARE = Leaf("share")
+
+
+@pytest.mark.host
+@NEEDS_FUSED
+@given(data=strategies.data())
+@settings(max_examples=examples(15), deadline=None)
+def test_the_update_of_any_optimiser(data):
+    """States may read each other, before and after they change, and their names may be those of the C's variables."""
+    names = data.draw(strategies.lists(strategies.sampled_from(["m", "mean", "result0"]), unique=True))
+    states = {name: data.draw(update_expressions(names)) for name in names}
+    factors = {"share": lambda update: 1 - math.pow(0.9, update + 1)}
+    optimiser = Optimiser("any", data.draw(update_expressions(names)), states, factors)
+    with contextlib.suppress(ArithmeticError):  # Python raises where C continues
+        assert differing_updates(in_c_library(in_c.source(optimiser, 4)), 4, optimiser) == 0
 
 
 def test_an_update_with_other_expressions():
