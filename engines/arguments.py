@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 import operator
 from array import array
-from typing import Any
+from typing import Any, Callable, Union
+
+Rate = Union[float, Callable[[int], float]]
+"""A learning rate, or a schedule that maps the number of an update, counted from the start of the call, to its rate."""
 
 MOST = 2**53
 """The largest count: it is exact as a double, and the sum of a few of them fits into 64 bits."""
@@ -44,3 +47,16 @@ def finite_rate(rate: Any, update: int) -> float:
         checked: float = rate
         return checked
     return finite(rate, f"the rate of update {update:,}")
+
+
+def finite_rates(rate: Rate, updates: range) -> array[float]:
+    """The rates of those updates. Raises TypeError or ValueError for the first that is not a finite number."""
+    if not callable(rate):
+        return array("d", [finite(rate, "the rate")]) * len(updates)
+    rates = [rate(update) for update in updates]
+    # One sum instead of a check for each rate: it is finite only if all of them are.
+    try:
+        are_finite = math.isfinite(sum(rates))
+    except (TypeError, OverflowError):
+        are_finite = False
+    return array("d", rates if are_finite else map(finite_rate, rates, updates))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Shape, Workload
-from engines.arguments import finite_rate, whole
+from engines.arguments import finite_rates, whole
 from engines.arithmetic import check_arithmetic
 from engines.columns import check_labels
 from engines.families.conductor import Conductor, Course, Member, Shared
@@ -129,10 +129,8 @@ class FamilyTrainer:
     def _train(self, steps: int) -> None:
         workload, taken = self._workload, len(self.losses)
         waiting = taken % self._batch
-        updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else ()
-        numbers = array("d")
-        for update in updates:
-            numbers.extend(workload.optimiser.numbers(update, finite_rate(workload.rate(update), update)))
+        updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
+        numbers = workload.optimiser.numbers_of_updates(updates, finite_rates(workload.rate, updates))
         losses = array("d", bytes(8 * steps))
         course = Course(
             self._members,

@@ -9,7 +9,8 @@ Example: momentum keeps one number, m. Its update is `m = 0.9 * m + q / batch`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -34,6 +35,14 @@ class Optimiser:
     def numbers(self, update: int, rate: float) -> list[float]:
         """What an update needs: its rate and its factors."""
         return [rate, *(factor(update) for factor in self.factors.values())]
+
+    def numbers_of_updates(self, updates: Sequence[int], rates: Sequence[float]) -> array[float]:
+        """The numbers of several updates, one update after another."""
+        columns = [rates, *([factor(update) for update in updates] for factor in self.factors.values())]
+        found = array("d", bytes(8 * len(columns) * len(updates)))
+        for place, column in enumerate(columns):
+            found[place :: len(columns)] = array("d", column)
+        return found
 
     @property
     def leaves(self) -> tuple[str, ...]:

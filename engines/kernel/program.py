@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
@@ -10,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from engines.api import NonFiniteLoss
-from engines.arguments import finite, finite_rate, whole
+from engines.arguments import Rate, finite, finite_rates, whole
 from engines.arithmetic import check_arithmetic
 from engines.columns import (
     MOST_COLUMNS,
@@ -28,9 +27,6 @@ from engines.saving import recipe
 from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
 
 Doubles = MutableSequence[float]
-Rate = Union[float, Callable[[int], float]]
-"""A learning rate, or a schedule that maps the number of an update, counted from the start of the call, to its rate."""
-
 Buffers = tuple[Doubles, Doubles, Doubles, Doubles, Doubles]
 """x, p, w, y, q."""
 
@@ -402,7 +398,7 @@ class Program:
             losses = _zeros(steps, _losses_of(steps))
             count, waiting = rows[0].rows, self._taken % batch if counts else 0
             updates = (waiting + steps) // batch if learns else 0
-            rates = _rates(rate, range(update, update + updates))
+            rates = finite_rates(rate, range(update, update + updates))
             # If exports don't pin the rows, the schedule may have resized them, and the old views would dangle.
             if callable(rate) and source is not None and self._x.length:
                 rows = columns(source, self._x.length)
@@ -448,16 +444,3 @@ def _repeated(numbers: array[float], count: int, what: str) -> array[float]:
         return numbers * count
     except (MemoryError, OverflowError):
         raise ValueError(f"there is not enough memory for {what}\n  Take them in several calls.") from None
-
-
-def _rates(rate: Rate, updates: range) -> array[float]:
-    """The rates of those updates. Raises TypeError or ValueError for the first that is not a finite number."""
-    if not callable(rate):
-        return array("d", [finite(rate, "the rate")]) * len(updates)
-    rates = [rate(update) for update in updates]
-    # One sum instead of a check for each rate: it is finite only if all of them are.
-    try:
-        are_finite = math.isfinite(sum(rates))
-    except (TypeError, OverflowError):
-        are_finite = False
-    return array("d", rates if are_finite else map(finite_rate, rates, updates))

@@ -430,6 +430,14 @@ def test_the_update_in_c_is_that_in_python(optimiser):
         assert differing_updates(lib, 40, optimiser) == 0
 
 
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
+def test_the_numbers_of_several_updates(optimiser):
+    updates, rates = range(3, 8), [0.1, 0.2, 0.3, 0.4, 0.5]
+    expected = [number for pair in zip(updates, rates) for number in optimiser.numbers(*pair)]
+    assert optimiser.numbers_of_updates(updates, rates).tolist() == expected
+    assert not optimiser.numbers_of_updates(range(0), [])
+
+
 def update_expressions(names):
     """Expressions that an update may have, over the numbers of an update and these states."""
 
