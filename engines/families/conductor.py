@@ -27,9 +27,9 @@ class Member(NamedTuple):
 class Shared:
     """The buffers that all members share, in one order of the parameters."""
 
-    p: array[float]
-    q: array[float]
-    states: tuple[array[float], ...]
+    p: Doubles
+    q: Doubles
+    states: tuple[Doubles, ...]
     """Those that the optimiser keeps, in its order."""
 
 

@@ -48,13 +48,14 @@ class FamilyTrainer:
         parameters: Sequence[float],
         order: Sequence[int],
         conduct: Conduct,
+        copy: Callable[[array[float]], Doubles],
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
     ) -> None:
         """shapes: all of the workload's. built: kernels of some of them. build: builds another.
 
         parameters: in the kernels' order. order: index of each in the model, or NONE. conduct: makes the conductor of
-        members.
+        members. copy: copies numbers into a buffer for all kernels.
         """
         self._order = order
         self.phases, self.sizes = phases, sizes
@@ -66,8 +67,7 @@ class FamilyTrainer:
         self._batch = whole(workload.batch, "batch", 1)
         self._start = array("d", parameters)
         zeros = array("d", bytes(8 * len(self._start)))
-        states = tuple(zeros[:] for _ in workload.optimiser.states)
-        self._shared = Shared(self._start[:], zeros[:], states)
+        self._shared = Shared(copy(self._start), copy(zeros), tuple(copy(zeros) for _ in workload.optimiser.states))
         self._build, self._conduct = build, conduct
         self._shapes = {sum(column.width for column in shape.columns): shape for shape in shapes}
         """Inputs of a shape -> the shape."""
@@ -177,7 +177,7 @@ class FamilyTrainer:
             buffer[:] = numbers
         self.losses = losses
 
-    def _as_in_the_model(self, ours: array[float]) -> array[float]:
+    def _as_in_the_model(self, ours: Doubles) -> array[float]:
         found = array("d", bytes(8 * sum(index != NONE for index in self._order)))
         for number, index in zip(ours, self._order):
             if index != NONE:

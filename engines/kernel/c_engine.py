@@ -21,10 +21,11 @@ from engines.families.trainer import Conduct
 from engines.graph.optimisers import Optimiser
 from engines.graph.tape import Tape
 from engines.kernel import building, object_cache, toolchains
+from engines.kernel.buffers import at_cache_line
 from engines.kernel.c_text import Source
 from engines.kernel.engine import Clock, CompiledEngine, Order
 from engines.kernel.library import Library, interface
-from engines.kernel.program import Buffers, Kernel, Stretch
+from engines.kernel.program import Buffers, Doubles, Kernel, Stretch
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -161,6 +162,10 @@ class CEngine(CompiledEngine):
         flags = (*toolchains.STRICT, *(("-O2",) if tool.family != "tcc" else ()), *target)
         lib = in_c.load(tool, flags, optimiser, self.vector_doubles)
         return partial(in_c.ConductorInC, lib, optimiser)
+
+    def shared_copy(self, numbers: array[float]) -> Doubles:
+        copy: Doubles = at_cache_line(numbers)
+        return copy
 
     @contextlib.contextmanager
     def compilers(self, clock: Clock, objects: Optional[Store]) -> Iterator[Optional[building.Waiting]]:

@@ -22,7 +22,7 @@ from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.kernel import object_cache
 from engines.kernel.building import BuildFailed, Waiting
-from engines.kernel.program import Kernel, Program
+from engines.kernel.program import Doubles, Kernel, Program
 from engines.kernel.trainer import CompiledTrainer
 from engines.native.recorder import recorder
 from engines.saving.recipe import Recipe
@@ -224,6 +224,7 @@ class CompiledEngine(ValueEngine):
             parameters=family.parameters,
             order=family.order,
             conduct=conduct,
+            copy=self.shared_copy,
             phases=family.clock.phases,
             sizes=family.clock.sizes,
         )
@@ -278,6 +279,10 @@ class CompiledEngine(ValueEngine):
     def conductor(self, optimiser: Optimiser) -> Conduct:
         """Takes steps over the kernels of a family."""
         return partial(Conductor, optimiser)
+
+    def shared_copy(self, numbers: array[float]) -> Doubles:
+        """A copy that the kernels of a family share, as the kind of buffer that suits their code."""
+        return numbers[:]
 
     def _record(
         self, clock: Clock, workload: Workload, row: array[float], order: Optional[Sequence[int]] = None

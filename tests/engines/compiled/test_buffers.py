@@ -7,11 +7,12 @@ import mmap
 import sys
 from array import array
 
+import cffi
 import pytest
 
 from engines.columns import MOST_COLUMNS, Column
 from engines.graph.value import Value
-from engines.kernel.buffers import FixedArray
+from engines.kernel.buffers import CACHE_LINE, FixedArray, address, at_cache_line
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
 
 PINS = sys.implementation.name == "cpython"
@@ -32,6 +33,22 @@ def program(engine):
 
 def doubles(*numbers):
     return array("d", numbers)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 4192])
+def test_a_copy_at_a_cache_line(count):
+    """cffi, which hands it to C, writes to the copy itself."""
+    ffi, numbers = cffi.FFI(), array("d", range(count))
+    for _ in range(9):
+        copy = at_cache_line(numbers)
+        assert copy.tolist() == numbers.tolist()
+        pointer = ffi.from_buffer("double[]", copy, True)
+        assert int(ffi.cast("uintptr_t", pointer)) == address(copy)
+        assert address(copy) % CACHE_LINE == 0
+        pointer[count - 1] = 0.5
+        assert copy[count - 1] == 0.5
+        assert numbers[count - 1] == count - 1
+    assert at_cache_line(array("d")).tolist() == []
 
 
 def computes(program):
