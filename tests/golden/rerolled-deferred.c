@@ -19,6 +19,8 @@ double pow(double, double);
 
 #include "rerolled/emit/vectors.h"
 
+#include "rerolled/emit/powers.h"
+
 __attribute__((noinline, visibility("hidden"))) void loop_0(number *restrict w)
 {
     number *const x = w + X;

@@ -122,6 +122,7 @@ class _Program:
             libm(self.nests.calls),
             *(_rounded(call) for call in sorted(self.nests.calls) if self.form.is_single),
             Include("rerolled/emit/vectors.h"),
+            *self.nests.instead_of_libm(),
         ]
         if skips:
             start, stop = skips.inputs

@@ -178,6 +178,7 @@ class _Program:
             Define("LANES", self.form.width),
             libm(self.nests.calls),
             Include("rerolled/emit/vectors.h"),
+            *self.nests.instead_of_libm(),
             Include("rerolled/emit/merged.h"),
             Include("rerolled/emit/transpose.h"),
             Declarations((f"struct areas {{ double {fields}; const int *row; const double *constants; }};",)),

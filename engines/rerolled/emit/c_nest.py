@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
-from engines.kernel.c_tree import Assign, Block, Declare, For, Statement
+from engines.kernel.c_tree import Assign, Block, Declare, For, Include, Statement
 from engines.rerolled.emit.c_expr import constant, spell, spread, vector
 from engines.rerolled.emit.parts import part_of, tiles_of_part
 from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
@@ -106,6 +106,12 @@ class Nests:
         """A run, as text -> the areas that its statements name."""
         self.named: set[str] = set()
         """The areas that the current run names."""
+
+    def instead_of_libm(self) -> list[Include]:
+        """What computes some functions without libm. It is for doubles, and for compilers that have vectors."""
+        if self.form.is_single or self.form.width == 1 or ("pow", 2) not in self.calls:
+            return []
+        return [Include("rerolled/emit/powers.h")]
 
     def write(self, run: Run) -> list[Statement]:
         """The statements of a run. A loop with a small table becomes single sums."""

@@ -1,6 +1,7 @@
 """Estimate libm's share of a step of microgpt: `python -m tests.engines.families.libm`.
 
 It counts the calls in the tapes, with a second `pow` in the backward pass of each power, and times each function alone.
+Recovered loops in vectors leave most powers out: see `powers.h`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,140 @@
+"""Powers without libm, but with its bits."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import struct
+from array import array
+
+import pytest
+
+from engines.kernel import toolchains
+from engines.kernel.engine import Clock
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+from tests.engines.rerolled.powers import EXPONENTS, interface, library, source
+
+pytestmark = pytest.mark.host
+
+COUNT = 1 << 16
+SPECIAL = (0.0, 5e-324, 2.0**-1022, 1e-300, 2.0**-65, 2.0**-64, 2.0**64, 2.0**65, 2.0**63.9, 1.0, 4.0, 1e300, math.inf)
+NEEDS_FUSED = pytest.mark.skipif(
+    not toolchains.has("gcc") or "__FMA__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE),
+    reason="only with gcc, for a processor with fused multiply-add",
+)
+
+
+def numbers():
+    """Special numbers with both signs, then random ones."""
+    rng = random.Random(1)
+    found = [sign * number for number in SPECIAL for sign in (1.0, -1.0)] + [math.nan]
+    while len(found) < COUNT:
+        sign, exponent = rng.choice([1, 1, 1, -1]), rng.choice([rng.randrange(-12, 9), rng.randrange(-1060, 1020)])
+        found.append(math.ldexp(sign * (1 + rng.random()), exponent))
+    return array("d", found)
+
+
+def computed(lib, name, x):
+    found = array("d", bytes(8 * len(x)))
+    getattr(lib, name)(*(interface().from_buffer("double[]", buffer) for buffer in (x, found)), len(x))
+    return found
+
+
+def expected(x, y):
+    """What Python computes with libm, in C's conventions: infinite instead of an error."""
+    try:
+        return math.pow(x, y)
+    except (OverflowError, ValueError):
+        is_power_of_negative = x < 0.0 and not y.is_integer()
+        return math.nan if is_power_of_negative else math.copysign(math.inf, x if y == -1.0 else 1.0)
+
+
+def differing(lib, name):
+    """How many results differ from those of Python."""
+    x = numbers()
+    pairs = zip(computed(lib, name, x), (expected(each, EXPONENTS[name]) for each in x))
+    return sum(struct.pack("d", a) != struct.pack("d", b) for a, b in pairs if not math.isnan(a) or not math.isnan(b))
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("flags", [toolchains.NATIVE, ()], ids=["native", "generic"])
+def test_the_bits_are_those_of_libm(compiler, flags):
+    if not toolchains.has(compiler):
+        pytest.skip(f"no {compiler}")
+    with library(source(), compiler, flags) as lib:
+        for name in EXPONENTS:
+            assert not differing(lib, name), name
+
+
+@NEEDS_FUSED
+@pytest.mark.parametrize(
+    ("right", "wrong", "name"),
+    [
+        ("(0.0152 * 0x1p-52)", "0.0", "square"),
+        ("(0.0152 * 0x1p-52)", "0.0", "reciprocal_square"),
+        ("(0.0152 * 0x1p-52)", "0.0", "reciprocal_cubed_root"),
+        ("r * __builtin_fma(-x, r, 1.0)", "__builtin_fma(-x, r, 1.0)", "reciprocal_square"),
+        ("-0.5 * excess * r", "-excess * r", "reciprocal_root"),
+        ("r, r, lack)", "r, r, 0.0 * lack)", "reciprocal_root"),
+        ("b.tail, a.tail * b.head)", "0.0, a.tail * b.head)", "reciprocal_cubed_root"),
+        *(("size >= 0x1p-64 && size <= 0x1p64", "1", name) for name in ("square", "reciprocal", "reciprocal_square")),
+    ],
+)
+def test_a_broken_power_is_caught(right, wrong, name):
+    """Even where the comparison at the start misses it."""
+    text = source()
+    assert text.count(right) == 1
+    with library(text.replace(right, wrong).replace("= !differs", "= 1"), "gcc", toolchains.NATIVE) as lib:
+        assert differing(lib, name)
+
+
+@NEEDS_FUSED
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("!= pow(x.number, y))", "!= pow(x.number, y) * (1 + 0x1p-52))"),  # another libm
+        ("parts[1] >= 28", "parts[1] >= 999"),
+        ("parts[0] > 2 ||", "parts[0] > 999 || parts[0] < 0 &&"),
+        ("if (!gnu_get_libc_version ||", "if (1 ||"),
+    ],
+)
+def test_an_unknown_libm_computes_all_powers(right, wrong):
+    text = source()
+    assert text.count(right) == 1
+    with library(text.replace(right, wrong), "gcc", toolchains.NATIVE) as lib:
+        assert not lib.is_known()
+        assert not any(differing(lib, name) for name in EXPONENTS)
+
+
+@NEEDS_FUSED
+def test_this_libm_is_known_if_it_is_recent():
+    name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or " 0").partition(" ")
+    with library(source(), "gcc", toolchains.NATIVE) as lib:
+        assert bool(lib.is_known()) == (name == "glibc" and tuple(map(int, version.split("."))) >= (2, 28))
+
+
+@NEEDS_FUSED
+@pytest.mark.parametrize(
+    ("version", "is_recent"), [("2.28", 1), ("2.36", 1), ("3.0", 1), ("2.27", 0), ("1.99", 0), ("2", 0), ("", 0)]
+)
+def test_which_versions_are_recent(version, is_recent):
+    text = source().replace("is_recent(gnu_get_libc_version())", f'is_recent("{version}")')
+    with library(text, "gcc", toolchains.NATIVE) as lib:
+        assert lib.is_known() == is_recent
+
+
+@pytest.mark.parametrize(
+    ("name", "workload", "has_powers"),
+    [
+        ("rerolled-gcc", "digits", True),
+        ("rerolled-gcc", "moons", False),  # no powers
+        ("rerolled-gcc-f32", "digits", False),  # in float32
+        ("rerolled-tcc", "digits", False),  # no vectors
+    ],
+)
+def test_which_engines_have_such_powers(name, workload, has_powers):
+    engine, workload = usable(name), workloads.load(workload)
+    tape, *_ = engine._record(Clock(), workload, workload.row(0))
+    assert ("rounded_pow" in engine.source(engine.lower(tape))) == has_powers
