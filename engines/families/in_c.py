@@ -23,14 +23,14 @@ PROBES = 256
 """Numbers whose powers are compared with libm's before lanes are used."""
 
 
-def source(optimiser: Optimiser, width: int) -> str:
-    """The C of a conductor. width: doubles in a vector, or 1."""
+def source(optimiser: Optimiser, width: int, *, is_fast: bool = False) -> str:
+    """The C of a conductor. width: doubles in a vector, or 1. is_fast: whether its bits may differ from Python's."""
     return unit(
         [
-            Define("LANES", width),
+            Define("LANES", 1 if is_fast else width),  # from a plain loop, the compiler makes vectors of its own
             Define("NUMBERS", 1 + len(optimiser.factors)),
             libm([("pow", 2)]),
-            Include("families/rounding.h"),
+            Include("kernel/fast.h" if is_fast else "families/rounding.h"),
             Declarations(["static long long libm_is_known;", *update_in_c(optimiser)]),
             Include("kernel/kernel.h"),
             Include("families/conduct.h"),
@@ -50,14 +50,19 @@ def interface() -> Any:
     return parsed
 
 
-def load(tool: toolchains.Toolchain, flags: Sequence[str], optimiser: Optimiser, width: int) -> Any:
+def load(
+    tool: toolchains.Toolchain, flags: Sequence[str], optimiser: Optimiser, width: int, *, is_fast: bool = False
+) -> Any:
     """Compile a conductor, and load it. Raises BuildFailed."""
-    with building.build(tool, [source(optimiser, width)], flags) as built, building.loading():
+    with building.build(tool, [source(optimiser, width, is_fast=is_fast)], flags) as built, building.loading():
         return interface().dlopen(str(built.path))
 
 
 def libm_is_known(lib: Any) -> bool:
-    """Whether the error of this libm's `pow` has a known bound, and its results are as the bound says."""
+    """Whether the error of this libm's `pow` has a known bound, and its results are as the bound says.
+
+    `rerolled/emit/powers.h` asks the same for its exponents.
+    """
     version = ""
     with contextlib.suppress(AttributeError, ValueError, OSError):
         version = os.confstr("CS_GNU_LIBC_VERSION") or ""

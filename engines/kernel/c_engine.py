@@ -124,6 +124,11 @@ class CEngine(CompiledEngine):
         """Doubles in the widest vector type in the C. A compiler may also vectorise scalar code."""
         return 1
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether exp, powers and a family's updates may have other bits than those of libm and Python."""
+        return False
+
     def fusable(self, tape: Tape) -> Any:
         """Count the sums of a step that a compiler could fuse with a product."""
         raise NotImplementedError
@@ -156,11 +161,14 @@ class CEngine(CompiledEngine):
     def conductor(self, optimiser: Optimiser) -> Conduct:
         if self.abi:  # its kernels are modules, which give no addresses
             return super().conductor(optimiser)
-        # The update has the same bits in every engine. Flags of an engine that may round otherwise are not for it.
         tool = self.toolchain()
-        target = (flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
-        flags = (*toolchains.STRICT, *(("-O2",) if tool.family != "tcc" else ()), *target)
-        lib = in_c.load(tool, flags, optimiser, self.vector_doubles)
+        if self.is_fast:
+            flags = self.flags
+        else:
+            # The update has the bits of the Python text, so leave out flags that change rounding.
+            target = (flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
+            flags = (*toolchains.STRICT, *(("-O2",) if tool.family != "tcc" else ()), *target)
+        lib = in_c.load(tool, flags, optimiser, self.vector_doubles, is_fast=self.is_fast)
         return partial(in_c.ConductorInC, lib, optimiser)
 
     def shared_copy(self, numbers: array[float]) -> Doubles:

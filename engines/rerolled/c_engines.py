@@ -80,6 +80,11 @@ class RerolledC(RerolledFamily):
             return Rounding(reroll(tape), parameters, workload.rate, learns=workload.learns, is_ordered=is_ordered)
 
     @property
+    def is_fast(self) -> bool:
+        is_fast: bool = self.form.is_fast
+        return is_fast
+
+    @property
     def vector_doubles(self) -> int:
         return self.fitted.width // (2 if self.form.is_single else 1)
 
@@ -142,7 +147,10 @@ class FrozenRerolledC(Frozen, RerolledC):
 NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))
 GCC = ("-O1", *toolchains.NATIVE, "-fexpensive-optimizations")
 # Not -ffast-math, which would switch the whole process to flush-to-zero.
-FAST = ("-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
+FAST = (
+    *("-ffp-contract=fast", "-fassociative-math", "-freciprocal-math"),
+    *("-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno"),
+)
 
 SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
 WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
@@ -191,9 +199,9 @@ ENGINES = (
         "rerolled-clang-fast",
         "clang",
         ("-O2", *NATIVE, *FAST),
-        VECTORS,
+        replace(VECTORS, is_fast=True),
         native=True,
-        idea="plus fused multiply-add and reassociated sums",
+        idea="plus fused multiply-add, reassociated sums and reciprocals, and its own exp, common powers and Adam",
         builds_on="rerolled-clang",
         strict=False,
         error_bound=1e-9,

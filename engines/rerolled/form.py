@@ -1,4 +1,7 @@
-"""The form of generated code: vectors, registers, function size, rearrangements. Only `is_single` changes bits."""
+"""The form of generated code: vectors, registers, function size, rearrangements.
+
+Only `is_single` and `is_fast` change bits.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,8 @@ class Form:
 
     is_single: bool = False
     """Whether numbers are floats of 32 bits instead of doubles, which does change bits."""
+    is_fast: bool = False
+    """Whether `kernel/fast.h` computes exp and powers of doubles, which does change bits."""
 
     def rows_together(self, inputs: int, parameters: int) -> int:
         """The most rows to take together."""

@@ -109,9 +109,11 @@ class Nests:
 
     def instead_of_libm(self) -> list[Include]:
         """What computes some functions without libm. It is for doubles, and for compilers that have vectors."""
-        if self.form.is_single or self.form.width == 1 or ("pow", 2) not in self.calls:
+        if self.form.is_single or self.form.width == 1:
             return []
-        return [Include("rerolled/emit/powers.h")]
+        if self.form.is_fast:
+            return [Include("kernel/fast.h")] if self.calls & {("exp", 1), ("pow", 2)} else []
+        return [Include("rerolled/emit/powers.h")] if ("pow", 2) in self.calls else []
 
     def write(self, run: Run) -> list[Statement]:
         """The statements of a run. A loop with a small table becomes single sums."""

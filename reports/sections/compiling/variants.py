@@ -19,7 +19,8 @@ from results import units
 from results.record import Cell
 
 _LEAD = (
-    "A suffix of an engine's name changes one choice; -fast changes several: -O2, and sums in any order. "
+    "A suffix of an engine's name changes one choice; -fast changes several: -O2, fused multiply-add, sums in any "
+    "order, reciprocals, and its own exp, common powers and Adam. "
     "Flags are those that the suffix adds or takes away. A speed is over the engine without the suffix, block by "
     "block: above 1×, the suffix makes it faster. It can differ from the ratio of two medians, and an interval that "
     "contains 1× shows no difference. Bits are compared with the reference's."

@@ -123,7 +123,7 @@ def every_text():
     graph = standalone_graph.Graph("digits", "workload digits", tape, (0.5,) * tape.parameters)
     texts += [write(engines.load("rerolled-tcc"), graph, frozen=False) for write in (module_source, library_source)]
     texts.append(build.source(toolchains.find("tcc")))
-    texts += [in_c.source(ADAM, width=1), pool.source()]
+    texts += [in_c.source(ADAM, width=1), in_c.source(ADAM, width=1, is_fast=True), pool.source()]
     family = engines.load("rerolled-tcc")
     texts.append(family.source(family.merged(workloads.load("microgpt-L1-D2-H1-T3"))))
     return [*texts, *(engines.load(name).source(workloads.load(workload)) for name, workload in BY_HAND)]

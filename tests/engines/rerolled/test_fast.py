@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import random
+from array import array
+
 import pytest
 
+from engines.families.conductor import Conductor, Shared
+from engines.graph.optimisers import OPTIMISERS
+from engines.kernel.buffers import CACHE_LINE, address
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 
 pytestmark = pytest.mark.host
 
 STEPS = 1000
+GPT = "microgpt-L1-D4-H2-T4"
 
 
-def trained(name):
-    workload = workloads.load("digits")
+def trained(name, workload="digits"):
+    workload = workloads.load(workload)
     trainer = usable(name).prepare(workload)
     trainer.restart(batch=workload.batch)
     trainer.train(STEPS)
@@ -23,9 +30,49 @@ def trained(name):
 def test_the_engine_stays_within_its_bound_and_changes_bits():
     engine = usable("rerolled-clang-fast")
     found, expected = trained(engine.name), trained("rerolled-tcc")
-    error = max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, expected))
     assert not engine.strict
-    assert 0.0 < error <= engine.error_bound
+    assert 0.0 < largest_error(found, expected) <= engine.error_bound
+
+
+def largest_error(found, expected):
+    return max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, expected))
+
+
+def test_a_gpt_is_trained_without_libm_within_the_bound():
+    engine = usable("rerolled-clang-fast")
+    found, expected = trained(engine.name, GPT), trained("rerolled-tcc", GPT)
+    assert 0.0 < largest_error(found, expected) <= engine.error_bound
+
+
+@pytest.mark.parametrize(
+    ("name", "is_fast"), [("rerolled-clang-fast", True), ("rerolled-clang", False), ("rerolled-clang-fma", False)]
+)
+def test_which_engines_have_their_own_exp(name, is_fast):
+    engine = usable(name)
+    assert ("fast_exp" in engine.source(engine.merged(workloads.load(GPT)))) == is_fast
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
+def test_the_fast_update_is_nearly_that_in_python(optimiser):
+    engine, rng = usable("rerolled-clang-fast"), random.Random(1)
+    p, states = [rng.gauss(0, 1) for _ in range(101)], tuple([0.0] * 101 for _ in optimiser.states)
+    ours, theirs = (Shared(array("d", p), array("d", p), tuple(array("d", s) for s in states)) for _ in "ab")
+    in_c, in_python = engine.conductor(optimiser)([], ours), Conductor(optimiser, [], theirs)
+    for update in range(50):
+        for shared in (ours, theirs):
+            shared.q[:] = array("d", (number * (1 + update % 3) for number in p))
+        in_c._lib.update_shared(in_c._shared, optimiser.numbers(update, 0.01), 3)
+        in_python.update(optimiser.numbers(update, 0.01), 3)
+    assert ours.p.tolist() == pytest.approx(theirs.p.tolist(), rel=1e-12)
+    assert ours.q == theirs.q
+    if optimiser.name == "adam":
+        assert ours.p != theirs.p
+
+
+def test_what_kernels_share_begins_at_cache_lines():
+    """As the vectors of the update expect."""
+    shared = usable("rerolled-clang-fast").prepare(workloads.load(GPT))._shared
+    assert not any(address(buffer) % CACHE_LINE for buffer in (shared.p, shared.q, *shared.states))
 
 
 def test_subnormal_numbers_survive():

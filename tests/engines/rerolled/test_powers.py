@@ -1,4 +1,4 @@
-"""Powers without libm, but with its bits."""
+"""Powers without libm: its bits in strict engines, and nearly its results in fast ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from array import array
 
 import pytest
 
-from engines.kernel import toolchains
+from engines.graph.optimisers import power
+from engines.kernel import building, toolchains
+from engines.kernel.c_text import libm, unit
+from engines.kernel.c_tree import Declarations, Include
 from engines.kernel.engine import Clock
+from engines.rerolled import c_engines
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.powers import EXPONENTS, interface, library, source
@@ -132,9 +136,52 @@ def test_which_versions_are_recent(version, is_recent):
         ("rerolled-gcc", "moons", False),  # no powers
         ("rerolled-gcc-f32", "digits", False),  # in float32
         ("rerolled-tcc", "digits", False),  # no vectors
+        ("rerolled-clang-fast", "digits", False),  # other bits
     ],
 )
 def test_which_engines_have_such_powers(name, workload, has_powers):
     engine, workload = usable(name), workloads.load(workload)
     tape, *_ = engine._record(Clock(), workload, workload.row(0))
     assert ("rounded_pow" in engine.source(engine.lower(tape))) == has_powers
+
+
+# --- fast engines ---------------------------------------------------------------------------------------------------
+
+
+def fast(x, exponent=None):
+    """exp of each number, or its power, as fast engines compute them."""
+    call = "exp(x[i])" if exponent is None else f"pow(x[i], {exponent})"
+    function = "void f(const double *x, double *y, long long n)"
+    lines = [f"{function} {{ for (long long i = 0; i < n; i++) y[i] = {call}; }}"]
+    text = unit([libm([("pow", 2)]), Include("kernel/fast.h"), Declarations(lines)])
+    found = array("d", bytes(8 * len(x)))
+    if not toolchains.has("clang"):
+        pytest.skip("no clang")
+    import cffi
+
+    ffi = cffi.FFI()
+    ffi.cdef(f"{function};")
+    flags = ("-O2", *c_engines.NATIVE, *c_engines.FAST)
+    with building.build(toolchains.find("clang"), [text], flags) as built:
+        ffi.dlopen(str(built.path)).f(*(ffi.from_buffer("double[]", buffer) for buffer in (x, found)), len(x))
+    return found
+
+
+@pytest.mark.parametrize("exponent", [2.0, 0.5, -1.0, -0.5, -2.0, -1.5, 3.0, 0.0])
+def test_fast_powers_are_nearly_those_of_libm(exponent):
+    rng = random.Random(1)
+    x = array("d", [math.ldexp(1 + rng.random(), rng.randrange(-60, 60)) for _ in range(4000)])
+    assert fast(x, exponent).tolist() == pytest.approx([power(each, exponent) for each in x], rel=1e-15)
+
+
+def test_a_fast_exp_is_nearly_that_of_libm():
+    rng = random.Random(1)
+    x = array("d", [0.0, -0.0, 1.0, -708.0, 709.0, *(rng.uniform(-708, 709) for _ in range(4000))])
+    x.extend(rng.gauss(0, 2) for _ in range(4000))
+    assert fast(x).tolist() == pytest.approx([math.exp(each) for each in x], rel=1e-13)
+
+
+def test_a_fast_exp_beyond_its_range():
+    found = fast(array("d", [710.0, 1e300, math.inf, -710.0, -1e300, -math.inf, math.nan]))
+    assert found[:6].tolist() == [math.inf] * 3 + [0.0] * 3
+    assert math.isnan(found[6])
