@@ -19,7 +19,7 @@ FAST double fast_pow(double x, double y)
 
 /* exp(x) = 2^n * exp(r), where n is the whole number nearest to x / log(2), so |r| is at most 0.35. The first term that
    the polynomial lacks is r^13 / 13!, below 2^-52. log(2) is rounded, so the relative error grows with |x|, to 1e-13.
-   Below -708 the result is 0, where libm's is at most 3.4e-308, and above 709 it is infinite, as libm's is from 709.79. */
+   Below -708 the result is 0, where libm's is at most 3.4e-308. Above 709 it is infinite, as libm's is from 709.79. */
 FAST double fast_exp(double x)
 {
     static const double terms[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320,

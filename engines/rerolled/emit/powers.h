@@ -1,9 +1,9 @@
 /* pow(x, y) with libm's bits for y = 2, of squared errors, and for y = -1 and -0.5, of softmaxes and RMS norms; and for
    the 1, -2 and -1.5 of their derivatives.
 
-   A result is first the sum of two doubles, head and tail, with a relative error below 2^-100. If head + (tail - margin)
-   and head + (tail + margin) round to the same double, and libm errs by no more than the margin beyond its last
-   rounding, then libm returns this double. Otherwise libm computes it: in one call of 25.
+   A result is first the sum of two doubles, head and tail, with a relative error below 2^-100. If
+   head + (tail - margin) and head + (tail + margin) round to the same double, and libm errs by no more than the margin
+   beyond its last rounding, then libm returns this double. Otherwise libm computes it: in one call of 25.
 
    Example: the exact result is 0.48 units in the last place above a double. A margin of 0.0152 units changes nothing,
    so this double is the result. At 0.49 units, libm may return the next larger double.
@@ -49,7 +49,7 @@ INLINE double rounded_pow(double x, double y)
 {
     const double size = y == 2.0 ? __builtin_fabs(x) : x;
     if (libm_is_known && y == 1.0)
-        return x; /* an error below half a unit can't hide an exact result */
+        return x; /* the exact result: libm errs by far less than half a unit before it rounds */
     if (libm_is_known && size >= 0x1p-64 && size <= 0x1p64) {
         const struct pair itself = {x, 0.0};
         const struct pair found = y == 2.0    ? product(itself, itself)
