@@ -15,6 +15,8 @@ from results.record import Cell
 HOTTEST = 5
 """Lines shown per cell and measure."""
 _QUOTED = 60
+CALLERS = ("engines/kernel/library.py", "engines/straight/published.py")
+"""Files whose hottest line calls compiled C, where Scalene sees no lines."""
 RUNGS = 12
 """Lines shown per ladder."""
 KINDS = ("python", "native", "system")
@@ -25,7 +27,8 @@ _LEAD = (
     f"What Scalene saw, line by line: for each cell, the {HOTTEST} lines with the most CPU time and the {HOTTEST} that "
     "allocate most, with their rank by each (“1st”, “2nd”). In the HTML report, a bar splits CPU time into Python, "
     "native code that the line called (including garbage collections on the way), and the system. A profiled step is "
-    "slower than a timed one: shares are of the profile's own samples and cannot be compared with any time above."
+    "slower than a timed one: shares are of the profile's own samples and cannot be compared with any time above. "
+    "Engines whose hottest line calls compiled C are left out, because Scalene sees no lines there."
 )
 _LADDER_LEAD = (
     "The same source line across variants, each of which differs from the previous one by one idea. Shares are of each "
@@ -47,9 +50,15 @@ class Rung:
 
 
 def hottest(index: ProfileIndex) -> Section | None:
-    """One folded sheet per cell, with links to its pages; None if there is no line profile."""
-    sheets = [_of_cell(index, profile) for profile in index.of(LineProfile) if profile.lines]
+    """One folded sheet per cell, with links to its pages; None if there is none. Cells that call C are left out."""
+    profiles = [profile for profile in index.of(LineProfile) if profile.lines]
+    sheets = [_of_cell(index, each) for each in profiles if not _calls_c(each)]
     return Section("hottest-lines", "Hottest lines", _LEAD, tuple(sheets)) if sheets else None
+
+
+def _calls_c(profile: LineProfile) -> bool:
+    """Whether most time is in a call of compiled C."""
+    return any(line.file in CALLERS for line in by_cpu(profile)[:1])
 
 
 def pages(index: ProfileIndex) -> Section | None:

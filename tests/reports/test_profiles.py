@@ -113,6 +113,15 @@ def test_the_hottest_lines_by_either_measure_have_their_source():
     assert sum(bar.part for bar in first.bars) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("file", "is_shown"), [("engines/kernel/library.py", False), ("engines/nn.py", True)])
+def test_a_cell_whose_hottest_line_calls_c_is_left_out(file, is_shown):
+    lines = [
+        example_profiles.line(name, cpu).model_copy(update={"file": at})
+        for name, cpu, at in (("call", 0.6, file), ("other", 0.4, "engines/value_base.py"))
+    ]
+    assert bool(hottest(index_of(example_profiles.lines(cell("tcc"), *lines)))) == is_shown
+
+
 def test_a_cell_without_cpu_samples_has_lines_by_memory():
     section = hottest(
         index_of(example_profiles.lines(cell("baseline"), example_profiles.line("only memory", 0.0, 5.0)))
