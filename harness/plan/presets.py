@@ -123,10 +123,9 @@ PRESETS = {
                 (NATIVE, "tcc", "clang-O1", "rerolled-tcc", "rerolled-gcc", "rerolled-clang", "handwritten-sparse"),
                 cpython_only=True,
             ),
-            Part(("digits",), ("baseline", "python-source")),
             Part(
                 ("digits",),
-                ("slots", "hoisted", "replay", "bytecode", "tcc", "rerolled-clang"),
+                ("baseline", "slots", "hoisted", "replay", "bytecode", "python-source", "tcc", "rerolled-clang"),
                 cpython_only=True,
             ),
         ),
