@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import math
 import random
-import struct
 import sys
 from array import array
 from dataclasses import replace
@@ -30,6 +29,7 @@ from harness.workloads.microgpt import likelihood, samples
 from tests.engines.compiled.compiling import usable
 from tests.engines.families.equality import compared
 from tests.engines.families.equality import trained as whole_training
+from tests.engines.fused import NEEDS_FUSED, same
 from tests.engines.ladder import willing
 from tests.examples import examples
 
@@ -270,12 +270,6 @@ def in_c_library(source, tool=None, flags=(*toolchains.STRICT, "-O2", *toolchain
         return in_c.interface().dlopen(str(built.path))
 
 
-NEEDS_FUSED = pytest.mark.skipif(
-    not toolchains.has("gcc") or "__FMA__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE),
-    reason="only with gcc, for a processor with fused multiply-add",
-)
-
-
 def nearest_middles(divisor):
     """Numbers whose quotients are nearest to the middle of two doubles, if the divisor has all its 53 binary digits.
 
@@ -301,10 +295,6 @@ def hard_dividends(divisor, count):
     while len(numbers) < count:
         numbers.append(math.ldexp(1 + rng.random(), rng.randrange(-560, 560)) * rng.choice([-1, 1]))
     return array("d", numbers)
-
-
-def same(x, y):
-    return struct.pack("d", x) == struct.pack("d", y) or (x != x and y != y)
 
 
 def wrong_quotients(lib, divisors, count=4001):

@@ -45,7 +45,7 @@ void NAME(const double *x, double *y, long long n)
 }"""
 
 
-def source(header: str = "rerolled/emit/powers.h") -> str:
+def source() -> str:
     """C that applies each power to the numbers of an array."""
     functions = [_OF_EACH.replace("NAME", name).replace("EXPONENT", str(y)) for name, y in EXPONENTS.items()]
     lines = [line for text in (*functions, _IS_KNOWN) for line in text.split("\n")]
@@ -54,7 +54,7 @@ def source(header: str = "rerolled/emit/powers.h") -> str:
             Define("LANES", 4),
             libm([("pow", 2)]),
             Include("rerolled/emit/vectors.h"),
-            Include(header),
+            Include("rerolled/emit/powers.h"),
             Declarations(lines),
         ]
     )

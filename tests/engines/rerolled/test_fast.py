@@ -70,7 +70,7 @@ def test_the_fast_update_is_nearly_that_in_python(optimiser):
 
 
 def test_what_kernels_share_begins_at_cache_lines():
-    """As the vectors of the update expect."""
+    """So no vector of an update lies on two lines."""
     shared = usable("rerolled-clang-fast").prepare(workloads.load(GPT))._shared
     assert not any(address(buffer) % CACHE_LINE for buffer in (shared.p, shared.q, *shared.states))
 

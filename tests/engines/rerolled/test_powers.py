@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import struct
 from array import array
 
 import pytest
@@ -18,16 +17,13 @@ from engines.kernel.engine import Clock
 from engines.rerolled import c_engines
 from harness import workloads
 from tests.engines.compiled.compiling import usable
+from tests.engines.fused import NEEDS_FUSED, same
 from tests.engines.rerolled.powers import EXPONENTS, interface, library, source
 
 pytestmark = pytest.mark.host
 
 COUNT = 1 << 16
 SPECIAL = (0.0, 5e-324, 2.0**-1022, 1e-300, 2.0**-65, 2.0**-64, 2.0**64, 2.0**65, 2.0**63.9, 1.0, 4.0, 1e300, math.inf)
-NEEDS_FUSED = pytest.mark.skipif(
-    not toolchains.has("gcc") or "__FMA__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE),
-    reason="only with gcc, for a processor with fused multiply-add",
-)
 
 
 def numbers():
@@ -59,7 +55,7 @@ def differing(lib, name):
     """How many results differ from those of Python."""
     x = numbers()
     pairs = zip(computed(lib, name, x), (expected(each, EXPONENTS[name]) for each in x))
-    return sum(struct.pack("d", a) != struct.pack("d", b) for a, b in pairs if not math.isnan(a) or not math.isnan(b))
+    return sum(not same(a, b) for a, b in pairs)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

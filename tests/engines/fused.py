@@ -1,0 +1,18 @@
+"""For tests of C that has libm's bits by fused multiply-add."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from engines.kernel import toolchains
+
+NEEDS_FUSED = pytest.mark.skipif(
+    not toolchains.has("gcc") or "__FMA__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE),
+    reason="only with gcc, for a processor with fused multiply-add",
+)
+
+
+def same(x, y):
+    return struct.pack("d", x) == struct.pack("d", y) or (x != x and y != y)
