@@ -27,7 +27,7 @@ def source(optimiser: Optimiser, width: int, *, is_fast: bool = False) -> str:
     """The C of a conductor. width: doubles in a vector, or 1. is_fast: whether its bits may differ from Python's."""
     return unit(
         [
-            Define("LANES", 1 if is_fast else width),  # from a plain loop, the compiler makes vectors of its own
+            Define("LANES", 1 if is_fast else width),  # the compiler vectorises the plain loop
             Define("NUMBERS", 1 + len(optimiser.factors)),
             libm([("pow", 2)]),
             Include("kernel/fast.h" if is_fast else "families/rounding.h"),

@@ -144,7 +144,7 @@ class _Helper:
 
 
 def _helper(lower: Lower) -> Optional[_Helper]:
-    """Start a helper. Return None if there is no second core, or if it would not be safe, or if the start fails."""
+    """Start a helper. Return None if there is no second core, a helper would not be safe, or it does not start."""
     # A program that embeds Python may name itself as the executable.
     is_python = "py" in Path(sys.executable or "").name and not hasattr(sys, "frozen")
     # Where a broken pipe ends the process, a helper that dies would too.

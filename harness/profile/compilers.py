@@ -79,6 +79,7 @@ def profile(session: Session) -> dict[str, Any]:
         source = engine.generate(variant_for(workload.batch, engine.variants(engine.lower(tape))).code)
     except (Unavailable, datasets.Unavailable) as missing:
         raise NoProfile("skipped", missing.reason, missing.remedy) from None
+    flags = (*engine.flags, "-DPOWERS_BY_LIBM")
     accounts: list[Account] = []
     tally = Tally()
     preparations = 0
@@ -86,7 +87,6 @@ def profile(session: Session) -> dict[str, Any]:
     while not preparations or perf_counter() - start < min(session.seconds, session.limits.timeout_seconds / 2):
         for unit in source.units:
             left = session.limits.timeout_seconds - (perf_counter() - start)
-            flags = (*engine.flags, "-DPOWERS_BY_LIBM")
             accounts.append(_account(session, tool, unit, flags, left, None if preparations else tally))
         preparations += 1
     total = sum(account.seconds for account in accounts)
