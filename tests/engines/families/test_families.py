@@ -473,6 +473,7 @@ def test_an_update_with_other_expressions():
         ({"m": 0.5 * v + Q, "v": v + square(root(square(Q)))}, RATE * m / (root(v) + 1e-3)),
         ({"m": 0.5 * m + square(Q / share + 1.0)}, RATE * square(m / share) / (root(square(m / share)) + 1e-3)),
         ({"v": v + 0.01 * square(Q), "m": 0.9 * m + root(v / share) * Q}, m / share),
+        ({"m": square(Q) / share, "v": square(root(Q))}, m),
     ):
         optimiser = Optimiser("other", change, states, factors)
         lib = in_c.load(toolchains.find("gcc"), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, 4)
