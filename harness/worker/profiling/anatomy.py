@@ -58,6 +58,8 @@ class Clock:
         self.seconds = dict.fromkeys(PARTS, 0.0)
         self.pauses = dict.fromkeys(PARTS, 0.0)
         """Collector seconds by the part that they interrupted."""
+        self._reported: list[tuple[float, float]] = []
+        """Collections that no part has counted yet: when each was reported, and its seconds."""
         self._counted = 0.0
         self._open = NONE
         self._ended, self._ended_seconds = "rest", 0.0
@@ -65,6 +67,7 @@ class Clock:
 
     def reset(self) -> None:
         """Set all parts to zero. Call it between two steps."""
+        self._reported.clear()
         for part in PARTS:
             self.seconds[part] = self.pauses[part] = 0.0
         self._ended_seconds = 0.0
@@ -73,12 +76,14 @@ class Clock:
         """Wrap the method, so that its own time counts as that part's."""
 
         def stage(*arguments: Any) -> Any:
+            self._settle()
             outer = self._open
             self._open = Open(part, perf_counter(), self._counted)
             try:
                 return method(*arguments)
             finally:
-                own = self._own()
+                self._settle()
+                own = self._own(perf_counter())
                 self._counted += own
                 self.seconds[part] += own
                 self._open, self._ended, self._ended_seconds = outer, part, own
@@ -86,25 +91,34 @@ class Clock:
         return stage
 
     def pause(self, seconds: float) -> None:
-        """Record a garbage collection that has just ended."""
-        if self._open is NONE:
-            return
-        part = self._open.name
-        if seconds <= self._own():
-            self._counted += seconds
-        else:
-            # PyPy reports collections slightly late, and so does CPython if another thread ran one. A collection longer
-            # than this part so far interrupted the previous part, for at most as long as that part took.
-            part = self._ended
-            seconds = min(seconds, self._ended_seconds)
-            self._ended_seconds -= seconds
-            self.seconds[part] -= seconds
-        self.seconds["collector"] += seconds
-        self.pauses[part] += seconds
+        """Report a garbage collection that has just ended.
 
-    def _own(self) -> float:
-        """Seconds of the running part so far, without nested parts."""
-        return perf_counter() - self._open.start - (self._counted - self._open.counted)
+        This may interrupt any line of this class, so it only takes a note. `_settle` does the accounts.
+        """
+        self._reported.append((perf_counter(), seconds))
+
+    def _settle(self) -> None:
+        """Move the reported collections from the parts that they interrupted to the collector."""
+        while self._reported:
+            reported, seconds = self._reported.pop(0)
+            if self._open is NONE:
+                continue
+            part = self._open.name
+            if seconds <= self._own(reported):
+                self._counted += seconds
+            else:
+                # PyPy reports collections slightly late, and so does CPython if another thread ran one. A collection
+                # longer than this part was then interrupted the previous part, for at most as long as that part took.
+                part = self._ended
+                seconds = min(seconds, self._ended_seconds)
+                self._ended_seconds -= seconds
+                self.seconds[part] -= seconds
+            self.seconds["collector"] += seconds
+            self.pauses[part] += seconds
+
+    def _own(self, now: float) -> float:
+        """Seconds of the running part until `now`, without nested parts."""
+        return now - self._open.start - (self._counted - self._open.counted)
 
 
 @contextmanager

@@ -145,6 +145,50 @@ def test_a_pause_that_is_reported_late_counts_for_the_part_before(clock, late, f
     assert clock.pauses["order"] == clock.seconds["collector"] == min(late, 3.0)
 
 
+@pytest.mark.skipif(ON_PYPY, reason="PyPy does not trace single instructions")
+def test_a_pause_may_be_reported_at_any_instruction_of_the_clock(clock):
+    """A collector's hook runs between any two instructions. No part turns negative, and the sum stays the same."""
+    clock, passes = clock
+    instruction = [0]
+
+    def train():
+        clock.timed("order", lambda: passes(1.0))()
+        clock.timed("update", lambda: passes(3.0))()
+        clock.timed("free", lambda: passes(0.5))()
+
+    def tracing_until(chosen):
+        def trace(frame, event, _):
+            if frame.f_code.co_filename != anatomy.__file__ or frame.f_code.co_name == "pause":
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                instruction[0] += 1
+                if instruction[0] == chosen:
+                    clock.pause(0.75)
+            return trace
+
+        return trace
+
+    def traced(chosen):
+        clock.reset()
+        instruction[0] = 0
+        previous = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # else CPython 3.12 traces no instruction of later frames
+        sys.settrace(tracing_until(chosen))
+        try:
+            clock.timed("rest", train)()
+        finally:
+            sys.settrace(previous)
+        return instruction[0]
+
+    all_of_them = traced(0)
+    assert all_of_them > 100
+    for chosen in range(1, all_of_them + 1):
+        traced(chosen)
+        assert min(clock.seconds.values()) >= 0, (chosen, clock.seconds)
+        assert sum(clock.seconds.values()) == pytest.approx(4.5), (chosen, clock.seconds)
+
+
 def test_wrapped_methods_are_restored_if_training_fails(job):
     engine, workload = engines.load("tuple"), workloads.load("xor")
     trainer = engine.prepare(workload)
