@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from results.printable import on_one_line, printable
 
@@ -26,13 +26,17 @@ CellKey = Annotated[str, Field(pattern=f"^{_NAME}/{_NAME}/{_NAME}$", max_length=
 Text = Annotated[str, BeforeValidator(lambda value: printable(value) if isinstance(value, str) else value)]
 OneLine = Annotated[str, BeforeValidator(lambda value: on_one_line(value) if isinstance(value, str) else value)]
 
+_NANOSECONDS: Final = AfterValidator(lambda seconds: round(seconds, 9))
+
 Seconds = Annotated[float, Field(ge=0.0, le=1e9)]
 """Up to thirty years."""
+Elapsed = Annotated[Seconds, _NANOSECONDS]
+"""Seconds between two readings of a clock. Clocks count nanoseconds, so further digits would say nothing."""
 Limit = Annotated[float, Field(gt=0.0, le=1e7)]
 """Seconds, at most four months, so that system calls accept it as a timeout."""
 StepSeconds = Annotated[float, Field(ge=1e-10, le=1e6)]
 """From a fraction of a processor cycle to eleven days. Never 0, because statistics take logarithms of ratios."""
-PaceSeconds = Annotated[float, Field(ge=1e-5, le=1e3)]
+PaceSeconds = Annotated[float, Field(ge=1e-5, le=1e3), _NANOSECONDS]
 """Time of a fixed piece of work that takes about ten milliseconds."""
 Bytes = Annotated[int, Field(ge=0, le=2**60)]
 Count = Annotated[int, Field(ge=0, le=2**53)]

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from results.fields import Bytes, Count, Moment, OneLine, Seconds, Share, Text
+from results.fields import Bytes, Count, Elapsed, Moment, OneLine, Seconds, Share, Text
 from results.record import Cell, Model
 
 PROFILE_VERSION: Final = 1
@@ -28,7 +28,7 @@ class Profile(Model):
     reason: Text = ""
     remedy: Text = ""
     started_at: Moment
-    worker_seconds: Seconds = 0.0
+    worker_seconds: Elapsed = 0.0
     tool: OneLine = ""
     """Name and version of the profiler."""
     steps: Count = 0
@@ -198,7 +198,7 @@ class AnatomyProfile(Profile):
 class MemoryPoint(Model):
     """A process's resident memory at one moment."""
 
-    seconds: Seconds
+    seconds: Elapsed
     """Time since training began."""
     resident_bytes: Bytes
 

@@ -18,6 +18,7 @@ from results.fields import (
     Bytes,
     CellKey,
     Count,
+    Elapsed,
     Limit,
     Moment,
     Name,
@@ -73,7 +74,7 @@ class Proof(Model):
     """Length of the longest training that was compared. In older runs: a few steps before anything was timed."""
     stretches: Count = 0
     """Number of compared passes over the timed stretch, including warm-ups. 0 in older runs."""
-    seconds: Seconds = 0.0
+    seconds: Elapsed = 0.0
     """Time that the worker spent on the comparison."""
     identical: bool
     """Whether all doubles are equal (NaN equals NaN, and the sign of zero does not count)."""
@@ -91,7 +92,7 @@ class Voucher(Model):
     """Short trainings that it completed."""
     steps: Count
     """Length of the longest stretch that it vouches for."""
-    worker_seconds: Seconds = 0.0
+    worker_seconds: Elapsed = 0.0
 
 
 class PassedOver(Model):
@@ -159,18 +160,18 @@ class Record(Model):
     limit: Literal["", "time", "memory", "output", "processes"] = ""
     """The limit that the worker exceeded, if it was ended for that."""
     started_at: Moment
-    worker_seconds: Seconds = 0.0
+    worker_seconds: Elapsed = 0.0
     """Wall time of the cell's workers, including their start. Budgets and the remaining-time estimate count it."""
     other_load: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     """Average number of processors that other processes kept busy while the worker ran, including time stolen by a
     hypervisor. 0 on a quiet machine."""
 
-    phases: dict[OneLine, Seconds] = {}
+    phases: dict[OneLine, Elapsed] = {}
     """Compile time in seconds by phase; empty for an engine that compiles nothing."""
-    ready_seconds: Seconds = 0.0
+    ready_seconds: Elapsed = 0.0
     """From the start of an interpreter to the end of the first training step, in a process of its own: imports, data,
     compilation, everything. 0 if the block did not measure it."""
-    ready_cpu_seconds: Seconds = 0.0
+    ready_cpu_seconds: Elapsed = 0.0
     """Processor time of that process and its compilers until then."""
     ready_absence: Text = ""
     """Why there is no ready time, if the block should have measured it."""
@@ -208,7 +209,7 @@ class Record(Model):
     compiler: OneLine = ""
     """Name and version; empty if no C was compiled."""
     compiler_flags: tuple[OneLine, ...] = ()
-    shape_seconds: dict[OneLine, Seconds] = {}
+    shape_seconds: dict[OneLine, Elapsed] = {}
     """Number of inputs of a graph -> compile time of its kernel, if there are several graphs. `phases` has the time
     that passed: what graphs share is in it too, and graphs that two processes lowered at once make it shorter."""
     looped_share: Share = 0.0
