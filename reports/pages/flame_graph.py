@@ -16,8 +16,10 @@ from reports.charts.drawing.style import COLLECTOR, NATIVE, PYTHON, shade
 
 WIDTH = 1200.0
 ROW = 17.0
-NARROWEST = 0.002
-"""Fraction of all samples below which a frame is not drawn; its callers keep its samples."""
+NARROWEST = 0.01
+"""Fraction of all samples below which a frame is not drawn; its callers keep its samples.
+
+It has no room for letters."""
 LETTER = 6.3
 """Width of a letter in the drawing's units, for the font below."""
 
