@@ -46,7 +46,7 @@ EXCEPTIONS = {
     "w[2] = (w[0]": "tests/engines/families/test_families.py compares it with the C",
     "const lanes mean": "tests/engines/families/test_families.py compares it with the C",
     "for n<15": "tests/engines/rerolled/test_series.py compares it with the series",
-    "for i<c1": "tests/engines/rerolled/test_merged.py compares it with the merged loops",
+    "for i<c0": "tests/engines/rerolled/test_merged.py compares it with the merged loops",
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""

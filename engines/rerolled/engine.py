@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from engines.api import Unavailable
 from engines.graph.passes import CHECKED
@@ -48,7 +47,12 @@ def reroll(tape: Tape, vector: int = VECTOR) -> Loops:
 
 def lower_passes(form: Form, tape: Tape) -> Step:
     """The two passes of a tape."""
-    return passes_only(rearrange(plain(reroll(tape, form.vector)), form))
+    return passes_of(form, reroll(tape, form.vector))
+
+
+def passes_of(form: Form, loops: Loops) -> Step:
+    """The two passes of a tape with these loops."""
+    return passes_only(rearrange(plain(loops), form))
 
 
 class Rerolled(CompiledEngine):
@@ -73,13 +77,13 @@ class Rerolled(CompiledEngine):
 
     def lower_passes(self, tape: Tape, rearrangements: Sequence[str] = OF_PASSES) -> Step:
         """The two passes. rearrangements: those to make, if the form has them."""
-        return self.passes(rearrangements)(tape)
+        return lower_passes(self.form_of_passes(rearrangements), tape)
 
-    def passes(self, rearrangements: Sequence[str]) -> Callable[[Tape], Step]:
-        """How to lower a tape to its two passes. It can be pickled."""
+    def form_of_passes(self, rearrangements: Sequence[str]) -> Form:
+        """The form, with only these rearrangements."""
         form = self.fitted
         kept = tuple(name for name in form.rearrangements if name in rearrangements)
-        return partial(lower_passes, replace(form, rearrangements=kept))
+        return replace(form, rearrangements=kept)
 
     orders_parameters = True
 

@@ -13,11 +13,10 @@ from engines.graph.tape import Tape
 from engines.kernel.c_engine import CEngine, digest, may_be_kept, name_of
 from engines.kernel.engine import Clock, Family, Order
 from engines.kernel.library import Library
-from engines.rerolled.beside import Beside
 from engines.rerolled.engine import Rerolled
+from engines.rerolled.lowering import Lowered, lower_graphs
 from engines.rerolled.merged.merge import Merged, merge
 from engines.rerolled.merged.places import Unmergeable
-from engines.rerolled.step.step import Step
 
 BEFORE_MERGING = ("zeros skipped",)
 """Rearrangements to make before merging. If one of them applies, each graph gets its own kernel."""
@@ -37,27 +36,22 @@ class RerolledFamily(Rerolled, CEngine):
     def family(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
         if len(shapes) == 1 or self.form.is_single:
             return super().family(workload, shapes, objects)
-        with Beside(self.passes(BEFORE_MERGING), len(shapes)) as beside:
-            return self._together(workload, shapes, objects, beside)
+        return self._together(workload, shapes, objects)
 
-    def _together(
-        self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store], beside: Beside
-    ) -> Family:
+    def _together(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
         """One kernel for all graphs; or a kernel for each, if they can't be merged."""
         traced: list[Traced] = []
         parameters: list[float] = []
-        order = self._order_of_family(traced, objects)  # names the graphs when all are traced
-        for shape in reversed(shapes):
+        for shape in shapes:
             clock = Clock()
             tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
-            if not order.name:  # else a cache may have the kernel, so nothing is lowered yet
-                beside.add(tape)
             clock.sizes["tape_rows"] = len(tape)
             clock.stop()
-            traced.insert(0, Traced(shape, tape, clock))
+            traced.append(Traced(shape, tape, clock))
+        order = self._order_of_family(traced, objects)
         whole = Clock()
         try:
-            kernel, places = self._kept_family(traced, whole, order) or self._built_family(traced, whole, order, beside)
+            kernel, places = self._kept_family(traced, whole, order) or self._built_family(traced, whole, order)
         except Unmergeable:
             return self._apart(workload, traced, whole, objects)
         whole.stop()
@@ -84,28 +78,27 @@ class RerolledFamily(Rerolled, CEngine):
         if self.form.is_single:
             raise Unmergeable("merged loops read the caller's buffers, which hold doubles")
         shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
-        tapes = (self._record(Clock(), workload, workload.row(shape.rows[0]))[0] for shape in shapes)
-        return self._merge([self.lower_passes(tape, BEFORE_MERGING) for tape in tapes])
+        return self._merge(
+            self._lowered([self._record(Clock(), workload, workload.row(shape.rows[0]))[0] for shape in shapes])
+        )
 
-    def _merge(self, steps: Sequence[Step]) -> Merged:
-        return merge(steps, has_vectors=self.form.width > 1)
+    def _lowered(self, tapes: Sequence[Tape]) -> list[Lowered]:
+        return lower_graphs(self.form_of_passes(BEFORE_MERGING), tapes)
 
-    def _built_family(
-        self, traced: Sequence[Traced], clock: Clock, order: Order, beside: Beside
-    ) -> tuple[Library, list[int]]:
+    def _merge(self, graphs: Sequence[Lowered]) -> Merged:
+        return merge([step for step, _ in graphs], has_vectors=self.form.width > 1)
+
+    def _built_family(self, traced: Sequence[Traced], clock: Clock, order: Order) -> tuple[Library, list[int]]:
         """The kernel of all graphs, and the order of its parameters. Raises Unmergeable."""
         with clock.phase("lower"):
-            if order.name:
-                for _, tape, _ in reversed(traced):
-                    beside.add(tape)
-            found = beside.lowered()[::-1]
-            merged = self._merge([step for step, _ in found])
+            found = self._lowered([tape for _, tape, _ in traced])
+            merged = self._merge(found)
         # Before the build, which decides by the time of all phases whether its object is worth keeping.
         clock.stop()
         for (_, _, of_graph), (step, seconds) in zip(traced, found):
             of_graph.sizes.update(self.sizes(step))
             clock.add(of_graph)
-            # The clock of all graphs has the time that passed while two processes lowered them.
+            # Only now, as the clock of all graphs has this time already.
             of_graph.phases["lower"] += seconds
         places = merged.order.parameters
         kernel = self._build(merged, clock, order, facts={"order": places})

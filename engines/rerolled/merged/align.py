@@ -16,9 +16,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from engines.rerolled.merged.numbers import constants, kind
+from engines.rerolled.merged.numbers import Known
 from engines.rerolled.recover.loops import Loop
-from engines.rerolled.step.step import Step
 
 Runs = list[tuple[int, list[Loop]]]
 """The number of a kind, and consecutive loops of it."""
@@ -32,10 +31,9 @@ class Aligned(NamedTuple):
     """For each graph; empty if the graph has none here."""
 
 
-def align(graphs: Sequence[Sequence[Loop]], areas: Step) -> list[Aligned]:
-    """The pattern, with the loops of each graph. areas: a step with the common areas."""
-    known: dict[object, int] = {}
-    runs = [_runs(loops, areas, known) for loops in graphs]
+def align(graphs: Sequence[Sequence[Loop]], known: Known) -> list[Aligned]:
+    """The pattern, with the loops of each graph."""
+    runs = [_runs(loops, known) for loops in graphs]
     pattern: list[int] = []
     for each in sorted(runs, key=len, reverse=True):
         pattern = _extended(pattern, [found for found, _ in each])
@@ -44,17 +42,9 @@ def align(graphs: Sequence[Sequence[Loop]], areas: Step) -> list[Aligned]:
     return [Aligned(wanted, loops) for wanted, *loops in zip(pattern, *aligned) if any(loops)]
 
 
-def _runs(loops: Sequence[Loop], areas: Step, known: dict[object, int]) -> Runs:
-    """known: kind -> its number.
-
-    The loops of a run also have the same constants. Their targets have the same strides, or products with different
-    matrices would run in rounds, with counts that no compiler knows.
-    """
-    kinds = [known.setdefault(kind(loop, areas), len(known)) for loop in loops]
-    grouped = itertools.groupby(
-        zip(kinds, loops), lambda pair: (pair[0], pair[1].target.lanes, *map(repr, constants(pair[1])))
-    )
-    return [(found, [loop for _, loop in same]) for (found, *_), same in grouped]
+def _runs(loops: Sequence[Loop], known: Known) -> Runs:
+    grouped = itertools.groupby(loops, lambda loop: known(loop).run)
+    return [(known(same[0]).kind, same) for same in (list(loops) for _, loops in grouped)]
 
 
 def _extended(pattern: list[int], kinds: list[int]) -> list[int]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from engines.graph.passes import CHECKED
 from engines.rerolled.merged.align import Aligned, align
 from engines.rerolled.merged.check import check_merged
-from engines.rerolled.merged.numbers import constants, numbers, origins, places, with_constants, with_numbers
+from engines.rerolled.merged.numbers import Known, constants, origins, places, with_constants, with_numbers
 from engines.rerolled.merged.places import Order, Unmergeable, common_areas, in_common_areas
 from engines.rerolled.merged.table import Column, Constant, Number, Part, Table, number
 from engines.rerolled.merged.transpose import Transposed
@@ -136,7 +136,7 @@ def merge(steps: Sequence[Step], *, has_vectors: bool = True) -> Merged:
     """
     order = Order(max(steps, key=lambda step: (-len(step.loops.unused), step.workspace)))
     areas = common_areas(steps, order)
-    moved = [in_common_areas(step, areas, order) for step in steps]
+    moved = in_common_areas(steps, areas, order)
     transposed = Transposed(areas, steps[0].loops.vector)
     graphs = [list(transposed.loops(loops)) if has_vectors else loops for loops, _ in moved]
     areas = (*areas, transposed.area)
@@ -149,8 +149,9 @@ def merge(steps: Sequence[Step], *, has_vectors: bool = True) -> Merged:
 
 def merged(graphs: Sequence[Sequence[Loop]], losses: Sequence[int], areas: Step, order: Order) -> Merged:
     """Merge loops in common areas. losses: the place of each graph's loss. areas: a step that has the areas."""
-    table = Table(len(graphs))
-    parts = tuple(_merged(same, areas, table) for same in _in_rounds(align(graphs, areas)))
+    table, known = Table(len(graphs)), Known(areas)
+    aligned = align(graphs, known)
+    parts = tuple(_merged(same, areas, table, known) for same in _in_rounds(aligned, known))
     area = areas.area_of(losses[0])
     if any(areas.area_of(place) != area for place in losses):
         raise Unmergeable("the losses are in several areas")
@@ -158,15 +159,15 @@ def merged(graphs: Sequence[Sequence[Loop]], losses: Sequence[int], areas: Step,
     return Merged(areas, order, parts, table, Number(places[0], table.column(places)), area.name)
 
 
-def _in_rounds(aligned: list[Aligned]) -> Iterator[list[list[list[Loop]]]]:
+def _in_rounds(aligned: list[Aligned], known: Known) -> Iterator[list[list[list[Loop]]]]:
     """Group what runs in rounds together. Yields, for each loop of a round and each graph, its loops.
 
     A run of one kind is such a group. So are several kinds that alternate, if every graph has one loop of each.
     """
     at = 0
     while at < len(aligned):
-        length = next((n for n in range(2, LENGTH + 1) if _repeats(aligned, at, n) >= MANY), 1)
-        rounds = _repeats(aligned, at, length) if length > 1 else 1
+        length = next((n for n in range(2, LENGTH + 1) if _repeats(aligned, at, n, known) >= MANY), 1)
+        rounds = _repeats(aligned, at, length, known) if length > 1 else 1
         group = aligned[at : at + rounds * length]
         yield [
             [
@@ -178,37 +179,39 @@ def _in_rounds(aligned: list[Aligned]) -> Iterator[list[list[list[Loop]]]]:
         at += rounds * length
 
 
-def _repeats(aligned: list[Aligned], at: int, length: int) -> int:
+def _repeats(aligned: list[Aligned], at: int, length: int, known: Known) -> int:
     """How often the next `length` kinds repeat, with one loop of each in every graph, and the same constants."""
     stop = at
     while stop < len(aligned) and all(len(loops) == 1 for loops in aligned[stop].loops):
-        if stop >= at + length and _alike(aligned[stop]) != _alike(aligned[stop - length]):
+        if stop >= at + length and _alike(aligned[stop], known) != _alike(aligned[stop - length], known):
             break
         stop += 1
     return (stop - at) // length
 
 
-def _alike(aligned: Aligned) -> tuple[object, ...]:
-    return (aligned.kind, *(repr(constants(loop)) for (loop,) in aligned.loops))
+def _alike(aligned: Aligned, known: Known) -> tuple[object, ...]:
+    return (aligned.kind, *(repr(known(loop).constants) for (loop,) in aligned.loops))
 
 
-def _merged(same: list[list[list[Loop]]], areas: Step, table: Table) -> Rounds:
+def _merged(same: list[list[list[Loop]]], areas: Step, table: Table, known: Known) -> Rounds:
     """Merge loops of one kind each. same: for each loop of a round, graph and round."""
     rounds = [len(of_graph) for of_graph in same[0]]
-    return Rounds(Number(max(rounds), table.column(rounds)), tuple(_merged_loop(each, areas, table) for each in same))
+    loops = tuple(_merged_loop(each, areas, table, known) for each in same)
+    return Rounds(Number(max(rounds), table.column(rounds)), loops)
 
 
-def _merged_loop(graphs: list[list[Loop]], areas: Step, table: Table) -> MergedLoop:
+def _merged_loop(graphs: list[list[Loop]], areas: Step, table: Table, known: Known) -> MergedLoop:
     every = [loop for of_graph in graphs for loop in of_graph]
     starts = origins(every[0], areas)
-    columns = [list(zip(*map(numbers, of_graph))) for of_graph in graphs]
+    columns = [list(zip(*(known(loop).numbers for loop in of_graph))) for of_graph in graphs]
     found = [
         number([[x - start for x in each[at]] if each else [] for each in columns], table)
         for at, start in enumerate(starts)
     ]
-    of_graphs = [constants(of_graph[0]) if of_graph else None for of_graph in graphs]
+    of_graphs = [known(of_graph[0]).constants if of_graph else None for of_graph in graphs]
     common = [
-        table.constant([each[at] if each else None for each in of_graphs]) for at in range(len(constants(every[0])))
+        table.constant([each[at] if each else None for each in of_graphs])
+        for at in range(len(known(every[0]).constants))
     ]
     fits = frozenset((loop.counts[-1] if loop.counts else 1, loop.room) for loop in every)
     loop = replace(with_constants(every[0], common), room=min(loop.room for loop in every))

@@ -8,11 +8,42 @@ places, and an inner lane's stride of 0 or 1, because it decides whether lanes l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
 from engines.rerolled.recover.nest import Stride
 from engines.rerolled.step.step import Step
+
+
+class Facts(NamedTuple):
+    """What a loop is compared by."""
+
+    kind: int
+    """The number of its kind."""
+    run: tuple[object, ...]
+    """What the loops of a run have in common: also constants, and strides of the target. Else products with different
+    matrices would run in rounds, with counts that no compiler knows."""
+    numbers: list[int]
+    constants: list[float]
+
+
+class Known:
+    """The facts of loops. Graphs share loops, so those of each are found once."""
+
+    def __init__(self, areas: Step) -> None:
+        """areas: a step with the common areas."""
+        self._areas = areas
+        self._kinds: dict[object, int] = {}
+        self._facts: dict[int, tuple[Loop, Facts]] = {}
+
+    def __call__(self, loop: Loop) -> Facts:
+        found = self._facts.get(id(loop))
+        if not found:
+            number = self._kinds.setdefault(kind(loop, self._areas), len(self._kinds))
+            run = (number, loop.target.lanes, *map(repr, constants(loop)))
+            # It keeps the loop, so no other one gets its id.
+            found = self._facts[id(loop)] = loop, Facts(number, run, numbers(loop), constants(loop))
+        return found[1]
 
 
 def kind(loop: Loop, areas: Step) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Area, Loop, Operand, Segment, Table
@@ -47,23 +47,29 @@ def common_areas(steps: Sequence[Step], order: Order) -> tuple[Area, ...]:
     return tuple(areas)
 
 
-def in_common_areas(step: Step, areas: Sequence[Area], order: Order) -> tuple[list[Loop], int]:
-    """The loops of a step, and the place of its loss. The outputs are loops too, at the end of the forward pass.
+def in_common_areas(steps: Sequence[Step], areas: Sequence[Area], order: Order) -> list[tuple[list[Loop], int]]:
+    """The loops of each step, and the place of its loss. The outputs are loops too, at the end of the forward pass.
 
     Loops may write to gaps of `q`. Raises Unmergeable.
     """
-    if step.reads_numbers or step.skips or any(not run.is_plain for runs in step.routines.values() for run in runs):
-        raise Unmergeable("the step is rearranged, or its loops read numbers from an area")
-    if not isinstance(step.loops.loss, Access):
-        raise Unmergeable("the loss is a number")
-    moving = _Moving(step, areas, order)
-    loops = [moving.loop(loop) for loop in step.loops.loops]
-    forward = sum(loop.phase == Phase.FORWARD for loop in loops)
-    return [*loops[:forward], *moving.outputs(), *loops[forward:]], moving.access(step.loops.loss, (), ()).base
+    found = []
+    moving: Optional[_Moving] = None
+    for step in steps:
+        if step.skips or any(not run.is_plain for runs in step.routines.values() for run in runs):
+            raise Unmergeable("the step is rearranged")
+        if not isinstance(step.loops.loss, Access):
+            raise Unmergeable("the loss is a number")
+        if not moving or not moving.also_moves(step):
+            moving = _Moving(step, areas, order)
+        loops = [moving.loop(loop) for loop in step.loops.loops]
+        forward = sum(loop.phase == Phase.FORWARD for loop in loops)
+        loops[forward:forward] = moving.outputs(step.loops.outputs)
+        found.append((loops, moving.access(step.loops.loss, (), ()).base))
+    return found
 
 
 class _Moving:
-    """Moves the operands of one step."""
+    """Moves the operands of a step, and of others with the same places. It moves a loop that they share once."""
 
     def __init__(self, step: Step, areas: Sequence[Area], order: Order) -> None:
         self.step = step
@@ -71,8 +77,20 @@ class _Moving:
         self.gaps = frozenset(order.gaps)
         self.moved = order.place[index_of_places(step)]
         """Place of a parameter in the step's area -> place in the caller's order, or NONE."""
+        self.loops: dict[int, tuple[Loop, Loop]] = {}
+        """Id of a loop -> the loop, which so keeps its id, and the moved one."""
+
+    def also_moves(self, step: Step) -> bool:
+        """Whether another step has the same places."""
+        return step.areas == self.step.areas and step.loops.copies is self.step.loops.copies
 
     def loop(self, loop: Loop) -> Loop:
+        """The loop in the common areas."""
+        if id(loop) not in self.loops:
+            self.loops[id(loop)] = loop, self._moved(loop)
+        return self.loops[id(loop)][1]
+
+    def _moved(self, loop: Loop) -> Loop:
         segments = tuple(
             Segment(s.template, s.counts, tuple(self.operand(operand, loop.counts, s.counts) for operand in s.operands))
             for s in loop.segments
@@ -93,6 +111,8 @@ class _Moving:
     def access(self, access: Access, lanes: Sequence[int], terms: Sequence[int]) -> Access:
         """The access in the common area of the same name."""
         area = self.step.area_of(access.base)
+        if area.name not in self.areas:
+            raise Unmergeable(f"an operand is in area {area.name}")
         offset = access.base - area.start
         first, stop = access.extent(lanes, terms)
         if first < area.start or stop > area.stop:
@@ -108,15 +128,14 @@ class _Moving:
     def table(self, table: Table) -> Table:
         """The table with places in the common areas."""
         area = self.step.area_of(int(table.places.min()))
-        if int(table.places.max()) >= area.stop or area.name in "pq":
+        if int(table.places.max()) >= area.stop or area.name in "pq" or area.name not in self.areas:
             raise Unmergeable("a table of places is not in one area, or among the parameters")
         return Table(table.places - area.start + self.areas[area.name].start)
 
-    def outputs(self) -> list[Loop]:
+    def outputs(self, outputs: Sequence[Operand]) -> list[Loop]:
         """Loops that copy the outputs to `y`."""
         import numpy as np
 
-        outputs = self.step.loops.outputs
         places = [self.access(output, (), ()).base for output in outputs if isinstance(output, Access)]
         if len(places) < len(outputs):
             raise Unmergeable("an output is a number")

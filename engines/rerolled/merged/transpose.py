@@ -35,6 +35,8 @@ class Transposed:
         self._vector = vector
         self._size = 0
         self._places: dict[tuple[object, ...], int] = {}
+        self._found: dict[int, tuple[Loop, list[Loop]]] = {}
+        """Id of a loop -> the loop, which so keeps its id, and the loops in its place. Graphs share loops."""
 
     @property
     def area(self) -> Area:
@@ -47,15 +49,21 @@ class Transposed:
             if loop.phase != Phase.BACKWARD or len(loop.counts) < 2:
                 yield loop
                 continue
-            segments = list(loop.segments)
-            for at, segment in enumerate(segments):
-                for slot, operand in enumerate(segment.operands):
-                    if isinstance(operand, Access) and self._pays(loop, segment, operand):
-                        copy, moved = self._copied(loop, segment, operand)
-                        yield copy
-                        operands = (*segment.operands[:slot], moved, *segment.operands[slot + 1 :])
-                        segments[at] = segment._replace(operands=operands)
-            yield Loop(loop.phase, loop.counts, loop.target, loop.room, tuple(segments))
+            if id(loop) not in self._found:
+                self._found[id(loop)] = loop, list(self._with_copies(loop))
+            yield from self._found[id(loop)][1]
+
+    def _with_copies(self, loop: Loop) -> Iterator[Loop]:
+        """A loop of the backward pass, after the copies that it reads."""
+        segments = list(loop.segments)
+        for at, segment in enumerate(segments):
+            for slot, operand in enumerate(segment.operands):
+                if isinstance(operand, Access) and self._pays(loop, segment, operand):
+                    copy, moved = self._copied(loop, segment, operand)
+                    yield copy
+                    operands = (*segment.operands[:slot], moved, *segment.operands[slot + 1 :])
+                    segments[at] = segment._replace(operands=operands)
+        yield Loop(loop.phase, loop.counts, loop.target, loop.room, tuple(segments))
 
     def _pays(self, loop: Loop, segment: Segment, operand: Access) -> bool:
         """Whether a copy of this operand lets the loop use vectors, and serves several rows."""

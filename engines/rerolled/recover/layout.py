@@ -61,7 +61,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 from engines.rerolled.recover.groups import Group, Phase
 from engines.rerolled.recover.loops import Access, Area, Copy, Loop, Loops, Operand, Segment, Table
 from engines.rerolled.recover.nest import Nest, Stride, nests, strides
-from engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, SLOTS, Sums, columns, distinct, leaves
+from engines.rerolled.recover.sums import (
+    CONSTANT,
+    GRADIENT,
+    INPUT,
+    NONE,
+    PARAMETER,
+    SLOTS,
+    Sums,
+    columns,
+    distinct,
+    leaves,
+)
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -158,7 +169,24 @@ class _Layout:
             inputs=found.inputs,
             parameters=found.parameters,
             vector=self.vector,
+            rows=self._rows(),
         )
+
+    def _rows(self) -> Ints:
+        """Place -> the last row that its number depends on, as in Loops."""
+        np, found = self.np, self.found
+        values = found.mirrors == NONE
+        rows = np.append(np.where(values, np.arange(found.nodes, dtype=np.int32), found.mirrors), NONE)
+        rows[:-1][found.kind == CONSTANT] = NONE
+        # A coefficient has no row of its own, so it belongs to the last row that it reads. Its operands are values.
+        terms = np.flatnonzero(((found.kind == GRADIENT) & values).take(found.owner))
+        owners = found.owner[terms]
+        rows[owners] = NONE
+        np.maximum.at(rows, owners, rows[found.slots[terms]].max(axis=1))
+        of_places: Ints = np.full(self.end, NONE, np.int32)
+        placed = np.flatnonzero(self.place[:-1] != NONE)
+        of_places[self.place[placed]] = rows[placed]
+        return of_places
 
     def _close(self, name: str) -> Area:
         """Complete the area that starts at the end of the previous one. It ends at a multiple of `vector`."""

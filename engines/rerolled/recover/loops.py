@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
@@ -142,6 +142,9 @@ class Loops:
     parameters: int
     vector: int = 8
     """The numbers in the widest vector. Areas start at multiples of it."""
+    rows: Optional[Ints] = field(default=None, compare=False, repr=False)
+    """Place -> the row of the tape whose value or gradient it holds; for a coefficient, the last row that it reads; -1
+    for constants and padding."""
 
     @property
     def workspace(self) -> int:

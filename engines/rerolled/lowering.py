@@ -1,0 +1,62 @@
+"""Tapes of a family -> Steps: lower the longest graph, and cut its loops for all that begin it (`recover/prefix.py`).
+
+Any other graph is lowered on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import NamedTuple, Optional
+
+from engines.graph.passes import CHECKED
+from engines.graph.tape import Tape
+from engines.rerolled.engine import lower_passes, passes_of, reroll
+from engines.rerolled.form import Form
+from engines.rerolled.recover.check import check_loops
+from engines.rerolled.recover.prefix import Prefix, marked, prefixes
+from engines.rerolled.recover.shorten import Shortening, Unlike
+from engines.rerolled.step.step import Step
+
+
+class Lowered(NamedTuple):
+    """The passes of a graph."""
+
+    step: Step
+    seconds: float
+    """How long lowering took. The longest graph's includes what all that begin it share."""
+
+
+def lower_graphs(form: Form, tapes: Sequence[Tape]) -> list[Lowered]:
+    """The passes of each tape."""
+    start = perf_counter()
+    found = prefixes(tapes)
+    shortening = _shortening(form, found)
+    shared = perf_counter() - start
+    lowered = [_lowered(form, tape, prefix, shortening) for tape, prefix in zip(tapes, found)]
+    longest = max(range(len(tapes)), key=lambda graph: len(tapes[graph]))
+    lowered[longest] = lowered[longest]._replace(seconds=lowered[longest].seconds + shared)
+    return lowered
+
+
+def _shortening(form: Form, found: Sequence[Optional[Prefix]]) -> Optional[Shortening]:
+    """The loops of the longest graph, to be cut; None if no other one begins it."""
+    graphs = [prefix for prefix in found if prefix]
+    if len(graphs) < 2:
+        return None
+    longest = max(graphs, key=lambda prefix: prefix.rows)
+    tape, marks = marked(longest.tape, longest.end, longest.total)
+    return Shortening(reroll(tape, form.vector), marks, graphs)
+
+
+def _lowered(form: Form, tape: Tape, prefix: Optional[Prefix], shortening: Optional[Shortening]) -> Lowered:
+    start = perf_counter()
+    step = None
+    if prefix and shortening:
+        try:
+            loops = shortening.shortened(prefix)
+        except Unlike:
+            pass
+        else:
+            step = passes_of(form, check_loops(loops) if CHECKED else loops)
+    return Lowered(step or lower_passes(form, tape), perf_counter() - start)
