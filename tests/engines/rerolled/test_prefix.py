@@ -206,6 +206,18 @@ def test_pairs_that_begin():
         "a product with a constant": lambda: pair(
             [("constant", NONE, NONE, 3.0), ("*", 0, 3, None), ("+", 2, 4, None)]
         ),
+        "a total that is a parameter": lambda: prefixes(
+            [
+                from_rows([("parameter", NONE, NONE, 0)], loss=0, outputs=(), inputs=1, parameters=1),
+                from_rows(
+                    [("parameter", NONE, NONE, 0), ("input", NONE, NONE, 0), ("+", 0, 1, None)],
+                    loss=2,
+                    outputs=(),
+                    inputs=1,
+                    parameters=1,
+                ),
+            ]
+        ),
         "equal tapes": lambda: prefixes([weighted(3, 0.5), weighted(3, 0.5)]),
         "another weight": lambda: prefixes([weighted(3, 0.5), replace(weighted(5, 0.5), parameters=2)]),
     }.items(),
@@ -301,6 +313,40 @@ def test_a_total_with_other_terms():
     tape, marks = marked(longest.tape, longest.end, longest.total)
     with pytest.raises(Unlike, match="other terms"):
         Shortening(reroll(tape), marks, [short, longest]).shortened(short._replace(additions=2))
+
+
+def test_a_total_that_the_end_adds_to_keeps_a_place():
+    """Else its missing terms could not be told from those of the end, and this one reads nothing missing."""
+    rows = [("parameter", NONE, NONE, 0), ("input", NONE, NONE, 0), ("*", 0, 1, None)]
+    added = [("constant", NONE, NONE, 0.25), ("+", 2, 3, None)]
+    tapes = []
+    for first in (rows, rows + added):
+        at = len(first)
+        its = [*first, ("parameter", NONE, NONE, 1), ("+", at - 1, at, None)]
+        tapes.append(from_rows(its, loss=at + 1, outputs=(), inputs=1, parameters=2))
+    assert None not in prefixes(tapes)
+    with pytest.raises(Unlike, match="total"):
+        shortened(tapes)
+
+
+def test_outputs_are_those_of_the_graph():
+    """An input as an output is found where the graph has it."""
+    short, longest = prefixes([weighted(6, 0.5), weighted(9, 0.25)])
+    tape, marks = marked(replace(longest.tape, outputs=(1,)), longest.end, longest.total)
+    short = short._replace(tape=replace(short.tape, outputs=(1,)), inputs=np.array([3, 4, 5, 0, 1, 2, *[NONE] * 3]))
+    with pytest.raises(Unlike, match="order"):
+        Shortening(reroll(tape), marks, [short, longest]).shortened(short)
+    moved = short._replace(inputs=np.array([*range(2, 8), *[NONE] * 3]))
+    assert Shortening(reroll(tape), marks, [moved, longest]).shortened(moved).outputs == (Access(2, ()),)
+
+
+def test_an_output_that_the_graph_lacks():
+    short, longest = prefixes([weighted(6, 0.5), weighted(9, 0.25)])
+    missing = longest.tape.ops.rindex(names().index("+"), 0, longest.total) - 1
+    tape, marks = marked(replace(longest.tape, outputs=(missing,)), longest.end, longest.total)
+    short = short._replace(tape=replace(short.tape, outputs=(missing,)))
+    with pytest.raises(Unlike):
+        Shortening(reroll(tape), marks, [short, longest]).shortened(short)
 
 
 def test_marks_are_new_numbers():
