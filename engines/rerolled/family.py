@@ -34,12 +34,9 @@ class RerolledFamily(Rerolled, CEngine):
     """An engine that compiles the graphs of a family together."""
 
     def family(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
+        """One kernel for all graphs; or a kernel for each, if they can't be merged."""
         if len(shapes) == 1 or self.form.is_single:
             return super().family(workload, shapes, objects)
-        return self._together(workload, shapes, objects)
-
-    def _together(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
-        """One kernel for all graphs; or a kernel for each, if they can't be merged."""
         traced: list[Traced] = []
         parameters: list[float] = []
         for shape in shapes:

@@ -173,12 +173,12 @@ class _Layout:
         )
 
     def _rows(self) -> Ints:
-        """Place -> the last row that its number depends on, as in Loops."""
+        """Place -> the row of the tape that it belongs to, as in Loops."""
         np, found = self.np, self.found
         values = found.mirrors == NONE
         rows = np.append(np.where(values, np.arange(found.nodes, dtype=np.int32), found.mirrors), NONE)
         rows[:-1][found.kind == CONSTANT] = NONE
-        # A coefficient has no row of its own, so it belongs to the last row that it reads. Its operands are values.
+        # No row computes a coefficient, so it belongs to the last row that it reads. It reads only values.
         terms = np.flatnonzero(((found.kind == GRADIENT) & values).take(found.owner))
         owners = found.owner[terms]
         rows[owners] = NONE

@@ -140,11 +140,11 @@ class Loops:
     outputs: tuple[Operand, ...]
     inputs: int
     parameters: int
-    vector: int = 8
-    """The numbers in the widest vector. Areas start at multiples of it."""
-    rows: Optional[Ints] = field(default=None, compare=False, repr=False)
+    rows: Ints = field(compare=False, repr=False)
     """Place -> the row of the tape whose value or gradient it holds; for a coefficient, the last row that it reads; -1
     for constants and padding."""
+    vector: int = 8
+    """The numbers in the widest vector. Areas start at multiples of it."""
 
     @property
     def workspace(self) -> int:

@@ -1,8 +1,8 @@
 """Graphs that begin another one: which rows a graph shares with the longest of its family.
 
 A model reads a text from its first position to its last, so the graph of a short text begins that of a longer one. Both
-tapes have the same rows up to some row, and then the same *end*: here, the mean of the losses so far. The loops of the
-short graph are those of the longer one, but for lanes and terms of rows that it lacks, and `shorten.py` cuts these.
+tapes start with the same rows and finish with the same *end*: here, the mean of the losses so far. `shorten.py` makes
+the loops of the short graph from those of the longer one: it cuts lanes and terms of rows that the short graph lacks.
 
 Example: a weighted mean of two and of three inputs.
 
@@ -19,9 +19,9 @@ Example: a weighted mean of two and of three inputs.
                                                 %10 = * %8 %9
                                                 loss %10
 
-The first six rows are the same. So are the two of the end, but for a constant and an operand: the *total*, %5 in one
-tape and %8 in the other. Both totals are one sum with a different number of terms, because %8 adds a row to %5, which
-nothing else reads. So the loops differ only in counts, that constant, and where the inputs begin:
+The first six rows are equal. The two rows of the end differ only in the constant and in one operand, the *total*: %5 in
+one tape, %8 in the other. %8 adds a row to %5, and nothing else reads %5, so both totals are the same sum, with more or
+fewer terms. So the loops differ only in counts, in that constant, and in where the inputs begin:
 
     forward:                                    forward:
       0: v[0] = p[0] * x[0] + p[0] * x[1]         0: v[0] = p[0] * x[0] + p[0] * x[1] + p[0] * x[2]
@@ -42,7 +42,8 @@ the total.
   the total's, as that of %7 is, or a later stage may write it out in the one term that reads it. `_are_apart` makes
   sure that no first row gets a term of a missing row that reads nothing missing. Here, the term of %7 reads input 2.
 
-All of this is checked, here for tapes and in `shorten.py` for loops. Graphs that fail get loops of their own.
+All of this is checked, here for tapes and in `shorten.py` for loops. If a check fails, the graph is lowered like any
+other.
 """
 
 from __future__ import annotations
@@ -103,10 +104,10 @@ def prefixes(tapes: Sequence[Tape]) -> list[Optional[Prefix]]:
 
 
 def marked(tape: Tape, end: int, total: int) -> tuple[Tape, list[float]]:
-    """The tape with other constants from the row `end` on, and with the total as a last output. Also these constants.
+    """The tape with marks as the constants of its end, and with the total as another output. Also these marks.
 
-    They occur nowhere else in the tape, which tells them from equal ones of other rows, so that those of each graph can
-    replace them. An output has a place of its own, so the total does not become part of another sum.
+    A mark is a number that occurs nowhere else in the tape, so the constant of each graph can replace it in the loops.
+    The total is an output so that it gets a place and is not merged into another sum.
     """
     marks: list[float] = []
     index = array("i", bytes(tape.index))

@@ -36,7 +36,6 @@ class Shortening:
         """loops, marks: those of the marked tape. prefixes: of all graphs, the longest among them."""
         import numpy as np
 
-        assert loops.rows is not None
         one, rows = prefixes[0], loops.rows
         self._sizes = sorted({prefix.rows for prefix in prefixes})
         levels = np.searchsorted(self._sizes, rows, side="right")
