@@ -27,10 +27,12 @@ def source(optimiser: Optimiser, width: int, *, is_fast: bool = False) -> str:
     """The C of a conductor. width: doubles in a vector, or 1. is_fast: whether its bits may differ from Python's."""
     return unit(
         [
-            Define("LANES", 1 if is_fast else width),  # the compiler vectorises the plain loop
+            Define("LANES", width),
             Define("NUMBERS", 1 + len(optimiser.factors)),
             libm([("pow", 2)]),
-            Include("kernel/fast.h" if is_fast else "families/rounding.h"),
+            Define("KEEPS_BITS", int(not is_fast)),
+            *([Include("kernel/fast.h")] if is_fast else []),
+            Include("families/rounding.h"),
             Declarations(["static long long libm_is_known;", *update_in_c(optimiser)]),
             Include("kernel/kernel.h"),
             Include("families/conduct.h"),

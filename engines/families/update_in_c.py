@@ -5,7 +5,7 @@ vectors. A vector proves nearly all of its lanes right. The loop leaves the othe
 after each block the function updates them. The loop makes no calls, because a call would push all vectors out of their
 registers.
 
-With `kernel/fast.h` there are no lanes: the compiler makes vectors of the plain loop.
+An update that need not keep the bits has the same text: `rounding.h` makes every lane right then.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from engines.graph.optimisers import BATCH, RATE, Optimiser, Q
 
 SQUARE, ROOT = Literal(2.0), Literal(0.5)
 """The exponents that occur."""
-BLOCK = 512
-"""Parameters in a block, a multiple of the lanes: the list of a block takes 4 KB."""
+BLOCK = 4096
+"""Parameters in a block, a multiple of the lanes. The list of a block takes up to 32 KB. With shorter blocks, the
+processor would wait more often for the slow lanes."""
 MEAN = Apply("div", (Q, BATCH))
 
 
@@ -61,7 +62,7 @@ def _loop(optimiser: Optimiser, buffers: Sequence[str], numbers: Sequence[str]) 
     vectors = _Vectors(buffers, numbers)
     text = list(vectors.text(optimiser))
     powers = any(any(_powers(expr)) for _, expr in optimiser.steps())
-    yield f"const long long whole = {'!libm_is_known ? 0 : ' if powers else ''}count - count % LANES;"
+    yield f"const long long whole = {'KEEPS_BITS && !libm_is_known ? 0 : ' if powers else ''}count - count % LANES;"
     for name in sorted(vectors.divisors):
         yield f"const struct divisor by_{name} = divisor(u.{name});"
     yield f"enum {{ BLOCK = {BLOCK} }};"

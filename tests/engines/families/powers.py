@@ -67,33 +67,38 @@ def quotients(lib: Any, rng: np.random.Generator, count: int) -> None:
     print(f"quotients: {compared:,} compared, {differ:,} differ, {divided / compared:.2%} divided one by one")
 
 
+def powers(lib: Any, rng: np.random.Generator, is_root: int, count: int) -> None:
+    """Print how many squares, or roots, differ from libm's, and how many the lanes left to libm."""
+    ffi, compared, differ, left, half = in_c.interface(), 0, 0, 0, PART // 2
+    special = near_powers_of_two(bool(is_root))
+    while compared < count:
+        plain = (1.0 + rng.random(half)) * rng.choice([-1.0, 1.0], half) ** (1 - is_root)
+        x = np.concatenate([plain, near_middles(rng, bool(is_root), half)])
+        exponents = rng.integers(-66, 67, PART) * (2 if is_root else 1)
+        x = np.ldexp(x, exponents)
+        x[: len(special)] = special
+        ours, theirs = np.zeros(PART), np.zeros(PART)
+        pointers = [ffi.from_buffer("double[]", array) for array in (x, ours, theirs)]
+        left += lib.powers(pointers[0], pointers[1], PART, is_root, 1)
+        lib.powers(pointers[0], pointers[2], PART, is_root, 0)
+        differ += int((ours.view(np.int64) != theirs.view(np.int64)).sum())
+        compared += PART
+    what = "roots" if is_root else "squares"
+    print(f"{what}: {compared:,} compared, {differ:,} differ, {left / compared:.2%} left to libm")
+
+
 def main() -> None:
-    """Print how many were compared, how many differ, and how many the lanes left to libm."""
+    """Print how many were compared and how many differ, in lanes of each width that this processor has."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", nargs="?", type=int, default=10**8)
     count = parser.parse_args().count
-    lib = in_c.load(toolchains.find("clang"), (*toolchains.STRICT, "-O2", *toolchains.NATIVE), ADAM, 4)
-    rng, ffi = np.random.default_rng(1), in_c.interface()
-    print(f"libm is known: {in_c.libm_is_known(lib)}")
-    for is_root in (0, 1):
-        compared = differ = left = 0
-        while compared < count:
-            half = PART // 2
-            plain = (1.0 + rng.random(half)) * rng.choice([-1.0, 1.0], half) ** (1 - is_root)
-            x = np.concatenate([plain, near_middles(rng, bool(is_root), half)])
-            exponents = rng.integers(-66, 67, PART) * (2 if is_root else 1)
-            x = np.ldexp(x, exponents)
-            ours, theirs = np.zeros(PART), np.zeros(PART)
-            pointers = [ffi.from_buffer("double[]", array) for array in (x, ours, theirs)]
-            special = near_powers_of_two(bool(is_root))
-            x[: len(special)] = special
-            left += lib.powers(pointers[0], pointers[1], PART, is_root, 1)
-            lib.powers(pointers[0], pointers[2], PART, is_root, 0)
-            differ += int((ours.view(np.int64) != theirs.view(np.int64)).sum())
-            compared += PART
-        what = "roots" if is_root else "squares"
-        print(f"{what}: {compared:,} compared, {differ:,} differ, {left / compared:.2%} left to libm")
-    quotients(lib, rng, count)
+    tool, flags = toolchains.find("clang"), (*toolchains.STRICT, "-O2", *toolchains.NATIVE)
+    for width in (4, 8) if "__AVX512F__" in toolchains.macros(tool, flags) else (4,):
+        lib, rng = in_c.load(tool, flags, ADAM, width), np.random.default_rng(1)
+        print(f"{width} lanes; libm is known: {in_c.libm_is_known(lib)}")
+        for is_root in (0, 1):
+            powers(lib, rng, is_root, count)
+        quotients(lib, rng, count)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import engines
 from datasets import names
 from engines.families import in_c
 from engines.families.conductor import Conductor, Shared
+from engines.families.update_in_c import BLOCK
 from engines.graph.expr import Leaf, call
 from engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, SGD, Optimiser, Q, power
 from engines.kernel import building, toolchains
@@ -245,23 +246,56 @@ def hard_numbers(count):
     return array("d", [*special, *itertools.islice(random_ones, count - len(special))])
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
+WIDTHS = pytest.mark.parametrize("width", [4, 8])
+
+
+def has_512_bits():
+    return "__AVX512F__" in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE)
+
+
+def skip_unless_it_has(width):
+    """Skip the test if this processor has no vectors of so many doubles."""
+    if width == 8 and not has_512_bits():
+        pytest.skip("this processor has no vectors of 8 doubles")
+
+
+def powers_in_lanes(lib, numbers, is_root, is_known):
+    """Their squares or roots, and how many of them the lanes left to libm."""
+    found = array("d", bytes(8 * len(numbers)))
+    pointers = [in_c.interface().from_buffer("double[]", buffer) for buffer in (numbers, found)]
+    return found, lib.powers(*pointers, len(numbers), is_root, is_known)
+
+
+@pytest.mark.parametrize(("compiler", "width"), [("gcc", 4), ("gcc", 8), ("clang", 4), ("clang", 8), ("tcc", 1)])
 @pytest.mark.parametrize("is_root", [0, 1])
-def test_powers_in_lanes(compiler, is_root):
+def test_powers_in_lanes(compiler, width, is_root):
     """Squares and roots have libm's bits. With a known libm and fused multiply-add, libm computes few of them."""
-    count = 40_001
+    skip_unless_it_has(width)
     tool = toolchains.find(compiler)
-    is_tcc = compiler == "tcc"
-    flags = (*toolchains.STRICT, *(() if is_tcc else ("-O2", *toolchains.NATIVE)))
-    lib = in_c.load(tool, flags, ADAM, 1 if is_tcc else 4)
-    numbers, found = hard_numbers(count), array("d", bytes(8 * count))
+    flags = (*toolchains.STRICT, *(() if width == 1 else ("-O2", *toolchains.NATIVE)))
+    lib = in_c.load(tool, flags, ADAM, width)
+    numbers = hard_numbers(40_001)
     for known in {0, int(in_c.libm_is_known(lib))}:
-        pointers = [in_c.interface().from_buffer("double[]", buffer) for buffer in (numbers, found)]
-        left = lib.powers(*pointers, count, is_root, known)
+        found, left = powers_in_lanes(lib, numbers, is_root, known)
         wanted = array("d", [power(number, 0.5 if is_root else 2.0) for number in numbers])
         assert found.tobytes() == wanted.tobytes()
-        fused = "__FMA__" in toolchains.macros(tool, flags) if not is_tcc else False
-        assert (left < count // 2) == bool(known and fused)
+        fused = "__FMA__" in toolchains.macros(tool, flags) if width > 1 else False
+        assert (left < len(numbers) // 2) == bool(known and fused)
+
+
+@pytest.mark.host
+@NEEDS_FUSED
+@WIDTHS
+@pytest.mark.parametrize("is_root", [0, 1])
+def test_powers_with_other_bits(width, is_root):
+    """Those of a fast update are within two units in the last place, and libm computes none but the odd ones."""
+    skip_unless_it_has(width)
+    lib = in_c_library(in_c.source(ADAM, width, is_fast=True))
+    random_ones = array("d", [number for number in hard_numbers(40_008) if 1e-12 < number < 1e12])
+    found, _ = powers_in_lanes(lib, random_ones, is_root, 1)
+    for number, x in zip(random_ones, found):
+        wanted = power(number, 0.5 if is_root else 2.0)
+        assert abs(x - wanted) <= 2 * math.ulp(wanted)
 
 
 def in_c_library(source, tool=None, flags=(*toolchains.STRICT, "-O2", *toolchains.NATIVE)):
@@ -319,11 +353,10 @@ DIVISORS = [
 
 @pytest.mark.host
 @NEEDS_FUSED
-@pytest.mark.parametrize("width", [4, 8])
+@WIDTHS
 def test_quotients_in_lanes(width):
     """They are those of the processor's division, though few are divided."""
-    if width == 8 and "__AVX512F__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE):
-        pytest.skip("this processor has no vectors of 8 doubles")
+    skip_unless_it_has(width)
     lib = in_c_library(in_c.source(ADAM, width))
     wrong, divided = wrong_quotients(lib, DIVISORS)
     assert wrong == 0
@@ -362,6 +395,8 @@ def bare():
     [
         (bare(), "#define WIDER 1.032", "#define WIDER 1.0"),
         (bare(), "all(1.4342245291445828)", "all(1.40)"),
+        (bare(), "1.027 * h", "h"),
+        (bare(), "x + 0x1p-300", "x"),
         (bare(), "if (any(unsure)) {", "if (0) {"),
         (ADAM, "again[count_again++]", "again[0]"),
         (ADAM, "while (count_again > 0)", "while (count_again > 1)"),
@@ -370,7 +405,9 @@ def bare():
 )
 def test_a_broken_update_is_caught(optimiser, right, wrong):
     """One that takes the nearest double for libm's, or that does not compute a lane again."""
-    source = in_c.source(optimiser, 4)
+    width = 8 if right in {"1.027 * h", "x + 0x1p-300"} else 4
+    skip_unless_it_has(width)
+    source = in_c.source(optimiser, width)
     assert source.count(right) == 1
     assert differing_updates(in_c_library(source), 40, optimiser) == 0
     assert differing_updates(in_c_library(source.replace(right, wrong)), 40, optimiser)
@@ -378,11 +415,13 @@ def test_a_broken_update_is_caught(optimiser, right, wrong):
 
 @pytest.mark.host
 @NEEDS_FUSED
-def test_the_root_of_minus_zero():
+@WIDTHS
+def test_the_root_of_minus_zero(width):
     """libm's is 0.0, the processor's -0.0."""
+    skip_unless_it_has(width)
     r = Leaf("r")
     optimiser = Optimiser("signed", RATE * r, {"r": call("pow", Q, 0.5)})
-    assert differing_updates(in_c_library(in_c.source(optimiser, 4)), 2, optimiser) == 0
+    assert differing_updates(in_c_library(in_c.source(optimiser, width)), 2, optimiser) == 0
 
 
 def differing_updates(lib, updates, optimiser=ADAM):
@@ -390,7 +429,7 @@ def differing_updates(lib, updates, optimiser=ADAM):
 
     Over blocks and vectors that do not divide the number of parameters, with zeros, tiny and huge gradients.
     """
-    count, rng = 1031, random.Random(1)
+    count, rng = BLOCK + 1031, random.Random(1)
     ours, theirs = (
         Shared(
             *(array("d", bytes(8 * count)) for _ in "pq"), tuple(array("d", bytes(8 * count)) for _ in optimiser.states)
@@ -413,10 +452,12 @@ def differing_updates(lib, updates, optimiser=ADAM):
     return differing
 
 
+@WIDTHS
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
-def test_the_update_in_c_is_that_in_python(optimiser):
+def test_the_update_in_c_is_that_in_python(optimiser, width):
+    skip_unless_it_has(width)
     for tool in ("gcc", "clang"):
-        lib = in_c.load(toolchains.find(tool), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, 4)
+        lib = in_c.load(toolchains.find(tool), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, width)
         assert differing_updates(lib, 40, optimiser) == 0
 
 
@@ -460,11 +501,14 @@ def test_the_update_of_any_optimiser(data):
     factors = {"share": lambda update: 1 - math.pow(0.9, update + 1)}
     optimiser = Optimiser("any", data.draw(update_expressions(names)), states, factors)
     with contextlib.suppress(ArithmeticError):  # Python raises where C continues
-        assert differing_updates(in_c_library(in_c.source(optimiser, 4)), 4, optimiser) == 0
+        for width in (4, 8) if has_512_bits() else (4,):
+            assert differing_updates(in_c_library(in_c.source(optimiser, width)), 4, optimiser) == 0
 
 
-def test_an_update_with_other_expressions():
+@WIDTHS
+def test_an_update_with_other_expressions(width):
     """Powers that share a statement, are nested, or hang on a state that changes later."""
+    skip_unless_it_has(width)
     m, v, share = map(Leaf, ("m", "v", "share"))
     root, square = (lambda x: call("pow", x, 0.5)), (lambda x: call("pow", x, 2.0))
     factors = {"share": lambda update: 1 - math.pow(0.9, update + 1)}
@@ -476,5 +520,5 @@ def test_an_update_with_other_expressions():
         ({"m": square(Q) / share, "v": square(root(Q))}, m),
     ):
         optimiser = Optimiser("other", change, states, factors)
-        lib = in_c.load(toolchains.find("gcc"), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, 4)
+        lib = in_c_library(in_c.source(optimiser, width))
         assert differing_updates(lib, 20, optimiser) == 0
