@@ -1,15 +1,15 @@
-/* Steps over the kernels of a family. `optimise` and NUMBERS, the numbers of an update, come before this file. */
+/* Steps over the kernels of a family. `optimise` comes before this file. */
 
-void update_shared(const struct shared *shared, const double *numbers, double batch)
+void update_shared(const struct shared *shared, long long number, double rate, double batch)
 {
     libm_is_known = shared->libm_is_known;
-    optimise(shared->p, shared->q, shared->states, numbers, batch, shared->parameters);
+    optimise(shared->p, shared->q, shared->states, (double)(number + 1), rate, batch, shared->parameters);
 }
 
 long long take(const struct shared *shared, const struct course *course)
 {
     long long row = course->first_row, taken = course->taken;
-    const double *numbers = course->numbers;
+    long long updates = 0;
     for (long long step = 0; step < course->steps; step++) {
         const struct member *m = shared->members + course->members[row];
         m->set_input(m->x, m->columns, m->column_count, course->places[row]);
@@ -20,8 +20,8 @@ long long take(const struct shared *shared, const struct course *course)
         if (course->learns) {
             m->backward(m->x, shared->p, m->w, shared->q);
             if (++taken == course->batch) {
-                update_shared(shared, numbers, (double)course->batch);
-                numbers += NUMBERS;
+                update_shared(shared, course->updates + updates, course->rates[updates], (double)course->batch);
+                updates++;
                 taken = 0;
             }
         }

@@ -47,8 +47,10 @@ class Course(NamedTuple):
     batch: int
     taken: int
     """Steps since the last update."""
-    numbers: array[float]
-    """For each update to come, its rate and the optimiser's factors."""
+    updates: int
+    """Those before, which number the updates to come."""
+    rates: array[float]
+    """For each update to come."""
     losses: array[float]
     """Output: one for each step."""
     learns: bool
@@ -67,7 +69,7 @@ class Conductor:
 
         Returns the number of finite losses.
         """
-        row, taken, update = course.first_row, course.taken, 0
+        row, taken, updates = course.first_row, course.taken, 0
         p, q = self.shared.p, self.shared.q
         for step in range(course.steps):
             kernel, shape, x, w, y = self.members[course.members[row]]
@@ -84,15 +86,15 @@ class Conductor:
                 kernel.backward(x, p, w, q)
                 taken += 1
                 if taken == course.batch:
-                    size = 1 + len(self._optimiser.factors)
-                    self.update(course.numbers[update * size : (update + 1) * size], course.batch)
-                    taken, update = 0, update + 1
+                    self.update(course.updates + updates, course.rates[updates], course.batch)
+                    taken, updates = 0, updates + 1
             row = row + 1 if row + 1 < course.rows else 0
         return course.steps
 
-    def update(self, numbers: Sequence[float], batch: int) -> None:
-        """Update every parameter, and set its gradient to 0."""
-        step, (p, q), states = self._optimiser.function, (self.shared.p, self.shared.q), self.shared.states
+    def update(self, number: int, rate: float, batch: int) -> None:
+        """Update every parameter, and set its gradient to 0. number: of the update, from 0."""
+        step, numbers = self._optimiser.function, self._optimiser.numbers(number, rate)
+        p, q, states = self.shared.p, self.shared.q, self.shared.states
         found = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
         for buffer, changed in zip((p, *states), zip(*found)):
             buffer[:] = array("d", changed)

@@ -28,7 +28,6 @@ def source(optimiser: Optimiser, width: int, *, is_fast: bool = False) -> str:
     return unit(
         [
             Define("LANES", width),
-            Define("NUMBERS", 1 + len(optimiser.factors)),
             libm([("pow", 2)]),
             Define("KEEPS_BITS", int(not is_fast)),
             *([Include("kernel/fast.h")] if is_fast else []),
@@ -112,7 +111,7 @@ class ConductorInC(Conductor):
         buffers = {
             "members": self._ffi.from_buffer("long long[]", course.members),
             "places": self._ffi.from_buffer("long long[]", course.places),
-            "numbers": self._ffi.from_buffer("double[]", course.numbers),
+            "rates": self._ffi.from_buffer("double[]", course.rates),
             "losses": self._ffi.from_buffer("double[]", course.losses, True),
         }
         done: int = self._lib.take(self._shared, self._ffi.new("struct course *", {**numbers, **buffers}))

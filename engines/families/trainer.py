@@ -130,7 +130,6 @@ class FamilyTrainer:
         workload, taken = self._workload, len(self.losses)
         waiting = taken % self._batch
         updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
-        numbers = workload.optimiser.numbers_of_updates(updates, finite_rates(workload.rate, updates))
         losses = array("d", bytes(8 * steps))
         course = Course(
             self._members,
@@ -140,7 +139,8 @@ class FamilyTrainer:
             steps,
             self._batch,
             waiting,
-            numbers,
+            updates.start,
+            finite_rates(workload.rate, updates),
             losses,
             workload.learns,
         )

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Leaf, Literal
-from engines.graph.optimisers import BATCH, RATE, Optimiser, Q
+from engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser, Q
 
 SQUARE, ROOT = Literal(2.0), Literal(0.5)
 """The exponents that occur."""
@@ -40,15 +40,16 @@ def update_in_c(optimiser: Optimiser) -> Iterator[str]:
         yield f"    u->{target}[i] {'-=' if target == 'p' else '='} {C.spell(expr, names)[0]};"
     yield "    u->q[i] = 0.0;"
     yield "}"
-    yield "static void optimise(double *p, double *q, double *const *states, const double *numbers, double batch,"
+    leaf = UPDATE.name
+    yield f"static void optimise(double *p, double *q, double *const *states, double {leaf}, double rate, double batch,"
     yield "                     long long count)"
     yield "{"
-    given = {"p": "p", "q": "q", "rate": "numbers[0]", "batch": "batch"}
+    given = {name: name for name in ("p", "q", RATE.name, BATCH.name)}
     given |= {name: f"states[{index}]" for index, name in enumerate(optimiser.states)}
-    given |= {name: f"numbers[{index}]" for index, name in enumerate(optimiser.factors, 1)}
+    given |= {name: C.spell(expr, {leaf: (leaf, ATOM_PRECEDENCE)})[0] for name, expr in optimiser.factors.items()}
     yield f"    const struct update u = {{{', '.join(given[name] for name in (*buffers, *numbers))}}};"
     yield "    long long i = 0;"
-    yield "    (void)states;"
+    yield f"    (void)states, (void){leaf};"
     yield "#ifdef IN_LANES"
     yield from (f"    {line}" for line in _loop(optimiser, buffers, numbers))
     yield "#endif"

@@ -10,15 +10,16 @@ Example: momentum keeps one number, m. Its update is `m = 0.9 * m + q / batch`, 
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
 
-Q, RATE, BATCH = Leaf("q"), Leaf("rate"), Leaf("batch")
-"""A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch."""
+Q, RATE, BATCH, UPDATE = Leaf("q"), Leaf("rate"), Leaf("batch"), Leaf("update")
+"""A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch; the number of the
+update, which counts from 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,20 +31,15 @@ class Optimiser:
     """What is subtracted from the parameter, over Q, RATE, BATCH, factors and new states."""
     states: Mapping[str, Expr] = field(default_factory=dict)
     """A number that is kept for each parameter, 0.0 at first -> its next value, over the same and over itself."""
-    factors: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
-    """A number that all parameters share -> how to compute it for an update, which counts from 0."""
+    factors: Mapping[str, Expr] = field(default_factory=dict)
+    """A number that all parameters share in an update -> its value, over UPDATE."""
 
     def numbers(self, update: int, rate: float) -> list[float]:
-        """What an update needs: its rate and its factors."""
-        return [rate, *(factor(update) for factor in self.factors.values())]
-
-    def numbers_of_updates(self, updates: Sequence[int], rates: Sequence[float]) -> array[float]:
-        """The numbers of several updates, one update after another."""
-        columns = [rates, *([factor(update) for update in updates] for factor in self.factors.values())]
-        found = array("d", bytes(8 * len(columns) * len(updates)))
-        for place, column in enumerate(columns):
-            found[place :: len(columns)] = array("d", column)
-        return found
+        """What an update needs: its rate and its factors. update: counts from 0."""
+        leaves = {UPDATE.name: (UPDATE.name, ATOM_PRECEDENCE)}
+        texts = "".join(f"{PYTHON.spell(expr, leaves)[0]}, " for expr in self.factors.values())
+        factors = _compiled(f"def factors({UPDATE.name}):\n    return ({texts})\n")
+        return [rate, *factors(update + 1.0)]
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -70,9 +66,11 @@ class Optimiser:
 
 @cache
 def _compiled(text: str) -> Callable[..., tuple[float, ...]]:
-    names = {"pow": power, "__name__": __name__}
-    exec(text, names)  # noqa: S102  (text from these expressions, not from input)
-    return names["update"]  # type: ignore[return-value]
+    """The only function of this text."""
+    names: dict[str, Any] = {}
+    exec(text, {"pow": power, "__name__": __name__}, names)  # noqa: S102  (text from these expressions, not from input)
+    (function,) = names.values()
+    return function  # type: ignore[no-any-return]
 
 
 def power(base: float, exponent: float) -> float:
@@ -98,11 +96,7 @@ def adam(first: float, second: float, epsilon: float) -> Optimiser:
         "adam",
         RATE * (m / m_share) / (call("pow", v / v_share, 0.5) + epsilon),
         {"m": first * m + (1 - first) * mean, "v": second * v + (1 - second) * call("pow", mean, 2.0)},
-        {
-            # PyPy computes `x ** 2` as `x * x`.
-            "m_share": lambda update: 1 - math.pow(first, update + 1),
-            "v_share": lambda update: 1 - math.pow(second, update + 1),
-        },
+        {"m_share": 1 - call("pow", first, UPDATE), "v_share": 1 - call("pow", second, UPDATE)},
     )
 
 

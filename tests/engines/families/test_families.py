@@ -18,7 +18,7 @@ from engines.families import in_c
 from engines.families.conductor import Conductor, Shared
 from engines.families.update_in_c import BLOCK
 from engines.graph.expr import Leaf, call
-from engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, SGD, Optimiser, Q, power
+from engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, SGD, UPDATE, Optimiser, Q, power
 from engines.kernel import building, toolchains
 from engines.saving.checkpoint import load_checkpoint, save_checkpoint
 from engines.saving.parameters import BadFile, save_parameters
@@ -385,7 +385,7 @@ def bare():
     """An optimiser whose states are powers, so that each bit of them is visible."""
     v, r, share = map(Leaf, ("v", "r", "share"))
     states = {"v": call("pow", Q / BATCH, 2.0), "r": call("pow", v / share, 0.5)}
-    return Optimiser("bare", RATE * r, states, {"share": lambda update: 1 - math.pow(0.9, update + 1)})
+    return Optimiser("bare", RATE * r, states, {"share": 1 - call("pow", 0.9, UPDATE)})
 
 
 @pytest.mark.host
@@ -445,8 +445,8 @@ def differing_updates(lib, updates, optimiser=ADAM):
         batch = 1 + update % 2
         for shared in (ours, theirs):
             shared.q[:] = array("d", gradients)
-        lib.update_shared(in_c_._shared, optimiser.numbers(update, 0.01), batch)
-        in_python.update(optimiser.numbers(update, 0.01), batch)
+        lib.update_shared(in_c_._shared, update, 0.01, batch)
+        in_python.update(update, 0.01, batch)
         pairs = zip((ours.p, ours.q, *ours.states), (theirs.p, theirs.q, *theirs.states))
         differing += sum(not same(x, y) for a, b in pairs for x, y in zip(a, b))
     return differing
@@ -461,12 +461,10 @@ def test_the_update_in_c_is_that_in_python(optimiser, width):
         assert differing_updates(lib, 40, optimiser) == 0
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
-def test_the_numbers_of_several_updates(optimiser):
-    updates, rates = range(3, 8), [0.1, 0.2, 0.3, 0.4, 0.5]
-    expected = [number for pair in zip(updates, rates) for number in optimiser.numbers(*pair)]
-    assert optimiser.numbers_of_updates(updates, rates).tolist() == expected
-    assert not optimiser.numbers_of_updates(range(0), [])
+def test_the_numbers_of_an_update():
+    assert ADAM.numbers(0, 0.01) == [0.01, 1 - math.pow(0.85, 1), 1 - math.pow(0.99, 1)]
+    assert ADAM.numbers(6, 0.02) == [0.02, 1 - math.pow(0.85, 7), 1 - math.pow(0.99, 7)]
+    assert SGD.numbers(6, 0.02) == [0.02]
 
 
 def update_expressions(names):
@@ -498,7 +496,7 @@ def test_the_update_of_any_optimiser(data):
     """States may read each other, before and after they change, and their names may be those of the C's variables."""
     names = data.draw(strategies.lists(strategies.sampled_from(["m", "mean", "result0"]), unique=True))
     states = {name: data.draw(update_expressions(names)) for name in names}
-    factors = {"share": lambda update: 1 - math.pow(0.9, update + 1)}
+    factors = {"share": 1 - call("pow", 0.9, UPDATE)}
     optimiser = Optimiser("any", data.draw(update_expressions(names)), states, factors)
     with contextlib.suppress(ArithmeticError):  # Python raises where C continues
         for width in (4, 8) if has_512_bits() else (4,):
@@ -511,7 +509,7 @@ def test_an_update_with_other_expressions(width):
     skip_unless_it_has(width)
     m, v, share = map(Leaf, ("m", "v", "share"))
     root, square = (lambda x: call("pow", x, 0.5)), (lambda x: call("pow", x, 2.0))
-    factors = {"share": lambda update: 1 - math.pow(0.9, update + 1)}
+    factors = {"share": 1 - call("pow", 0.9, UPDATE)}
     for states, change in (
         ({"m": m + square(Q / BATCH) * square(Q)}, RATE * Q / (root(m / share) + root(m) + 1.0)),
         ({"m": 0.5 * v + Q, "v": v + square(root(square(Q)))}, RATE * m / (root(v) + 1e-3)),

@@ -61,8 +61,8 @@ def test_the_fast_update_is_nearly_that_in_python(optimiser):
     for update in range(50):
         for shared in (ours, theirs):
             shared.q[:] = array("d", (number * (1 + update % 3) for number in p))
-        in_c._lib.update_shared(in_c._shared, optimiser.numbers(update, 0.01), 3)
-        in_python.update(optimiser.numbers(update, 0.01), 3)
+        in_c._lib.update_shared(in_c._shared, update, 0.01, 3)
+        in_python.update(update, 0.01, 3)
     assert ours.p.tolist() == pytest.approx(theirs.p.tolist(), rel=1e-12)
     assert ours.q == theirs.q
     if optimiser.name == "adam":
