@@ -132,7 +132,10 @@ static inline __attribute__((unused)) lanes root(lanes x, lanes *other)
     g = product_plus(g, lack, g);
     h = product_plus(h, lack, h);
     g = product_plus(minus_product(g, g, x), h, g);
-    r = KEEPS_BITS ? product_plus(minus_product(g, g, x), h, g) : g;
+    if (KEEPS_BITS)
+        r = product_plus(minus_product(g, g, x), h, g);
+    else
+        r = chosen((bits)(x <= __DBL_MAX__), g, x); /* infinity is its own root */
     wider = 1.027 * h;
 #else
     __asm__("vsqrtpd %1, %0" : "=v"(r) : "v"(x));
