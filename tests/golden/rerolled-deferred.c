@@ -58,9 +58,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(number *restr
         AT4(v + 16) = sum0;
     }
     /* Loop 3 */
-    v[20] = (v[16] > v[17] ? v[16] : v[17]);
+    v[20] = where1(v[16] > v[17], v[16], v[17]);
     /* Loop 4 */
-    v[21] = (v[20] > v[18] ? v[20] : v[18]) * -1.0;
+    v[21] = where1(v[20] > v[18], v[20], v[18]) * -1.0;
     /* Loop 5 */
     AT4(v + 24) = AT4(v + 16) + all4(v[21]);
     /* Loop 6: for i<3: v[32 + i] = exp(v[24 + i]) */
@@ -113,13 +113,13 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_26(number *rest
     /* Loop 20 */
     u[12] = -1.0 * g[26] + -1.0 * g[25] + -1.0 * g[24];
     /* Loop 21 */
-    g[18] = g[26] + (v[20] > v[18] ? 0.0 : u[12]);
+    g[18] = g[26] + where1(v[20] > v[18], 0.0, u[12]);
     /* Loop 22 */
-    g[20] = (v[20] > v[18] ? u[12] : 0.0);
+    g[20] = where1(v[20] > v[18], u[12], 0.0);
     /* Loop 23 */
-    g[17] = g[25] + (v[16] > v[17] ? 0.0 : g[20]);
+    g[17] = g[25] + where1(v[16] > v[17], 0.0, g[20]);
     /* Loop 24 */
-    g[16] = g[24] + (v[16] > v[17] ? g[20] : 0.0);
+    g[16] = g[24] + where1(v[16] > v[17], g[20], 0.0);
     /* Loop 25: for i<4: g[8 + i] = sum(t<3: p[22 + 4*i - t] * g[18 - t]) */
     {
         number sum0 = 0.0;

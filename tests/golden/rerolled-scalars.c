@@ -49,10 +49,10 @@ __attribute__((noinline, visibility("hidden"))) void loops_0_to_5(number *restri
     }
     /* Loop 1: for i<4: v[8 + i] = (0.0 if v[i] < 0.0 else v[i]) */
     {
-        number value0 = v[0] < 0.0 ? 0.0 : v[0];
-        number value1 = v[1] < 0.0 ? 0.0 : v[1];
-        number value2 = v[2] < 0.0 ? 0.0 : v[2];
-        number value3 = v[3] < 0.0 ? 0.0 : v[3];
+        number value0 = where1(v[0] < 0.0, 0.0, v[0]);
+        number value1 = where1(v[1] < 0.0, 0.0, v[1]);
+        number value2 = where1(v[2] < 0.0, 0.0, v[2]);
+        number value3 = where1(v[3] < 0.0, 0.0, v[3]);
         v[8] = value0;
         v[9] = value1;
         v[10] = value2;
@@ -79,9 +79,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_0_to_5(number *restri
         v[18] = sum2;
     }
     /* Loop 3 */
-    v[20] = (v[16] > v[17] ? v[16] : v[17]);
+    v[20] = where1(v[16] > v[17], v[16], v[17]);
     /* Loop 4 */
-    v[21] = (v[20] > v[18] ? v[20] : v[18]) * -1.0;
+    v[21] = where1(v[20] > v[18], v[20], v[18]) * -1.0;
     /* Loop 5: for i<3: v[24 + i] = v[16 + i] + v[21] */
     {
         number value0 = v[16];
@@ -203,13 +203,13 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_25(number *rest
     /* Loop 20 */
     u[12] = -1.0 * g[26] + -1.0 * g[25] + -1.0 * g[24];
     /* Loop 21 */
-    g[18] = g[26] + (v[20] > v[18] ? 0.0 : u[12]);
+    g[18] = g[26] + where1(v[20] > v[18], 0.0, u[12]);
     /* Loop 22 */
-    g[20] = (v[20] > v[18] ? u[12] : 0.0);
+    g[20] = where1(v[20] > v[18], u[12], 0.0);
     /* Loop 23 */
-    g[17] = g[25] + (v[16] > v[17] ? 0.0 : g[20]);
+    g[17] = g[25] + where1(v[16] > v[17], 0.0, g[20]);
     /* Loop 24 */
-    g[16] = g[24] + (v[16] > v[17] ? g[20] : 0.0);
+    g[16] = g[24] + where1(v[16] > v[17], g[20], 0.0);
     /* Loop 25: for i<4: g[8 + i] = sum(t<3: p[22 + 4*i - t] * g[18 - t]) */
     {
         number sum0 = 0.0;

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from struct import pack
 
 from engines.api import Unavailable
-from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Spelling, Text, number
+from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
 from engines.rerolled.recover.loops import VaryingConstant
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool) -> Text:
     """Spell an expression over vectors of that width, or over numbers if it is 1. is_single: numbers are floats."""
-    if width == 1:
-        return (_C_FLOAT if is_single else C).spell(expr, leaves)
     if isinstance(expr, Literal):
         return spread(constant(expr.number, is_single=is_single), width), ATOM_PRECEDENCE
     if not isinstance(expr, Apply):
@@ -22,7 +20,7 @@ def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool
     if expr.primitive == "where":
         return f"where{width}({', '.join(text for text, _ in operands)})", ATOM_PRECEDENCE
     for at, operand in enumerate(expr.operands):
-        if isinstance(operand, Apply) and operand.primitive in _COMPARISONS:
+        if width > 1 and isinstance(operand, Apply) and operand.primitive in _COMPARISONS:
             operands[at] = (f"truth{width}({operands[at][0]})", ATOM_PRECEDENCE)
     return C.apply(expr.primitive, operands)
 
@@ -41,16 +39,6 @@ def constant(x: float, *, is_single: bool) -> str:
     except OverflowError:
         raise Unavailable(f"the constant {x!r} is too large for float32", "Use the engine without `-f32`.") from None
     return f"{number(x)[0]}f"
-
-
-class _Floats(Spelling):
-    def spell(self, expr: Expr, leaves: Mapping[str, Text]) -> Text:
-        if isinstance(expr, Literal):
-            return constant(expr.number, is_single=True), ATOM_PRECEDENCE
-        return super().spell(expr, leaves)
-
-
-_C_FLOAT = _Floats(where=C.where)
 
 
 def vector(width: int) -> str:

@@ -17,6 +17,14 @@ typedef unsigned long long word;
 #define UNUSED __attribute__((unused))
 #define INLINE static inline __attribute__((always_inline, unused))
 
+/* `a` if it is true, else `b`. With both at hand, compilers can choose without a jump. Such a jump depends on data, so
+   processors would often predict it wrongly. */
+#ifdef __TINYC__
+#define where1(is, a, b) ((is) ? (a) : (b))
+#else
+INLINE number where1(int is, number a, number b) { return is ? a : b; }
+#endif
+
 #if LANES == 1
 typedef number vec;
 typedef whole mask;
