@@ -27,11 +27,12 @@ def compiler(tmp_path):
 
     def make(text):
         program = tmp_path / "fakecc"
-        program.write_text(f'#!/bin/sh\necho $$ >> "{tmp_path}/processes"\n{text}\n')
+        program.write_text(f'#!/bin/sh\necho $$ >> "{make.log}"\n{text}\n')
         program.chmod(0o755)
         return Toolchain("gcc", (str(program),), "1.0")
 
-    make.processes = lambda: [int(line) for line in (tmp_path / "processes").read_text().split()]
+    make.log = tmp_path / "processes"
+    make.processes = lambda: [int(line) for line in make.log.read_text().split()]
     return make
 
 
@@ -75,6 +76,8 @@ def test_compilers_that_are_not_needed_are_killed(compiler, linker):
     with waiting(compiler(OBJECT), ()) as compilers:
         compilers.add()
         folder = compilers._folder
+        while not compiler.log.exists():  # a busy machine may not have started one yet
+            time.sleep(0.01)
     assert not folder.exists()
     assert not any(map(alive, compiler.processes()))
 
