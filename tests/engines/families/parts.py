@@ -1,7 +1,8 @@
-"""How long the parts of a step take: `python -m tests.engines.families.parts [ENGINE…]`.
+"""Time the passes and the update of a step of microgpt: `python -m tests.engines.families.parts [ENGINE…]`.
 
-A batch that never ends has no update, so steps of such a batch are the passes alone. Both kinds of training take turns
-on one trainer of each engine; the shortest of many stretches counts, because a machine's other work only adds time.
+A batch that never ends has no update, so steps of such a batch are the passes alone. The rest of a step is its update,
+with the call of the learning rate's schedule. Both kinds of training take turns on one trainer of each engine; the
+shortest of many stretches counts, because a machine's other work only adds time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NEVER = 10**9
 
 
 def seconds(trainer: FamilyTrainer, batch: int) -> float:
-    """Of one step."""
+    """Seconds per step."""
     trainer.restart(batch=batch)
     start = perf_counter()
     trainer.train(STEPS)
