@@ -1,15 +1,15 @@
 /* Steps over the kernels of a family. `optimise` comes before this file. */
 
-void update_shared(const struct shared *shared, long long number, double rate, double batch)
+void update_shared(const struct shared *shared, long long index, double rate, double batch)
 {
     libm_is_known = shared->libm_is_known;
-    optimise(shared->p, shared->q, shared->states, (double)(number + 1), rate, batch, shared->parameters);
+    optimise(shared->p, shared->q, shared->states, (double)(index + 1), rate, batch, shared->parameters);
 }
 
 long long take(const struct shared *shared, const struct course *course)
 {
     long long row = course->first_row, taken = course->taken;
-    long long updates = 0;
+    long long update = 0;
     for (long long step = 0; step < course->steps; step++) {
         const struct member *m = shared->members + course->members[row];
         m->set_input(m->x, m->columns, m->column_count, course->places[row]);
@@ -20,8 +20,8 @@ long long take(const struct shared *shared, const struct course *course)
         if (course->learns) {
             m->backward(m->x, shared->p, m->w, shared->q);
             if (++taken == course->batch) {
-                update_shared(shared, course->updates + updates, course->rates[updates], (double)course->batch);
-                updates++;
+                update_shared(shared, course->first_update + update, course->rates[update], (double)course->batch);
+                update++;
                 taken = 0;
             }
         }
@@ -41,7 +41,7 @@ long long powers(const double *x, double *y, long long count, long long is_root,
         const lanes r = is_root ? root(AT(x + i), &other) : square(AT(x + i), &other);
         const bits unsure = ((bits)r ^ (bits)other) | outside(AT(x + i), is_root ? 256 : 128);
         AT(y + i) = r;
-        for (unsigned left = marked(unsure); left; left &= left - 1, left_to_libm++)
+        for (unsigned left = KEEPS_BITS ? marked(unsure) : 0; left; left &= left - 1, left_to_libm++)
             y[i + __builtin_ctz(left)] = pow(x[i + __builtin_ctz(left)], exponent);
     }
 #endif
@@ -59,7 +59,7 @@ long long quotients(const double *x, double *y, long long count, double number)
     for (; i + LANES <= count; i += LANES) {
         bits unsure = {0};
         AT(y + i) = over(AT(x + i), &by, &unsure);
-        for (unsigned left = marked(unsure); left; left &= left - 1, divided++)
+        for (unsigned left = KEEPS_BITS ? marked(unsure) : 0; left; left &= left - 1, divided++)
             y[i + __builtin_ctz(left)] = x[i + __builtin_ctz(left)] / number;
     }
 #endif

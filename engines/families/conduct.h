@@ -30,18 +30,18 @@ struct course {
     long long rows;
     long long steps;
     long long batch;
-    long long taken;       /* steps since the last update */
-    long long updates;     /* those before, which number the updates to come */
-    const double *rates;   /* one for each update to come */
-    double *losses;        /* output: one for each step */
+    long long taken;        /* steps since the last update */
+    long long first_update; /* the index of the first update to come, from 0 */
+    const double *rates;    /* one for each update to come */
+    double *losses;         /* output: one for each step */
     long long learns;
 };
 
 /* Returns the number of finite losses. The first other loss ends the course, before its backward pass. */
 long long take(const struct shared *shared, const struct course *course);
 
-/* An update of every parameter by a batch, which sets the gradients to 0. number: of the update, from 0. */
-void update_shared(const struct shared *shared, long long number, double rate, double batch);
+/* An update of every parameter by a batch, which sets the gradients to 0. index: of the update, from 0. */
+void update_shared(const struct shared *shared, long long index, double rate, double batch);
 
 /* pow(x[i], 2.0), or pow(x[i], 0.5) if `is_root`, as an update computes them. Returns how many it left to libm. */
 long long powers(const double *x, double *y, long long count, long long is_root, long long is_known);

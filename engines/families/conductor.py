@@ -47,8 +47,8 @@ class Course(NamedTuple):
     batch: int
     taken: int
     """Steps since the last update."""
-    updates: int
-    """Those before, which number the updates to come."""
+    first_update: int
+    """The index of the first update to come, from 0."""
     rates: array[float]
     """For each update to come."""
     losses: array[float]
@@ -69,7 +69,7 @@ class Conductor:
 
         Returns the number of finite losses.
         """
-        row, taken, updates = course.first_row, course.taken, 0
+        row, taken, update = course.first_row, course.taken, 0
         p, q = self.shared.p, self.shared.q
         for step in range(course.steps):
             kernel, shape, x, w, y = self.members[course.members[row]]
@@ -86,14 +86,14 @@ class Conductor:
                 kernel.backward(x, p, w, q)
                 taken += 1
                 if taken == course.batch:
-                    self.update(course.updates + updates, course.rates[updates], course.batch)
-                    taken, updates = 0, updates + 1
+                    self.update(course.first_update + update, course.rates[update], course.batch)
+                    taken, update = 0, update + 1
             row = row + 1 if row + 1 < course.rows else 0
         return course.steps
 
-    def update(self, number: int, rate: float, batch: int) -> None:
-        """Update every parameter, and set its gradient to 0. number: of the update, from 0."""
-        step, numbers = self._optimiser.function, self._optimiser.numbers(number, rate)
+    def update(self, index: int, rate: float, batch: int) -> None:
+        """Update every parameter, and set its gradient to 0. index: of the update, from 0."""
+        step, numbers = self._optimiser.function, self._optimiser.numbers(index, rate)
         p, q, states = self.shared.p, self.shared.q, self.shared.states
         found = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
         for buffer, changed in zip((p, *states), zip(*found)):

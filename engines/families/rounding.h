@@ -4,8 +4,8 @@
    caller computes them again, one by one. If KEEPS_BITS is 0, last bits may differ: no lane is unsure, and operations
    that would only decide those bits are left out.
 
-   Powers. r, which is x * x or the square root of x, is the double nearest to the exact result. libm's pow may return
-   its neighbour `other`, but only if the exact result is near the middle of the two. A fused multiply-add gives e, the
+   Powers. r, which is x * x or the square root of x, is the double nearest to the exact result, or nearly (see `root`).
+   libm's pow may return its neighbour `other`, but only if the exact result is near the middle of the two. A fused multiply-add gives e, the
    exact result minus r. Adding WIDER * e to r gives the neighbour if e is near half a unit in the last place, and
    r itself otherwise. So pow returns r or other, and these are different doubles for one lane in thirty. Even then, most
    expressions have the same bits for both, because they round: 0.99 * v + 0.01 * r does, if v is the larger.
@@ -71,8 +71,6 @@ static inline __attribute__((unused)) unsigned marked(bits is)
 static inline __attribute__((unused)) int any(bits is)
 {
     int found;
-    if (!KEEPS_BITS)
-        return 0;
 #if LANES == 8 && defined(__AVX512DQ__)
     __asm__("vptestmq %1, %1, %%k1\n\tkortestb %%k1, %%k1" : "=@ccnz"(found) : "v"(is) : "k1");
 #elif LANES == 8
@@ -111,22 +109,22 @@ static inline __attribute__((unused)) lanes square(lanes x, lanes *other)
 /* x: in the range of 256 exponents.
 
    The root is r + (x - r * r) * h, where h is nearly 1 / (2 * r). So r need not be the double nearest to the root: if it
-   is within 0.51 units, `other` is what else libm may return.
+   is within 0.51 units, `other` is the only other double that libm may return.
 
-   Processors with AVX-512 estimate 1 / sqrt(x), with a relative error of at most 2^-14. The steps of Newton's method give
-   g errors of 2^-27 and 2^-53, and the last one, r, is as good as rounded. These eleven operations take half the time of
-   the processor's root. 2^-300 changes only an x of 0, whose estimate would be infinite. Adding 0.0 makes g 0.0 for -0.0,
-   as pow does.
+   For lanes of eight, AVX-512 has an estimate of 1 / sqrt(x), with a relative error of at most 2^-14. Two steps of
+   Newton's method reduce the error of g to 2^-27 and 2^-53. A third gives r, within 0.51 units. These eleven operations
+   take half the time of the processor's root. Adding 2^-1022 keeps the estimate for 0 finite, and changes no x from
+   2^-969 on. Adding 0.0 turns -0.0 into 0.0, which is what pow returns.
 
-   On other processors, r is the processor's root. Subtracting its bits from a constant gives c / r for c = 0.717 with an
+   In narrower lanes, r is the processor's root. Subtracting its bits from a constant gives c / r for c = 0.717 with an
    error of at most 1.51 %. One step of Newton's method makes this c * c / r, which is 0.5142 / r, with an error of at
    most 0.023 %. */
 static inline __attribute__((unused)) lanes root(lanes x, lanes *other)
 {
-    lanes r, wider; /* wider: h, times a number above 0.5 / (1 - 0.51307), which is 1.02685 */
+    lanes r, wider_h; /* wider_h: h, times a number above 0.5 / (1 - 0.51307), which is 1.02684 */
 #if LANES == 8
     lanes estimate;
-    __asm__("vrsqrt14pd %1, %0" : "=v"(estimate) : "v"(x + 0x1p-300));
+    __asm__("vrsqrt14pd %1, %0" : "=v"(estimate) : "v"(x + 0x1p-1022));
     lanes g = product_plus(x, estimate, all(0.0)), h = 0.5 * estimate;
     const lanes lack = minus_product(g, h, all(0.5));
     g = product_plus(g, lack, g);
@@ -136,13 +134,13 @@ static inline __attribute__((unused)) lanes root(lanes x, lanes *other)
         r = product_plus(minus_product(g, g, x), h, g);
     else
         r = chosen((bits)(x <= __DBL_MAX__), g, x); /* infinity is its own root */
-    wider = 1.027 * h;
+    wider_h = 1.027 * h;
 #else
     __asm__("vsqrtpd %1, %0" : "=v"(r) : "v"(x));
     const lanes guess = (lanes)(0x7fd69a437ff7a1b8 - (bits)r);
-    wider = guess * minus_product(r, guess, all(1.4342245291445828));
+    wider_h = guess * minus_product(r, guess, all(1.4342245291445828));
 #endif
-    *other = product_plus(minus_product(r, r, x), wider, r);
+    *other = product_plus(minus_product(r, r, x), wider_h, r);
     return r;
 }
 

@@ -5,7 +5,8 @@ vectors. A vector proves nearly all of its lanes right. The loop leaves the othe
 after each block the function updates them. The loop makes no calls, because a call would push all vectors out of their
 registers.
 
-An update that need not keep the bits has the same text: `rounding.h` makes every lane right then.
+An update that need not keep the bits has the same text, but checks no lane. Where `rounding.h` has no lanes, the
+compiler makes vectors of its plain loop, with `kernel/fast.h`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser, Q
 
 SQUARE, ROOT = Literal(2.0), Literal(0.5)
 """The exponents that occur."""
-BLOCK = 4096
-"""Parameters in a block, a multiple of the lanes. The list of a block takes up to 32 KB. With shorter blocks, the
-processor would wait more often for the slow lanes."""
+BLOCK = 8192
+"""Parameters in a block, a multiple of the lanes. The list of a block takes 32 KB. With shorter blocks, the processor
+would wait more often for the slow lanes."""
 MEAN = Apply("div", (Q, BATCH))
 
 
@@ -40,16 +41,16 @@ def update_in_c(optimiser: Optimiser) -> Iterator[str]:
         yield f"    u->{target}[i] {'-=' if target == 'p' else '='} {C.spell(expr, names)[0]};"
     yield "    u->q[i] = 0.0;"
     yield "}"
-    leaf = UPDATE.name
-    yield f"static void optimise(double *p, double *q, double *const *states, double {leaf}, double rate, double batch,"
+    yield "static void optimise(double *p, double *q, double *const *states, double update, double rate, double batch,"
     yield "                     long long count)"
     yield "{"
-    given = {name: name for name in ("p", "q", RATE.name, BATCH.name)}
+    given = {name: name for name in ("p", "q", "rate", "batch")}
     given |= {name: f"states[{index}]" for index, name in enumerate(optimiser.states)}
-    given |= {name: C.spell(expr, {leaf: (leaf, ATOM_PRECEDENCE)})[0] for name, expr in optimiser.factors.items()}
+    leaves = {UPDATE.name: ("update", ATOM_PRECEDENCE)}
+    given |= {name: C.spell(expr, leaves)[0] for name, expr in optimiser.factors.items()}
     yield f"    const struct update u = {{{', '.join(given[name] for name in (*buffers, *numbers))}}};"
     yield "    long long i = 0;"
-    yield f"    (void)states, (void){leaf};"
+    yield "    (void)states, (void)update;"
     yield "#ifdef IN_LANES"
     yield from (f"    {line}" for line in _loop(optimiser, buffers, numbers))
     yield "#endif"
@@ -68,13 +69,13 @@ def _loop(optimiser: Optimiser, buffers: Sequence[str], numbers: Sequence[str]) 
         yield f"const struct divisor by_{name} = divisor(u.{name});"
     yield f"enum {{ BLOCK = {BLOCK} }};"
     yield "while (i < whole) {"
-    yield "    const long long end = i + BLOCK < whole ? i + BLOCK : whole;"
-    yield "    long long again[BLOCK], count_again = 0;"
+    yield "    const long long first = i, end = i + BLOCK < whole ? i + BLOCK : whole;"
+    yield "    int again[BLOCK], count_again = 0;"
     yield "    for (; i < end; i += LANES) {"
     yield from (f"        {line}" for line in text)
     yield "    }"
     yield "    while (count_again > 0)"
-    yield "        update_one(&u, again[--count_again]);"
+    yield "        update_one(&u, first + again[--count_again]);"
     yield "}"
 
 
@@ -114,9 +115,9 @@ class _Vectors:
         yield "bits unsure = {0};"
         yield from self._lines
         yield "lanes new_q = {0.0};"
-        yield "if (any(unsure)) {"
+        yield "if (KEEPS_BITS && any(unsure)) {"
         yield "    for (unsigned marks = marked(unsure); marks; marks &= marks - 1)"
-        yield "        again[count_again++] = i + __builtin_ctz(marks);"
+        yield "        again[count_again++] = (int)(i - first) + __builtin_ctz(marks);"
         yield from (f"    new_{name} = chosen(unsure, AT(u.{name} + i), new_{name});" for name in (*targets, "q"))
         yield "}"
         yield from (f"AT(u.{name} + i) = new_{name};" for name in (*targets, "q"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
@@ -34,16 +34,19 @@ class Optimiser:
     factors: Mapping[str, Expr] = field(default_factory=dict)
     """A number that all parameters share in an update -> its value, over UPDATE."""
 
-    def numbers(self, update: int, rate: float) -> list[float]:
-        """What an update needs: its rate and its factors. update: counts from 0."""
-        leaves = {UPDATE.name: (UPDATE.name, ATOM_PRECEDENCE)}
-        texts = "".join(f"{PYTHON.spell(expr, leaves)[0]}, " for expr in self.factors.values())
-        factors = _compiled(f"def factors({UPDATE.name}):\n    return ({texts})\n")
-        return [rate, *factors(update + 1.0)]
+    def numbers(self, index: int, rate: float) -> list[float]:
+        """What an update needs: its rate and its factors. index: of the update, from 0."""
+        return [rate, *self._factors(index + 1.0)]
+
+    @cached_property
+    def _factors(self) -> Callable[..., tuple[float, ...]]:
+        names = {UPDATE.name: (UPDATE.name, ATOM_PRECEDENCE)}
+        texts = "".join(f"{PYTHON.spell(expr, names)[0]}, " for expr in self.factors.values())
+        return _compiled(f"def factors({UPDATE.name}):\n    return ({texts})\n")
 
     @property
     def leaves(self) -> tuple[str, ...]:
-        """Names of all leaves: the gradient, the numbers of an update, the batch, and the states."""
+        """Names of the leaves of `change` and `states`: gradient, numbers of an update, batch, states."""
         return (Q.name, RATE.name, *self.factors, BATCH.name, *self.states)
 
     def steps(self) -> Iterator[tuple[str, Expr]]:
@@ -58,7 +61,7 @@ class Optimiser:
             lines.append(f"    {name} {'-=' if name == 'p' else '='} {PYTHON.spell(expr, names)[0]}")
         return "\n".join([*lines, f"    return {', '.join(['p', *self.states])},", ""])
 
-    @property
+    @cached_property
     def function(self) -> Callable[..., tuple[float, ...]]:
         """The function of `python`."""
         return _compiled(self.python())
@@ -66,7 +69,7 @@ class Optimiser:
 
 @cache
 def _compiled(text: str) -> Callable[..., tuple[float, ...]]:
-    """The only function of this text."""
+    """Run the text, and return the function that it defines."""
     names: dict[str, Any] = {}
     exec(text, {"pow": power, "__name__": __name__}, names)  # noqa: S102  (text from these expressions, not from input)
     (function,) = names.values()

@@ -1,4 +1,4 @@
-"""Spell expressions over vectors in C with GNU's vector types."""
+"""Spell expressions in C, over GNU's vector types or over numbers."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ typedef unsigned long long word;
 #define UNUSED __attribute__((unused))
 #define INLINE static inline __attribute__((always_inline, unused))
 
-/* `a` if it is true, else `b`. With both at hand, compilers can choose without a jump. Such a jump depends on data, so
-   processors would often predict it wrongly. */
+/* `a` if `is` holds, else `b`. Both are computed first, so compilers can choose without a jump. Such a jump depends on
+   data, so processors would often mispredict it. TCC inlines no functions, and always jumps. */
 #ifdef __TINYC__
 #define where1(is, a, b) ((is) ? (a) : (b))
 #else

@@ -1,10 +1,10 @@
 """Compare squares and roots in lanes with libm's `pow`, and quotients with `/`.
 
-Run `python -m tests.engines.families.powers [COUNT]`. COUNT is by default 10**8 for each of the three. The numbers have
-random signs and digits; for squares and roots, exponents lie within the range of the rounding test, and a little beyond
-it. Half of the numbers are chosen so that the exact result lies near the middle of two doubles, where libm's answer is
-least certain. All numbers whose result is a power of two or next to one are compared as well, because the distance of
-doubles changes there.
+Run `python -m tests.engines.families.powers [COUNT]`. COUNT is by default 10**8 for each of the three, in lanes of each
+width. The numbers have random signs and digits; for squares and roots, exponents lie within the range of the rounding
+test, and a little beyond it. Half of the numbers are chosen so that the exact result lies near the middle of two
+doubles, where libm's answer is least certain. All numbers whose result is a power of two or next to one are compared as
+well, because the distance of doubles changes there.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def quotients(lib: Any, rng: np.random.Generator, count: int) -> None:
     print(f"quotients: {compared:,} compared, {differ:,} differ, {divided / compared:.2%} divided one by one")
 
 
-def powers(lib: Any, rng: np.random.Generator, is_root: int, count: int) -> None:
+def powers(lib: Any, rng: np.random.Generator, is_root: bool, count: int) -> None:
     """Print how many squares, or roots, differ from libm's, and how many the lanes left to libm."""
     ffi, compared, differ, left, half = in_c.interface(), 0, 0, 0, PART // 2
-    special = near_powers_of_two(bool(is_root))
+    special = near_powers_of_two(is_root)
     while compared < count:
         plain = (1.0 + rng.random(half)) * rng.choice([-1.0, 1.0], half) ** (1 - is_root)
-        x = np.concatenate([plain, near_middles(rng, bool(is_root), half)])
+        x = np.concatenate([plain, near_middles(rng, is_root, half)])
         exponents = rng.integers(-66, 67, PART) * (2 if is_root else 1)
         x = np.ldexp(x, exponents)
         x[: len(special)] = special
@@ -96,7 +96,7 @@ def main() -> None:
     for width in (4, 8) if "__AVX512F__" in toolchains.macros(tool, flags) else (4,):
         lib, rng = in_c.load(tool, flags, ADAM, width), np.random.default_rng(1)
         print(f"{width} lanes; libm is known: {in_c.libm_is_known(lib)}")
-        for is_root in (0, 1):
+        for is_root in (False, True):
             powers(lib, rng, is_root, count)
         quotients(lib, rng, count)
 
