@@ -5,10 +5,11 @@
    that would only decide those bits are left out.
 
    Powers. r, which is x * x or the square root of x, is the double nearest to the exact result, or nearly (see `root`).
-   libm's pow may return its neighbour `other`, but only if the exact result is near the middle of the two. A fused multiply-add gives e, the
-   exact result minus r. Adding WIDER * e to r gives the neighbour if e is near half a unit in the last place, and
-   r itself otherwise. So pow returns r or other, and these are different doubles for one lane in thirty. Even then, most
-   expressions have the same bits for both, because they round: 0.99 * v + 0.01 * r does, if v is the larger.
+   libm's pow may return its neighbour `other`, but only if the exact result is near the middle of the two. A fused
+   multiply-add gives e, the exact result minus r. Adding WIDER * e to r gives the neighbour if e is near half a unit in
+   the last place, and r itself otherwise. So pow returns r or other, and these are different doubles for one lane in
+   thirty. Even then, most expressions have the same bits for both, because they round: 0.99 * v + 0.01 * r does, if v
+   is the larger.
 
    Example with WIDER 1.03: the exact result is 0.47 units above r. 1.03 * 0.47 < 0.5, so other is r.
    With 0.49 units, other is the next larger double.
