@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
@@ -67,7 +67,6 @@ class Optimiser:
         return _compiled(self.python())
 
 
-@cache
 def _compiled(text: str) -> Callable[..., tuple[float, ...]]:
     """Run the text, and return the function that it defines."""
     names: dict[str, Any] = {}

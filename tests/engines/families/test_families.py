@@ -30,7 +30,7 @@ from harness.workloads.microgpt import likelihood, samples
 from tests.engines.compiled.compiling import usable
 from tests.engines.families.equality import compared
 from tests.engines.families.equality import trained as whole_training
-from tests.engines.fused import NEEDS_FUSED, same
+from tests.engines.fused import HAS_512_BITS, NEEDS_512_BITS, NEEDS_FUSED, WIDTHS, same
 from tests.engines.ladder import willing
 from tests.examples import examples
 
@@ -246,19 +246,6 @@ def hard_numbers(count):
     return array("d", [*special, *itertools.islice(random_ones, count - len(special))])
 
 
-WIDTHS = pytest.mark.parametrize("width", [4, 8])
-
-
-def has_512_bits():
-    return "__AVX512F__" in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE)
-
-
-def skip_without_lanes(width):
-    """Skip the test if this processor has no vectors of so many doubles."""
-    if width == 8 and not has_512_bits():
-        pytest.skip("this processor has no vectors of 8 doubles")
-
-
 def powers_in_lanes(lib, numbers, is_root, is_known):
     """Their squares or roots, and how many of them the lanes left to libm."""
     found = array("d", bytes(8 * len(numbers)))
@@ -266,11 +253,17 @@ def powers_in_lanes(lib, numbers, is_root, is_known):
     return found, lib.powers(*pointers, len(numbers), is_root, is_known)
 
 
-@pytest.mark.parametrize(("compiler", "width"), [("gcc", 4), ("gcc", 8), ("clang", 4), ("clang", 8), ("tcc", 1)])
+@pytest.mark.parametrize(
+    ("compiler", "width"),
+    [
+        *((compiler, 4) for compiler in ("gcc", "clang")),
+        *(pytest.param(compiler, 8, marks=NEEDS_512_BITS) for compiler in ("gcc", "clang")),
+        ("tcc", 1),
+    ],
+)
 @pytest.mark.parametrize("is_root", [0, 1])
 def test_powers_in_lanes(compiler, width, is_root):
     """Squares and roots have libm's bits. With a known libm and fused multiply-add, libm computes few of them."""
-    skip_without_lanes(width)
     tool = toolchains.find(compiler)
     flags = (*toolchains.STRICT, *(() if width == 1 else ("-O2", *toolchains.NATIVE)))
     lib = in_c.load(tool, flags, ADAM, width)
@@ -289,7 +282,6 @@ def test_powers_in_lanes(compiler, width, is_root):
 @pytest.mark.parametrize("is_root", [0, 1])
 def test_powers_with_other_bits(width, is_root):
     """Those of a fast update are within two units, and only numbers after the last whole vector are left to libm."""
-    skip_without_lanes(width)
     lib = in_c_library(in_c.source(ADAM, width, is_fast=True))
     numbers = array("d", [0.0, -0.0, 2.0**-1022, 1e-300, 1e-100, 1e100, 1e300, math.inf, *hard_numbers(40_000)[12:]])
     found, left = powers_in_lanes(lib, numbers, is_root, 1)
@@ -359,7 +351,6 @@ DIVISORS = [
 @WIDTHS
 def test_quotients_in_lanes(width):
     """They are those of the processor's division, though few are divided."""
-    skip_without_lanes(width)
     lib = in_c_library(in_c.source(ADAM, width))
     wrong, divided = wrong_quotients(lib, DIVISORS)
     assert wrong == 0
@@ -394,22 +385,20 @@ def bare():
 @pytest.mark.host
 @NEEDS_FUSED
 @pytest.mark.parametrize(
-    ("optimiser", "right", "wrong"),
+    ("width", "optimiser", "right", "wrong"),
     [
-        (bare(), "#define WIDER 1.032", "#define WIDER 1.0"),
-        (bare(), "all(1.4342245291445828)", "all(1.40)"),
-        (bare(), "1.027 * h", "h"),
-        (bare(), "x + 0x1p-1022", "x"),
-        (bare(), "if (KEEPS_BITS && any(unsure)) {", "if (0) {"),
-        (ADAM, "again[count_again++]", "again[0]"),
-        (ADAM, "while (count_again > 0)", "while (count_again > 1)"),
-        *((ADAM, f"new_{name} = chosen(unsure, AT(u.{name} + i), new_{name});", "") for name in "pqmv"),
+        (4, bare(), "#define WIDER 1.032", "#define WIDER 1.0"),
+        (4, bare(), "all(1.4342245291445828)", "all(1.40)"),
+        pytest.param(8, bare(), "1.027 * h", "h", marks=NEEDS_512_BITS),
+        pytest.param(8, bare(), "x + 0x1p-1022", "x", marks=NEEDS_512_BITS),
+        (4, bare(), "if (KEEPS_BITS && any(unsure)) {", "if (0) {"),
+        (4, ADAM, "again[count_again++]", "again[0]"),
+        (4, ADAM, "while (count_again > 0)", "while (count_again > 1)"),
+        *((4, ADAM, f"new_{name} = chosen(unsure, AT(u.{name} + i), new_{name});", "") for name in "pqmv"),
     ],
 )
-def test_a_broken_update_is_caught(optimiser, right, wrong):
+def test_a_broken_update_is_caught(width, optimiser, right, wrong):
     """One that takes the nearest double for libm's, or that does not compute a lane again."""
-    width = 8 if right in {"1.027 * h", "x + 0x1p-1022"} else 4
-    skip_without_lanes(width)
     source = in_c.source(optimiser, width)
     assert source.count(right) == 1
     assert differing_updates(in_c_library(source), 40, optimiser) == 0
@@ -421,7 +410,6 @@ def test_a_broken_update_is_caught(optimiser, right, wrong):
 @WIDTHS
 def test_the_root_of_minus_zero(width):
     """libm's is 0.0, the processor's -0.0."""
-    skip_without_lanes(width)
     r = Leaf("r")
     optimiser = Optimiser("signed", RATE * r, {"r": call("pow", Q, 0.5)})
     assert differing_updates(in_c_library(in_c.source(optimiser, width)), 2, optimiser) == 0
@@ -458,7 +446,6 @@ def differing_updates(lib, updates, optimiser=ADAM):
 @WIDTHS
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
 def test_the_update_in_c_is_that_in_python(optimiser, width):
-    skip_without_lanes(width)
     for tool in ("gcc", "clang"):
         lib = in_c.load(toolchains.find(tool), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, width)
         assert differing_updates(lib, 40, optimiser) == 0
@@ -502,14 +489,13 @@ def test_the_update_of_any_optimiser(data):
     factors = {"share": 1 - call("pow", 0.9, UPDATE)}
     optimiser = Optimiser("any", data.draw(update_expressions(names)), states, factors)
     with contextlib.suppress(ArithmeticError):  # Python raises where C continues
-        for width in (4, 8) if has_512_bits() else (4,):
+        for width in (4, 8) if HAS_512_BITS else (4,):
             assert differing_updates(in_c_library(in_c.source(optimiser, width)), 4, optimiser) == 0
 
 
 @WIDTHS
 def test_an_update_with_other_expressions(width):
     """Powers that share a statement, are nested, or hang on a state that changes later."""
-    skip_without_lanes(width)
     m, v, share = map(Leaf, ("m", "v", "share"))
     root, square = (lambda x: call("pow", x, 0.5)), (lambda x: call("pow", x, 2.0))
     factors = {"share": 1 - call("pow", 0.9, UPDATE)}
