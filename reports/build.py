@@ -13,7 +13,7 @@ from pathlib import Path
 from reports.charts import charts
 from reports.charts.drawing.svg import standalone
 from reports.discovery import left_out
-from reports.exports import Material, NoExport, exporters
+from reports.exports import Material, NoExport, csv, pyperf
 from reports.measured.races import NEEDED, Race, race, same_run, speedups
 from reports.pages import html, markdown
 from reports.pages.analysis import HEADING as ANALYSIS_HEADING
@@ -98,12 +98,10 @@ def write(store: Store, story: Story, into: Path | None = None) -> Path:
 def downloads(story: Story) -> list[html.Download]:
     """Return the run's data for the page: every record as CSV, every value for pyperf, every figure as JSON."""
     run, found = story.view.run, []
-    for name, exporter in exporters().items():
-        if name in ("csv", "pyperf"):
-            with left_out(f"the page's {exporter.FILE}"), suppress(NoExport):
-                content = exporter.export(Material(story.view)).content
-                data = content if isinstance(content, bytes) else content.encode()
-                found.append(_packed(f"{run.id}-{exporter.FILE}", data))
+    for exporter in (csv, pyperf):
+        with left_out(f"the page's {exporter.FILE}"), suppress(NoExport):
+            text = exporter.export(Material(story.view)).text
+            found.append(_packed(f"{run.id}-{exporter.FILE}", text.encode()))
     cells = json.loads(story.view.table.to_json(orient="records", double_precision=15))
     figures = {"run": run.id, "machine": run.machine, "commit": run.commit, "cells": cells}
     return [*found, _packed(f"{run.id}-figures.json", json.dumps(figures).encode())]

@@ -1,4 +1,4 @@
-"""Exports of a run to other tools' formats: one module per format, discovered by its file name.
+"""Exports of a run to other tools' formats: one module per format, listed in `EXPORTERS`.
 
 Exports compute no figures: rows come from `reports.sections.records`, figures from the table that `reports.measured`
 makes. A cell without a result never becomes a number. If a format has no place for the reason, the export counts the
@@ -8,37 +8,12 @@ cell as left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol
 
-from reports.discovery import defining
-from reports.view import View
-from results.record import Cell
+from reports.exports import csv, github_action_benchmark, pyperf
+from reports.exports.material import Export, Material, NoExport
 
-
-class NoExport(Exception):
-    """There is nothing to export, or a library is missing; the message gives reason and remedy."""
-
-    def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(f"{reason}\n  {remedy}")
-
-
-@dataclass(frozen=True)
-class Material:
-    """The input of every export."""
-
-    view: View
-    suites: Mapping[Cell, str] = field(default_factory=dict)
-    """The text of each cell's pyperf file."""
-
-
-@dataclass(frozen=True)
-class Export:
-    """A file in another tool's format."""
-
-    content: str | bytes
-    left_out: int = 0
-    """Number of planned cells that the file leaves out."""
+__all__ = ["EXPORTERS", "Export", "Exporter", "Material", "NoExport"]
 
 
 class Exporter(Protocol):
@@ -53,10 +28,4 @@ class Exporter(Protocol):
         """Make the file's content. Raises NoExport."""
 
 
-def exporters() -> dict[str, Exporter]:
-    """Return every export by the format's name."""
-    modules = {
-        name.replace("_", "-"): module
-        for name, module in sorted(defining(Exporter, "export", __name__, __path__).items())
-    }
-    return {name: cast(Exporter, module) for name, module in modules.items()}
+EXPORTERS: Mapping[str, Exporter] = {"csv": csv, "github-action-benchmark": github_action_benchmark, "pyperf": pyperf}

@@ -6,9 +6,9 @@ import csv
 import io
 import re
 
-from reports.exports import Export, Material
-from reports.exports.rows import rows
-from reports.sections.records import Column
+from reports.exports.material import Export, Material, NoExport
+from reports.sections.records import Column, Datum, every_record
+from results import units
 
 FILE = "records.csv"
 USE = "Open {path} in a spreadsheet, or read it with pandas.read_csv"
@@ -18,15 +18,25 @@ _FORMULA = re.compile(r"\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|[\t\r\n]")
 
 
 def export(material: Material) -> Export:
-    """Make a CSV file with a header line, as in RFC 4180."""
-    table = rows(material)
+    """Make a CSV file with a header line, as in RFC 4180: the records in plan order, then by block.
+
+    The first column names the run, so that files of several runs can be concatenated.
+    """
+    run = material.view.run
+    table = every_record(material.view)
+    if table is None:
+        raise NoExport(f"{run.id} has no record", "Measure some cells with `zoomgrad run`.")
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow([column.name for column in table.columns])
+    writer.writerow(["run", *(column.name for column in table.columns)])
     for row in table.rows:
-        writer.writerow([_safe(column, value) for column, value in zip(table.columns, row, strict=True)])
-    return Export(text.getvalue(), table.left_out)
+        writer.writerow([run.id, *(_value(column, datum) for column, datum in zip(table.columns, row, strict=True))])
+    recorded = {record.cell for record in material.view.records}
+    return Export(text.getvalue(), sum(cell not in recorded for cell in run.cells))
 
 
-def _safe(column: Column, value: str) -> str:
-    return f"'{value}" if not column.numeric and _FORMULA.match(value) else value
+def _value(column: Column, datum: Datum) -> str:
+    if column.numeric:
+        return datum.value
+    text = "" if datum.text == units.ABSENT else datum.text
+    return f"'{text}" if _FORMULA.match(text) else text

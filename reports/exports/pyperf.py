@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyperf
 
-from reports.exports import Export, Material, NoExport
+from reports.exports.material import Export, Material, NoExport
 from reports.measured.outcome import MEASURED
 from results.record import Cell, Record
 

@@ -206,7 +206,7 @@ def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
         ("check", one, "--update"),
         ("noise", one, another),
         ("history", runs),
-        *(("export", one, "--format", form, "--output", "-") for form in ("csv", "bencher", "pyperf")),
+        *(("export", one, "--format", form, "--output", "-") for form in ("csv", "github-action-benchmark", "pyperf")),
     ):
         result = zoomgrad(*arguments)
         assert "Traceback" not in result.stderr, arguments

@@ -1,4 +1,4 @@
-"""Broken charts and exporters in the folders: the report leaves them out with a warning."""
+"""Broken charts in the folder: the report leaves them out with a warning."""
 
 import importlib
 import warnings
@@ -8,7 +8,6 @@ import pytest
 import reports.charts
 from reports.charts import Chart, charts
 from reports.discovery import defining, left_out
-from reports.exports import exporters
 from reports.pages import html
 from reports.story import story
 
@@ -56,11 +55,10 @@ def test_charts_are_found_in_any_folder_and_broken_ones_are_left_out(tmp_path, m
     assert found.keys() - of_the_project.keys() == {"alone", "whole"}
 
 
-def test_no_chart_or_exporter_of_the_project_is_left_out(example_story):
+def test_no_chart_of_the_project_is_left_out(example_story):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert charts()
-        assert exporters()
         assert html.drawings(example_story)
 
 

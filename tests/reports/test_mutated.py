@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reports import build
-from reports.exports import Material, NoExport, exporters
+from reports.exports import EXPORTERS, Material, NoExport
 from reports.gate import rules
 from reports.gate.limits import Limits
 from reports.gate.noise_floor import noise
@@ -101,10 +101,9 @@ def make_everything(folder):
     if story.profile_index and story.profile_index.profiles:
         analysis(story.profile_index.run, story.profile_index.profiles)
     material = Material(story.view, {})
-    for name, exporter in exporters().items():
-        if name != "parquet":
-            with contextlib.suppress(NoExport):
-                exporter.export(material)
+    for exporter in EXPORTERS.values():
+        with contextlib.suppress(NoExport):
+            exporter.export(material)
     with contextlib.suppress(ValueError):  # the runs differ, or have nothing in common
         noise([(store.run, store.records()), (store.run.model_copy(update={"id": "another"}), store.records())])
 

@@ -12,13 +12,11 @@ from engines.api import UnknownName
 from harness.cli.app import WRONG_USE, app, complain, err, out, short
 from harness.cli.options import some_name
 from harness.cli.stores import store_of
-from reports.exports import Export, Material, NoExport, exporters
+from reports.exports import EXPORTERS, Export, Material, NoExport
 from reports.view import view
 from results import units
 from results.files import read_text, write_atomically
 from results.store import Store, latest
-
-EXPORTERS = exporters()
 
 
 @app.command()
@@ -65,10 +63,8 @@ def material(store: Store) -> Material:
 def _write(made: Export, output: str | None, beside: Path) -> Path | None:
     """Write or print the export. Return the file's path, or None if it was printed. Raises NoExport."""
     if output == "-":
-        if isinstance(made.content, bytes):
-            raise NoExport("this format is binary and can't be printed", "Name a file with --output.")
         # As bytes, because text output would translate line endings.
-        sys.stdout.buffer.write(made.content.encode())
+        sys.stdout.buffer.write(made.text.encode())
         return None
     path = Path(output) if output else beside
     try:
@@ -76,7 +72,7 @@ def _write(made: Export, output: str | None, beside: Path) -> Path | None:
             path.parent.mkdir(exist_ok=True)
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise NoExport(f"{path} is a link, or not a file", "Name a plain file, or print with `--output -`.")
-        write_atomically(path, made.content)
+        write_atomically(path, made.text)
     except OSError as error:
         raise NoExport(f"{path} can't be written: {error.strerror}", "Name another file with --output.") from error
     return path

@@ -15,7 +15,7 @@ import pandas as pd
 import pyperf
 import pytest
 
-from reports.exports import Material, NoExport, exporters
+from reports.exports import EXPORTERS, Material, NoExport
 from reports.measured.table import cells, each, measured
 from reports.sections.records import every_record
 from reports.view import view
@@ -26,24 +26,6 @@ from tests.harness.answering import Answering
 
 ROOT = Path(__file__).parents[3]
 
-NUMBER = {"type": "number"}
-BENCHER = {
-    "type": "object",
-    "minProperties": 1,
-    "additionalProperties": {
-        "type": "object",
-        "minProperties": 1,
-        "propertyNames": {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 64},
-        "additionalProperties": {
-            "type": "object",
-            "properties": {"value": NUMBER, "lower_value": NUMBER, "upper_value": NUMBER},
-            "required": ["value"],
-            "additionalProperties": False,
-        },
-    },
-}
-"""Benchmark -> measure (a slug) -> metric, stricter than https://bencher.dev/docs/reference/bencher-metric-format."""
-
 CUSTOM = {
     "type": "array",
     "minItems": 1,
@@ -51,16 +33,16 @@ CUSTOM = {
         "type": "object",
         "properties": {
             **{name: {"type": "string", "minLength": 1} for name in ("name", "unit", "range", "extra")},
-            "value": NUMBER,
+            "value": {"type": "number"},
         },
         "required": ["name", "unit", "value"],
         "additionalProperties": False,
     },
 }
-"""`customBiggerIsBetter` and `customSmallerIsBetter` of github.com/benchmark-action/github-action-benchmark, from its
-README and src/extract.ts, which reads only these five fields."""
+"""`customBiggerIsBetter` of github.com/benchmark-action/github-action-benchmark, from its README and src/extract.ts,
+which reads only these five fields."""
 
-FORMATS = ["bencher", "csv", "github-action-benchmark", "github-action-benchmark-seconds", "parquet", "pyperf"]
+FORMATS = list(EXPORTERS)
 
 
 def suite(records):
@@ -88,7 +70,7 @@ def material_of(example):
 
 
 def exported(name, example):
-    return exporters()[name].export(material_of(example))
+    return EXPORTERS[name].export(material_of(example))
 
 
 def with_result(example):
@@ -121,10 +103,9 @@ def flaky(example):
     return example.with_records(cell, example.measured(cell, 0), example.measured(cell, 1), failed)
 
 
-def test_every_exporter_in_the_folder_is_found():
-    assert list(exporters()) == FORMATS
-    assert len({exporter.FILE for exporter in exporters().values()}) == len(FORMATS)
-    assert all("{path}" in exporter.USE for exporter in exporters().values())
+def test_every_format_has_a_file_of_its_own_and_a_hint():
+    assert len({exporter.FILE for exporter in EXPORTERS.values()}) == len(FORMATS)
+    assert all("{path}" in exporter.USE for exporter in EXPORTERS.values())
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -133,12 +114,12 @@ def test_a_run_without_records_has_nothing_to_export(name, example):
         exported(name, replace(example, records=()))
 
 
-@pytest.mark.parametrize("name", sorted({*FORMATS} - {"csv", "parquet"}))
+@pytest.mark.parametrize("name", ["github-action-benchmark", "pyperf"])
 def test_cells_without_a_result_are_left_out_and_counted(name, flaky):
     made = exported(name, flaky)
-    assert "tuple/cpython-3.11/mnist" in made.content
-    assert "tuple/cpython-3.13/mnist" not in made.content
-    assert "pypy" not in made.content
+    assert "tuple/cpython-3.11/mnist" in made.text
+    assert "tuple/cpython-3.13/mnist" not in made.text
+    assert "pypy" not in made.text
     assert made.left_out == len(flaky.run.cells) - len(with_result(flaky)) > 0
 
 
@@ -150,7 +131,7 @@ def read_csv(text):
 
 
 def test_csv_has_every_record_and_the_reports_columns(flaky):
-    rows = read_csv(exported("csv", flaky).content)
+    rows = read_csv(exported("csv", flaky).text)
     table = every_record(view(flaky.run, flaky.records))
     assert list(rows[0]) == ["run", *(column.name for column in table.columns)]
     assert len(rows) == len(flaky.records)
@@ -162,7 +143,7 @@ def test_csv_has_every_record_and_the_reports_columns(flaky):
 
 
 def test_csv_has_the_reason_of_a_cell_without_a_result_and_no_number(flaky):
-    rows = [row for row in read_csv(exported("csv", flaky).content) if row["engine"] == "tuple"]
+    rows = [row for row in read_csv(exported("csv", flaky).text) if row["engine"] == "tuple"]
     rows = [row for row in rows if (row["interpreter"], row["workload"]) == ("cpython-3.13", "mnist")]
     assert [row["status"] for row in rows] == ["measured", "measured", "failed"]
     assert [row["step_seconds"] for row in rows] == ["", "", ""]
@@ -171,7 +152,7 @@ def test_csv_has_the_reason_of_a_cell_without_a_result_and_no_number(flaky):
 
 
 def test_pandas_reads_unrounded_numbers_from_the_csv(example):
-    frame = pd.read_csv(io.StringIO(exported("csv", example).content))
+    frame = pd.read_csv(io.StringIO(exported("csv", example).text))
     means = {
         (*record.cell.key.split("/"), record.block): math.fsum(record.step_seconds) / len(record.step_seconds)
         for record in example.records
@@ -184,44 +165,10 @@ def test_pandas_reads_unrounded_numbers_from_the_csv(example):
         assert row.step_seconds == pytest.approx(wanted, rel=1e-15)
 
 
-def test_parquet_is_a_typed_csv(flaky):
-    pytest.importorskip("pyarrow")
-    frame = pd.read_parquet(io.BytesIO(exported("parquet", flaky).content))
-    rows = read_csv(exported("csv", flaky).content)
-    assert list(frame.columns) == list(rows[0])
-    assert str(frame["block"].dtype) == str(frame["peak_bytes"].dtype) == "Int64"
-    assert str(frame["step_seconds"].dtype) == str(frame["looped_share"].dtype) == "Float64"
-    assert pd.api.types.is_string_dtype(frame["reason"])
-    for name in frame.columns:
-        for value, row in zip(frame[name], rows, strict=True):
-            text = row[name].removeprefix("'") if name == "reason" else row[name]
-            if pd.isna(value):
-                assert text == ""
-            else:
-                assert value == (text if pd.api.types.is_string_dtype(frame[name]) else float(text)), name
-
-
-def test_parquet_has_the_same_types_if_nothing_was_measured(example):
-    """It must be possible to concatenate the files of several runs."""
-    pytest.importorskip("pyarrow")
-    skipped = example.mapped(lambda record: None if record.step_seconds else record)
-    first, second = (pd.read_parquet(io.BytesIO(exported("parquet", one).content)) for one in (example, skipped))
-    assert list(first.dtypes) == list(second.dtypes)
-    assert len(pd.concat([first, second])) == len(first) + len(second)
-
-
-def test_parquet_without_its_library_says_how_to_get_it(example, monkeypatch):
-    material = material_of(example)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(NoExport, match=r"(?s)needs pyarrow.*\[parquet\]"):
-        exporters()["parquet"].export(material)
-
-
-@pytest.mark.parametrize("name", ["csv", "parquet"])
-def test_a_table_counts_cells_that_were_never_run(name, example):
-    assert exported(name, example).left_out == 0
+def test_a_table_counts_cells_that_were_never_run(example):
+    assert exported("csv", example).left_out == 0
     cut = example.interrupted(4)
-    assert exported(name, cut).left_out == len(cut.run.cells) - len({record.cell for record in cut.records}) > 0
+    assert exported("csv", cut).left_out == len(cut.run.cells) - len({record.cell for record in cut.records}) > 0
 
 
 # pyperf
@@ -235,7 +182,7 @@ def pyperf_on(*arguments):
 
 def test_pyperf_reads_one_suite_of_all_cells(flaky, tmp_path):
     file = tmp_path / "a.json"
-    file.write_text(exported("pyperf", flaky).content)
+    file.write_text(exported("pyperf", flaky).text)
     found = pyperf.BenchmarkSuite.load(str(file))
     assert set(found.get_benchmark_names()) == with_result(flaky)
     for benchmark in found:
@@ -253,7 +200,7 @@ def test_pyperf_compares_two_runs(example, tmp_path):
     files = []
     for name, one in (("a", example), ("b", example.mapped(faster))):
         files.append(tmp_path / f"{name}.json")
-        files[-1].write_text(exported("pyperf", one).content)
+        files[-1].write_text(exported("pyperf", one).text)
     told = pyperf_on("compare_to", *files, "--table")
     assert "tuple/cpython-3.13/mnist" in told
     assert "2.00x faster" in told
@@ -263,66 +210,36 @@ def test_a_measured_cell_without_pyperfs_file_has_the_values_of_its_records(exam
     whole = material_of(example)
     lost, *_ = whole.suites
     cut = replace(whole, suites={cell: text for cell, text in whole.suites.items() if cell != lost})
-    made, all_of_them = (exporters()["pyperf"].export(one) for one in (cut, whole))
+    made, all_of_them = (EXPORTERS["pyperf"].export(one) for one in (cut, whole))
     assert made.left_out == all_of_them.left_out
-    ours, theirs = (pyperf.BenchmarkSuite.loads(one.content).get_benchmark(lost.key) for one in (made, all_of_them))
+    ours, theirs = (pyperf.BenchmarkSuite.loads(one.text).get_benchmark(lost.key) for one in (made, all_of_them))
     assert ours.get_values() == theirs.get_values()
 
 
 # Services
 
 
-def test_the_bencher_file_follows_the_published_format(example):
-    found = parsed(exported("bencher", example).content)
-    jsonschema.validate(found, BENCHER)
-    assert found.keys() == with_result(example)
+def test_the_github_action_file_follows_the_published_format(example):
+    entries = parsed(exported("github-action-benchmark", example).text)
+    jsonschema.validate(entries, CUSTOM)
     rows = by_key(example)
-    for key, measures in found.items():
-        row = rows[key]
-        latency = {"value": row.step_seconds, "lower_value": row.step_seconds_low, "upper_value": row.step_seconds_high}
-        assert measures["latency"] == {
-            name: pytest.approx(seconds * 1e9) for name, seconds in latency.items() if not math.isnan(seconds)
-        }
-        assert measures["speedup"]["value"] == row.speedup
-        assert measures["compile-seconds"]["value"] == row.compile_seconds
-        assert measures["peak-bytes"] == {"value": row.peak_bytes}
-
-
-def test_the_bencher_measures_are_columns_of_the_table(example):
-    found = parsed(exported("bencher", example).content)
-    measures = {name for of_cell in found.values() for name in of_cell} - {"latency"}
-    columns = set(table_of(example).columns)
-    assert {name.replace("-", "_") for name in measures} <= columns
-    assert "step_seconds" not in {name.replace("-", "_") for name in measures}
-
-
-@pytest.mark.parametrize(
-    ("column", "name"), [("speedup", ""), ("step_seconds", "-seconds"), ("compile_seconds", "-seconds")]
-)
-def test_the_github_action_file_follows_the_published_format(example, column, name):
-    found = parsed(exported(f"github-action-benchmark{name}", example).content)
-    jsonschema.validate(found, CUSTOM)
-    assert len({entry["name"] for entry in found}) == len(found), (
-        "two entries share a name, and the action identifies entries by name"
-    )
-    rows = by_key(example)
-    entries = {key: entry for entry in found for key, _, of in [entry["name"].partition(" ")] if of == column}
-    assert {key: entry["value"] for key, entry in entries.items()} == {
-        key: value for key in with_result(example) if (value := getattr(rows[key], column))
+    # The action identifies entries by name.
+    by_name = {entry["name"].removesuffix(" speedup"): entry for entry in entries}
+    assert len(by_name) == len(entries)
+    assert {key: entry["value"] for key, entry in by_name.items()} == {
+        key: rows[key].speedup for key in with_result(example) if rows[key].speedup
     }
-    assert {entry["unit"] for entry in entries.values()} == {"×" if column == "speedup" else "s"}
-    for key, entry in entries.items():
-        low = getattr(rows[key], f"{column}_low", math.nan)
-        assert ("range" in entry) == (not math.isnan(low))
+    assert {entry["unit"] for entry in entries} == {"×"}
+    for key, entry in by_name.items():
+        assert ("range" in entry) == (not math.isnan(rows[key].speedup_low))
         if "range" in entry:
-            assert rows[key]._asdict()[column] - float(entry["range"].removeprefix("± ")) <= low
+            assert rows[key].speedup - float(entry["range"].removeprefix("± ")) <= rows[key].speedup_low
 
 
 def test_a_run_without_a_baseline_has_no_speedup(example):
     without = example.only(lambda cell: cell.engine != "baseline")
     with pytest.raises(NoExport, match=r"no speedup\n  .*baseline"):
         exported("github-action-benchmark", without)
-    assert exported("github-action-benchmark-seconds", without).content
 
 
 # The command
@@ -372,14 +289,11 @@ def export(example, tmp_path_factory):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_command_writes_into_the_run_and_explains_the_file(name, example, export):
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
     result = export("--format", name)
     assert result.returncode == 0, result.stderr
-    file = export.folder / "runs" / example.run.id / "export" / exporters()[name].FILE
+    file = export.folder / "runs" / example.run.id / "export" / EXPORTERS[name].FILE
     made = exported(name, example)
-    content = made.content if isinstance(made.content, bytes) else made.content.encode()
-    assert file.read_bytes() == content
+    assert file.read_bytes() == made.text.encode()
     *_, last = result.stdout.splitlines()
     assert str(file.relative_to(export.folder)) in last
     assert (f"{made.left_out} cells of the plan left out" in result.stdout) == bool(made.left_out)
@@ -389,24 +303,21 @@ def test_the_command_writes_into_the_run_and_explains_the_file(name, example, ex
 
 def test_the_command_prints_only_the_export_to_stdout(example, zoomgrad, tmp_path):
     result = zoomgrad("--format", "csv", "--output", "-")
-    assert result.stdout == exported("csv", example).content.encode()
+    assert result.stdout == exported("csv", example).text.encode()
     assert b"pandas" in result.stderr
-    assert zoomgrad("-f", "bencher", "-o", str(tmp_path / "b.json")).returncode == 0
+    assert zoomgrad("-f", "pyperf", "-o", str(tmp_path / "b.json")).returncode == 0
     assert json.loads((tmp_path / "b.json").read_text())
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "parket"], "no export format 'parket'\n  Did you mean parquet"),
-        (["--format", "parquet", "--output", "-"], "binary"),
+        (["--format", "cvs"], "no export format 'cvs'\n  Did you mean csv"),
         (["--format", "csv", "--output", "absent/file.csv"], "can't be written: No such file"),
         (["2001-01-01", "--format", "csv"], "no run '2001-01-01'"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message, export):
-    if "parquet" in arguments:
-        pytest.importorskip("pyarrow")
     result = export(*arguments)
     assert result.returncode == 2, result.stdout
     assert message in result.stderr

@@ -1,13 +1,9 @@
 """Each engine's speed on every interpreter over its speed on one of them."""
 
-import json
-
 import pytest
 
-from reports.exports import Material, exporters
 from reports.measured.table import cells
 from reports.sections.versus import versus
-from reports.view import view
 
 NEWEST = "cpython-3.13"
 
@@ -52,10 +48,3 @@ def test_without_an_interpreter_to_compare_with_there_is_no_section(example):
     assert versus(cells(example.run, example.records), "") is None
     alone = example.run.model_copy(update={"versus": "pypy-3.9"})  # it has no result
     assert versus(cells(alone, example.records), "pypy-3.9") is None
-
-
-def test_bencher_gets_the_ratio_with_its_bounds(compared):
-    made = json.loads(exporters()["bencher"].export(Material(view(*compared))).content)
-    assert made["tuple/cpython-3.11/mnist"]["speedup-versus"]["value"] == pytest.approx(0.8)
-    assert "lower_value" in made["tuple/cpython-3.11/mnist"]["speedup-versus"]
-    assert "speedup-versus" not in made["tuple/cpython-3.13/mnist"]
