@@ -28,7 +28,6 @@ from faults.mutate import damage_bytes, damage_json
 from faults.runs import as_files
 from faults.tally import Tally
 from reports import build
-from reports.gate.noise_floor import Noise
 from results.files import Unreadable, read
 from results.places import ROOT
 from results.profile import PROFILE
@@ -153,11 +152,6 @@ def _files() -> Iterator[tuple[str, bytes, Callable[[Path], Any]]]:
         found.append(("a profile", content, partial(_read_as, PROFILE)))
     for run in committed:
         found.append(("a packed run", pack(run.model_copy(update={"records": run.records[:6]})), unpack))
-    noise = (
-        b'{"machine": {"processor": "x"}, "created_at": "2026-11-22T07:27:58Z", '
-        b'"runs": ["2026-11-22T072758-smoke", "b"], "floors": {"tcc/cpython-3.13/xor": 0.01}}'
-    )
-    found.append(("noise.json", noise, partial(_read_as, Noise)))
     yield from found
     yield from samples * max(1, len(found) // len(samples))
 

@@ -37,7 +37,6 @@ COMMANDS = {
     "check": (
         "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
     ),
-    "noise": "Measure this machine's noise floor: how much speedups vary when the same run is repeated.",
     "ab": "Compare the speed of two commits, block by block in turns, until each cell has a verdict.",
     "merge": (
         "Merge runs of many machines into one; speedups only, because seconds of different machines are never mixed."

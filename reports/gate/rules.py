@@ -2,8 +2,8 @@
 
 The gate compares speedups, never seconds, and instruction counts where both runs have them. It compares compile times
 in units of the baseline's step time in the same block, both as measured, so that a faster machine can't hide a
-regression. A cell fails only if the whole interval of its change is beyond the limit, or beyond the noise floor if that
-is higher. A cell that may have become worse is a suspect, to be measured again.
+regression. A cell fails only if the whole interval of its change is beyond the limit. A cell that may have become
+worse is a suspect, to be measured again.
 
 The gate looks at many intervals, and at those of suspects again and again. So it must also be certain that there is a
 change at all: the intervals that show this share one probability of an error equally (Bonferroni), and equal code fails
@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.gate.limits import Limits
-from reports.gate.noise_floor import Noise
 from reports.gate.verdict import COMPILE_TIME, INSTRUCTIONS, NAN, RESULT, SPEEDUP, WORDS, Verdict, Word, word_of
 from reports.measured.outcome import MEASURED, UNSTEADY, Outcome, outcomes
 from reports.profiling.instructions import change
@@ -62,7 +61,7 @@ def refuse_incomparable(new: Run, baseline_run: Run) -> None:
         )
 
 
-def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise: Noise | None = None) -> list[Verdict]:
+def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> list[Verdict]:
     """Return the verdicts on every cell of the new run's plan, failing ones first.
 
     Ignores cells that only the baseline run planned. Raises Unreadable if the two runs are not comparable.
@@ -87,12 +86,10 @@ def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise:
         elif not (now.has_result(base) and then.has_result(base)):
             yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} result in one of the runs or both")
         else:
-            limit = max(scale * limits.slowdown_of(cell), (noise.floor(cell) if noise else None) or 0.0)
+            limit = scale * limits.slowdown_of(cell)
             yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit, error)
             if cell in now.compiled and cell in then.compiled:
-                limit = max(
-                    scale * limits.compile_growth_of(cell), (noise.compile_floor(cell) if noise else None) or 0.0
-                )
+                limit = scale * limits.compile_growth_of(cell)
                 yield _compared(cell, COMPILE_TIME, now.compile_times(cell), then.compile_times(cell), limit, error)
 
     found = [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]

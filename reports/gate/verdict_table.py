@@ -44,9 +44,9 @@ def verdict_table(run: Run, baseline_run: Run, verdicts: Sequence[Verdict], reru
     rows = [(verdict.word, _row(verdict)) for verdict in verdicts]
     note = (
         "“takes” is the change of a time relative to the baseline's, new run over baseline run: median of blocks and "
-        "95 % interval. The gate never compares the seconds of two runs. “may take” is the limit, or this machine's "
-        "noise floor where that is higher. “worse” means that the whole interval is beyond it, and that "
-        "equal code looks so in at most one run in a hundred; “unsure” that the change may be on either side of it."
+        "95 % interval. The gate never compares the seconds of two runs. “may take” is the limit. "
+        "“worse” means that the whole interval is beyond it, and that equal "
+        "code looks so in at most one run in a hundred; “unsure” that the change may be on either side of it."
     )
     return VerdictTable(
         run,

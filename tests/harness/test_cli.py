@@ -284,7 +284,7 @@ NAME = [
 """Options and arguments that take one name. An empty name must not count as no name."""
 KNOWN = [
     *(("train", "--engine"), ("train", "-e"), ("train", "--interpreter"), ("train", "WORKLOAD"), ("show", "-e")),
-    *(("show", "WORKLOAD"), ("noise", "--preset"), ("noise", "RUN"), ("report", "RUN"), ("export", "--format")),
+    *(("show", "WORKLOAD"), ("report", "RUN"), ("export", "--format")),
     *(("exec", "-e"), ("exec", "--interpreter"), ("build", "-e")),
 ]
 """Options and arguments whose name is looked up even if it is empty."""
@@ -698,7 +698,7 @@ def test_a_second_run_does_not_measure_during_the_first(zoomgrad, arguments, tmp
 @pytest.mark.alone
 def test_a_run_that_waits_starts_when_the_other_has_ended(command, runs, tmp_path, monkeypatch):
     monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
-    with locked(["zoomgrad", "noise"]):
+    with locked(["zoomgrad", "check"]):
         process = subprocess.Popen(
             **command("run", "--preset", "smoke", *ONE_CELL, "--wait"), stdout=subprocess.PIPE, text=True
         )

@@ -95,15 +95,9 @@ def test_a_baseline_run_that_does_not_fit_keeps_the_previous_one(limited, tmp_pa
 
 
 def test_a_file_that_cannot_be_written_is_a_one_line_error(limited, tmp_path):
-    one, another = (kept(tmp_path, name).folder for name in ("one", "another"))
-    check_error(limited(0, "noise", one, another), "File too large")
+    one = kept(tmp_path, "one").folder
     check_error(limited(0, "report", one), "File too large")
     check_error(limited(0, "export", one, "--format", "csv", "--output", "absent/a.csv"), "absent", code=2)
-
-
-def test_a_file_in_place_of_the_runs_folder_is_a_one_line_error(limited, tmp_path):
-    (tmp_path / "runs").write_text("")
-    check_error(limited(10**9, "noise", *(kept(tmp_path, name).folder for name in ("one", "another"))), "runs")
 
 
 @mounting

@@ -58,14 +58,6 @@ def test_a_preset_that_is_a_path_removes_nothing(zoomgrad, tmp_path, mine):
         refused(zoomgrad("check", store.folder, "--update"), "run.json: preset: ")
 
 
-def test_a_preset_that_is_a_path_writes_nothing(zoomgrad, tmp_path, mine):
-    """`noise` writes `<runs>/noise-<preset>.json`."""
-    stores = [kept(tmp_path, name) for name in ("one", "another")]
-    for store in stores:
-        claim(store, preset="x/../../mine/noise")
-    refused(zoomgrad("noise", *(store.folder for store in stores)), "run.json: preset: ")
-
-
 def test_an_engine_that_is_a_path_is_refused(zoomgrad, tmp_path):
     store = kept(tmp_path)
     claim(store, cells=[{"engine": "..", "interpreter": "cpython-3.13", "workload": "xor"}])
@@ -108,7 +100,6 @@ def test_every_command_accepts_a_run_kept_as_a_file(zoomgrad, tmp_path):
         ("check", one, "--against", another),
         ("check", one, "--against", tmp_path / "live" / "another"),
         ("export", one, "--format", "csv"),
-        ("noise", one, another),
         ("history", tmp_path / "kept"),
     ):
         result = zoomgrad(*arguments)
@@ -204,7 +195,6 @@ def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
         ("report", evil),
         ("check", one, "--against", another),
         ("check", one, "--update"),
-        ("noise", one, another),
         ("history", runs),
         *(("export", one, "--format", form, "--output", "-") for form in ("csv", "github-action-benchmark", "pyperf")),
     ):

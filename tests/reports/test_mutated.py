@@ -12,7 +12,6 @@ from reports import build
 from reports.exports import EXPORTERS, Material, NoExport
 from reports.gate import rules
 from reports.gate.limits import Limits
-from reports.gate.noise_floor import noise
 from reports.gate.rules import MeasuredRun
 from reports.measured.races import race
 from reports.pages import html, markdown
@@ -104,8 +103,6 @@ def make_everything(folder):
     for exporter in EXPORTERS.values():
         with contextlib.suppress(NoExport):
             exporter.export(material)
-    with contextlib.suppress(ValueError):  # the runs differ, or have nothing in common
-        noise([(store.run, store.records()), (store.run.model_copy(update={"id": "another"}), store.records())])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -182,7 +179,6 @@ def test_ratios_of_the_largest_and_smallest_times_are_compared(example):
             race_of(name, lambda record, ends=ends: ends[(record.cell.engine == "baseline") ^ (record.block == 1)])
             for name, ends in (("new", extremes), ("old-one", extremes[::-1]))
         )
-        assert rules.verdicts(MeasuredRun(*new, []), MeasuredRun(*old, []), Limits(), None)
+        assert rules.verdicts(MeasuredRun(*new, []), MeasuredRun(*old, []), Limits())
         told_of = history([race(*new), race(*old)])
         html.history_page(told_of)
-        assert noise([new, old])

@@ -12,7 +12,6 @@ import engines
 from harness import workloads
 from harness.machine import interpreters
 from harness.plan import presets
-from reports.gate.noise_floor import Noise
 from results.fields import LONGEST_NAME, CellKey, Name, OneLine, StepSeconds, Text
 from results.printable import LONGEST_TEXT, printable
 from results.record import Cell, LossPoint, Proof, Record, Run, Vouching
@@ -135,12 +134,6 @@ def test_a_number_out_of_bounds_is_refused(fields):
 def test_a_loss_and_an_error_may_be_infinite():
     assert LossPoint(step=1, loss=math.inf).loss == math.inf
     assert Proof(reference="a/b/c", steps=1, identical=False, worst_error=math.inf).worst_error == math.inf
-
-
-@pytest.mark.parametrize("floors", [{"tcc/cpython-3.13/xor": math.inf}, {"tcc/cpython-3.13/xor": -0.1}, {"../x": 0.1}])
-def test_an_invalid_noise_floor_is_refused(floors):
-    with pytest.raises(ValidationError):
-        Noise(machine={}, created_at=NOW, runs=("a", "b"), floors=floors)
 
 
 def test_a_plan_has_each_cell_once():

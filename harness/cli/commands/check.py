@@ -23,7 +23,6 @@ from harness.profile import run_profilers
 from harness.run.schedule import Schedule
 from reports.gate import rules
 from reports.gate.limits import Limits, read_limits
-from reports.gate.noise_floor import noise_of
 from reports.gate.rules import MeasuredRun
 from reports.gate.verdict import Verdict
 from reports.gate.verdict_table import HEADINGS, page, verdict_table
@@ -166,7 +165,7 @@ class Gate:
     def verdicts(self, store: Store) -> list[Verdict]:
         if self.baseline_run is None:
             return []
-        return rules.verdicts(_measured_run(store), self._there, self.limits, noise_of(store.run))
+        return rules.verdicts(_measured_run(store), self._there, self.limits)
 
     @cached_property
     def _there(self) -> MeasuredRun:
