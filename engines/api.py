@@ -259,7 +259,7 @@ class Trainer(Protocol):
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         """Return to the starting parameters and to step 0, with an update after every `batch` steps.
 
-        rows: train on the first `rows` rows only, and wrap around after them.
+        rows: train on the first `rows` rows only, and wrap around after them. Raises ValueError if there are fewer.
         """
 
     def parameters(self) -> array[float]: ...

@@ -55,6 +55,13 @@ DEFECTS = (
         "harness/worker/test_workloads.py::test_training_equals_the_loop_written_by_hand[replay-xor]",
     ),
     Defect(
+        "interpreted training: rows wrap around after more rows than there are",
+        "engines/interpreted/trainer.py",
+        'whole(rows, "rows", 1, there)',
+        "rows",
+        "harness/worker/test_workloads.py::test_restart_takes_as_many_rows_as_there_are[replay]",
+    ),
+    Defect(
         "interpreted training: the rate is divided by the batch first, which rounds differently",
         "engines/interpreted/trainer.py",
         "p.data -= rate * p.grad / batch",
@@ -133,6 +140,13 @@ DEFECTS = (
         "                if earlier is not None:",
         "                if False:",
         "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[tcc-diamond]",
+    ),
+    Defect(
+        "lower: a parameter that is the loss gets another 1 in each step of a batch",
+        "engines/straight/pieces.py",
+        'lines.append(language.store % (f"{GRADIENTS}[{instruction[1]}]", "1.0"))',
+        'lines.append(accumulate % (instruction[1], "1.0"))',
+        "engines/compiled/test_program.py::test_a_parameter_as_the_loss[tcc-alone]",
     ),
     Defect(
         "bytecode: runs are in discovery order, not sorted",
@@ -290,6 +304,13 @@ DEFECTS = (
         "pypy",
     ),
     Defect(
+        "cffi: a bound pass does not keep its library",
+        "engines/kernel/library.py",
+        "        call.library = self._lib\n",
+        "",
+        "engines/compiled/test_program.py::test_bound_passes_outlive_the_program[tcc]",
+    ),
+    Defect(
         "program: a partial batch is forgotten",
         "engines/kernel/program.py",
         "self._taken = (self._taken + done) % batch",
@@ -332,6 +353,13 @@ DEFECTS = (
         "return [Assign(COUNT, row)]",
         'return [Assign(COUNT, f"{row} > 0 ? {row} - 1 : 0")]',
         "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[vectors-two layers-3]",
+    ),
+    Defect(
+        "step: a parameter that is the loss gets another 1 in each step of a batch",
+        "engines/rerolled/step/plain.py",
+        "(ClearSeeded(),) if loops.has_parameter_as_loss else ()",
+        "()",
+        "engines/compiled/test_program.py::test_a_parameter_as_the_loss[rerolled-numpy-alone]",
     ),
     Defect(
         "step: a deferred update is not settled before weights are measured",

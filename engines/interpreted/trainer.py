@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Workload
-from engines.arguments import finite_rate
+from engines.arguments import finite_rate, whole
 from engines.arithmetic import check_arithmetic
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.graph.optimisers import SGD
@@ -45,7 +45,8 @@ class ScalarTrainer:
 
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         self._batch = batch
-        self._rows = rows
+        there = sum(len(shape.rows) for shape in self._workload.shapes()) if rows is not None else 0
+        self._rows = None if rows is None else whole(rows, "rows", 1, there)
         self.losses = array("d")
         self._kept = self._no_states()
         for p, start in zip(self._parameters, self._start):

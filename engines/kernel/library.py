@@ -57,9 +57,18 @@ class Library:
         self._lib.backward(*map(self._pointer, (x, p, w, q)))
 
     def bind(self, *buffers: Doubles) -> tuple[Callable[[], float], Callable[[], None]]:
-        """`forward` and `backward` over these five buffers, which are converted once and stay alive."""
+        """`forward` and `backward` over these five buffers, which are converted once and kept, as is the library."""
         x, p, w, y, q = map(self._pointer, buffers)
-        return partial(self._lib.forward, x, p, w, y), partial(self._lib.backward, x, p, w, q)
+        return self._kept(self._lib.forward, x, p, w, y), self._kept(self._lib.backward, x, p, w, q)
+
+    def _kept(self, function: Any, *arguments: Any) -> Any:
+        """A call of a function of the library, which stays loaded as long as the call exists.
+
+        cffi's functions hold only an address. An attribute of the partial function makes no call slower.
+        """
+        call: Any = partial(function, *arguments)
+        call.library = self._lib
+        return call
 
     def use_pool(self, divide: int, threads: int) -> None:
         """Divide work among threads. divide: the address of the pool's function."""

@@ -35,6 +35,7 @@ class CompiledTrainer:
 
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         self._batch = whole(batch, "batch", 1)
+        rows = None if rows is None else whole(rows, "rows", 1, self._all_columns[0].rows)
         self._columns = self._all_columns if rows is None else tuple(column.first(rows) for column in self._all_columns)
         self.losses = array("d")
         self._program.parameters[:] = self._start

@@ -11,14 +11,14 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Callable, NamedTuple
+from typing import Callable, NamedTuple, Optional
 
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON
 from engines.graph.tape import Tape
 from engines.kernel.engine import Clock, CompiledEngine, Order
 from engines.kernel.program import Doubles, Kernel
 from engines.kernel.python_kernel import PythonKernel
-from engines.straight.lower import ACCUMULATE, NUMBER, Code, lower
+from engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code, lower
 
 
 class Run(NamedTuple):
@@ -47,6 +47,8 @@ class Bytecode(NamedTuple):
     """Parameter of each contribution, in order."""
     contributions: list[int]
     """Place of each contribution."""
+    seeded: Optional[int] = None
+    """The parameter that is the loss, whose gradient becomes 1."""
 
     def lines(self) -> Iterator[str]:
         """Text form: a run shows its places, its primitive, and the places of each operand."""
@@ -58,6 +60,8 @@ class Bytecode(NamedTuple):
                 yield f"{run.start}:{run.stop} = {run.primitive}  {operands}"
         for target, place in zip(self.targets, self.contributions):
             yield f"gradient {target} += {place}"
+        if self.seeded is not None:
+            yield f"gradient {self.seeded} = 1.0"
         yield f"loss {self.loss}"
         if self.outputs:
             yield f"outputs {' '.join(map(str, self.outputs))}"
@@ -71,6 +75,7 @@ def assemble(code: Code) -> Bytecode:
     numbers: list[float] = []
     targets: list[int] = []
     contributions: list[int] = []
+    seeded = None
     groups: tuple[dict[tuple[int, str], list[int]], ...] = ({}, {})
     for index, instruction in enumerate(code.instructions):
         kind, value = instruction[0], first + index
@@ -80,6 +85,8 @@ def assemble(code: Code) -> Bytecode:
         elif kind == ACCUMULATE:
             targets.append(instruction[1])
             contributions.append(instruction[2])
+        elif kind == SEED:
+            seeded = instruction[1]
         else:
             at = 0
             for operand in instruction[1:]:
@@ -107,6 +114,7 @@ def assemble(code: Code) -> Bytecode:
         [place[output] for output in code.outputs],
         targets,
         [place[value] for value in contributions],
+        seeded,
     )
 
 
@@ -163,6 +171,8 @@ class Interpreter(PythonKernel):
         _execute(self._backward, w)
         for target, place in zip(self._code.targets, self._code.contributions):
             q[target] += w[place]
+        if self._code.seeded is not None:
+            q[self._code.seeded] = 1.0
 
 
 class BytecodeEngine(CompiledEngine):

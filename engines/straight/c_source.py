@@ -20,7 +20,7 @@ from engines.graph.expr import INFIX, C, calls
 from engines.graph.ops import OPS
 from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, unit
 from engines.kernel.c_tree import Call, Comment, Declarations, Define, Function, Include, Item, Return, Statement, Text
-from engines.straight.lower import ACCUMULATE, NUMBER, Code
+from engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
 from engines.straight.pieces import Language, Piece, Shape, cut
 
 LANGUAGE = Language(
@@ -117,7 +117,7 @@ def _functions(code: Code) -> list[tuple[str, int]]:
     return sorted((name, arity[name]) for name in called)
 
 
-_NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE}
+_NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE, SEED}
 
 
 def _divided(functions: list[Function], units: int) -> list[list[Function]]:

@@ -16,12 +16,15 @@ from engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
 
 NUMBER = "number"
 ACCUMULATE = "accumulate"
+SEED = "seed"
 
 Instruction = tuple[Any, ...]
 """("number", double): a leaf.
 
 (primitive, value…): an expression over earlier values.
 ("accumulate", index, value): add the value to the gradient of parameter `index`. Nothing reads the result.
+
+("seed", index): set the gradient of parameter `index`, which is the loss, to 1, as `backward` does.
 """
 
 
@@ -124,11 +127,10 @@ class _Lowering:
         for op in OPS.values():
             plans.append([(column, _position(c) == _G, _pair(c), c) for column, c in zip(columns, op.contributions)])
         backward = len(reads)
-        seed = self._append(NUMBER, 1.0)
         if ops[tape.loss] == PARAMETER:
-            self._append(ACCUMULATE, index[tape.loss], seed)
-        else:
-            gradients[tape.loss] = seed
+            self._append(SEED, index[tape.loss])
+            return
+        gradients[tape.loss] = self._append(NUMBER, 1.0)
         for row in range(tape.loss, -1, -1):
             gradient = gradients[row]
             if gradient is None:

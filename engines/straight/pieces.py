@@ -23,7 +23,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Spelling, number
-from engines.straight.lower import ACCUMULATE, KEPT, NUMBER, Code
+from engines.straight.lower import ACCUMULATE, KEPT, NUMBER, SEED, Code
 
 INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS = "x", "p", "w", "y", "q"
 """The buffers that a piece may use, in the order of its arguments."""
@@ -158,6 +158,9 @@ class _Writer:
                 text = f"{left} {symbol} {right}"
             elif kind == NUMBER:
                 texts[value] = (*number(instruction[1]), 0)
+                continue
+            elif kind == SEED:
+                lines.append(language.store % (f"{GRADIENTS}[{instruction[1]}]", "1.0"))
                 continue
             else:
                 operands = [self.read(operand) for operand in instruction[1:]]

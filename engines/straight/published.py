@@ -85,8 +85,7 @@ def _backward(tape: Tape) -> Iterator[str]:
         sums.append([f"grad[{{{name}}}] += {_spelled(expr)};" for name, expr in zip("ab", op.contributions)])
     yield from (f"grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] >= len(LEAVES))
     if ops[tape.loss] not in WITHOUT_GRADIENT:
-        # A parameter's gradient is a sum over a batch, even if the parameter is itself the loss.
-        yield f"grad[{tape.loss}] {'+=' if ops[tape.loss] == PARAMETER else '='} 1.0;"
+        yield f"grad[{tape.loss}] = 1.0;"
     # Only outputs need rows beyond the loss.
     for row in range(tape.loss, -1, -1):
         operands = (tape.left[row], tape.right[row])

@@ -32,6 +32,15 @@ def test_engine_computes_the_reference_bits(engine, program):
     assert run(engine, program) == run(REFERENCE, program)
 
 
+@pytest.mark.parametrize("engine", of_each_value())
+def test_a_leaf_as_the_root(engine):
+    """`backward` sets the gradient of the root to 1 and adds to no other, so a second call changes nothing."""
+    leaf = engines.load(engine).Value(2.0)
+    for _ in range(2):
+        leaf.backward()
+        assert leaf.grad == 1
+
+
 @pytest.mark.parametrize("engine", LOOSE)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_a_loose_engine_stays_within_its_bound(engine, program):

@@ -173,6 +173,9 @@ class Section:
             if self.step.loops.unused:
                 update.append(Call("update_unused", ("t",)))
             return [*update, *([Assign(f"{state}.gradients_are_zero", "1")] if is_asked else [])]
+        if isinstance(statement, steps.ClearSeeded):
+            assert isinstance(self.step.loops.loss, Access)
+            return [Assign(f"w[{self.step.loops.loss.base + self.step.away}]", "0.0")]
         if isinstance(statement, steps.Copy):
             to, source = self._place(statement.to, row), self._place(statement.source, row)
             return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]

@@ -159,6 +159,9 @@ class _Bound:
             return partial(_perform, self.routines[statement.routine])
         if isinstance(statement, steps.Guard):
             return partial(self._guard, self._program(statement.otherwise))
+        if isinstance(statement, steps.ClearSeeded):
+            assert isinstance(self.step.loops.loss, Access)
+            return partial(self.w.__setitem__, self.step.loops.loss.base + self.step.away, 0.0)
         if isinstance(statement, steps.Copy):
             return partial(self._copy, statement)
         if isinstance(statement, steps.Set):

@@ -134,6 +134,8 @@ def merge(steps: Sequence[Step], *, has_vectors: bool = True) -> Merged:
 
     has_vectors: whether the C will have vectors, so that copies of matrices pay. Raises Unmergeable.
     """
+    if any(step.loops.has_parameter_as_loss for step in steps):
+        raise Unmergeable("a loss is a parameter, whose gradient is not a sum")
     order = Order(max(steps, key=lambda step: (-len(step.loops.unused), step.workspace)))
     areas = common_areas(steps, order)
     moved = in_common_areas(steps, areas, order)

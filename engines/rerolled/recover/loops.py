@@ -161,6 +161,11 @@ class Loops:
         return self.area("q").start - self.area("p").start
 
     @property
+    def has_parameter_as_loss(self) -> bool:
+        """Whether the loss is one of the parameters, so that nothing is computed for it."""
+        return isinstance(self.loss, Access) and self.area_of(self.loss.base).name == "p"
+
+    @property
     def unused(self) -> list[int]:
         """The caller's parameters that the graph does not use. They have no place."""
         if sum(math.prod(copy.counts) for copy in self.copies) == self.parameters:

@@ -7,6 +7,7 @@ The checker follows every way through `turn` and `leave`, with every possible an
   A sink adds to its gradient, updates in place, or defers its update.
 - Only a row that is alone updates in place or defers an update. A deferred update is made before another loop reads its
   weights, and before training leaves.
+- If the loss is a parameter, its gradient is cleared before its sink adds 1 to it.
 - Rows whose gradients are added are counted, and the end of a batch updates the parameters.
 - A run that skips zeros has a list of this row's inputs. A sink's list was made after a check of its factors.
 - If rows are taken together, a loop over one of them reads only that row's inputs and sums. If one fails, the sinks

@@ -255,6 +255,14 @@ class Update:
 
 
 @dataclass(frozen=True)
+class ClearSeeded:
+    """`q = 0` for the parameter that is the loss: its sink then sets the gradient to 1, as `backward` does."""
+
+    def __str__(self) -> str:
+        return "clear the gradient of the loss"
+
+
+@dataclass(frozen=True)
 class Copy:
     """Copy contiguous values."""
 
@@ -374,6 +382,7 @@ Statement = Union[
     Guard,
     NextRate,
     Update,
+    ClearSeeded,
     Copy,
     Set,
     MeasureWeights,

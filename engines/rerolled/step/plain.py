@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loops
-from engines.rerolled.step.language import BatchEnds, Give, Guard, If, NextRate, Perform, Run, Take, TakeRow, Update
+from engines.rerolled.step.language import (
+    BatchEnds,
+    ClearSeeded,
+    Give,
+    Guard,
+    If,
+    NextRate,
+    Perform,
+    Run,
+    Take,
+    TakeRow,
+    Update,
+)
 from engines.rerolled.step.step import Step
 
 
@@ -17,6 +29,7 @@ def plain(loops: Loops) -> Step:
     p = loops.area("p")
     # If an output is a parameter, give it before an update changes it.
     gives_parameters = any(isinstance(o, Access) and p.start <= o.base < p.stop for o in loops.outputs)
+    seed = (ClearSeeded(),) if loops.has_parameter_as_loss else ()
     evaluate = (TakeRow(), Perform("values"), Give("outputs"), Guard())
     forward = evaluate if gives_parameters else (TakeRow(), Perform("values"), Guard())
     return Step(
@@ -25,11 +38,12 @@ def plain(loops: Loops) -> Step:
         {"values": of_phase[Phase.FORWARD], "gradients": of_phase[Phase.BACKWARD], "sinks": of_phase[Phase.SINK]},
         {
             "forward": (Take("inputs"), Take("parameters"), Perform("values"), Give("outputs")),
-            "backward": (Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
+            "backward": (Take("gradients"), Perform("gradients"), *seed, Perform("sinks"), Give("gradients")),
             "enter": (Take("parameters"), Take("gradients")),
             "turn": (
                 *forward,
                 Perform("gradients"),
+                *seed,
                 Perform("sinks"),
                 If(BatchEnds(), (NextRate(), Update())),
             ),

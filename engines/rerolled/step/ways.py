@@ -28,6 +28,7 @@ from engines.rerolled.step.language import (
     BatchEnds,
     Both,
     CheckFactors,
+    ClearSeeded,
     Condition,
     Copy,
     Divided,
@@ -103,6 +104,8 @@ class State:
     is_checked: bool = False
     is_turned: bool = False
     """Whether the lists of all rows were turned since they last changed."""
+    is_cleared: bool = False
+    """Whether the gradient of the loss was cleared, which is then a parameter."""
     is_counted: bool = False
     is_updated: bool = False
     is_over: bool = False
@@ -160,6 +163,8 @@ class Ways:
             raise BrokenStep(f"turn: it ends without loops {sorted(lost)}, or without a record of the loss")
         if "added" in ways and (alone or not state.is_counted):
             raise BrokenStep("turn: gradients are added, but the row is alone or not counted")
+        if "added" in ways and self.step.loops.has_parameter_as_loss and not state.is_cleared:
+            raise BrokenStep("turn: the gradient of a parameter that is the loss is not cleared")
         if ways - {"added"} and not alone:
             raise BrokenStep("turn: a row that is not alone updates in place or defers an update")
         if state.answers.get(BatchEnds()) and not state.is_updated:
@@ -249,6 +254,10 @@ class Ways:
             if statement.otherwise and state.rows == 1:
                 raise BrokenStep("turn: a failed row runs statements for earlier rows, but there are none")
             return replace(state, recorded=True)
+        if isinstance(statement, ClearSeeded):
+            if state.sinks:
+                raise BrokenStep("turn: the gradient of the loss is cleared after a sink has added to it")
+            return replace(state, is_cleared=True)
         if isinstance(statement, NextRate):
             if state.has_rate or state.due:
                 raise BrokenStep("turn: a second rate, or a new rate while an update waits for the old one")

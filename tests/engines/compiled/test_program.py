@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from array import array
 
@@ -91,6 +92,27 @@ def test_the_graph_is_no_longer_needed(engine):
     assert program.forward() == 6.0
     program.parameters[0] = 5.0
     assert (program.forward(), p.data) == (10.0, 99.0)
+
+
+BOUND = """
+import gc, sys, engines
+engine = engines.load(sys.argv[1])
+x, p = engine.Value(2.0), engine.Value(3.0)
+bound = engine.compile(x * p, inputs=[x], parameters=[p]).bound()
+forward, backward, gradients, parameters = bound.forward, bound.backward, bound.gradients, bound.parameters
+del bound
+gc.collect()
+parameters[0] = 5.0
+loss = forward()
+backward()
+print(loss, *gradients)
+"""
+
+
+def test_bound_passes_outlive_the_program(engine):
+    """They call into a library. If it were unloaded, the process would crash, so it is another one."""
+    ended = subprocess.run([sys.executable, "-c", BOUND, engine.name], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "10.0 2.0\n"), ended.stderr
 
 
 def test_two_programs_do_not_share_numbers(engine):
@@ -398,6 +420,23 @@ def test_a_partial_batch_waits_for_the_rest(engine):
     assert state(program) == ([0.0], [0.0])
     program.train(rows, rate=0.5, batch=4)
     assert state(program) == ([0.0], [7.0]), "reset kept the partial batch"
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["alone", "read by an output"])
+def test_a_parameter_as_the_loss(engine, read):
+    """`backward` sets the gradient of the loss to 1, also where the loss is a parameter: nothing adds up."""
+    x, w, unused = Value(1.0), Value(2.0), Value(3.0)
+    program = engine.compile(w, inputs=[x], parameters=[unused, w], outputs=[w * x] if read else [])
+    for _ in range(2):
+        program.forward()
+        program.backward()
+    assert list(program.gradients) == [0.0, 1.0]
+    program.reset()
+    assert list(program.train(doubles(1.0, 1.0, 1.0), rate=0.125, batch=2)) == [2.0, 2.0, 1.9375]
+    assert state(program) == ([3.0, 1.9375], [0.0, 1.0])
+    program.reset()
+    program.train(doubles(1.0, 1.0, 1.0), rate=0.125)
+    assert state(program) == ([3.0, 1.5625], [0.0, 0.0])
 
 
 def test_a_schedule_is_called_once_per_update(engine):

@@ -207,6 +207,15 @@ def test_restart_restores_the_starting_parameters(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_restart_takes_as_many_rows_as_there_are(engine):
+    trainer = prepare(engine, workloads.load("xor"))
+    trainer.restart(batch=1, rows=4)
+    for rows in (0, 5, 11):
+        with pytest.raises(ValueError, match=f"rows must be a whole number from 1 to 4, not {rows}"):
+            trainer.restart(batch=1, rows=rows)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_non_finite_loss_is_reported_and_not_applied(engine):
     """The rate is far too high: the error names the step, and its update is not applied."""
     trainer = prepare(engine, replace(workloads.load("xor"), rate=lambda update: 1e200))
