@@ -275,27 +275,6 @@ DEFECTS = (
         "engines/compiled/test_extension.py",
     ),
     Defect(
-        "standalone: a schedule of rates may be too short by one",
-        "engines/standalone/module.c",
-        "view.len / (Py_ssize_t)sizeof(double) < updates",
-        "view.len / (Py_ssize_t)sizeof(double) + 1 < updates",
-        "harness/standalone/test_module.py::test_wrong_calls_are_refused",
-    ),
-    Defect(
-        "standalone: new parameters are not loaded",
-        "engines/standalone/model.c",
-        "m->loaded = m->ran_forward = 0;",
-        "m->ran_forward = 0;",
-        "harness/standalone/test_bits.py::test_a_module_trains_as_the_engine_does[rerolled-tcc-moons]",
-    ),
-    Defect(
-        "build: a file that was changed is replaced",
-        "harness/standalone/folder.py",
-        "_hash_of(path) not in written.get(path.name, ())",
-        "path.name not in written",
-        "harness/standalone/test_command.py::test_what_no_build_wrote_is_never_replaced[changed_file]",
-    ),
-    Defect(
         "cffi: PyPy hands out a copy of a buffer",
         "engines/kernel/library.py",
         'return self._ffi.from_buffer("double[]", buffer, True)',

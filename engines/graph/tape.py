@@ -14,7 +14,7 @@ A tape is stored as columns of machine integers, which NumPy and C read in place
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
@@ -100,31 +100,3 @@ class Tape:
         yield f"loss %{self.loss}"
         if self.outputs:
             yield f"outputs {' '.join(f'%{row}' for row in self.outputs)}"
-
-
-Row = tuple[str, int, int, Optional[Number]]
-"""Name of a leaf or an op, both operands, and the number."""
-
-
-def from_rows(rows: Iterable[Row], *, loss: int, outputs: Sequence[int], inputs: int, parameters: int) -> Tape:
-    """Make a tape of rows.
-
-    Raises KeyError for an unknown name, OverflowError for an integer that 32 bits can't hold, and TypeError for an
-    index that is not an integer.
-    """
-    code = codes()
-    ops = bytearray()
-    constants: list[Number] = []
-    left, right, index = array("i"), array("i"), array("i")
-    for name, a, b, number in rows:
-        ops.append(code[name])
-        left.append(a)
-        right.append(b)
-        if number is None:
-            index.append(NONE)
-        elif code[name] in (INPUT, PARAMETER):
-            index.append(number)  # type: ignore[arg-type]
-        else:
-            index.append(len(constants))
-            constants.append(number)
-    return Tape(ops, left, right, index, constants, loss, tuple(outputs), inputs, parameters)

@@ -145,15 +145,6 @@ class CEngine(CompiledEngine):
         """Generate the C in this engine's form."""
         raise NotImplementedError
 
-    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        """The C of a tape for a standalone build: one translation unit, in which only the kernel's interface is public.
-
-        It defines HAS_LOAD if `load(p, w)` must run before the first forward pass with new parameters. frozen: the
-        parameters, for a kernel with nothing but a forward pass. It has them as constants, or it defines HAS_LOAD.
-        Raises Unavailable if this form of C can't be frozen.
-        """
-        raise NotImplementedError
-
     def variants(self, code: Any) -> Sequence[Variant]:
         """The kernel's variants in the order of their batches. The first one begins with batches of 1."""
         return [Variant("every batch", 1, code)]
@@ -364,9 +355,4 @@ class Frozen(CEngine):
         raise Unavailable(
             f"{self.name} runs workloads only",
             "Leave out the suffix, and name no parameters: all other leaves are constants.",
-        )
-
-    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> NoReturn:
-        raise Unavailable(
-            f"{self.name} makes no standalone builds", f"Leave out the suffix: `--engine {self.builds_on} --frozen`."
         )

@@ -26,9 +26,6 @@ PIECE = '__attribute__((noinline, visibility("hidden"))) void'
 """Declares a function that is a piece of a pass. Pieces keep compile time linear; inlining them into their only caller
 would undo that."""
 
-PRIVATE_PIECE = "static __attribute__((noinline)) void"
-"""The same in a file that other C is linked with, which may have pieces of the same name."""
-
 
 class Source(NamedTuple):
     """Translation units, and the workspace that their caller must provide."""

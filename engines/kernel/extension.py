@@ -17,12 +17,12 @@ from typing import Any
 
 from engines.api import Unavailable
 from engines.columns import MOST_COLUMNS, Column
-from engines.kernel.c_text import Source, read, unit
+from engines.kernel.c_text import Source, read, table, unit
 from engines.kernel.c_tree import Declarations, Define
 from engines.kernel.program import Buffers, Doubles, Stretch
 
 MODULE = "zoomgrad_program"
-"""The module's name in `module.c`."""
+"""Name of a module that is not kept."""
 
 LIMITED_API = "#define Py_LIMITED_API 0x030b0000\n" if sys.version_info >= (3, 11) else ""
 """TCC compiles Python.h of 3.13 only with the limited API, which includes buffers since 3.11."""
@@ -62,16 +62,23 @@ class Extension:
         return done
 
 
-def as_module(source: Source, outputs: int) -> Source:
-    """Wrap a kernel's only unit, which defines INPUTS and PARAMETERS, as an extension module."""
+def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequence[float] = ()) -> Source:
+    """Wrap a kernel's only unit, which defines INPUTS and PARAMETERS, as an extension module.
+
+    parameters: the numbers to start with, for a module that is kept.
+    """
     (kernel,) = source.units
     python = ["#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]
     head = unit(
         [
             Declarations([*LIMITED_API.splitlines(), *python]),
+            Define("NAME", f'"{name}"'),
+            Define("INIT", f"PyInit_{name}"),
+            Define("STARTING_PARAMETERS", len(parameters)),
             Define("WORKSPACE", source.workspace),
             Define("OUTPUTS", outputs),
             Define("MOST_COLUMNS", MOST_COLUMNS + 1),  # `predict` adds one
+            Declarations(table("starting_parameters", parameters)),
         ]
     )
     calls = map(read, ("kernel/python_arguments.c", "kernel/module.c"))

@@ -1,7 +1,9 @@
 /* A kernel as a CPython extension module: each function checks its arguments, then calls the kernel.
 
-   Python.h, a complete kernel, the macros WORKSPACE, OUTPUTS and MOST_COLUMNS, and python_arguments.c come before
-   this file. */
+   Python.h, a complete kernel, python_arguments.c, the starting parameters and these macros come before this file:
+     NAME, INIT              the module's name, in quotes, and the name of the function that makes the module
+     WORKSPACE, OUTPUTS      sizes in doubles
+     STARTING_PARAMETERS     how many `starting_parameters` there are */
 
 static const struct expected x = {"x", INPUTS, 1}, p = {"p", PARAMETERS, 1}, w = {"w", WORKSPACE, 1},
                              y = {"y", OUTPUTS, 1}, q = {"q", PARAMETERS, 1};
@@ -180,13 +182,25 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyModuleDef_Slot slots[] = {{0, NULL}};
+static int add_constants(PyObject *self)
+{
+    PyObject *start = PyBytes_FromStringAndSize((const char *)starting_parameters, STARTING_PARAMETERS * 8);
+    const int failed = !start || PyObject_SetAttrString(self, "START", start) < 0;
+    Py_XDECREF(start);
+    if (failed || PyModule_AddIntConstant(self, "INPUTS", INPUTS) < 0
+        || PyModule_AddIntConstant(self, "OUTPUTS", OUTPUTS) < 0
+        || PyModule_AddIntConstant(self, "PARAMETERS", PARAMETERS) < 0)
+        return -1;
+    return PyModule_AddIntConstant(self, "WORKSPACE", WORKSPACE);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_constants}, {0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "zoomgrad_program", "A compiled Value graph.", 0, methods, slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, NAME, "A compiled Value graph.", 0, methods, slots, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit_zoomgrad_program(void)
+PyMODINIT_FUNC INIT(void)
 {
     return PyModuleDef_Init(&definition);
 }

@@ -31,8 +31,7 @@ from engines.rerolled.engine import reroll
 from engines.rerolled.family import RerolledFamily
 from engines.rerolled.form import Form
 from engines.rerolled.merged.merge import Merged
-from engines.rerolled.rearrange import rearrange
-from engines.rerolled.rearrange.freeze import freeze, load_apart
+from engines.rerolled.rearrange.freeze import freeze
 from engines.rerolled.rounding import Rounding
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
@@ -62,10 +61,6 @@ class RerolledC(RerolledFamily):
 
     def generate(self, code: Any) -> Source:
         return c_merged(code, self.fitted) if isinstance(code, Merged) else c_source(code, self.fitted)
-
-    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape, self.form.vector))
-        return c_source(load_apart(rearrange(step, form)) if frozen is None else freeze(step), form)
 
     def bounds(self, workload: Workload) -> Optional[Rounding]:
         """How far rounding to float32 may bring the workload's training from the reference.
@@ -127,11 +122,6 @@ class ThreadedRerolledC(RerolledC):
         library = Library(str(built.path), workspace)
         library.use_pool(pool.load(self.toolchain()), -self.form.threads if self.always else self.form.threads)
         return library
-
-    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        raise Unavailable(
-            f"{self.name} makes no standalone builds", f"Leave out the suffix: `--engine {self.builds_on}`."
-        )
 
     def sizes(self, code: Step) -> Mapping[str, float]:
         return {**super().sizes(code), "threads": self.form.threads}

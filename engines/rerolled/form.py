@@ -37,8 +37,6 @@ class Form:
     """A function ends after this many lines."""
     units: int = 1
     """Maximum number of translation units."""
-    private: bool = False
-    """Whether pieces are static, which takes a single unit."""
     rearrangements: tuple[str, ...] = ("in place", "deferred")
     """Names of `rearrange.PASSES`."""
     rows: Optional[int] = None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
-from engines.api import Unavailable, WrongSuffix
+from engines.api import WrongSuffix
 from engines.graph.bind import bind
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
@@ -60,11 +60,6 @@ class StraightC(CEngine):
     def generate(self, code: Code) -> Source:
         return c_source(code, self.form)
 
-    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        trains = frozen is None
-        form = replace(self.form, units=1, private=True, trains=trains, goes_over_rows=trains)
-        return c_source(self.lower(tape if frozen is None else bind(tape, frozen)), form)
-
 
 class FrozenStraightC(Frozen, StraightC):
     """Straight-line C with the weights as constants, of the forward pass only."""
@@ -82,15 +77,6 @@ class PublishedEngine(CEngine):
 
     def generate(self, code: Tape) -> Source:
         return published_source(code)
-
-    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        if frozen is not None:
-            plain = self.name.replace("-published", "")
-            raise Unavailable(
-                f"{self.name} can't be frozen: the published form stores every node and its gradient",
-                f"Use `--engine {plain}`, the same compiler without the suffix.",
-            )
-        return published_source(tape, private=True)
 
     def fusable(self, tape: Tape) -> Fusable:
         return fusable_as_published(tape)

@@ -18,7 +18,7 @@ from operator import itemgetter
 
 from engines.graph.expr import INFIX, C, calls
 from engines.graph.ops import OPS
-from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, unit
+from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
 from engines.kernel.c_tree import Call, Comment, Declarations, Define, Function, Include, Item, Return, Statement, Text
 from engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
 from engines.straight.pieces import Language, Piece, Shape, cut
@@ -51,12 +51,8 @@ class Form:
     storage: Storage = Storage.locals
     units: int = 1
     """Maximum number of translation units. Values in static storage must stay in one unit."""
-    private: bool = False
-    """Whether pieces are static, which takes a single unit."""
     trains: bool = True
     """Whether to generate the backward pass and training."""
-    goes_over_rows: bool = True
-    """Whether to generate the loop over rows. Training needs it."""
 
 
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
@@ -66,7 +62,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
     language = LANGUAGE._replace(workspace=_OWN_NAMES[storage]) if storage in _OWN_NAMES else LANGUAGE
     keep_locals = storage in (Storage.locals, Storage.static)
     pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
-    functions = [_piece(piece, form) for piece in (*pieces.forward, *pieces.backward)]
+    functions = [_piece(piece) for piece in (*pieces.forward, *pieces.backward)]
     first, *others = _divided(functions, 1 if storage in _OWN_NAMES else form.units)
 
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
@@ -86,7 +82,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
         _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
         *map(Include, ("kernel/rows.h", "kernel/set_input.c")),
         *([_pass("void", "backward", ("x", "p", "w", "q"), pieces.backward)] if form.trains else [_FORWARD_ONLY]),
-        *(map(Include, _LOOP) if form.goes_over_rows else ()),
+        *map(Include, _LOOP),
     ]
     other_units = [unit([about, declared, *functions]) for functions in others]
     return Source([unit(items), *other_units], pieces.workspace)
@@ -126,9 +122,8 @@ def _divided(functions: list[Function], units: int) -> list[list[Function]]:
     return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
 
-def _piece(piece: Piece, form: Form) -> Function:
-    kind = PRIVATE_PIECE if form.private else PIECE
-    return Function(kind, piece.name, _parameters(piece.arguments), [Text(piece.lines)])
+def _piece(piece: Piece) -> Function:
+    return Function(PIECE, piece.name, _parameters(piece.arguments), [Text(piece.lines)])
 
 
 def _pass(result: str, name: str, arguments: tuple[str, ...], pieces: list[Piece], value: str = "") -> Function:

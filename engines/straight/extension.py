@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from engines.graph.tape import Tape
 from engines.kernel import building, extension, toolchains
 from engines.kernel.c_text import Source
 from engines.kernel.program import Kernel
@@ -19,8 +22,15 @@ class ExtensionEngine(StraightC):
         extension.check_python()
 
     def generate(self, code: Code) -> Source:
-        kernel = c_source(code, self.form, title="A Value graph as a CPython extension module")
-        return extension.as_module(kernel, len(code.outputs))
+        return extension.as_module(self._kernel(code), len(code.outputs))
+
+    def module(self, tape: Tape, name: str, parameters: Sequence[float]) -> str:
+        """The C of a module of that name, for `zoomgrad build`. parameters: the numbers to start with."""
+        kernel = self._kernel(self.lower(tape))
+        return extension.as_module(kernel, len(tape.outputs), name, parameters).units[0]
+
+    def _kernel(self, code: Code) -> Source:
+        return c_source(code, self.form, title="A Value graph as a CPython extension module")
 
     @property
     def abi(self) -> str:

@@ -27,12 +27,8 @@ WITHOUT_GRADIENT = (INPUT, CONSTANT)
 """The post stores no gradient for these leaves."""
 
 
-def published_source(tape: Tape, *, private: bool = False) -> Source:
-    """The published functions and a kernel's interface to them, in one translation unit.
-
-    private: whether functions and arrays are static.
-    """
-    local = "static " if private else ""
+def published_source(tape: Tape) -> Source:
+    """The published functions and a kernel's interface to them, in one translation unit."""
     inputs, parameters = _rows_of(tape, INPUT, tape.inputs), _rows_of(tape, PARAMETER, tape.parameters)
     used = {names()[code] for code in set(tape.ops)} & OPS.keys()
     functions = sorted({call for op in used for expr in OPS[op].exprs for call in calls(expr)})
@@ -45,12 +41,12 @@ def published_source(tape: Tape, *, private: bool = False) -> Source:
         Define("OUTPUTS", len(tape.outputs)),
         Define("LOSS", tape.loss),
         libm(functions),
-        Declarations([f"{local}double data[{size}];", f"{local}double grad[{size}];"]),
+        Declarations([f"double data[{size}];", f"double grad[{size}];"]),
         # An unused input has no row.
-        _function(local, "set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
-        _function(local, "forward", list(_forward(tape))),
-        _function(local, "backward", list(_backward(tape))),
-        _function(local, "update", _update(parameters) or ["(void)rate, (void)batch;"], "double rate", "double batch"),
+        _function("set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
+        _function("forward", list(_forward(tape))),
+        _function("backward", list(_backward(tape))),
+        _function("update", _update(parameters) or ["(void)rate, (void)batch;"], "double rate", "double batch"),
         Comment("Indices of parameters and outputs in data[] and grad[]."),
         _table("parameter_rows", parameters),
         _table("output_rows", tape.outputs),
@@ -120,8 +116,8 @@ def _constant(tape: Tape, row: int) -> str:
     return "" if constant is None else number(constant)[0]
 
 
-def _function(local: str, name: str, lines: list[str], *parameters: str) -> Function:
-    return Function(f"{local}void", f"published_{name}", parameters, [Text(lines)])
+def _function(name: str, lines: list[str], *parameters: str) -> Function:
+    return Function("void", f"published_{name}", parameters, [Text(lines)])
 
 
 def _rows_of(tape: Tape, kind: int, count: int) -> list[int]:

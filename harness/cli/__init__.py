@@ -30,7 +30,7 @@ COMMANDS = {
     "train": "Train interactively with live loss and accuracy, over one seed or several.",
     "sample": "Invent names with a trained microgpt.",
     "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
-    "build": "Make a Python module, or C, from a workload or a script; it works without zoomgrad.",
+    "build": "Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad.",
     "show": "Print one step of a workload after a stage of the engine's pipeline.",
     "export": "Write a run in another tool's format.",
     "history": "Show each machine's speedups from run to run, with their changes marked.",

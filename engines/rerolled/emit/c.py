@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, table, unit
+from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table, unit
 from engines.kernel.c_tree import (
     Assign,
     Call,
@@ -204,7 +204,7 @@ class _Program:
         pointers = [Declare("number *const", area, own_place(self.step, area, own)) for area in areas]
         # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
-        return Function(PRIVATE_PIECE if self.form.private else PIECE, name, _parameters(runs), [*pointers, *body])
+        return Function(PIECE, name, _parameters(runs), [*pointers, *body])
 
     def _divided(self, end: Sequence[Item]) -> list[list[Function]]:
         """Divide the pieces, in order, into translation units of about equal work.
@@ -238,8 +238,6 @@ class _Program:
             yield Define("FORWARD_ONLY", 1)
             yield Define("WEIGHTS", "weights")
             yield Declarations(table("weights", self.step.weights))
-        if "load" in self.step.programs:
-            yield Define("HAS_LOAD", 1)
         if any(isinstance(s, steps.Copy) for program in self.step.programs.values() for s in steps.walk(program)):
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
             yield Declarations([memcpy])
@@ -360,10 +358,9 @@ class _Program:
     # --- sections ----------------------------------------------------------------------------------------------------
 
     def _sections(self) -> Iterator[Item]:
-        """`forward`, `backward` and, for a standalone build, `load`; and the functions of the loop over rows."""
+        """`forward` and `backward`, and the functions of the loop over rows."""
         programs = self.step.programs
         for name, parameters, result in (
-            ("load", ("p", "w"), None),
             ("forward", ("x", "p", "w", "y"), Return(loss(self.step))),
             ("backward", ("x", "p", "w", "q"), None),
         ):
@@ -372,7 +369,7 @@ class _Program:
             section = Section(self.step, buffers="")
             body = [Declare("number *const", "w", "aligned(work)"), *section.statements(programs[name])]
             unused = _unused(*(buffer for buffer in parameters if not section.uses(buffer)))
-            kind = "double" if result else "static void" if name == "load" else "void"
+            kind = "double" if result else "void"
             declared = tuple("double *work" if buffer == "w" else BUFFERS[buffer] for buffer in parameters)
             yield Function(kind, name, declared, [*unused, *body, *([result] if result else [])])
         for name, kind, first, last in (

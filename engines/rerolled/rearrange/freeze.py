@@ -1,24 +1,14 @@
-"""Step -> a part of it: for a standalone build, whose parameters are its own; frozen, with a forward pass only; or with
-both passes, but no training."""
+"""Step -> a part of it: frozen, with a forward pass only; or with both passes, but no training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional
 
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Area
 from engines.rerolled.step.language import Give, Perform, Take
 from engines.rerolled.step.step import Step
-
-LOAD = Take("parameters")
-
-
-def load_apart(step: Step) -> Step:
-    """Load parameters in a separate section, `load`, which runs only after they change, not in each forward pass."""
-    forward = tuple(statement for statement in step.programs["forward"] if statement != LOAD)
-    return step.with_programs(load=(LOAD,), forward=forward)
 
 
 def passes_only(step: Step) -> Step:
@@ -32,16 +22,9 @@ def passes_only(step: Step) -> Step:
     )
 
 
-def freeze(step: Step, weights: Optional[Sequence[float]] = None) -> Step:
-    """Keep the forward loops of a plain step, and the areas that they use.
-
-    weights: the numbers of the parameters, for a step that goes over rows; None for a standalone build.
-    """
-    if weights is None:
-        step = load_apart(step)
-    else:
-        step = step.with_programs(enter=(LOAD,), leave=(Give("inputs"), Give("outputs")))
-    sections = ("load", "forward") if weights is None else ("forward", "enter", "evaluate", "leave")
+def freeze(step: Step, weights: Sequence[float]) -> Step:
+    """Keep the forward loops of a plain step, and the areas that they use. weights: the numbers of the parameters."""
+    step = step.with_programs(enter=(Take("parameters"),), leave=(Give("inputs"), Give("outputs")))
     loops = [loop for loop in step.loops.loops if loop.phase == Phase.FORWARD]
     kept = tuple(area for area in step.areas if area.name in "xkpv")
     # The last vector may reach beyond the last value.
@@ -51,6 +34,6 @@ def freeze(step: Step, weights: Optional[Sequence[float]] = None) -> Step:
         loops=replace(step.loops, loops=loops, areas=areas),
         areas=areas,
         routines={"values": step.routines["values"]},
-        programs={name: step.programs[name] for name in sections},
-        weights=None if weights is None else tuple(weights),
+        programs={name: step.programs[name] for name in ("forward", "enter", "evaluate", "leave")},
+        weights=tuple(weights),
     )

@@ -46,7 +46,7 @@ class Step:
     """The areas of the loops, then those that rearrangements added."""
     routines: Mapping[str, tuple[Run, ...]]
     programs: Mapping[str, Program] = field(default_factory=dict)
-    """Section -> its statements. A standalone build's step also has `load`; a frozen one lacks what only trains."""
+    """Section -> its statements. A frozen step lacks what only trains."""
     skips: Optional[Skipping] = None
     """Set if the step skips inputs that are zero."""
     series: tuple[Series, ...] = ()
@@ -77,7 +77,7 @@ class Step:
 
     @property
     def goes_over_rows(self) -> bool:
-        """Whether it has a loop over rows. A frozen standalone build does not: callers pass one row at a time."""
+        """Whether it has a loop over rows. A step of passes only does not: callers pass one row at a time."""
         return "evaluate" in self.programs
 
     @property
@@ -121,7 +121,7 @@ class Step:
         if self.series:
             yield "series:"
             yield from (f"  {self.line_of_series(series)}" for series in self.series)
-        for name in filter(self.programs.__contains__, ("load", *SECTIONS)):
+        for name in filter(self.programs.__contains__, SECTIONS):
             yield f"{name}:"
             yield from self._program(self.programs[name], "  ")
 

@@ -11,7 +11,7 @@ from engines.api import CyclicGraph
 from engines.graph.check import BrokenTape, check
 from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
-from engines.graph.tape import codes, from_rows, names
+from engines.graph.tape import codes, names
 from engines.graph.value import Value
 from engines.kernel import c_text
 from engines.nn import bind, squared_error
@@ -20,6 +20,7 @@ from engines.straight.lower import lower
 from engines.straight.published import published_source
 from tests.engines.graphs import NAMED, classifier
 from tests.engines.programs import readme
+from tests.engines.rows import from_rows
 
 
 def text(tape):

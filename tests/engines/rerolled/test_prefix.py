@@ -13,7 +13,7 @@ pytest.importorskip("numpy")
 import numpy as np
 
 import engines
-from engines.graph.tape import NONE, from_rows, names
+from engines.graph.tape import NONE, names
 from engines.kernel.engine import Clock, Order
 from engines.rerolled import lowering
 from engines.rerolled.engine import reroll
@@ -32,6 +32,7 @@ from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.growing import PARAMETERS, program
 from tests.engines.rerolled.rolling import tape_of
 from tests.engines.rerolled.test_merged import expected, passes
+from tests.engines.rows import from_rows
 from tests.examples import examples
 
 

@@ -51,7 +51,8 @@ def test_text(golden, name):
 
 def test_text_of_a_frozen_step(golden):
     """It has no area for gradients, and takes its parameters once."""
-    frozen = freeze(classified("plain"))
+    step = classified("plain")
+    frozen = freeze(step, [0.5] * step.loops.parameters)
     assert [area.name for area in frozen.areas] == [*"xkpvu"]
     golden("rerolled-step-frozen.txt", text(frozen.lines()))
 
