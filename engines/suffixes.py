@@ -31,15 +31,13 @@ KNOWN = (
     Known("f32", "a peer or C of recovered loops by gcc and Clang", "rerolled-gcc-f32 or numpy-f32"),
     Known("frozen", "straight-line C and C of recovered loops", "tcc-frozen or rerolled-gcc-frozen"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
-    Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
     Known("threads", "a peer or C of recovered loops", "numpy-threads or rerolled-gcc-threads"),
     Known("threads[1-9][0-9]?", "C of recovered loops by gcc and Clang", "rerolled-gcc-threads4"),
     Known("O[0-3]", "C of gcc and Clang", "gcc-O2, clang-O1 or rerolled-clang-O3"),
     Known("v[248]", "C of recovered loops by gcc and Clang", "rerolled-gcc-v4 or rerolled-clang-v2"),
-    Known(r"p[1-9]\d{0,6}", "straight-line C and Python", "tcc-p50 or python-source-p50"),
 )
 
-_WORDS = ("native", "generic", "fma", "whole", "published", "array", "static", "globals", "frozen", "f32", "threads")
+_WORDS = ("native", "generic", "fma", "whole", "published", "frozen", "f32", "threads")
 
 
 @dataclass(frozen=True)

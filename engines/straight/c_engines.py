@@ -1,9 +1,8 @@
 """The engines that compile straight-line C: a compiler, its optimisation level, and the form of C that suits it.
 
 Names: `tcc`, `gcc-O1`, `clang-19-O1`, followed in this order by changes to the compiler's default form:
-`-whole` (one function for each pass), `-published` (the post's form) or `-p200` (functions of 200 primitives);
-`-array`, `-static` or `-globals` (where values are stored); `-native` (for this exact processor); `-fma` (fused, not
-strict); `-frozen` (weights are constants). The sweeps compare them.
+`-whole` (one function for each pass) or `-published` (the post's form); `-native` (for this exact processor); `-fma`
+(fused, not strict); `-frozen` (weights are constants).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.c_engine import CORES, CEngine, Frozen
 from engines.kernel.c_text import Source
-from engines.straight.c_source import Form, Storage, c_source
+from engines.straight.c_source import Form, c_source
 from engines.straight.fusable import Fusable, fusable, fusable_as_published
 from engines.straight.lower import Code, lower
 from engines.straight.published import published_source
@@ -86,10 +85,7 @@ _NAME = re.compile(
     r"(?P<compiler>(tcc|gcc|clang)(-\d+)?)(?P<level>-O[0-3])?(-(?!extension)(?P<suffixes>[a-z0-9-]*[a-z0-9]))?"
 )
 
-_FORM = {
-    "piece": r"whole|published|p[1-9]\d{0,6}",
-    "storage": "|".join(storage.name for storage in Storage if storage is not Storage.locals),
-}
+_FORM = {"form": "whole|published"}
 _GENERIC = ("it has no -march=native to leave out", "use {engine}")
 OPTIMISER = Suffixes({**_FORM, "native": "native", "fma": "fma", "frozen": "frozen"}, {"generic": _GENERIC})
 """For gcc and Clang."""
@@ -114,27 +110,19 @@ def resolve(name: str) -> Optional[CEngine]:
         return None
     plain = f"{compiler}{level}"
     taken = (TCC if family == "tcc" else OPTIMISER).read(plain, match["suffixes"] or "")
-    piece, storage = taken.get("piece", ""), taken.get("storage", "")
-    if piece == "published" and storage:
-        raise WrongSuffix(f"{plain}-published", storage, "it has its own arrays", f"use {plain}-whole-{storage}")
-    if piece == "published" and "frozen" in taken:
+    named = taken.get("form", "")
+    if named == "published" and "frozen" in taken:
         why = "the published form stores every node and its gradient"
         raise WrongSuffix(f"{plain}-published", "frozen", why, f"use {plain}-frozen")
     flags = [level] if level else []
     facts: dict[str, Any] = {}
     changes = []
     form = FORMS[family]
-    if piece == "whole":
+    if named == "whole":
         form = replace(form, piece=0, units=1)
         changes.append("one function for each pass")
-    elif piece == "published":
+    elif named == "published":
         changes.append("as first published: two global arrays, one assignment for each node, three huge functions")
-    elif piece:
-        form = replace(form, piece=int(piece[1:]))
-        changes.append(f"functions of {form.piece} primitives")
-    if storage:
-        form = replace(form, storage=Storage[storage])
-        changes.append(f"values: {form.storage.value}")
     if "native" in taken:
         flags += toolchains.NATIVE
         facts["native"] = True
@@ -143,7 +131,7 @@ def resolve(name: str) -> Optional[CEngine]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
-    make: type[CEngine] = PublishedEngine if piece == "published" else StraightC
+    make: type[CEngine] = PublishedEngine if named == "published" else StraightC
     builds_on = plain if changes else ("python-source" if family == "tcc" else "tcc")
     if "frozen" in taken:
         make, form, builds_on = FrozenStraightC, replace(form, trains=False), name.removesuffix("-frozen")
@@ -155,16 +143,16 @@ def resolve(name: str) -> Optional[CEngine]:
         tuple(flags),
         form,
         typical_row_seconds=5e-9,
-        typical_compile_row_seconds=COMPILE_ROW_SECONDS[f"{family}{level}"] * _slower(piece, level),
+        typical_compile_row_seconds=COMPILE_ROW_SECONDS[f"{family}{level}"] * _slower(named, level),
         idea="; ".join(changes) or own,
         builds_on=builds_on,
         **facts,
     )
 
 
-def _slower(piece: str, level: str) -> int:
+def _slower(form: str, level: str) -> int:
     """Factor on compile time of one function for each pass, compared with many."""
-    if piece not in ("whole", "published") or not level:
+    if not form or not level:
         return 1
     return WHOLE[level == "-O0"]
 

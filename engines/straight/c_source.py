@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from operator import itemgetter
 
 from engines.graph.expr import INFIX, C, calls
@@ -31,15 +30,6 @@ LANGUAGE = Language(
 )
 
 
-class Storage(Enum):
-    """Where named values are stored. The blog post tried several ways, and docs/sweeps.md compares them."""
-
-    locals = "locals within a function, the rest in the caller's workspace"
-    array = "all in the caller's workspace"
-    static = "locals within a function, the rest in a static array"
-    globals = "a static variable for each"
-
-
 @dataclass(frozen=True)
 class Form:
     """The form of the C. It changes no bit of the result."""
@@ -48,22 +38,17 @@ class Form:
     """A function ends after this many primitives; 0: one function for each pass."""
     expression: int = 16
     """A value that takes more primitives than this gets a name."""
-    storage: Storage = Storage.locals
     units: int = 1
-    """Maximum number of translation units. Values in static storage must stay in one unit."""
+    """Maximum number of translation units."""
     trains: bool = True
     """Whether to generate the backward pass and training."""
 
 
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
     """The C of both passes and of training. title: for the first comment."""
-    storage = form.storage
-    # Use names that no function argument shadows.
-    language = LANGUAGE._replace(workspace=_OWN_NAMES[storage]) if storage in _OWN_NAMES else LANGUAGE
-    keep_locals = storage in (Storage.locals, Storage.static)
-    pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
+    pieces = cut(code, LANGUAGE, Shape(form.piece, form.expression))
     functions = [_piece(piece) for piece in (*pieces.forward, *pieces.backward)]
-    first, *others = _divided(functions, 1 if storage in _OWN_NAMES else form.units)
+    first, *others = _divided(functions, form.units)
 
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
     about = Comment(f"{title}: {counts}, a workspace of {pieces.workspace} doubles.")
@@ -76,7 +61,6 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
         Define("INPUTS", code.inputs),
         Define("PARAMETERS", code.parameters),
         declared,
-        Declarations(_own_storage(storage, pieces.workspace)),
         *(elsewhere if others else []),
         *first,
         _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
@@ -90,20 +74,6 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
 
 _LOOP = ("kernel/training.h", "straight/turn.c", "kernel/train.c")
 _FORWARD_ONLY = Define("FORWARD_ONLY", 1)
-
-_OWN_NAMES = {Storage.static: "values[%d]", Storage.globals: "w%d"}
-"""Storage that the C defines -> the name of a value in it."""
-
-
-def _own_storage(storage: Storage, workspace: int) -> list[str]:
-    """The variables that the C defines for its values."""
-    if storage is Storage.static and workspace:
-        return [f"static double values[{workspace}];"]
-    if storage is Storage.globals and workspace:
-        names = [f"w{index}" for index in range(workspace)]
-        rows = [names[start : start + 16] for start in range(0, workspace, 16)]
-        return [f"static double {', '.join(row)};" for row in rows]
-    return []
 
 
 def _functions(code: Code) -> list[tuple[str, int]]:

@@ -37,8 +37,6 @@ class Shape:
     """A function ends after this many; 0: one function for each pass."""
     expression: int = 16
     """A value that takes more than this gets a name."""
-    keep_locals: bool = True
-    """Whether values that only their own function reads stay out of the workspace."""
 
 
 class Piece(NamedTuple):
@@ -71,8 +69,6 @@ class Language(NamedTuple):
     """Stores a value in a buffer."""
     accumulate: str
     """Adds to a gradient."""
-    workspace: str = "w[%d]"
-    """A value in the workspace."""
 
 
 def cut(code: Code, language: Language, shape: Shape) -> Pieces:
@@ -193,7 +189,7 @@ class _Writer:
         elif value in self.defined:
             if value not in self.place:
                 self.defined[value].append(self.language.store % (self._reserve(value), f"v{value}"))
-            found = (self.language.workspace % self.place[value], ATOM_PRECEDENCE, 0)
+            found = (f"{WORKSPACE}[{self.place[value]}]", ATOM_PRECEDENCE, 0)
         else:  # an expression to inline, but its function ended before the reader
             texts = [self.read(operand) for operand in operands]
             found = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
@@ -204,7 +200,7 @@ class _Writer:
         """Write a statement that names a value: as a local, or in the workspace if it is known to need a place."""
         language = self.language
         self.defined[value] = lines
-        if self.code.reads[value] >= KEPT or not self.shape.keep_locals:
+        if self.code.reads[value] >= KEPT:
             name = self._reserve(value)
             lines.append(language.store % (name, text))
         else:
@@ -215,7 +211,7 @@ class _Writer:
 
     def _reserve(self, value: int) -> str:
         self.place[value] = len(self.place)
-        return self.language.workspace % self.place[value]
+        return f"{WORKSPACE}[{self.place[value]}]"
 
 
 def _finish(piece: Piece) -> Piece:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from engines.graph.expr import PYTHON
 from engines.graph.tape import Tape
@@ -20,9 +19,8 @@ from engines.straight.pieces import Language, Piece, Pieces, Shape, cut
 
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
-PIECE = 400
-"""Primitives per function. On CPython the size does not matter; PyPy runs larger functions faster (docs/sweeps.md)."""
-
+SHAPE = Shape(piece=400)
+"""On CPython the size of functions does not matter; PyPy runs larger functions faster (docs/sweeps.md)."""
 
 BETWEEN = "\n\n"
 """Separates two functions in the complete text."""
@@ -60,21 +58,12 @@ class PythonSourceEngine(CompiledEngine):
     def lower(self, tape: Tape) -> Code:
         return lower(tape)
 
-    def __init__(self, name: str, piece: int, *, idea: str, builds_on: str) -> None:
-        super().__init__(
-            name, idea=idea, builds_on=builds_on, typical_row_seconds=1e-7, typical_compile_row_seconds=2e-5
-        )
-        self.piece = piece
-
-    def _pieces(self, code: Code) -> Pieces:
-        return cut(code, LANGUAGE, Shape(self.piece))
-
     def source(self, code: Code) -> str:
-        return BETWEEN.join(_functions(self._pieces(code)))
+        return BETWEEN.join(_functions(cut(code, LANGUAGE, SHAPE)))
 
     def build(self, code: Code, clock: Clock, order: Order) -> Kernel:
         with clock.phase("generate"):
-            pieces = self._pieces(code)
+            pieces = cut(code, LANGUAGE, SHAPE)
             functions = _functions(pieces)
         clock.sizes["source_bytes"] = sum(map(len, functions))
         with clock.phase("compile"):
@@ -102,21 +91,12 @@ def _define(piece: Piece, last: str) -> str:
     return f"def {piece.name}(x, p, w, {last}):\n" + "\n".join(piece.lines) + "\n"
 
 
-def resolve(name: str) -> Optional[PythonSourceEngine]:
-    """Return an engine such as `python-source-p50`, with functions of 50 primitives, for the sweep."""
-    match = re.fullmatch(r"python-source-p([1-9]\d{0,6})", name)
-    if not match:
-        return None
-    return PythonSourceEngine(
-        name, int(match[1]), idea=f"functions of {match[1]} primitives", builds_on="python-source"
-    )
-
-
 ENGINES = (
     PythonSourceEngine(
         "python-source",
-        PIECE,
         idea="the tape as straight-line Python, split into functions",
         builds_on="bytecode",
+        typical_row_seconds=1e-7,
+        typical_compile_row_seconds=2e-5,
     ),
 )

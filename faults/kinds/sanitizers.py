@@ -46,7 +46,7 @@ COMPILERS = ("gcc", "clang")
 
 EXTENSION = "tcc-extension"
 FORMS = (
-    *("tcc", "tcc-p7", "tcc-whole", "tcc-array", "tcc-static", "tcc-globals", "gcc-O2", "tcc-published"),
+    *("tcc", "tcc-whole", "gcc-O2", "tcc-published"),
     *("rerolled-tcc", "rerolled-gcc", "rerolled-gcc-generic", "rerolled-clang", "rerolled-clang-sparse"),
     *("rerolled-clang-fast", "handwritten", "handwritten-sparse", "handwritten-generic"),
 )
@@ -54,7 +54,7 @@ FORMS = (
 SUBJECTS = ("programs", "classifier", "xor", "tour", "moons", "digits", "mlp-64x48x10", "conv-2d", "random-dag")
 LARGE = ("digits", "mlp-64x48x10", "conv-2d", "random-dag")
 """Thousands of rows: only the SPARING straight-line forms take them, unoptimised, because optimising takes minutes."""
-SPARING = ("tcc", "tcc-static", "tcc-published", EXTENSION)
+SPARING = ("tcc", "tcc-published", EXTENSION)
 TOO_LARGE = ("moons",)
 """For forms with loops only."""
 

@@ -42,11 +42,6 @@ SHAPES = tuple(name for name in workloads.names() if workloads.load(name).networ
 """Workloads that are not plain MLPs: with loops of other shapes, without loops, or in shuffled order."""
 
 
-def _variants(*suffixes: str) -> tuple[str, ...]:
-    """Each compiler with each suffix."""
-    return tuple(f"{compiler}{suffix}" for compiler in ("tcc", "gcc-O0", "gcc-O1", "clang-O1") for suffix in suffixes)
-
-
 SLOW_TO_COMPILE = ("clang-O1-whole", "clang-O1-published")
 """Engines that take minutes to compile the larger workloads. They run only where a preset or the user names them."""
 
@@ -203,26 +198,9 @@ PRESETS = {
                 ("digits",),
                 (
                     *("gcc-O1", "gcc-O1-whole", "gcc-O1-published", "clang-O1", "clang-O1-whole", "clang-O1-published"),
-                    *("clang-O1-whole-static", "clang-O1-whole-globals"),
                     # To see which operations are fused, and what native vectors gain for straight-line code.
                     *("clang-O1-fma", "clang-O1-published-fma", "clang-O1-native"),
                 ),
-            ),
-        ),
-    ),
-    "published": Preset(
-        "the published C, and one function per pass with values in locals, arrays or globals; three blocks",
-        blocks=3,
-        settings=Settings(timeout_seconds=1800.0),
-        parts=(
-            Part(
-                ("digits",),
-                tuple(
-                    f"{compiler}-{form}"
-                    for compiler in ("clang-O1", "clang-O0")
-                    for form in ("published", "whole", "whole-array", "whole-static", "whole-globals")
-                ),
-                cpython_only=True,
             ),
         ),
     ),
@@ -237,12 +215,6 @@ PRESETS = {
                 cpython_only=True,
             ),
         ),
-    ),
-    "storage": Preset(
-        "where compiled code stores its values: locals, the caller's array, static arrays, or separate globals",
-        blocks=3,
-        settings=Settings(timeout_seconds=600.0),
-        parts=(Part(("mnist-b1000",), _variants("", "-array", "-static", "-globals")),),
     ),
     "shapes": Preset(
         "graphs other than MLPs: can their loops be recovered?",
@@ -259,20 +231,6 @@ PRESETS = {
             Part(
                 ("digits", "moons", "xor", "tour"),
                 ("tcc", "clang-O2", "rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN),
-            ),
-        ),
-    ),
-    "split": Preset(
-        "how large the functions of generated code should be, for each compiler and for Python",
-        blocks=3,
-        settings=Settings(timeout_seconds=600.0),
-        parts=(
-            Part(
-                ("mnist-b1000",),
-                (
-                    *_variants(*(f"-p{size}" for size in (50, 100, 400, 1600))),
-                    *(f"python-source-p{size}" for size in (25, 50, 100, 400, 1600)),
-                ),
             ),
         ),
     ),

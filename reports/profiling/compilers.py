@@ -12,7 +12,7 @@ from results.profile import CompilerProfile
 
 PASSES = 5
 """Largest passes shown per compiler."""
-_UNSPLIT = re.compile(r"-(whole|published)(-(array|static|globals))?(?=-|$)")
+_UNSPLIT = re.compile(r"-(whole|published)(?=-|$)")
 """Matches the part of an engine's name that says it compiles a pass as one function."""
 FUSING = "-ffp-contract=fast"
 

@@ -11,11 +11,9 @@ from reports.profiling.claim_rules.compiling import (
     ARRAYS,
     FEW,
     FUSING,
-    GLOBALS,
     LONG,
     arrays_are_slow_by_sroa,
     fusing_is_unlikely,
-    globals_are_slow_by_registers,
 )
 from reports.profiling.claim_rules.finding import ABOUT, LADDER, MARGIN, REMAINS, TOLERANCE, Finding, of_skybison
 from reports.profiling.claim_rules.lines import (
@@ -235,12 +233,6 @@ CLAIMS = (
         f"Holds if passes named SROA take at least {share(LONG)} of Clang's time on the published form.",
         arrays_are_slow_by_sroa,
         engines=ARRAYS.__eq__,
-    ),
-    Claim(
-        "With a global for each value, register allocation takes a long time, but not forever. (The same note.)",
-        f"Holds if register allocation takes at least {share(LONG)} of Clang's time.",
-        globals_are_slow_by_registers,
-        engines=GLOBALS.__eq__,
     ),
     Claim(
         "The code of x * y is not often next to that of xy + z, so a C compiler is unlikely to fuse them.",

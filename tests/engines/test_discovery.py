@@ -135,7 +135,7 @@ def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
 
 
 def test_all_existing_names_are_valid_file_names():
-    for name in (*engines.names(), "clang-19-O1-p50-array", "rerolled-clang-sparse-generic"):
+    for name in (*engines.names(), "clang-O1-whole-native", "rerolled-clang-sparse-generic"):
         assert discovery.NAME.fullmatch(name)
 
 

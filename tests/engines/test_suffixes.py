@@ -24,7 +24,7 @@ STRICT = (
         "gcc-O1-published",
         "clang-O2-published-native",
         "gcc-O1-native",
-        "clang-O2-whole-static-native",
+        "clang-O2-whole-native",
     ),
     *("rerolled-gcc-generic", "rerolled-clang-generic", "rerolled-clang-sparse-generic"),
     *("rerolled-gcc-O0", "rerolled-clang-O3", "rerolled-gcc-O2-v2", "rerolled-clang-sparse-v2"),

@@ -65,14 +65,6 @@ def test_full_has_every_engine_the_published_table_and_every_straight_line_engin
     assert triples(cells("quick")) <= triples(cells("full"))
 
 
-def test_published_compares_where_values_are_stored_and_leaves_out_the_jit():
-    forms = ("published", "whole", "whole-array", "whole-static", "whole-globals")
-    names = [f"clang-{level}-{form}" for level in ("O1", "O0") for form in forms]
-    assert triples(cells("published")) == product(names, ["cpython-3.13"], ["digits"])
-    named = cells("published", only_interpreters=["pypy-3.11"])
-    assert triples(named) == product(names, ["pypy-3.11"], ["digits"])
-
-
 def test_frozen_pairs_each_engine_with_its_twin():
     twins = {"tcc", "gcc-O1", "clang-O1", "rerolled-tcc", "rerolled-gcc", "rerolled-clang"}
     names = twins | {f"{name}-frozen" for name in twins}

@@ -22,14 +22,14 @@ ENGINES = {
     "python-source": (31_000, 2_100, 41),
     "tcc": (1_700, 1_690, 11),
     "tcc-extension": (1_650, 1_660, 13),
-    "tcc-array": (1_720, 1_730, 12),
+    "tcc-whole": (1_720, 1_730, 12),
     "gcc-O0": (800, 810, 45),
     "gcc-O1": (162, 163, 90),
     "gcc-O2": (155, 156, 120),
     "clang-O0": (790, 780, 40),
     "clang-O1": (158, 157, 81),
     "clang-O1-whole": (161, 160, 800),
-    "clang-O1-p200": (170, 171, 75),
+    "clang-O1-native": (170, 171, 75),
     "clang-O2": (150, 151, 110),
 }
 COMPILER_ROW_BYTES = {"tcc": 900, "gcc": 4_500, "clang": 9_000}
@@ -124,7 +124,7 @@ def crowd():
         for engine in ENGINES
     )
     # Variants are chosen by name, so a run may have no facts about them.
-    known = [name for name in ENGINES if name not in ("tcc-array", "clang-O1-p200")]
+    known = [name for name in ENGINES if name not in ("tcc-whole", "clang-O1-native")]
     run = Run(
         id="crowd",
         created_at=NOW,

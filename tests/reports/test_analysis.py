@@ -9,10 +9,8 @@ from reports.profiling.claim_rules.accounts import counting_frees_the_graph, gen
 from reports.profiling.claim_rules.compiling import (
     ARRAYS,
     FUSING,
-    GLOBALS,
     arrays_are_slow_by_sroa,
     fusing_is_unlikely,
-    globals_are_slow_by_registers,
 )
 from reports.profiling.claim_rules.finding import of_skybison
 from reports.profiling.claim_rules.lines import (
@@ -427,18 +425,6 @@ def compiled(engine, fused=None, **passes):
             "does not hold",
             "the largest pass is DSEPass, with 60 %",
         ),
-        (
-            globals_are_slow_by_registers,
-            compiled(GLOBALS, **{"Greedy Register Allocator": 0.4}),
-            "holds",
-            "register allocation takes 40 %",
-        ),
-        (
-            globals_are_slow_by_registers,
-            compiled(GLOBALS, Scheduler=0.9),
-            "does not hold",
-            "register allocation takes 0 %",
-        ),
         (fusing_is_unlikely, compiled(FUSING, 49), "holds", "40 sums forward and 60 backward"),
         (fusing_is_unlikely, compiled(FUSING, 50), "does not hold", "Clang fuses 50 % of them"),
         (fusing_is_unlikely, compiled(FUSING), "not seen", "an older profile counted nothing"),
@@ -470,7 +456,7 @@ def test_counting_frees_the_graph(before, after, conclusion):
 def test_a_claim_without_profiles_gives_the_reason(claim):
     where = PYPY if claim.interpreters == "pypy" else NEW
     models = (LineProfile, SymbolProfile, CollectorProfile, JitProfile, AnatomyProfile, MemoryProfile, CompilerProfile)
-    engines = (*example_profiles.run().engines, ARRAYS, GLOBALS, FUSING)
+    engines = (*example_profiles.run().engines, ARRAYS, FUSING)
     missing = [example_profiles.missing(model, cell(engine, where)) for model in models for engine in engines]
     finding = finding_of(claim.rule, *missing, pair=(where, WORKLOAD))
     assert (finding.conclusion, finding.figures) == ("not seen", "")

@@ -269,10 +269,9 @@ def test_a_compilers_whole_form_is_beside_its_split_form(index):
 @pytest.mark.parametrize(
     ("engine", "split"),
     [
-        ("clang-O1-whole-static", "clang-O1"),
+        ("clang-O1-whole", "clang-O1"),
         ("clang-O1-published-fma", "clang-O1-fma"),
-        ("clang-O1-whole-globals-native-fma", "clang-O1-native-fma"),
-        ("clang-O1-static", "clang-O1-static"),
+        ("clang-O1-whole-native-fma", "clang-O1-native-fma"),
         ("rerolled-clang", "rerolled-clang"),
     ],
 )

@@ -10,25 +10,26 @@ from reports.text.figures import share
 from results import units
 from results.profile import CompilerProfile
 
-ARRAYS, GLOBALS = "clang-O1-published", "clang-O1-whole-globals"
-FUSING = "clang-O1-published-fma"
+ARRAYS, FUSING = "clang-O1-published", "clang-O1-published-fma"
 FEW = 0.5
 """Fraction of the fusable sums; fusing fewer counts as "not often"."""
 LONG = 0.25
 """Share of a compiler's time from which a pass counts as slow."""
 
 _SROA = re.compile(r"^SROA", re.IGNORECASE)
-_REGISTERS = re.compile(r"register alloc|regalloc", re.IGNORECASE)
 
 
 def arrays_are_slow_by_sroa(index: ProfileIndex, pair: Pair) -> Finding:
     """Clang's passes on the published form."""
-    return _takes_long(index, pair, ARRAYS, _SROA, "SROA")
-
-
-def globals_are_slow_by_registers(index: ProfileIndex, pair: Pair) -> Finding:
-    """Clang's passes on one function per pass, with a global for each value."""
-    return _takes_long(index, pair, GLOBALS, _REGISTERS, "register allocation")
+    profile = find(index, pair, ARRAYS, CompilerProfile)
+    if profile is None or not profile.passes:
+        return missing(index, pair, "compiler", ARRAYS)
+    largest = profile.passes[0]
+    part = sum(one.share for one in profile.passes if _SROA.search(one.name))
+    figures = f"{ARRAYS}: SROA takes {share(part)} of {units.duration(profile.seconds)}"
+    if part >= LONG:
+        return Finding(HOLDS, figures)
+    return Finding(DOES_NOT, figures, f"the largest pass is {largest.name}, with {share(largest.share)}")
 
 
 def fusing_is_unlikely(index: ProfileIndex, pair: Pair) -> Finding:
@@ -46,15 +47,3 @@ def fusing_is_unlikely(index: ProfileIndex, pair: Pair) -> Finding:
     if taken < FEW * (forward + backward):
         return Finding(HOLDS, figures)
     return Finding(DOES_NOT, figures, f"Clang fuses {share(taken / (forward + backward))} of them")
-
-
-def _takes_long(index: ProfileIndex, pair: Pair, engine: str, pattern: re.Pattern[str], what: str) -> Finding:
-    profile = find(index, pair, engine, CompilerProfile)
-    if profile is None or not profile.passes:
-        return missing(index, pair, "compiler", engine)
-    largest = profile.passes[0]
-    found = sum(one.share for one in profile.passes if pattern.search(one.name))
-    figures = f"{engine}: {what} takes {share(found)} of {units.duration(profile.seconds)}"
-    if found >= LONG:
-        return Finding(HOLDS, figures)
-    return Finding(DOES_NOT, figures, f"the largest pass is {largest.name}, with {share(largest.share)}")

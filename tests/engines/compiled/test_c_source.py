@@ -19,7 +19,7 @@ from engines.graph.value import Value
 from engines.kernel import building, toolchains
 from engines.kernel.c_text import FOLDER, read
 from engines.native import build
-from engines.straight.c_source import Form, Storage, c_source
+from engines.straight.c_source import Form, c_source
 from engines.straight.lower import lower
 from engines.straight.published import published_source
 from engines.threads import pool
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.host
 
 PUBLISHED = "published"
 FORMS = {
-    **{f"{s.name}-9": Form(piece=9, expression=4, storage=s, units=2) for s in Storage},
-    "locals-0": Form(piece=0),
+    "split": Form(piece=9, expression=4, units=2),
+    "whole": Form(piece=0),
     PUBLISHED: PUBLISHED,
 }
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engines.api import NonFiniteLoss
-from engines.straight.c_source import Form, Storage
+from engines.straight.c_source import Form
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
@@ -133,7 +133,6 @@ forms = st.builds(
     Form,
     piece=st.sampled_from([1, 2, 7, 400, 0]),
     expression=st.sampled_from([1, 3, 16, 50]),
-    storage=st.sampled_from(list(Storage)),
     units=st.sampled_from([1, 3]),
 )
 
@@ -147,21 +146,19 @@ def test_random_graphs_keep_the_bits_in_any_form(form, case):
 
 @pytest.mark.host
 @pytest.mark.parametrize("units", [1, 3])
-@pytest.mark.parametrize("storage", list(Storage), ids=lambda storage: storage.name)
 @pytest.mark.parametrize("expression", [1, 3, 50])
 @pytest.mark.parametrize("piece", [1, 2, 7, 0])
-def test_the_form_changes_no_bit(piece, expression, storage, units):
+def test_the_form_changes_no_bit(piece, expression, units):
     graph, kinds = classifier()
-    engine = usable(engine_of("tcc", Form(piece, expression, storage, units)))
+    engine = usable(engine_of("tcc", Form(piece, expression, units)))
     assert agrees(engine, graph, kinds, [graph.numbers], [0, 1, 2])
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("storage", list(Storage), ids=lambda storage: storage.name)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_the_form_changes_no_bit_under_an_optimising_compiler(compiler, storage):
+def test_the_form_changes_no_bit_under_an_optimising_compiler(compiler):
     graph, kinds = classifier()
-    engine = usable(engine_of(compiler, Form(7, 3, storage, 3), "-O2"))
+    engine = usable(engine_of(compiler, Form(7, 3, 3), "-O2"))
     assert agrees(engine, graph, kinds, [graph.numbers], [0, 1, 2])
 
 

@@ -23,7 +23,7 @@ from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
 FROZEN = (
     *("tcc-frozen", "gcc-O1-frozen", "clang-O1-frozen"),
     *("rerolled-tcc-frozen", "rerolled-gcc-frozen", "rerolled-clang-frozen"),
-    *("tcc-p50-frozen", "tcc-globals-frozen", "clang-O1-whole-static-native-frozen"),
+    *("tcc-whole-frozen", "clang-O1-whole-native-frozen"),
     *("rerolled-gcc-generic-frozen", "rerolled-clang-fma-frozen", "rerolled-clang-fast-frozen"),
 )
 SMALL = replace(workloads.load("mlp-16x9x4"), learns=False)

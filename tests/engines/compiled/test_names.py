@@ -13,30 +13,23 @@ from engines.graph.value import Value
 from engines.kernel import building, toolchains
 from engines.kernel.engine import Clock, Order
 from engines.straight import c_engines
-from engines.straight.c_source import Form, Storage
+from engines.straight.c_source import Form
 from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
 
 NAMES = {
     "tcc": ("tcc", (), {}),
-    "tcc-array": ("tcc", (), {"storage": Storage.array}),
-    "tcc-static": ("tcc", (), {"storage": Storage.static}),
-    "tcc-globals": ("tcc", (), {"storage": Storage.globals}),
     "tcc-whole": ("tcc", (), {"piece": 0, "units": 1}),
-    "tcc-p1": ("tcc", (), {"piece": 1}),
-    "tcc-p50-array": ("tcc", (), {"piece": 50, "storage": Storage.array}),
     "gcc-O0": ("gcc", ("-O0",), {}),
-    "gcc-O1-p50": ("gcc", ("-O1",), {"piece": 50}),
     "gcc-12-O3": ("gcc-12", ("-O3",), {}),
     "clang-14-O1": ("clang-14", ("-O1",), {}),
     "clang-O1-whole": ("clang", ("-O1",), {"piece": 0, "units": 1}),
-    "clang-19-O2-whole-static": ("clang-19", ("-O2",), {"piece": 0, "units": 1, "storage": Storage.static}),
     "clang-O1-native": ("clang", ("-O1", *toolchains.NATIVE), {}),
     "gcc-O2-fma": ("gcc", ("-O2", *toolchains.FUSED), {}),
-    "clang-O1-whole-static-native-fma": (
+    "clang-O1-whole-native-fma": (
         "clang",
         ("-O1", *toolchains.NATIVE, *toolchains.FUSED),
-        {"piece": 0, "units": 1, "storage": Storage.static},
+        {"piece": 0, "units": 1},
     ),
 }
 
@@ -61,7 +54,7 @@ def test_the_published_form_keeps_the_compilers_flags(plain):
     assert isinstance(engine, c_engines.PublishedEngine)
     assert (engine.flags, engine.builds_on) == (engines.load(plain).flags, plain)
     assert "as first published" in engine.idea
-    assert all("first published" not in engines.load(f"{plain}-{other}").idea for other in ("whole", "whole-array"))
+    assert "first published" not in engines.load(f"{plain}-whole").idea
 
 
 @pytest.mark.parametrize(
@@ -84,12 +77,7 @@ WRONG = {
     "clang-O1-fma-native": (
         "clang-O1 takes no suffix -fma-native: suffixes have a fixed order; use clang-O1-native-fma"
     ),
-    "gcc-O1-array-p5": "gcc-O1 takes no suffix -array-p5: suffixes have a fixed order; use gcc-O1-p5-array",
-    "tcc-whole-p3": "tcc takes no suffix -p3: it already has -whole; use tcc-p3",
     "tcc-whole-published": "tcc takes no suffix -published: it already has -whole; use tcc-published",
-    "clang-O1-published-static": (
-        "clang-O1-published takes no suffix -static: it has its own arrays; use clang-O1-whole-static"
-    ),
     "gcc-O1-generic": "gcc-O1 takes no suffix -generic: it has no -march=native to leave out; use gcc-O1",
     "rerolled-tcc-generic": (
         "rerolled-tcc takes no suffix -generic: it has no -march=native to leave out; "
@@ -130,7 +118,7 @@ WRONG = {
         "rerolled-clang takes no suffix -v4-O3: suffixes have a fixed order; use rerolled-clang-O3-v4"
     ),
     "rerolled-clang-v3": "rerolled-clang takes no suffix -v3: there is no such suffix; use rerolled-clang",
-    "python-source-p0": "python-source takes no suffix -p0: there is no such suffix; use python-source",
+    "python-source-x": "python-source takes no suffix -x: there is no such suffix; use python-source",
 }
 
 
@@ -142,7 +130,7 @@ def test_a_wrong_suffix_is_refused_in_one_line(name):
 
 
 @pytest.mark.parametrize(
-    "name", [*WRONG, *(f"{name}-{s}" for name in ("hoisted", "tcc-extension") for s in ("p5", "x"))]
+    "name", [*WRONG, *(f"{name}-{s}" for name in ("hoisted", "tcc-extension") for s in ("fma", "x"))]
 )
 def test_the_remedy_for_a_wrong_suffix_names_real_engines(name):
     with pytest.raises(WrongSuffix) as error:
@@ -152,9 +140,7 @@ def test_the_remedy_for_a_wrong_suffix_names_real_engines(name):
     assert [engines.load(each).name for each in named] == named
 
 
-@pytest.mark.parametrize(
-    "name", ["tcc-p-1", "gcc-O1-p", "gcc-O1-p12345678", "gcc-O1-heap", "gcc-O1-array-static", "gcc-O1-whole-p0"]
-)
+@pytest.mark.parametrize("name", ["tcc--whole", "gcc-O1-p50", "gcc-O1-heap", "gcc-O1-whole-static"])
 def test_malformed_suffixes_are_refused(name):
     with pytest.raises(WrongSuffix):
         engines.load(name)

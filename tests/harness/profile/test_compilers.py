@@ -247,7 +247,6 @@ double forward(const double *restrict x,
         ("clang-O1", "digits", "Greedy Register Allocator"),
         ("clang-O1-whole", "mlp-40x20x10", "Machine Instruction Scheduler"),
         ("clang-O1-published", "xor", "InstCombinePass"),
-        ("clang-O1-whole-static", "xor", "InstCombinePass"),
         ("rerolled-clang", "digits", "InstCombinePass"),
     ],
 )

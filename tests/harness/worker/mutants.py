@@ -227,7 +227,6 @@ NUMPY_STEP = (
 
 FORMS = (
     Form("straight-line C", ("tcc", "clang-O0", "gcc-O1", "clang-O1-whole"), STRAIGHT_LINE),
-    Form("straight-line C, other storage", ("tcc-array", "tcc-static", "tcc-globals"), STRAIGHT_LINE),
     Form("straight-line C as an extension module", ("tcc-extension",), STRAIGHT_LINE),
     Form("the published C", ("tcc-published", "clang-O0-published"), PUBLISHED),
     Form("loops, an update after a batch", ("rerolled-tcc", "rerolled-gcc", "rerolled-clang"), REROLLED),

@@ -178,7 +178,7 @@ def test_the_winners_of_a_workload_are_listed_in_turn(crowded):
         ("pypy-3.11", "replay", "1", "nothing", "9.18 ms"),
         ("pypy-3.11", "tcc", "≈ 240", "1.77 s", "1.72 ms"),
         ("pypy-3.11", "clang-O0", "≈ 5,000", "6.40 s", "796 µs"),
-        ("pypy-3.11", "clang-O1-p200", "≈ 9,000", "12.0 s", "174 µs"),
+        ("pypy-3.11", "clang-O1-native", "≈ 9,000", "12.0 s", "174 µs"),
         ("pypy-3.11", "clang-O1", "≈ 67,000", "12.9 s", "160 µs"),
         ("pypy-3.11", "clang-O2", "≈ 760,000", "17.6 s", "154 µs"),
     ]

@@ -58,7 +58,7 @@ def test_only_cells_that_compiled_have_a_line(crowded_table):
     shown = lines(crowded_table)
     assert ("replay", "cpython-3.14") not in shown
     assert ("tcc-extension", "pypy-3.11") not in shown
-    assert ("tcc-array", "pypy-3.11") in shown
+    assert ("tcc-whole", "pypy-3.11") in shown
 
 
 def test_every_engine_has_a_line_if_ready_time_was_measured(example):
