@@ -8,7 +8,7 @@ import ast
 import sys
 from pathlib import Path
 
-PACKAGES = ("zoomgrad", "engines", "datasets", "results", "reports", "harness", "faults")
+PACKAGES = ("zoomgrad", "engines", "datasets", "results", "reports", "harness")
 MOST_MODULES = 14
 
 

@@ -10,6 +10,7 @@ import tempfile
 from array import array
 from pathlib import Path
 
+import psutil
 import pyperf
 import pytest
 
@@ -143,6 +144,51 @@ def test_an_engine_that_stops_itself_times_out(misbehaving):
     stop = "import os, signal; prepared(lambda trainer: os.kill(os.getpid(), signal.SIGSTOP))"
     reply = misbehaving(stop, seconds=4.0).reply
     assert (reply["status"], reply["limit"]) == ("timed-out", "time")
+
+
+ACTS = {
+    "odd exception": ("class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd", "failed", ""),
+    "endless recursion": ("def act(): act()\nact()", "failed", ""),
+    "deaf": (
+        "for n in {*signal.Signals} - {9, 19}: signal.signal(n, 1)\nwhile True: pass",
+        "timed-out",
+        "time",
+    ),
+    "asleep": ("time.sleep(600)", "timed-out", "time"),
+    "kills its manager": ("os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(600)", "timed-out failed", "time"),
+    "leaves a child": ("subprocess.Popen(SLEEP)", "measured timed-out", "time"),
+    "leaves a session": ("subprocess.Popen(SLEEP, start_new_session=True)", "measured timed-out", "time"),
+    "closes its output": ("for number in (0, 1, 2): os.close(number)", "measured failed", ""),
+    "closes everything": ("os.closerange(0, 256)", "measured failed", ""),
+    "changes its folder": ("os.chdir('/')", "measured", ""),
+    "removes its folder": ("import shutil; shutil.rmtree(os.getcwd())", "measured failed", ""),
+}
+"""What an engine does in `prepare` or while it trains: code, the statuses that its reply may have, and its limit."""
+ACTING = "import os, signal, subprocess, sys, time\nSLEEP = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+LATER = """
+def change(trainer):
+    train = trainer.train
+    def train_and_act(steps):
+        train(steps)
+        act()
+    trainer.train = train_and_act
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("moment", ["preparing", "training"])
+@pytest.mark.parametrize("act", ACTS)
+def test_an_engine_that_misbehaves_is_one_reply_and_leaves_no_process(misbehaving, act, moment, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, statuses, limit = ACTS[act]
+    define = "def act():\n" + "".join(f"    {line}\n" for line in code.splitlines())
+    change = "def change(trainer): act()\n" if moment == "preparing" else LATER
+    before = {*psutil.Process().children(recursive=True)}
+    reply = misbehaving(f"{ACTING}{define}{change}prepared(change)", seconds=6.0).reply
+    assert reply["status"] in statuses.split(), reply
+    assert reply.get("limit", "") == (limit if reply["status"] == "timed-out" else "")
+    assert reply["status"] == "measured" or reply["reason"].strip()
+    assert {*psutil.Process().children(recursive=True)} <= before
 
 
 # What an engine writes into its worker's files

@@ -1,0 +1,200 @@
+"""Faults at random moments: kills of real runs, and damaged files. Only the exhaustive suite has the time for them.
+
+Full disks are in `test_disk.py`, engines that misbehave in `test_misbehaving.py`.
+"""
+
+import contextlib
+import gzip
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import psutil
+import pyperf
+import pytest
+
+from datasets import idx
+from harness.run.schedule import BLOCK
+from harness.worker.lifeline import HARNESS
+from results.files import Unreadable
+from results.run_file import pack, unpack
+from results.store import BASELINE_RUNS, Store
+from tests.harness.processes import wait_for
+from tests.harness.test_cli import RUNNING, kept_in
+
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
+]
+
+ENGINES = "tuple,gcc-O1"
+BLOCKS = 3
+RECORDS = BLOCKS * 2
+COMPILERS = ("gcc", "cc1", "as", "ld", "collect2")
+
+
+def start(folder, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness", "run", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **kept_in(folder),
+    )
+
+
+def ended(process, *codes):
+    said, _ = process.communicate(timeout=300)
+    assert "Traceback" not in said
+    assert process.returncode in codes, said
+
+
+def processes_of(harness):
+    """Processes that work for that harness, as the mark in their environment says."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            is_marked = process.environ().get(HARNESS, "").startswith(f"{harness}-")
+            if is_marked and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def targets(harness, target):
+    """The processes to kill. Empty as long as there is none of that kind."""
+    if target == "harness":
+        return [harness]
+    found = processes_of(harness.pid)
+    if target == "worker":
+        return [one for one in found if any(part.startswith("harness.worker.") for part in one.cmdline())][:1]
+    if target == "compiler":
+        return [one for one in found if one.name().startswith(COMPILERS)][:1]
+    return [harness, *found]
+
+
+def store_in(folder):
+    return next((Store(path.parent) for path in folder.glob("runs/*/run.json")), None)
+
+
+def measured(store):
+    """Bytes of each measured record, by file. Every one must also be in its pyperf suite."""
+    found = {}
+    for record in store.records() if store else ():
+        if record.status == "measured":
+            suite = pyperf.Benchmark.load(str(store.pyperf_file(record.cell)))
+            assert record.block in {run.get_metadata().get(BLOCK) for run in suite.get_runs()}
+            (path,) = store.folder.glob(f"records/{record.cell.engine}--*--{record.block}.json")
+            found[path] = path.read_bytes()
+    return found
+
+
+@pytest.mark.parametrize("target", ["harness", "all", "worker", "compiler"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_kill_at_a_random_moment_loses_no_record(target, seed, tmp_path):
+    rng = random.Random(f"{target} {seed}")
+    options = ("--preset", "smoke", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", str(BLOCKS))
+    run = start(tmp_path, "--engines", ENGINES, *options, "--seed", str(seed))
+    first = rng.randrange(RECORDS) if target != "compiler" else 0
+    wait_for(lambda: run.poll() is not None or len([*tmp_path.glob("runs/*/records/*.json")]) >= first, 120)
+    time.sleep(rng.random())
+    victims = []
+    while run.poll() is None and not (victims := targets(psutil.Process(run.pid), target)):
+        time.sleep(0.002)
+    for victim in victims:
+        with contextlib.suppress(psutil.Error):
+            victim.kill()
+    if target in ("worker", "compiler"):
+        ended(run, 0, 1)
+    else:
+        run.communicate(timeout=60)
+        wait_for(lambda: not [one for one in processes_of(run.pid) if one.name() not in COMPILERS])
+    store = store_in(tmp_path)
+    before = measured(store)
+    for path, content in list(before.items())[:1]:  # as a kill between writing and renaming leaves it
+        path.with_name(".0123456789abcdef.draft").write_bytes(content[: len(content) // 2])
+    resumed = start(tmp_path, *(("--resume", store.run.id) if store else ("--engines", ENGINES, *options)))
+    ended(resumed, 0, *[1] * (target in ("worker", "compiler")))
+    after = measured(store := store_in(tmp_path))
+    assert before.items() <= after.items()
+    assert len(after) == RECORDS or target in ("worker", "compiler")
+    failed = {record.cell for record in store.records() if record.status == "failed"}
+    assert len(store.records()) == RECORDS or failed
+    assert (store.folder / "report.html").is_file()
+    assert not processes_of(run.pid)
+    assert not processes_of(resumed.pid)
+
+
+# Damaged files
+
+
+def damaged(data, rng):
+    """Return the bytes with one to four changes: some flipped, removed, repeated or replaced."""
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        at, length = rng.randrange(len(changed) + 1), rng.choice((1, 1, 2, 4, 8, 64, 1024))
+        piece = bytes(changed[at : at + length])
+        changed[at : at + length] = rng.choice(
+            (
+                b"",
+                piece * 2,
+                rng.randbytes(len(piece)),
+                bytes(byte ^ 1 << rng.randrange(8) for byte in piece),
+                bytes([rng.choice(b'\x00\xff"{}[],:-09eE.')]) * len(piece),
+            )
+        )
+    return bytes(changed)
+
+
+def run_files(folder):
+    """Files of a small run that has every kind of file."""
+    snapshot = unpack(BASELINE_RUNS / "full.jsonl.xz")
+    store = Store.create(snapshot.run, under=folder)
+    for record in snapshot.records[:6]:
+        store.write(record)
+    for vouching in snapshot.vouchings[:2]:
+        store.write_vouching(vouching)
+    for profile in {profile.profiler: profile for profile in snapshot.profiles}.values():
+        store.write_profile(profile)
+    packed = pack(snapshot.model_copy(update={"records": snapshot.records[:6]}))
+    return {path.relative_to(store.folder): path.read_bytes() for path in store.folder.rglob("*.json")}, packed
+
+
+def read_run(folder):
+    store = Store(folder)
+    return store.run, store.records(), store.vouchings(), store.profiles()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_run_is_read_or_refused(seed, tmp_path):
+    rng = random.Random(seed)
+    files, packed = run_files(tmp_path / "whole")
+    for number in range(100):
+        folder = tmp_path / str(number)
+        names = rng.sample(sorted(files), rng.randrange(1, 4))
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(damaged(content, rng) if name in names else content)
+        (tmp_path / "one.jsonl.xz").write_bytes(damaged(packed, rng))
+        for read, place in ((read_run, folder), (unpack, tmp_path / "one.jsonl.xz")):
+            with contextlib.suppress(Unreadable):
+                read(place)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("packed", [False, True])
+def test_damaged_training_data_is_whole_or_refused(seed, packed, tmp_path):
+    rng = random.Random(seed)
+    images, labels = idx.encode_images(bytes(range(256)) * 3, 8, 8), idx.encode_labels(bytes(range(10)) * 2)
+    source = idx.Source(tmp_path / "data", "damaged", "Nothing.")
+    for _ in range(400):
+        for whole, read in ((images, idx.read_images), (labels, idx.read_labels)):
+            content = damaged(whole, rng)
+            if packed:
+                content = damaged(gzip.compress(whole), rng) if rng.random() < 0.5 else gzip.compress(content)
+            source.path.write_bytes(content)
+            with contextlib.suppress(idx.CorruptData):
+                found = read(source)
+                assert len(found.pixels) == found.rows * found.width if whole == images else max(found) < 10
