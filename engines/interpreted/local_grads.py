@@ -32,7 +32,7 @@ class Value(Derived):
     def __add__(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data + other.data, (self, other), "+")
-        out._partials = (1.0, 1.0)
+        out._partials = (1, 1)
         return out
 
     def __mul__(self, other: Union[Value, Number]) -> Value:
@@ -77,7 +77,7 @@ class Value(Derived):
         out = Value(self.data if self.data > other.data else other.data, (self, other), "max")
         # The other operand gets nothing, because a partial of 0.0 would turn an infinite gradient into NaN.
         out._receivers = (self,) if self.data > other.data else (other,)
-        out._partials = (1.0,)
+        out._partials = (1,)
         return out
 
     def backward(self) -> None:

@@ -1,7 +1,11 @@
 """Networks and losses on every engine, compared with micrograd's reprs and plain arithmetic."""
 
+import copy
 import math
+import pickle
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -90,3 +94,37 @@ def test_hinge_squared_error_and_l2(engine):
     assert nn.hinge(values, labels).data == pytest.approx((0.5 + 3.0) / 2)
     assert nn.squared_error(values, labels).data == pytest.approx(0.25 + 9.0)
     assert nn.l2(values, 1e-4).data == pytest.approx(1e-4 * 4.25)
+
+
+LOAD = """
+import pickle, sys
+import engines
+engines.load(sys.argv[1]).Value
+model = pickle.load(sys.stdin.buffer)
+loss = model([1.0, 2.0])
+loss.backward()
+print([(p.data, p.grad, p.label) for p in model.parameters()], type(model) is engines.load(sys.argv[1]).nn.MLP)
+"""
+
+
+def test_a_trained_model_can_be_pickled_and_copied(engine):
+    """The copy works in another process, and the model itself still trains."""
+    model = engine.nn.MLP(2, [3, 1], rng=random.Random(7))
+    model.layers[0].neurons[0].b.label = "bias"
+    model([1.0, 2.0]).backward()
+    stored, twin = pickle.dumps(model), copy.deepcopy(model)
+    loaded = subprocess.run([sys.executable, "-c", LOAD, engine.name], input=stored, stdout=subprocess.PIPE, check=True)
+    for each in (model, twin):
+        each([1.0, 2.0]).backward()
+        expected = [(p.data, p.grad, p.label) for p in each.parameters()]
+        assert loaded.stdout.decode() == f"{expected} True\n"
+
+
+def test_an_own_backward_function_of_a_leaf_is_not_lost(engine):
+    v = engine.Value(1.0)
+    try:
+        v._backward = lambda: None
+    except AttributeError:
+        return  # an engine without backward functions
+    with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+        pickle.dumps(v)

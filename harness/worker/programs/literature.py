@@ -68,10 +68,10 @@ def offer(engine: Engine, value: Any, *, own_first: bool = False) -> set[str]:
         return subclass
 
     adopt(value)
-    networks = nn.bind(value, neuron=NamedNeuron if value is not engine.Value else nn.Neuron)
+    networks = nn.bind(value, NamedNeuron if value is not engine.Value else nn.Neuron)
     names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
     published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
-    tour = {"autograd": {"Value": value}, "nn": _tour(networks)}
+    tour = {"autograd": {"Value": value}, "nn": _tour(value)}
     replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt, STANDING_IN: standing_in}}
     imported: set[str] = set()
     first, last = (replacement, {**published, **tour}) if own_first else ({**replacement, **published}, tour)
@@ -148,21 +148,29 @@ def _counter_of(value: Any) -> Callable[[str], Any]:
 # --- "Tour de micrograd" ---------------------------------------------------------------------------------------------
 
 
-def _tour(networks: nn.Networks) -> Names:
-    """The tour's networks: all layers have the same activation, and biases are random."""
+class TourNeuron(nn.Neuron):
+    """A neuron with a random bias. All layers have the same activation, `tanh` or `relu`."""
 
-    class Neuron(networks.Neuron):  # type: ignore[misc, name-defined]
-        def __init__(self, nin: int, activation: str) -> None:
-            super().__init__(nin, activation="relu" if activation == "relu" else "tanh", random_bias=True)
+    def __init__(self, nin: int, activation: str) -> None:
+        super().__init__(nin, activation="relu" if activation == "relu" else "tanh", random_bias=True)
 
-    class Layer(networks.Layer):  # type: ignore[misc, name-defined]
-        def __init__(self, nin: int, nout: int, activation: str) -> None:
-            self.neurons = [Neuron(nin, activation) for _ in range(nout)]
 
-    class MLP(networks.MLP):  # type: ignore[misc, name-defined]
-        def __init__(self, nin: int, nouts: list[int], activation: str, step: float) -> None:
-            sizes = [nin, *nouts]
-            self.layers = [Layer(*pair, activation) for pair in zip(sizes, nouts)]
-            self.step = step
+class TourLayer(nn.Layer):
+    """Neurons of one activation."""
 
-    return {"Neuron": Neuron, "Layer": Layer, "MLP": MLP, "Value": networks.Neuron.Value}
+    def __init__(self, nin: int, nout: int, activation: str) -> None:
+        self.neurons = [self.Neuron(nin, activation) for _ in range(nout)]  # type: ignore[arg-type]
+
+
+class TourMLP(nn.MLP):
+    """Layers of one activation, and the step of `update_parameters`."""
+
+    def __init__(self, nin: int, nouts: list[int], activation: str, step: float) -> None:
+        sizes = [nin, *nouts]
+        self.layers = [self.Layer(*pair, activation) for pair in zip(sizes, nouts)]  # type: ignore[call-arg]
+        self.step = step
+
+
+def _tour(value: Any) -> Names:
+    networks = nn.bind(value, TourNeuron, TourLayer, TourMLP)
+    return {"Neuron": networks.Neuron, "Layer": networks.Layer, "MLP": networks.MLP, "Value": value}

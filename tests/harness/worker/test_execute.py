@@ -261,6 +261,20 @@ def test_values_can_be_pickled(tmp_path, text, engine):
     assert execute(engine, tmp_path, program).stdout == "Value(data=1.5, grad=0)\n"
 
 
+@pytest.mark.parametrize("engine", of_each_value())
+@pytest.mark.parametrize("make", ["micrograd.nn.MLP(2, [2, 1])", "nn.MLP(2, [2, 1], 'tanh', 0.1)"])
+@pytest.mark.parametrize("uses_ids", [False, True])
+def test_models_can_be_pickled(tmp_path, engine, make, uses_ids):
+    program = f"import micrograd, nn, pickle\nmodel = {make}\ncopy = pickle.loads(pickle.dumps(model))\n"
+    program += "for m in (model, copy):\n    m([1.0, 2.0]).backward()\n    print(m, [p.grad for p in m.parameters()])\n"
+    program += "if not copy: micrograd.engine.counter" if uses_ids else ""
+    if uses_ids and not engines.load(engine).extensible:
+        return
+    ran = execute(engine, tmp_path, program)
+    first, second = ran.stdout.splitlines()
+    assert (first, ran.stderr) == (second, "")
+
+
 def test_a_program_does_not_inherit_our_future_imports(tmp_path):
     text = "import micrograd\ndef f(x: int): pass\nprint(f.__annotations__)"
     assert execute("tuple", tmp_path, text).stdout == "{'x': <class 'int'>}\n"
