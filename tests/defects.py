@@ -320,6 +320,13 @@ DEFECTS = (
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_bits_if_all_hashes_collide[vectors]",
     ),
     Defect(
+        "rerolled C: each constant is stored by a statement",
+        "engines/rerolled/emit/c.py",
+        '[For("i", len(loops.numbers), copy)])',
+        '[Assign(f"w[K + {i}]", f"(number)numbers[{i}]") for i in range(len(loops.numbers))])',
+        "engines/rerolled/test_c.py::test_constants_do_not_add_statements",
+    ),
+    Defect(
         "pairs: vectors may reach into the next row of weights",
         "engines/rerolled/rearrange/weight_reuse.py",
         "                and sink.room >= loop.room",

@@ -72,3 +72,15 @@ def test_the_c_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name,
     assert (result.returncode, result.stderr) == (0, "")
     done, *numbers = result.stdout.split()
     assert [int(done), *map(float.fromhex, numbers)] == expected_of_main(batch)
+
+
+def test_constants_do_not_add_statements():
+    """gcc takes milliseconds for a statement, so many different constants are a table and a loop."""
+    engine = usable("rerolled-tcc")
+
+    def statements(number):
+        p, x = engine.Value(0.3), engine.Value(0.7)
+        loss = sum((p * x - number(i)) ** 2 for i in range(300))
+        return engine.source(engine.lower(engine.tape(loss, inputs=[x], parameters=[p]))).count(";")
+
+    assert abs(statements(lambda i: 0.01 * i + 0.005) - statements(lambda i: 0.5)) < 20
