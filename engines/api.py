@@ -10,7 +10,7 @@ import difflib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Optional, Protocol, Union, runtime_checkable
+from typing import Any, NamedTuple, Optional, Protocol, Union
 
 from engines.columns import Column
 from engines.graph.optimisers import Optimiser
@@ -212,29 +212,6 @@ class Engine(Protocol):
         An engine whose kernels have variants builds the one for the workload's batch.
         objects: where to look for compiled objects, and where to keep them.
         """
-
-
-class Bounds(NamedTuple):
-    """A bound on |result - reference| for each number of a training."""
-
-    losses: array[float]
-    gradients: array[float]
-    parameters: array[float]
-
-
-class DerivedBounds(Protocol):
-    """Bounds that follow from a workload's numbers, for short trainings from its starting parameters."""
-
-    def of(self, columns: Sequence[Column], *, batch: int, steps: int) -> Optional[Bounds]:
-        """The bounds after so many steps over those rows; None if the training diverges or would take too long."""
-
-
-@runtime_checkable
-class RoundsOff(Protocol):
-    """An engine whose error bound can be derived, besides the declared one."""
-
-    def bounds(self, workload: Workload) -> Optional[DerivedBounds]:
-        """The bounds for that workload; None if the engine rounds like the reference."""
 
 
 class Trainer(Protocol):

@@ -28,16 +28,14 @@ KNOWN = (
     Known("native", "straight-line C of gcc and Clang", "gcc-O1-native or clang-O1-native"),
     Known("generic", "C of recovered loops or by hand", "rerolled-gcc-generic or handwritten-generic"),
     Known("fma", "C of gcc and Clang", "clang-O1-fma, rerolled-clang-fma or handwritten-fma"),
-    Known("f32", "a peer or C of recovered loops by gcc and Clang", "rerolled-gcc-f32 or numpy-f32"),
     Known("frozen", "straight-line C and C of recovered loops", "tcc-frozen or rerolled-gcc-frozen"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
     Known("threads", "a peer or C of recovered loops", "numpy-threads or rerolled-gcc-threads"),
     Known("threads[1-9][0-9]?", "C of recovered loops by gcc and Clang", "rerolled-gcc-threads4"),
     Known("O[0-3]", "C of gcc and Clang", "gcc-O2, clang-O1 or rerolled-clang-O3"),
-    Known("v[248]", "C of recovered loops by gcc and Clang", "rerolled-gcc-v4 or rerolled-clang-v2"),
 )
 
-_WORDS = ("native", "generic", "fma", "whole", "published", "frozen", "f32", "threads")
+_WORDS = ("native", "generic", "fma", "whole", "published", "frozen", "threads")
 
 
 @dataclass(frozen=True)

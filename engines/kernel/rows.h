@@ -1,11 +1,4 @@
-/* Reading one column of a row.
-
-   A kernel that computes with other numbers than doubles defines HAS_NUMBER and `number` before this file, and one
-   with vectors of them HAS_VECTORS. */
-
-#ifndef HAS_NUMBER
-typedef double number;
-#endif
+/* Reading one column of a row. A kernel with vectors of doubles defines HAS_VECTORS before this file. */
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
@@ -14,7 +7,7 @@ enum column_kind { DOUBLES, BYTES, CLASSES };
    is exact; `low` is what `high` lacks, so that the sum is almost exact before it is rounded. `are_sums` says that these
    are the bits of all 256 quotients, as for divisors below 256. */
 struct quotients {
-    number of[256];
+    double of[256];
     double high, low;
     int are_sums;
 };
@@ -32,39 +25,33 @@ static __attribute__((unused)) void divide_bytes(struct quotients *by, double di
     }
 }
 
-#ifdef SINGLE
-#define WIDTH (LANES / 2) /* doubles in the widest vector */
-#else
-#define WIDTH LANES
-#endif
-#if defined(HAS_VECTORS) && WIDTH >= 4 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if defined(HAS_VECTORS) && LANES >= 4 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define READS_VECTORS
 /* Read as many bytes as fill whole vectors, and return their number. */
-static __attribute__((unused)) long long read_vectors(number *restrict x, const unsigned char *bytes, long long width,
+static __attribute__((unused)) long long read_vectors(double *restrict x, const unsigned char *bytes, long long width,
                                                       const struct quotients *by)
 {
     long long i = 0;
     /* Without a conversion of integers, which gcc does one by one: 2**52 + byte, as a pattern of bits, minus 2**52. */
-    typedef double reals __attribute__((vector_size(8 * WIDTH)));
-    typedef long long bits __attribute__((vector_size(8 * WIDTH)));
-    typedef number numbers __attribute__((vector_size(sizeof(number) * WIDTH)));
-    typedef numbers __attribute__((aligned(sizeof(number)), may_alias)) placed;
+    typedef double reals __attribute__((vector_size(8 * LANES)));
+    typedef long long bits __attribute__((vector_size(8 * LANES)));
+    typedef reals __attribute__((aligned(8), may_alias)) placed;
     typedef long long __attribute__((aligned(1), may_alias)) eight;
     typedef bits __attribute__((aligned(8), may_alias)) many;
     static const long long shifts[8] = {0, 8, 16, 24, 32, 40, 48, 56};
     const reals zero = {0}, high = zero + by->high, low = zero + by->low, offset = zero + 0x1p52;
     for (; by->are_sums && i + 8 <= width; i += 8)
-        for (int n = 0; n < 8; n += WIDTH) {
+        for (int n = 0; n < 8; n += LANES) {
             const bits each = ((bits){0} + *(const eight *)(bytes + i)) >> *(const many *)(shifts + n) & 255;
             const reals byte = (reals)(each | (bits)offset) - offset;
-            *(placed *)(x + i + n) = __builtin_convertvector(byte * high + byte * low, numbers);
+            *(placed *)(x + i + n) = byte * high + byte * low;
         }
     return i;
 }
 #endif
 
 /* by: the quotients of a column of BYTES. A kernel without a training loop has no use for them. */
-static __attribute__((unused)) void read_column(number *restrict x, const struct column *c, long long row,
+static __attribute__((unused)) void read_column(double *restrict x, const struct column *c, long long row,
                                                 const struct quotients *by)
 {
     const long long width = c->width;
@@ -74,7 +61,7 @@ static __attribute__((unused)) void read_column(number *restrict x, const struct
             x[i] = cells[i];
     } else if (c->kind == BYTES) {
         const unsigned char *cells = (const unsigned char *)c->data + row * width;
-        const number *quotients = by->of;
+        const double *quotients = by->of;
         long long i = 0;
 #ifdef READS_VECTORS
         i = read_vectors(x, cells, width, by);

@@ -31,13 +31,12 @@ void zero_grad(double *restrict q)
 #ifndef FORWARD_ONLY
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
-    const number by = rate, rows = batch;
     if (batch == 1.0) /* dividing by 1.0 changes nothing, but takes most of the time */
         for (long long i = 0; i < PARAMETERS; i++)
-            p[i] = (number)p[i] - by * (number)q[i];
+            p[i] -= rate * q[i];
     else
         for (long long i = 0; i < PARAMETERS; i++)
-            p[i] = (number)p[i] - by * (number)q[i] / rows;
+            p[i] -= rate * q[i] / batch;
     zero_grad(q);
 }
 #endif
@@ -55,7 +54,7 @@ long long train(const struct buffers *b, const struct stretch *s)
         .quotients = quotients,
         .x = b->x,
         .p = (double *)WEIGHTS,
-        .w = (number *)b->w,
+        .w = b->w,
         .y = b->y,
         .q = b->q,
         .row = s->first_row,

@@ -6,7 +6,7 @@ struct training {
     const struct stretch *stretch;
     const struct quotients *quotients; /* one for each column, used if it holds BYTES */
     double *x, *p, *y, *q;
-    number *w;
+    double *w;
     long long step;      /* number of recorded losses, all finite */
     long long row;       /* the next row */
     long long taken;     /* rows since the last update */
@@ -17,7 +17,7 @@ struct training {
 };
 
 /* Read the row `ahead` rows after the next one. */
-static void take_row(const struct training *t, number *restrict x, long long ahead)
+static void take_row(const struct training *t, double *restrict x, long long ahead)
 {
     const struct stretch *s = t->stretch;
     long long row = ahead ? (t->row + ahead) % s->rows : t->row;

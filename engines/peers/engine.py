@@ -1,6 +1,6 @@
 """The peers as engines: their names, which workloads they know, and how their library is imported.
 
-Suffixes, in this order: `-f32` (float32 instead of float64) and `-threads` (as many threads as there are cores).
+The suffix `-threads` uses as many threads as there are cores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from engines.suffixes import Suffixes, root
 
 ERROR_BOUND = 1e-9
 """Each library adds up its sums in an order of its own."""
-ERROR_BOUND_F32 = 1e-2
 
 ACTIVATIONS = ("relu", "tanh")
 LOSSES = ("cross_entropy", "squared_error")
@@ -33,6 +32,7 @@ class PeerEngine:
 
     is_peer = True
     strict = False
+    error_bound = ERROR_BOUND
     native = False  # a library chooses its instructions when it runs
     typical_row_seconds = 1e-10
     typical_compile_row_seconds = 1e-9  # not 0, so that the proof includes drills
@@ -48,16 +48,13 @@ class PeerEngine:
         packages: tuple[str, ...] = (),
         idea: str,
         environment: str = "worker",
-        single: bool = False,
         threads: bool = False,
     ) -> None:
         self.name = name
         self.idea = idea
         self.environment = environment
         """The lock file of its worker's packages."""
-        self.single = single
         self.threads = threads
-        self.error_bound = ERROR_BOUND_F32 if single else ERROR_BOUND
         self._packages = packages
         self._module, _, self._class = model.partition(":")
         self._model = model
@@ -67,16 +64,15 @@ class PeerEngine:
         """The file that a reader should look at, relative to the project's folder."""
         return f"engines/peers/models/{self._module}.py"
 
-    def with_choices(self, name: str, idea: str, *, single: bool, threads: bool) -> PeerEngine:
-        """Return the same peer with suffixes."""
+    def on_all_cores(self) -> PeerEngine:
+        """Return the same peer with the suffix `-threads`."""
         return PeerEngine(
-            name,
+            f"{self.name}-threads",
             self._model,
             packages=self._packages,
-            idea=idea,
+            idea=f"{self.idea}, on all cores",
             environment=self.environment,
-            single=single,
-            threads=threads,
+            threads=True,
         )
 
     def check(self) -> None:
@@ -121,9 +117,8 @@ class PeerEngine:
             features, targets = columns(workload.columns(), network.shape[0] + network.shape[-1])
             check_labels((targets,))
             start = array("d", [leaf.data for leaf in workload.model(nn.bind(_Leaf)).parameters()])
-            dtype = "float32" if self.single else "float64"
             batch = min(workload.batch, features.rows)  # beyond it, no batch is one call
-            task = Task(network, features, targets, start, batch, dtype, self._threads())
+            task = Task(network, features, targets, start, batch, self._threads())
         trainer = PeerTrainer(model(task, clock), workload, task, clock)
         clock.stop()
         return trainer
@@ -189,16 +184,13 @@ ENGINES = (
     ),
 )
 
-SUFFIXES = Suffixes({"f32": "f32", "threads": "threads"})
+SUFFIXES = Suffixes({"threads": "threads"})
 
 
 def resolve(name: str) -> Optional[PeerEngine]:
-    """Return a peer with suffixes, or None for other names. Raises WrongSuffix."""
+    """Return a peer with `-threads`, or None for other names. Raises WrongSuffix."""
     plain, rest = root(name, [engine.name for engine in ENGINES])
     if not rest:
         return None
-    taken = SUFFIXES.read(plain, rest)
-    peer = next(engine for engine in ENGINES if engine.name == plain)
-    said = [words for choice, words in (("f32", "in float32"), ("threads", "on all cores")) if choice in taken]
-    idea = f"{peer.idea}, {' and '.join(said)}"
-    return peer.with_choices(name, idea, single="f32" in taken, threads="threads" in taken)
+    SUFFIXES.read(plain, rest)
+    return next(engine for engine in ENGINES if engine.name == plain).on_all_cores()

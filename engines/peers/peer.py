@@ -25,8 +25,6 @@ class Task(NamedTuple):
     start: array[float]
     batch: int
     """Rows of a whole batch, at most all rows."""
-    dtype: str
-    """`float64` or `float32`."""
     threads: int
 
 

@@ -1,9 +1,8 @@
 """The engines that compile recovered loops as C.
 
-Suffixes, in this order: `-O3` (another level of optimisation), `-v4` (vectors of 2, 4 or 8 doubles, not of the fastest
-width), `-generic` (without -march=native, so only with vectors that every processor of this kind has), `-fma` (fused
-multiply-add, not strict), `-f32` (float32, not strict), `-threads` (a thread for each core, or as many as
-`-threads4` says) and `-frozen` (weights are constants), as in `rerolled-clang-generic-frozen`.
+Suffixes, in this order: `-O3` (another level of optimisation), `-generic` (without -march=native, so only with vectors
+that every processor of this kind has), `-fma` (fused multiply-add, not strict), `-threads` (a thread for each core, or
+as many as `-threads4` says) and `-frozen` (weights are constants), as in `rerolled-clang-generic-frozen`.
 
 Two flags need an explanation. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1
 omits `vzeroupper` unless -fexpensive-optimizations is given, and every call to libm is slower without it.
@@ -15,15 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
-from engines.api import Unavailable, Workload, WrongSuffix
-from engines.graph.collector import COLLECTOR
-from engines.graph.optimisers import SGD
+from engines.api import Unavailable, WrongSuffix
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.building import BuildFailed, Built
 from engines.kernel.c_engine import CORES, Frozen, Variant, second_level_cache
 from engines.kernel.c_text import Source
-from engines.kernel.engine import Clock
 from engines.kernel.library import Library
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.emit.c_merged import c_merged
@@ -32,11 +28,10 @@ from engines.rerolled.family import RerolledFamily
 from engines.rerolled.form import Form
 from engines.rerolled.merged.merge import Merged
 from engines.rerolled.rearrange.freeze import freeze
-from engines.rerolled.rounding import Rounding
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
 from engines.rerolled.step.variants import variants
-from engines.rerolled.widths import fastest
+from engines.rerolled.widths import width_of
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
 from engines.suffixes import Suffixes, root
@@ -62,18 +57,6 @@ class RerolledC(RerolledFamily):
     def generate(self, code: Any) -> Source:
         return c_merged(code, self.fitted) if isinstance(code, Merged) else c_source(code, self.fitted)
 
-    def bounds(self, workload: Workload) -> Optional[Rounding]:
-        """How far rounding to float32 may bring the workload's training from the reference.
-
-        None with doubles, with several graphs, and with an optimiser other than plain descent.
-        """
-        if not self.form.is_single or workload.varies or workload.optimiser is not SGD:
-            return None
-        with COLLECTOR.paused():
-            tape, _, parameters = self._record(Clock(), workload, workload.row(0))
-            is_ordered = "-fassociative-math" not in self.flags
-            return Rounding(reroll(tape), parameters, workload.rate, learns=workload.learns, is_ordered=is_ordered)
-
     @property
     def is_fast(self) -> bool:
         is_fast: bool = self.form.is_fast
@@ -81,7 +64,8 @@ class RerolledC(RerolledFamily):
 
     @property
     def vector_doubles(self) -> int:
-        return self.fitted.width // (2 if self.form.is_single else 1)
+        width: int = self.fitted.width
+        return width
 
     @property
     def fitted(self) -> Form:
@@ -93,16 +77,10 @@ class RerolledC(RerolledFamily):
         tool = self.toolchain()
         defined = toolchains.macros(tool, asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
-        if form.is_fixed and form.width > width:
-            raise Unavailable(
-                f"vectors of {form.width} doubles are wider than those of this processor and these flags",
-                f"Use a width of at most {width}.",
-            )
         registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
         cache = second_level_cache() or form.cache
-        doubles = form.width if form.is_fixed else width
-        widest = replace(form, width=2 * doubles if form.is_single else doubles, registers=registers, cache=cache)
-        return widest if form.is_fixed else replace(widest, width=fastest(tool, self.flags, widest))
+        widest = replace(form, width=width, registers=registers, cache=cache)
+        return replace(widest, width=width_of(tool, self.flags, widest))
 
 
 class ThreadedRerolledC(RerolledC):
@@ -131,7 +109,7 @@ class FrozenRerolledC(Frozen, RerolledC):
     """Recovered loops as C with the weights as constants, of the forward pass only."""
 
     def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Step:
-        return freeze(plain(reroll(tape, self.form.vector)), parameters)
+        return freeze(plain(reroll(tape)), parameters)
 
 
 NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))
@@ -198,13 +176,8 @@ ENGINES = (
     ),
 )
 
-SINGLE_ERROR_BOUND = 1e-2
-"""Error bound of an engine with -f32. On `mnist`, its errors grow to 1e-3 in 256 steps. In drills, each number must
-also stay within the bound that `rounding` derives for it."""
-
 _HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
 _THREADS = {"threads": r"threads(?:[1-9]\d?)?"}
-_LANES = {"lanes": "v[248]"}
 
 
 def _levels(own: int) -> dict[str, str]:
@@ -217,7 +190,7 @@ def _has_level(own: int) -> dict[str, tuple[str, str]]:
 
 
 VECTORISED = Suffixes(
-    {**_levels(1), **_LANES, "generic": "generic", "fma": "fma", "f32": "f32", **_THREADS, "frozen": "frozen"},
+    {**_levels(1), "generic": "generic", "fma": "fma", **_THREADS, "frozen": "frozen"},
     {**_HAS_NATIVE, **_has_level(1)},
 )
 SUFFIXES = {
@@ -226,16 +199,14 @@ SUFFIXES = {
         {
             "generic": ("it has no -march=native to leave out", "use rerolled-gcc-generic or rerolled-clang-generic"),
             "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
-            "f32": ("TCC has no vectors, so floats would gain nothing", "use rerolled-gcc-f32 or rerolled-clang-f32"),
             "threads": ("vectors gain more", "use rerolled-gcc-threads or rerolled-clang-threads"),
             **{f"O{level}": ("TCC does not optimise", "use {engine}") for level in range(4)},
-            "v": ("TCC has no vectors", "use rerolled-gcc-v4 or rerolled-clang-v4"),
         },
     ),
     "rerolled-gcc": VECTORISED,
     "rerolled-clang": VECTORISED,
     "rerolled-clang-sparse": Suffixes(
-        {**_levels(1), **_LANES, "generic": "generic", "fma": "fma", "f32": "f32"},
+        {**_levels(1), "generic": "generic", "fma": "fma"},
         {
             **_HAS_NATIVE,
             **_has_level(1),
@@ -244,7 +215,7 @@ SUFFIXES = {
         },
     ),
     "rerolled-clang-fast": Suffixes(
-        {**_levels(2), **_LANES, "generic": "generic", "f32": "f32", **_THREADS, "frozen": "frozen"},
+        {**_levels(2), "generic": "generic", **_THREADS, "frozen": "frozen"},
         {**_HAS_NATIVE, **_has_level(2), "fma": ("it already fuses", "use {engine}")},
     ),
 }
@@ -264,9 +235,6 @@ def resolve(name: str) -> Optional[RerolledC]:
     if "level" in taken:
         flags = tuple(f"-{taken['level']}" if flag.startswith("-O") else flag for flag in flags)
         changes.append(f"compiled with -{taken['level']}")
-    if "lanes" in taken:
-        form = replace(form, width=int(taken["lanes"][1:]), is_fixed=True)
-        changes.append(f"in vectors of {form.width} doubles")
     if "generic" in taken:
         flags = tuple(flag for flag in flags if flag not in NATIVE)
         facts["native"] = False
@@ -275,10 +243,6 @@ def resolve(name: str) -> Optional[RerolledC]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
-    if "f32" in taken:
-        form = replace(form, is_single=True)
-        facts |= {"strict": False, "error_bound": SINGLE_ERROR_BOUND}
-        changes.append("computed in float32, with twice the numbers in a vector")
     make = RerolledC
     if "threads" in taken:
         if "frozen" in taken:

@@ -18,17 +18,14 @@ from engines.rerolled.recover.check import check_groups, check_loops, check_sums
 from engines.rerolled.recover.fuse import fuse
 from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import group
-from engines.rerolled.recover.layout import VECTOR, lay_out
+from engines.rerolled.recover.layout import lay_out
 from engines.rerolled.recover.loops import Loops
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
 
 
-def reroll(tape: Tape, vector: int = VECTOR) -> Loops:
-    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each.
-
-    vector: the numbers in the widest vector.
-    """
+def reroll(tape: Tape) -> Loops:
+    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each."""
     with HEAP.kept():
         found = pull(tape)
         if CHECKED:
@@ -40,14 +37,14 @@ def reroll(tape: Tape, vector: int = VECTOR) -> Loops:
         groups = group(found)
         if CHECKED:
             check_groups(found, groups)
-        loops = lay_out(found, groups, vector)
+        loops = lay_out(found, groups)
         del found, groups
     return check_loops(loops) if CHECKED else loops
 
 
 def lower_passes(form: Form, tape: Tape) -> Step:
     """The two passes of a tape."""
-    return passes_of(form, reroll(tape, form.vector))
+    return passes_of(form, reroll(tape))
 
 
 def passes_of(form: Form, loops: Loops) -> Step:
@@ -72,8 +69,7 @@ class Rerolled(CompiledEngine):
         raise NotImplementedError
 
     def lower(self, tape: Tape) -> Step:
-        form = self.fitted
-        return rearrange(plain(reroll(tape, form.vector)), form)
+        return rearrange(plain(reroll(tape)), self.fitted)
 
     def lower_passes(self, tape: Tape, rearrangements: Sequence[str] = OF_PASSES) -> Step:
         """The two passes. rearrangements: those to make, if the form has them."""

@@ -35,7 +35,7 @@ class RerolledFamily(Rerolled, CEngine):
 
     def family(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
         """One kernel for all graphs; or a kernel for each, if they can't be merged."""
-        if len(shapes) == 1 or self.form.is_single:
+        if len(shapes) == 1:
             return super().family(workload, shapes, objects)
         traced: list[Traced] = []
         parameters: list[float] = []
@@ -72,8 +72,6 @@ class RerolledFamily(Rerolled, CEngine):
 
     def merged(self, workload: Workload) -> Merged:
         """The loops of all of a workload's graphs. Raises Unmergeable."""
-        if self.form.is_single:
-            raise Unmergeable("merged loops read the caller's buffers, which hold doubles")
         shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
         return self._merge(
             self._lowered([self._record(Clock(), workload, workload.row(shape.rows[0]))[0] for shape in shapes])

@@ -1,6 +1,6 @@
 """The form of generated code: vectors, registers, function size, rearrangements.
 
-Only `is_single` and `is_fast` change bits.
+Only `is_fast` changes bits.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class Form:
     """The machine's vectors, the limits on functions, and the rearrangements to make."""
 
     width: int = 1
-    """Numbers in a vector; 1: no vectors."""
-    is_fixed: bool = False
-    """Whether the width is part of the engine's name, and not chosen for the machine."""
+    """Doubles in a vector; 1: no vectors."""
     registers: int = 16
     """Number of the machine's registers, each for a vector or a number."""
     accumulators: int = 8
@@ -46,8 +44,6 @@ class Form:
     threads: int = 1
     """The most threads that divide a step. It sizes the groups of rows; the bits are the same for any number."""
 
-    is_single: bool = False
-    """Whether numbers are floats of 32 bits instead of doubles, which does change bits."""
     is_fast: bool = False
     """Whether `kernel/fast.h` computes exp and powers of doubles, which does change bits."""
 
@@ -55,12 +51,11 @@ class Form:
         """The most rows to take together."""
         if self.rows is not None:
             return self.rows
-        size = 4 if self.is_single else 8
         share: float = LISTED_SHARE if "zeros skipped" in self.rearrangements else ROWS_SHARE
         most = MOST_ROWS
-        if size * parameters > self.cache:
+        if 8 * parameters > self.cache:
             share, most = WIDE_SHARE, MOST_WIDE_ROWS
-        fitting = int(self.cache / share) // (size * max(inputs, 1))
+        fitting = int(self.cache / share) // (8 * max(inputs, 1))
         return max(LEAST_ROWS, min(most, fitting // LEAST_ROWS * LEAST_ROWS))
 
     def tile(self, vectors: int) -> tuple[int, int]:
@@ -71,11 +66,6 @@ class Form:
         wide = min(vectors, (self.registers - 1) // (TALL + 1))
         fitting = (self.registers - 1 - wide) // wide
         return max(TALL, min(TALLEST, fitting // 2 * 2)), wide
-
-    @property
-    def vector(self) -> int:
-        """Numbers in the widest vector of any machine."""
-        return 16 if self.is_single else 8
 
     def is_one_block(self, loop: Loop) -> bool:
         """Whether one block computes all lanes side by side, in one pass over the terms."""

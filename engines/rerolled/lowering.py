@@ -46,7 +46,7 @@ def _shortening(form: Form, found: Sequence[Optional[Prefix]]) -> Optional[Short
         return None
     longest = max(graphs, key=lambda prefix: prefix.rows)
     tape, marks = marked(longest.tape, longest.end, longest.total)
-    return Shortening(reroll(tape, form.vector), marks, graphs)
+    return Shortening(reroll(tape), marks, graphs)
 
 
 def _lowered(form: Form, tape: Tape, prefix: Optional[Prefix], shortening: Optional[Shortening]) -> Lowered:

@@ -1,14 +1,15 @@
-"""The width of vectors, chosen by measurement, because the widest ones of a machine need not be its fastest.
+"""The width of vectors: as ZOOMGRAD_VECTORS says, else the fastest by measurement.
 
-Some processors lower their clock for 512-bit vectors, and some carry them out in two halves. So a tile of a product of
-two matrices, with as many sums in registers as recovered loops have, runs once in each width. The result is remembered
-with the compiler's other answers. Where none can be remembered, all processes use the widest vectors, rather than each
-its own choice.
+The widest vectors of a machine need not be its fastest. Some processors lower their clock for 512-bit vectors, and some
+carry them out in two halves. So a tile of a product of two matrices, with as many sums in registers as recovered loops
+have, runs once in each width. The result is remembered with the compiler's other answers. Where none can be remembered,
+all processes use the widest vectors, rather than each its own choice.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,8 @@ from time import perf_counter
 from typing import Any
 
 from engines.answers import MEMORY
+from engines.api import Unavailable
+from engines.asking import one_line
 from engines.kernel import toolchains
 from engines.kernel.building import BuildFailed, build
 from engines.kernel.toolchains import Toolchain
@@ -29,14 +32,31 @@ MARGIN = 0.95
 """Narrower vectors must take less than this share of the time, so that noise does not decide."""
 
 
+SETTING = "ZOOMGRAD_VECTORS"
+"""Environment variable: the doubles in a vector, 2, 4 or 8, if the processor and the flags have such wide ones."""
+
+
+def width_of(tool: Toolchain, flags: Sequence[str], form: Form) -> int:
+    """The doubles in a vector: as the user says, else the fastest. form: has the machine's widest vectors."""
+    setting = os.environ.get(SETTING, "")
+    if not setting:
+        return fastest(tool, flags, form)
+    if setting not in ("2", "4", "8"):
+        raise Unavailable(
+            f"{SETTING} is {one_line(setting, 40)!r}, but vectors have 2, 4 or 8 doubles",
+            f"Unset {SETTING} for the fastest width.",
+        )
+    return min(int(setting), form.width)
+
+
 def fastest(tool: Toolchain, flags: Sequence[str], form: Form) -> int:
-    """The numbers in a vector with which a tile takes the least time. form: has the machine's widest vectors."""
-    widths = [width for width in (16, 8, 4, 2) if width <= form.width]
+    """The doubles in a vector with which a tile takes the least time. form: has the machine's widest vectors."""
+    widths = [width for width in (8, 4, 2) if width <= form.width]
     if len(widths) == 1 or not MEMORY.keeps(tool.command):
         return form.width
     found = MEMORY.answer(
         tool.command,
-        f"time of tiles under {' '.join(flags)}, in {widths} of {4 if form.is_single else 8} bytes",
+        f"time of tiles under {' '.join(flags)}, in {widths}",
         lambda answer: _are_times(answer, widths),
         lambda: measured(tool, flags, form, widths),
     )
@@ -63,9 +83,8 @@ def _are_times(answer: Any, widths: Sequence[int]) -> bool:
 
 def measured(tool: Toolchain, flags: Sequence[str], form: Form, widths: Sequence[int]) -> dict[str, float]:
     """Width -> the shortest time of a product in seconds; empty if the products don't build."""
-    kind = "f" if form.is_single else "d"
-    x, w, y = (array(kind, [1.0]) * size for size in (ROWS * TERMS, TERMS * LANES, ROWS * LANES))
-    buffers = [(ctypes.c_byte * (each.itemsize * len(each))).from_buffer(each) for each in (x, w, y)]
+    x, w, y = (array("d", [1.0]) * size for size in (ROWS * TERMS, TERMS * LANES, ROWS * LANES))
+    buffers = [(ctypes.c_double * len(each)).from_buffer(each) for each in (x, w, y)]
     shortest = {str(width): 1.0 for width in widths}
     try:
         with build(tool, [source(form, widths)], [*flags, *toolchains.STRICT]) as built:
@@ -86,8 +105,9 @@ def measured(tool: Toolchain, flags: Sequence[str], form: Form, widths: Sequence
 def source(form: Form, widths: Sequence[int]) -> str:
     """C with a function `productN(x, w, y)` for each width N, which stores the product of x and w in y."""
     head = (Path(__file__).parent / "emit" / "vectors.h").read_text(encoding="ascii")
-    first = [f"#define LANES {max(widths)}", *(["#define SINGLE"] if form.is_single else [])]
-    return "\n".join([*first, head, *(_product(replace(form, width=width)) for width in widths)])
+    return "\n".join(
+        [f"#define LANES {max(widths)}", head, *(_product(replace(form, width=width)) for width in widths)]
+    )
 
 
 def _product(form: Form) -> str:

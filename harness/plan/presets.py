@@ -62,11 +62,11 @@ FREEZABLE = ("tcc", "gcc-O1", "clang-O1", *REROLLED_C)
 """Engines that take the suffix `-frozen`, one for each compiler and form."""
 
 ABLATION = (
-    *(f"rerolled-{compiler}-{flag}" for compiler in ("gcc", "clang") for flag in ("O0", "O2", "O3", "v2", "v4")),
+    *(f"rerolled-{compiler}-{flag}" for compiler in ("gcc", "clang") for flag in ("O0", "O2", "O3")),
     *("rerolled-gcc-generic", "rerolled-clang-generic", "handwritten-generic"),
-    *("rerolled-clang-fma", "rerolled-clang-fast", "rerolled-clang-f32", "rerolled-clang-threads"),
+    *("rerolled-clang-fma", "rerolled-clang-fast", "rerolled-clang-threads"),
 )
-"""Engines of recovered loops with one choice changed: -O, the width of vectors, -march, what may be fused, threads."""
+"""Engines of recovered loops with one choice changed: -O, -march, what may be fused, threads."""
 
 STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
 """The other straight-line engines: to claim that an engine beats them all, a run must include them all."""

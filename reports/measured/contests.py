@@ -28,7 +28,6 @@ def contests(table: pd.DataFrame, batches: Mapping[str, int]) -> pd.DataFrame:
     """
     rows = measured(table)
     ours, theirs = contenders(rows), rows[rows["peer"] != ""]
-    theirs = theirs[~theirs["engine"].astype(str).str.contains("-f32")]
     found = []
     for workload in in_order(table, "workload"):
         engines, peers = ours[ours["workload"] == workload], theirs[theirs["workload"] == workload]

@@ -74,8 +74,6 @@ def _reference_lines(rows: pd.DataFrame, winner: Any) -> Iterator[str]:
     rows = rows[(rows["interpreter"] == winner.interpreter) & (rows["engine"] != BASELINE)]
     rows = rows.drop(contenders(rows).index)
     rows = rows[rows["epoch_seconds"].notna() & rows["compile_seconds"].notna()]
-    # A peer's row in float32 is no yardstick for doubles.
-    rows = rows[(rows["peer"] == "") | ~rows["engine"].astype(str).str.contains("-f32")]
     is_peer = rows["peer"] != ""
     by_hand = rows["engine"].astype(str).str.startswith("handwritten")
     by_threads = rows["engine"].astype(str).str.contains(ON_THREADS)

@@ -59,10 +59,9 @@ Row = dict[str, object]
 
 ON_THREADS = re.compile(r"-threads\d*\b")
 """Names of engines that divide a step among threads."""
-_ELSEWHERE = re.compile(rf"-f32\b|{ON_THREADS.pattern}")
-"""Names of engines of another precision or number of threads."""
 _CHOICES = re.compile(r"(?:-(?:O[0-3]|v[248]|generic|fma|fast|f32|threads\d*))+")
-"""Suffixes that change flags, a width, the precision or the number of threads, and not what an engine does."""
+"""Suffixes that change flags or the number of threads, and not what an engine does. Older runs also have engines with
+another width of vectors or float32."""
 
 
 def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
@@ -114,13 +113,13 @@ def racing(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def contenders(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that can win: any untouched graph, the reference's bits, in doubles on one thread.
+    """The rows that can win: any untouched graph, the reference's bits, on one thread.
 
     All other rows are reference lines: handwritten kernels, peers, engines that are less exact or divide a step, and
-    engines with other flags or widths than their twins', of which a run may have so many that one wins by luck.
+    engines with other flags than their twins', of which a run may have so many that one wins by luck.
     """
     rows = racing(table)
-    return rows[(rows["promise"] == IDENTICAL) & ~rows["engine"].astype(str).str.contains(_ELSEWHERE)]
+    return rows[(rows["promise"] == IDENTICAL) & ~rows["engine"].astype(str).str.contains(ON_THREADS)]
 
 
 def twin(run: Run, engine: str) -> str:
@@ -130,7 +129,7 @@ def twin(run: Run, engine: str) -> str:
 
 
 def without_choices(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows without those that differ from a twin in flags, a width, the precision or the threads only.
+    """The rows without those that differ from a twin in flags or the threads only.
 
     A row whose twin has no result on its interpreter and workload stays: nothing else shows it.
     """

@@ -28,7 +28,7 @@ def prepared(name, workload):
     return engine.prepare(workload)
 
 
-@pytest.mark.parametrize("suffix", ["", "-f32", "-threads"])
+@pytest.mark.parametrize("suffix", ["", "-threads"])
 @pytest.mark.parametrize("name", PEERS)
 def test_a_training_in_any_pieces_stays_within_the_bound(name, suffix):
     """Pieces begin and end anywhere: within a batch, at the end of the rows, or after many batches."""
@@ -71,12 +71,10 @@ def test_what_a_peer_is_not_written_for_is_refused_with_the_reason():
         engines.load("numpy").prepare(workloads.load("moons"))
 
 
-def test_suffixes_have_one_order_and_change_the_bound():
-    both = engines.load("jax-scan-f32-threads")
-    assert (both.single, both.threads, both.environment) == (True, True, engines.load("jax").environment)
-    assert both.error_bound > engines.load("jax-scan-threads").error_bound
-    with pytest.raises(WrongSuffix, match="use torch-f32-threads"):
-        engines.load("torch-threads-f32")
+def test_a_suffix_changes_the_number_of_threads_only():
+    engine = engines.load("jax-scan-threads")
+    assert (engine.name, engine.threads) == ("jax-scan-threads", True)
+    assert engine.environment == engines.load("jax").environment
     with pytest.raises(WrongSuffix, match="numpy takes no suffix -native"):
         engines.load("numpy-native")
 

@@ -8,7 +8,6 @@ import shutil
 import pytest
 
 import engines
-from engines.api import Unavailable
 from engines.kernel import toolchains
 from engines.straight.c_engines import CORES
 from harness import workloads
@@ -27,7 +26,7 @@ STRICT = (
         "clang-O2-whole-native",
     ),
     *("rerolled-gcc-generic", "rerolled-clang-generic", "rerolled-clang-sparse-generic"),
-    *("rerolled-gcc-O0", "rerolled-clang-O3", "rerolled-gcc-O2-v2", "rerolled-clang-sparse-v2"),
+    *("rerolled-gcc-O0", "rerolled-clang-O3", "rerolled-gcc-O2-generic"),
 )
 BY_HAND = ("handwritten-generic", "handwritten-sparse-generic")
 FUSED = (
@@ -71,7 +70,6 @@ def test_fused_engines_stay_within_their_bound_and_change_bits(name):
     [
         *((name, 1) for name in ("tcc", "clang-O1", "clang-O1-native", "clang-O1-published", "rerolled-tcc")),
         *((name, 2) for name in ("rerolled-gcc-generic", "rerolled-clang-generic-fma", "handwritten-generic-fma")),
-        *((name, 2) for name in ("rerolled-gcc-v2", "rerolled-clang-O2-v2", "rerolled-clang-v2-f32")),
     ],
 )
 def test_a_record_holds_the_vector_width_of_the_c(name, doubles):
@@ -96,12 +94,6 @@ def test_a_native_engine_has_the_widest_vectors(name, monkeypatch):
     defined = toolchains.macros(engine.toolchain(), toolchains.NATIVE)
     assert engine.vector_doubles == (8 if "__AVX512F__" in defined else 4 if "__AVX__" in defined else 2)
     assert engine.native == any(flag in engine.flags for flag in toolchains.NATIVE)
-
-
-def test_vectors_wider_than_the_processors_are_refused():
-    usable("rerolled-gcc")
-    with pytest.raises(Unavailable, match=r"vectors of 8 doubles are wider .*\n  Use a width of at most 2"):
-        engines.load("rerolled-gcc-v8-generic").check()
 
 
 def test_a_processor_without_fma_is_refused(monkeypatch):

@@ -17,7 +17,7 @@ def rows_of(column: Column) -> Any:
     return data if column.one_hot else data.reshape(-1, column.width)
 
 
-def layers(shape: Sequence[int], parameters: array[float], dtype: str) -> list[tuple[Any, Any]]:
+def layers(shape: Sequence[int], parameters: array[float]) -> list[tuple[Any, Any]]:
     """Weights, with a row for each input, and biases of each layer.
 
     parameters: neuron by neuron, the weights before the bias.
@@ -26,7 +26,7 @@ def layers(shape: Sequence[int], parameters: array[float], dtype: str) -> list[t
     for nin, nout in zip(shape, shape[1:]):
         start, end = end, end + nout * (nin + 1)
         neurons = np.asarray(parameters[start:end]).reshape(nout, nin + 1)
-        found.append((np.array(neurons[:, :-1].T, dtype, order="C"), np.array(neurons[:, -1], dtype)))
+        found.append((np.array(neurons[:, :-1].T, order="C"), np.array(neurons[:, -1])))
     return found
 
 

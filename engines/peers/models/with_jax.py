@@ -50,12 +50,12 @@ class JaxModel(Model):
 
     def losses(self, layers: Any, x: Any, y: Any) -> Any:
         """Loss of each row."""
-        values = x.astype(self.task.dtype)
+        values = x.astype(jnp.float64)
         if x.dtype == jnp.uint8:
             values = values / self.task.features.divisor
         outputs = self.outputs(layers, values)
         if self.task.network.loss == "squared_error":
-            return jnp.square(outputs - y.astype(self.task.dtype)).sum(axis=1)
+            return jnp.square(outputs - y.astype(jnp.float64)).sum(axis=1)
         labels = y.astype("int32")[:, jnp.newaxis]
         of_label = jnp.take_along_axis(jax.nn.softmax(outputs), labels, axis=1)[:, 0]
         return -jnp.log(of_label + 0.0001)
@@ -87,7 +87,7 @@ class JaxModel(Model):
         return jax.tree.map(jnp.add, sums, gradient), losses
 
     def restart(self, parameters: array[float]) -> None:
-        found = layers(self.task.network.shape, parameters, self.task.dtype)
+        found = layers(self.task.network.shape, parameters)
         self.layers = jax.tree.map(jnp.array, found)
         # `jnp.zeros_like` would compile a function for each shape, which no user of whole batches needs.
         self.sums = jax.tree.map(lambda parameter: jnp.array(np.zeros_like(parameter)), found)
@@ -119,7 +119,7 @@ class JaxModel(Model):
         return flat(self.sums)
 
     def predict(self, features: array[float]) -> Sequence[float]:
-        found: list[float] = self.outputs(self.layers, jnp.asarray([features], self.task.dtype))[0].tolist()
+        found: list[float] = self.outputs(self.layers, jnp.asarray([features], jnp.float64))[0].tolist()
         return found
 
 
@@ -128,11 +128,11 @@ class ScanModel(JaxModel):
 
     def build(self, clock: Clock) -> None:
         batches = self.task.features.rows // self.task.batch
-        rates = np.zeros(batches, self.task.dtype)
+        rates = np.zeros(batches)
         compile_by_phase(clock, self.epoch, self.layers, self.x, self.y, 0, rates, batch=self.task.batch)
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        some = np.asarray(rates, self.task.dtype)
+        some = np.asarray(rates, np.float64)
         self.layers, losses = self.epoch(self.layers, self.x, self.y, first, some, batch=batch)
         return [losses]
 

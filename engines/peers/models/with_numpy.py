@@ -19,13 +19,12 @@ class NumpyModel(Model):
     def __init__(self, task: Task, clock: Clock) -> None:
         with clock.phase("load"):
             self.network = task.network
-            self.dtype = task.dtype
-            self.divisor = np.dtype(task.dtype).type(task.features.divisor)
+            self.divisor = task.features.divisor
             self.x, self.y = rows_of(task.features), rows_of(task.targets)
             self.restart(task.start)
 
     def restart(self, parameters: array[float]) -> None:
-        self.layers = layers(self.network.shape, parameters, self.dtype)
+        self.layers = layers(self.network.shape, parameters)
         self.gradient = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
@@ -68,7 +67,7 @@ class NumpyModel(Model):
     def forward_backward(self, first: int, rows: int) -> tuple[Any, list[tuple[Any, Any]]]:
         """Loss of each row, and the sum of their gradients, layer by layer."""
         x, y = self.x[first : first + rows], self.y[first : first + rows]
-        x = np.divide(x, self.divisor, dtype=self.dtype) if x.dtype == np.uint8 else x.astype(self.dtype, copy=False)
+        x = np.divide(x, self.divisor, dtype=np.float64) if x.dtype == np.uint8 else x
         values = self.forward(x)
         losses, d = self.loss(values[-1], y)
         gradient = []
@@ -87,7 +86,7 @@ class NumpyModel(Model):
     def loss(self, z: Any, y: Any) -> tuple[Any, Any]:
         """Loss of each row, and its derivatives by the outputs."""
         if self.network.loss == "squared_error":
-            d = z - y.astype(self.dtype, copy=False)
+            d = z - y.astype(np.float64, copy=False)
             return np.square(d).sum(axis=1), 2 * d
         p = np.exp(z - z.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
@@ -108,7 +107,7 @@ class NumpyModel(Model):
         return flat(self.gradient)
 
     def predict(self, features: array[float]) -> Sequence[float]:
-        found: list[float] = self.forward(np.asarray([features], self.dtype))[-1][0].tolist()
+        found: list[float] = self.forward(np.asarray([features]))[-1][0].tolist()
         return found
 
 

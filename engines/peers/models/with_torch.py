@@ -32,13 +32,12 @@ class TorchModel(Model):
         with clock.phase("load"):
             torch.set_num_threads(task.threads)
             self.task = task
-            self.dtype = getattr(torch, task.dtype)
             self.x, self.y = (torch.from_numpy(rows_of(column).copy()) for column in (task.features, task.targets))
             # Plain attributes, because torch.compile does not see through those of a column.
             self.divides, self.divisor = self.x.dtype == torch.uint8, task.features.divisor
             shape, parts = task.network.shape, list[torch.nn.Module]()
             for nin, nout in zip(shape, shape[1:]):
-                parts += [torch.nn.Linear(nin, nout, dtype=self.dtype), ACTIVATIONS[task.network.activation]()]
+                parts += [torch.nn.Linear(nin, nout, dtype=torch.float64), ACTIVATIONS[task.network.activation]()]
             self.model = torch.nn.Sequential(*(parts[:-1] if task.network.last_linear else parts))
             self.linear = [part for part in parts if isinstance(part, torch.nn.Linear)]
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.0, fused=True)
@@ -53,21 +52,19 @@ class TorchModel(Model):
 
     def restart(self, parameters: array[float]) -> None:
         with torch.no_grad():
-            for part, (weights, biases) in zip(
-                self.linear, layers(self.task.network.shape, parameters, self.task.dtype)
-            ):
+            for part, (weights, biases) in zip(self.linear, layers(self.task.network.shape, parameters)):
                 part.weight.copy_(torch.from_numpy(weights.T))
                 part.bias.copy_(torch.from_numpy(biases))
         self.optimizer.zero_grad()
 
     def losses(self, x: Any, y: Any) -> Any:
         """Loss of each row."""
-        x = x.to(self.dtype)
+        x = x.to(torch.float64)
         if self.divides:
             x = x.div_(self.divisor)
         outputs = self.model(x)
         if self.task.network.loss == "squared_error":
-            return (outputs - y.to(self.dtype)).square().sum(dim=1)
+            return (outputs - y.to(torch.float64)).square().sum(dim=1)
         of_label = torch.softmax(outputs, dim=1).gather(1, y.long().unsqueeze(1)).squeeze(1)
         return -torch.log(of_label + 0.0001)
 
@@ -103,7 +100,7 @@ class TorchModel(Model):
 
     def predict(self, features: array[float]) -> Sequence[float]:
         with torch.no_grad():
-            found: list[float] = self.model(torch.tensor([list(features)], dtype=self.dtype))[0].tolist()
+            found: list[float] = self.model(torch.tensor([list(features)], dtype=torch.float64))[0].tolist()
         return found
 
 

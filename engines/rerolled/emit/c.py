@@ -93,8 +93,7 @@ class _Program:
         elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
         head = self._head()
         units = [unit([*head, *first, Declarations(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
-        per_double = 2 if self.form.is_single else 1
-        return Source(units, -(-self.step.workspace // per_double) + ALIGNMENT)
+        return Source(units, self.step.workspace + ALIGNMENT)
 
     @cached_property
     def used(self) -> dict[str, tuple[Run, ...]]:
@@ -116,10 +115,8 @@ class _Program:
             Define("INPUTS", loops.inputs),
             Define("PARAMETERS", loops.parameters),
             Define("LANES", self.form.width),
-            *([Define("SINGLE", 1)] if self.form.is_single else []),
             Declarations(places),
             libm(self.nests.calls),
-            *(_rounded(call) for call in sorted(self.nests.calls) if self.form.is_single),
             Include("rerolled/emit/vectors.h"),
             *self.nests.instead_of_libm(),
         ]
@@ -254,7 +251,7 @@ class _Program:
         if self.step.reads_numbers:
             # Not a statement for each: gcc takes 4 ms for one.
             yield Declarations(table("numbers", loops.numbers))
-            copy = [Assign("w[K + i]", "(number)numbers[i]")]
+            copy = [Assign("w[K + i]", "numbers[i]")]
             yield Function("static void", "put_numbers", (_W,), [For("i", len(loops.numbers), copy)])
         yield Function(
             "static __attribute__((noinline)) void",
@@ -270,7 +267,7 @@ class _Program:
             yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
             each: list[Statement] = [
                 Declare("const long long", "i", "unused[n]"),
-                Assign("t->p[i]", "(number)t->p[i] - t->state.rate * (number)t->q[i] / (number)t->stretch->batch"),
+                Assign("t->p[i]", "t->p[i] - t->state.rate * t->q[i] / (number)t->stretch->batch"),
                 Assign("t->q[i]", "0.0"),
             ]
             yield Function(
@@ -403,13 +400,6 @@ _DECLARED = {
 
 def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(_DECLARED[name] for name in arguments(runs))
-
-
-def _rounded(call: tuple[str, int]) -> Define:
-    """Round a function of libm, which takes and gives doubles, to a float. In its own macro, a name is no macro."""
-    name, arity = call
-    taken = ", ".join("ab"[:arity])
-    return Define(f"{name}({taken})", f"((number){name}({taken}))")
 
 
 def _unused(*names: str) -> list[Statement]:

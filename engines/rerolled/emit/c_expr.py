@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from struct import pack
 
-from engines.api import Unavailable
 from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
 from engines.rerolled.recover.loops import VaryingConstant
 
 
-def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool) -> Text:
-    """Spell an expression over vectors of that width, or over numbers if it is 1. is_single: numbers are floats."""
+def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
+    """Spell an expression over vectors of that width, or over numbers if it is 1."""
     if isinstance(expr, Literal):
-        return spread(constant(expr.number, is_single=is_single), width), ATOM_PRECEDENCE
+        return spread(constant(expr.number), width), ATOM_PRECEDENCE
     if not isinstance(expr, Apply):
         return leaves[expr.name]  # type: ignore[attr-defined]
-    operands = [spell(operand, leaves, width, is_single=is_single) for operand in expr.operands]
+    operands = [spell(operand, leaves, width) for operand in expr.operands]
     if expr.primitive == "where":
         return f"where{width}({', '.join(text for text, _ in operands)})", ATOM_PRECEDENCE
     for at, operand in enumerate(expr.operands):
@@ -28,17 +26,9 @@ def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool
 _COMPARISONS = ("less", "greater")
 
 
-def constant(x: float, *, is_single: bool) -> str:
-    """Spell a number of the graph. Raises Unavailable if it is too large for a float."""
-    if isinstance(x, VaryingConstant):
-        return x.name
-    if not is_single:
-        return number(x)[0]
-    try:
-        pack("<f", x)
-    except OverflowError:
-        raise Unavailable(f"the constant {x!r} is too large for float32", "Use the engine without `-f32`.") from None
-    return f"{number(x)[0]}f"
+def constant(x: float) -> str:
+    """Spell a number of the graph."""
+    return x.name if isinstance(x, VaryingConstant) else number(x)[0]
 
 
 def vector(width: int) -> str:

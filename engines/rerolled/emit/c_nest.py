@@ -108,8 +108,8 @@ class Nests:
         """The areas that the current run names."""
 
     def instead_of_libm(self) -> list[Include]:
-        """What computes some functions without libm. It is for doubles, and for compilers that have vectors."""
-        if self.form.is_single or self.form.width == 1:
+        """What computes some functions without libm. It is for compilers that have vectors."""
+        if self.form.width == 1:
             return []
         if self.form.is_fast:
             return [Include("kernel/fast.h")] if self.calls & {("exp", 1), ("pow", 2)} else []
@@ -331,7 +331,7 @@ class _Nest:
                 )
                 for slot, o in enumerate(segment.operands)
             }
-            text, binds = spell(segment.template, leaves, block.width, is_single=self.nests.form.is_single)
+            text, binds = spell(segment.template, leaves, block.width)
             terms.append(text if binds >= INFIX["add"].precedence else f"({text})")
         total = " + ".join(terms)
         if not run.in_place:
@@ -407,14 +407,14 @@ class _Nest:
         for text, name in shared.items():
             yield Declare(f"const {vector(sums[0][1].width)}", name, text)
         width = sums[0][1].width
-        pattern = spell(segment.template, _BLANKS, width, is_single=self.nests.form.is_single)[0]
+        pattern = spell(segment.template, _BLANKS, width)[0]
         for (name, _), leaves in zip(sums, texts):
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Lanes, segment: Segment) -> str:
         if isinstance(operand, float):
-            return spread(constant(operand, is_single=self.nests.form.is_single), block.width)
+            return spread(constant(operand), block.width)
         if isinstance(operand, Table):
             sizes = (*self.loop.counts, *segment.counts)
             strides = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))[::-1]

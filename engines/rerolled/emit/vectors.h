@@ -1,17 +1,10 @@
-/* Numbers, which are doubles, or floats if SINGLE is defined; and vectors of them.
+/* Numbers and vectors of them.
 
    LANES is the width of the widest vector. `vec` is that vector, or a number if there are no vectors. */
 
-#ifdef SINGLE
-typedef float number;
-typedef int whole; /* an integer as long as a number */
-typedef unsigned word;
-#else
 typedef double number;
-typedef long long whole;
+typedef long long whole; /* an integer as long as a number */
 typedef unsigned long long word;
-#endif
-#define HAS_NUMBER
 #define HAS_VECTORS
 
 #define UNUSED __attribute__((unused))
@@ -51,10 +44,6 @@ VECTORS(4, a, a, a, a)
 VECTORS(8, a, a, a, a, a, a, a, a)
 #define AT8(place) (*(u8 *)(place))
 #endif
-#if LANES >= 16
-VECTORS(16, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a)
-#define AT16(place) (*(u16 *)(place))
-#endif
 
 #define JOINED(a, b) a##b
 #define JOIN(a, b) JOINED(a, b)
@@ -66,7 +55,5 @@ typedef JOIN(m, LANES) mask;
 #define EACH2(a, op) ((a)[0] op(a)[1])
 #define EACH4(a, op) (EACH2(a, op) op(a)[2] op(a)[3])
 #define EACH8(a, op) (EACH4(a, op) op(a)[4] op(a)[5] op(a)[6] op(a)[7])
-#define EACH16(a, op)                                                                                                  \
-    (EACH8(a, op) op(a)[8] op(a)[9] op(a)[10] op(a)[11] op(a)[12] op(a)[13] op(a)[14] op(a)[15])
 #define EACH JOIN(EACH, LANES)
 #endif

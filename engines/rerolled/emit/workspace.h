@@ -15,7 +15,6 @@ static __attribute__((noinline, unused)) void move_nest(number *restrict ours, d
 {
     for (long long i = 0; i < rows; i++) {
         long long our = our_row * i, their = their_row * i, j = 0;
-#ifndef SINGLE
         if (our_column == 1 && their_column == 1) {
             for (; j + LANES <= columns; j += LANES, our += LANES, their += LANES)
                 if (out)
@@ -23,7 +22,6 @@ static __attribute__((noinline, unused)) void move_nest(number *restrict ours, d
                 else
                     AT(ours + our) = AT(theirs + their);
         }
-#endif
         for (; j < columns; j++, our += our_column, their += their_column)
             if (out)
                 theirs[their] = ours[our];

@@ -5,7 +5,7 @@
    cost compile time. */
 
 /* On magnitudes; infinity and NaN are not below it. */
-static const double LIMIT = sizeof(number) == sizeof(float) ? 1e30 : 1e300;
+static const double LIMIT = 1e300;
 
 static double squares_of_weights(const number *w);
 static double squares_of_factors(const number *w);

@@ -139,7 +139,7 @@ def merge(steps: Sequence[Step], *, has_vectors: bool = True) -> Merged:
     order = Order(max(steps, key=lambda step: (-len(step.loops.unused), step.workspace)))
     areas = common_areas(steps, order)
     moved = in_common_areas(steps, areas, order)
-    transposed = Transposed(areas, steps[0].loops.vector)
+    transposed = Transposed(areas)
     graphs = [list(transposed.loops(loops)) if has_vectors else loops for loops, _ in moved]
     areas = (*areas, transposed.area)
     common = replace(steps[0], areas=areas, loops=replace(steps[0].loops, areas=areas), series=())

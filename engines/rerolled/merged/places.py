@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Optional
 
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Area, Loop, Operand, Segment, Table
+from engines.rerolled.recover.loops import VECTOR, Access, Area, Loop, Operand, Segment, Table
 from engines.rerolled.recover.nest import nests
 from engines.rerolled.recover.sums import IDENTITY
 from engines.rerolled.step.step import Step
@@ -175,7 +175,7 @@ class Order:
         import numpy as np
 
         found = index_of_places(step).tolist()
-        self.parameters = [*found, *step.loops.unused, *[NONE] * step.loops.vector]
+        self.parameters = [*found, *step.loops.unused, *[NONE] * VECTOR]
         """Place -> index of the parameter, or NONE."""
         self.place: Ints = np.full(step.loops.parameters + 1, NONE)
         """Index of a parameter -> its place. The last entry is for NONE."""

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Area, Loop, Segment
+from engines.rerolled.recover.loops import VECTOR, Access, Area, Loop, Segment
 from engines.rerolled.recover.sums import IDENTITY
 
 AREA = "transposed"
@@ -29,10 +29,9 @@ MOST_COUNTS = 3
 class Transposed:
     """The copies of several graphs, in one area. Graphs that copy the same matrix copy it to the same place."""
 
-    def __init__(self, areas: Sequence[Area], vector: int) -> None:
+    def __init__(self, areas: Sequence[Area]) -> None:
         self._parameters = next(area for area in areas if area.name == "p")
         self._start = areas[-1].stop
-        self._vector = vector
         self._size = 0
         self._places: dict[tuple[object, ...], int] = {}
         self._found: dict[int, tuple[Loop, list[Loop]]] = {}
@@ -81,7 +80,7 @@ class Transposed:
     def _copied(self, loop: Loop, segment: Segment, operand: Access) -> tuple[Loop, Access]:
         """The loop that makes the copy, and the operand in it."""
         lanes, terms = loop.counts[-1], segment.counts
-        wide = -(-lanes // self._vector) * self._vector
+        wide = -(-lanes // VECTOR) * VECTOR
         strides = tuple(wide * math.prod(terms[at + 1 :]) for at in range(len(terms)))
         key = (operand, lanes, terms)
         if key not in self._places:

@@ -23,7 +23,7 @@ from engines.graph.expr import calls
 from engines.rerolled.form import Form, lies_in_vectors, vector_widths
 from engines.rerolled.rearrange.together import FEWEST, take_rows_together
 from engines.rerolled.rearrange.weight_reuse import Pair, pair_of
-from engines.rerolled.recover.loops import Access, Loop, Operand, Segment
+from engines.rerolled.recover.loops import VECTOR, Access, Loop, Operand, Segment
 from engines.rerolled.step.language import (
     Batched,
     BatchEnds,
@@ -81,7 +81,7 @@ def _by_rows(step: Step, form: Form) -> Optional[Step]:
     for name, its in OWN.items():
         area = step.area(name)
         if area.stop > area.start:
-            size = _apart(area.stop - area.start, step.loops.vector)
+            size = _apart(area.stop - area.start)
             step, added = step.with_area(its, count * size)
             own[name] = Place(added.start, size)
     first = _first_loop(step, found, own, count)
@@ -141,12 +141,12 @@ def _row_count(step: Step, form: Form) -> int:
         return form.rows
     size = sum(step.area(name).stop - step.area(name).start for name in OWN)
     wanted = form.threads * form.rows_together(step.loops.inputs, step.loops.parameters)
-    return min(wanted, MOST_BYTES // (size * (4 if form.is_single else 8)))
+    return min(wanted, MOST_BYTES // (8 * size))
 
 
-def _apart(size: int, vector: int) -> int:
+def _apart(size: int) -> int:
     """The distance between rows: not a multiple of 4 KiB, or the same place of all rows would share one cache set."""
-    return size + vector if size % 512 == 0 else size
+    return size + VECTOR if size % 512 == 0 else size
 
 
 def _is_affine(loop: Loop) -> bool:

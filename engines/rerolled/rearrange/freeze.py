@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Area
+from engines.rerolled.recover.loops import VECTOR, Area
 from engines.rerolled.step.language import Give, Perform, Take
 from engines.rerolled.step.step import Step
 
@@ -28,7 +28,7 @@ def freeze(step: Step, weights: Sequence[float]) -> Step:
     loops = [loop for loop in step.loops.loops if loop.phase == Phase.FORWARD]
     kept = tuple(area for area in step.areas if area.name in "xkpv")
     # The last vector may reach beyond the last value.
-    areas = (*kept, Area("u", kept[-1].stop, kept[-1].stop + step.loops.vector))
+    areas = (*kept, Area("u", kept[-1].stop, kept[-1].stop + VECTOR))
     return replace(
         step,
         loops=replace(step.loops, loops=loops, areas=areas),

@@ -85,9 +85,9 @@ def take_rows_together(step: Step, form: Form) -> Step:
         live, turned = f"live {values}", f"live {sinks}"
         step = step.with_routine(live, [replace(rows.forward, live_segment=found.segment)])
         step = step.with_routine(turned, [replace(rows.sink, live_segment=0)])
-        listed, spare = found.inputs[1] - found.inputs[0], 4 if form.is_single else 1
-        step, _ = step.with_area("lists", count * (listed + spare))
-        step, _ = step.with_area("turned", listed * (count + spare))
+        listed = found.inputs[1] - found.inputs[0]
+        step, _ = step.with_area("lists", count * (listed + 1))
+        step, _ = step.with_area("turned", listed * (count + 1))
         every = EveryInput(together=True)
         first = (
             If(Unbounded(), (MeasureWeights(),)),

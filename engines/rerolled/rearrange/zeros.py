@@ -59,7 +59,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
     if found is None:
         return step
     start, stop = found.skipping.inputs
-    step, _ = step.with_area("live", stop - start + (2 if form.is_single else 1))
+    step, _ = step.with_area("live", stop - start + 1)
     for name, runs in step.routines.items():
         step = step.with_routine(name, (_over_live(run, found) for run in runs))
 

@@ -59,7 +59,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from engines.rerolled.recover.groups import Group, Phase
-from engines.rerolled.recover.loops import Access, Area, Copy, Loop, Loops, Operand, Segment, Table
+from engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Loop, Loops, Operand, Segment, Table
 from engines.rerolled.recover.nest import Nest, Stride, nests, strides
 from engines.rerolled.recover.sums import (
     CONSTANT,
@@ -81,33 +81,29 @@ FEW = 4
 """Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
 _OFFSET = 1 << 32
 """More than the rows of a block. It separates blocks."""
-VECTOR = 8
-"""The number of doubles in the widest vector. Lanes are padded to multiples of it."""
 
 
-def lay_out(found: Sums, groups: Sequence[Group], vector: int = VECTOR) -> Loops:
-    """Give every node a place in one workspace, and write the groups as loops over it.
-
-    vector: the numbers in the widest vector.
-    """
-    return _Layout(found, vector).lay_out(groups)
+def lay_out(found: Sums, groups: Sequence[Group]) -> Loops:
+    """Give every node a place in one workspace, and write the groups as loops over it."""
+    return _Layout(found).lay_out(groups)
 
 
 def padded(count: int) -> int:
-    """The number of places for this many lanes side by side, including padding."""
+    """The number of places for this many lanes side by side, including padding.
+
+    Blocks of more than 2 numbers start at multiples of VECTOR.
+    """
     return count if count < 3 else 4 if count <= 4 else -(-count // VECTOR) * VECTOR
 
 
 class _Layout:
     """Fills the workspace from start to end, area by area, and each area block by block."""
 
-    def __init__(self, found: Sums, vector: int) -> None:
+    def __init__(self, found: Sums) -> None:
         import numpy as np
 
         self.np = np
         self.found = found
-        self.vector = vector
-        """Blocks of more than 2 numbers, and areas, start at multiples of it."""
         self.place = np.full(found.nodes + 1, NONE, np.int32)  # the last entry is for NONE
         """Node -> its place."""
         self.end = 0
@@ -149,7 +145,7 @@ class _Layout:
         loops = [loop for group in groups if group.phase == Phase.FORWARD for loop in self._loops(group)]
         values = self._close("v")
         self.mirror = values.stop - parameters.start
-        occupied = np.zeros(values.stop + self.vector, bool)
+        occupied = np.zeros(values.stop + VECTOR, bool)
         occupied[self.place[self.place >= 0]] = True
         self.occupied = occupied.tobytes()
         self.end += parameters.stop - parameters.start
@@ -157,7 +153,7 @@ class _Layout:
         self.end += values.stop - values.start
         self._close("g")
         loops += [loop for group in groups if group.phase != Phase.FORWARD for loop in self._loops(group)]
-        self.end += self.vector  # the last vector may reach beyond the last block
+        self.end += VECTOR  # the last vector may reach beyond the last block
         self._close("u")
         return Loops(
             loops=loops,
@@ -168,7 +164,6 @@ class _Layout:
             outputs=tuple(map(self._single_operand, found.outputs)),
             inputs=found.inputs,
             parameters=found.parameters,
-            vector=self.vector,
             rows=self._rows(),
         )
 
@@ -189,9 +184,9 @@ class _Layout:
         return of_places
 
     def _close(self, name: str) -> Area:
-        """Complete the area that starts at the end of the previous one. It ends at a multiple of `vector`."""
+        """Complete the area that starts at the end of the previous one. It ends at a multiple of VECTOR."""
         start = max((area.stop for area in self.areas.values()), default=0)
-        self.end = -(-self.end // self.vector) * self.vector
+        self.end = -(-self.end // VECTOR) * VECTOR
         self.areas[name] = Area(name, start, self.end)
         self.stops = self.np.append(self.stops, self.end)
         return self.areas[name]
@@ -199,7 +194,7 @@ class _Layout:
     def _block(self, size: int) -> int:
         """Reserve a new block and return its start."""
         if size > 2:
-            self.end = -(-self.end // self.vector) * self.vector
+            self.end = -(-self.end // VECTOR) * VECTOR
         start, self.end = self.end, self.end + size
         return start
 
@@ -518,7 +513,7 @@ class _Layout:
         if steps[-1:] != (1,) or not self.mirror or not spare:
             return target, inner
         last = (targets[inner - 1 :: inner] - self.mirror).tolist()
-        is_within = max(last) + spare < len(self.occupied) - self.vector
+        is_within = max(last) + spare < len(self.occupied) - VECTOR
         is_free = is_within and not any(1 in self.occupied[at + 1 : at + 1 + spare] for at in last)
         return target, inner + spare if is_free else inner
 

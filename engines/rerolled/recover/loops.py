@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
 
 
+VECTOR = 8
+"""The number of doubles in the widest vector of any machine. Areas start at multiples of it."""
+
+
 class Access(NamedTuple):
     """An affine operand, or a target: a place for each lane and term."""
 
@@ -143,8 +147,6 @@ class Loops:
     rows: Ints = field(compare=False, repr=False)
     """Place -> the row of the tape whose value or gradient it holds; for a coefficient, the last row that it reads; -1
     for constants and padding."""
-    vector: int = 8
-    """The numbers in the widest vector. Areas start at multiples of it."""
 
     @property
     def workspace(self) -> int:

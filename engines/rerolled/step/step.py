@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Optional
 
-from engines.rerolled.recover.loops import Area, Loop, Loops
+from engines.rerolled.recover.loops import VECTOR, Area, Loop, Loops
 from engines.rerolled.step.language import (
     SECTIONS,
     Copy,
@@ -64,11 +64,11 @@ class Step:
         A vector fills a cache line. An even number of lines would put rows into the same few sets of a cache.
         """
         whole = self.whole_vectors(size)
-        return whole if whole // self.loops.vector % 2 else whole + self.loops.vector
+        return whole if whole // VECTOR % 2 else whole + VECTOR
 
     def whole_vectors(self, size: int) -> int:
         """The size, rounded up to whole vectors."""
-        return -(-size // self.loops.vector) * self.loops.vector
+        return -(-size // VECTOR) * VECTOR
 
     @property
     def trains(self) -> bool:

@@ -109,15 +109,9 @@ WRONG = {
     ),
     "tcc-O1": "tcc takes no suffix -O1: only C of gcc and Clang takes it; use gcc-O2, clang-O1 or rerolled-clang-O3",
     "rerolled-tcc-O2": "rerolled-tcc takes no suffix -O2: TCC does not optimise; use rerolled-tcc",
-    "rerolled-tcc-v4": (
-        "rerolled-tcc takes no suffix -v4: TCC has no vectors; use rerolled-gcc-v4 or rerolled-clang-v4"
-    ),
     "rerolled-clang-O1": "rerolled-clang takes no suffix -O1: it already has -O1; use rerolled-clang",
     "rerolled-clang-fast-O2": "rerolled-clang-fast takes no suffix -O2: it already has -O2; use rerolled-clang-fast",
-    "rerolled-clang-v4-O3": (
-        "rerolled-clang takes no suffix -v4-O3: suffixes have a fixed order; use rerolled-clang-O3-v4"
-    ),
-    "rerolled-clang-v3": "rerolled-clang takes no suffix -v3: there is no such suffix; use rerolled-clang",
+    "rerolled-clang-v4": "rerolled-clang takes no suffix -v4: there is no such suffix; use rerolled-clang",
     "python-source-x": "python-source takes no suffix -x: there is no such suffix; use python-source",
 }
 

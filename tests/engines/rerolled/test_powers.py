@@ -130,7 +130,6 @@ def test_which_versions_are_recent(version, is_recent):
     [
         ("rerolled-gcc", "digits", True),
         ("rerolled-gcc", "moons", False),  # no powers
-        ("rerolled-gcc-f32", "digits", False),  # in float32
         ("rerolled-tcc", "digits", False),  # no vectors
         ("rerolled-clang-fast", "digits", False),  # other bits
     ],

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engines.answers import MEMORY
+from engines.api import Unavailable
 from engines.kernel import toolchains
 from engines.kernel.building import build
 from engines.rerolled import widths
@@ -13,14 +14,13 @@ from engines.rerolled.form import Form
 from tests.engines.compiled.compiling import usable
 
 
-@pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang-f32"])
+@pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang"])
 def test_products_of_all_widths_are_equal_and_right(name):
     engine = usable(name)
-    kind = ctypes.c_float if engine.form.is_single else ctypes.c_double
     sizes = (widths.ROWS * widths.TERMS, widths.TERMS * widths.LANES, widths.ROWS * widths.LANES)
-    x, w, y = ((kind * size)(*[(7 * n % 11) / 8 for n in range(size)]) for size in sizes)
+    x, w, y = ((ctypes.c_double * size)(*[(7 * n % 11) / 8 for n in range(size)]) for size in sizes)
     right = [
-        sum(x[widths.TERMS * i + t] * w[widths.LANES * t + j] for t in range(widths.TERMS))  # exact in float32 too
+        sum(x[widths.TERMS * i + t] * w[widths.LANES * t + j] for t in range(widths.TERMS))
         for i in range(widths.ROWS)
         for j in range(widths.LANES)
     ]
@@ -72,6 +72,20 @@ def test_an_engine_uses_and_records_the_remembered_choice(monkeypatch, tmp_path)
         assert engine.fitted.width == asked[0]
     finally:
         MEMORY.forget()
+
+
+@pytest.mark.parametrize(("name", "setting", "width"), [("rerolled-gcc", "2", 2), ("rerolled-clang-generic", "8", 2)])
+def test_the_user_sets_the_width(name, setting, width, monkeypatch):
+    """No processor and no flags get wider vectors than they have."""
+    monkeypatch.setenv(widths.SETTING, setting)
+    assert usable(name).vector_doubles == width
+
+
+def test_a_width_that_does_not_exist_is_refused(monkeypatch):
+    engine = usable("rerolled-gcc")
+    monkeypatch.setenv(widths.SETTING, "16")
+    with pytest.raises(Unavailable, match=r"ZOOMGRAD_VECTORS is '16', but .*\n  Unset ZOOMGRAD_VECTORS"):
+        engine.check()
 
 
 def test_a_product_that_does_not_build_leaves_the_widest_vectors():

@@ -124,12 +124,6 @@ TOGETHER = {
 SPARSE = {**REROLLED, "an update one row late": TOGETHER["an update one row late"]}
 """With the mistake of `training.h`, a turn would take no row of a complete batch, and the training would not end."""
 
-SLIGHT = {
-    "a rate that is 0.1 % too large": (r"ALL\(rate\) \* AT", "ALL(1.001f * rate) * AT"),
-    "an input of 16 bits": (r"x\[i\] = cells\[i\];", "x[i] = (int)(65536 * cells[i]) / 65536.0;"),
-}
-"""Mistakes far below the declared error bound of float32, which only its derived bounds reveal."""
-
 HANDWRITTEN = {
     "a lost gradient": (r"    add\(n->q\.b1,[^;]*;", ""),
     "a doubled loss": (r"record\(t, forward_pass", "record(t, 2.0 * forward_pass"),
@@ -236,9 +230,6 @@ FORMS = (
     Form("loops, zeros skipped", ("rerolled-clang-sparse",), SPARSE, WITH_ZEROS),
     Form("loops, zeros skipped, an update deferred", ("rerolled-clang-sparse",), DEFERRED),
     Form("loops, fast", ("rerolled-clang-fast",), TOGETHER),
-    Form("loops in float32", ("rerolled-clang-f32", "rerolled-gcc-f32", "rerolled-clang-fast-f32"), TOGETHER),
-    Form("loops in float32, a small error", ("rerolled-clang-f32", "rerolled-gcc-f32"), SLIGHT),
-    Form("loops in float32, zeros skipped", ("rerolled-clang-sparse-f32",), SPARSE, WITH_ZEROS),
     Form("C by hand, an update after a batch", ("handwritten", "handwritten-sparse"), HANDWRITTEN, WITH_ZEROS),
     Form("C by hand, an update each row", ("handwritten", "handwritten-sparse"), HANDWRITTEN_SINGLE, WITH_ZEROS),
     Form("Python", ("python-source", "bytecode"), PYTHON, DENSE, PYTHON_LOOP),

@@ -115,7 +115,6 @@ def test_every_mistake_is_seeded_into_every_form_that_takes_rows():
         "loops, an update in place",
         "loops, an update deferred",
         "loops, zeros skipped, an update deferred",
-        "loops in float32, a small error",
         "C by hand, an update each row",
     }
 

@@ -21,7 +21,6 @@ BASE = {
     "handwritten": 1e-9,
     "jax": 8e-6,
     "numpy": 3e-5,
-    "jax-f32": 1e-10,
 }
 """Seconds of a step. The engine is half as fast again as the best peer, except in wide nets and large batches."""
 
@@ -33,7 +32,7 @@ def race(example):
     def make(file=FILE, without=()):
         engines = {name: facts for name, facts in example.run.engines.items() if name in BASE}
         engines["handwritten"] = engines["clang-O1"]
-        for name in ("jax", "numpy", "jax-f32"):
+        for name in ("jax", "numpy"):
             engines[name] = EngineFacts(idea="a library", strict=False, error_bound=1e-9, peer=file)
         facts = WorkloadFacts(description="synthetic", steps_per_epoch=1_000, samples_per_step=1, batch=1)
         workloads = {
@@ -65,7 +64,7 @@ def batches(run):
 
 
 def test_the_best_strict_engine_meets_the_best_peer_of_its_kind(race):
-    """Not the fast engine without the bits, the yardstick in C, or a peer in float32."""
+    """Not the fast engine without the bits, nor the yardstick in C."""
     run, records = race()
     found = contests(cells(run, records), batches(run))
     assert set(found["engine"]) == {"clang-O1"}
@@ -82,7 +81,7 @@ def test_the_section_says_where_engines_win_and_lose_and_links_to_the_peers(race
     )
     contest, figures = section.sheets
     assert [row[-1].text for row in contest.rows] == ["ahead", "ahead", "ahead", "behind"]
-    assert len(figures.rows) == 3 * 4
+    assert len(figures.rows) == 2 * 4
     assert {link.path for row in figures.rows for link in row[-1].links} == {f"../../../{FILE}"}
 
 
@@ -114,12 +113,11 @@ def test_peers_are_no_rungs(race):
     table = cells(run, records)
     texts = " ".join(findings(table, "mlp-64x16x10"))
     assert "jax" not in texts.partition("Reference lines, which never win: ")[0]
-    assert "jax-f32" not in texts
     told = story(run, records)
     assert "jax" not in told.view.headline_rows["engine"].to_list()
     caveats = {rung.engine: rung.caveat for rung in headline(table, "mlp-64x16x10").rows}
     assert caveats["jax"] == "peer, within 1e-09"
-    assert story(*race(without=("jax", "numpy", "jax-f32"))).peers is None
+    assert story(*race(without=("jax", "numpy"))).peers is None
 
 
 def test_the_map_shows_every_width_and_batch(race):
@@ -133,7 +131,7 @@ def test_the_map_shows_every_width_and_batch(race):
     for text in ("16", "1,024", "100", "0.50", "1.50", "jax", "hidden units"):
         assert f">{text}<" in drawn.svg, text
     assert '<figure id="widths">' in html.render(*race())
-    assert "widths" not in html.render(*race(without=("jax", "numpy", "jax-f32")))
+    assert "widths" not in html.render(*race(without=("jax", "numpy")))
 
 
 def test_one_workload_is_no_map(race):
