@@ -281,7 +281,7 @@ NAME = [
 KNOWN = [
     *(("train", "--engine"), ("train", "-e"), ("train", "--interpreter"), ("train", "WORKLOAD"), ("show", "-e")),
     *(("show", "WORKLOAD"), ("report", "RUN"), ("export", "--format")),
-    *(("exec", "-e"), ("exec", "--interpreter"), ("build", "-e")),
+    *(("exec", "-e"), ("exec", "--interpreter")),
 ]
 """Options and arguments whose name is looked up even if it is empty."""
 
