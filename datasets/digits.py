@@ -1,7 +1,7 @@
 """UCI's optical recognition of handwritten digits: real images, embedded in the repository.
 
-Only this module knows where the embedded files are and what they must hold. `datasets.rebuild_digits` rebuilds them;
-`datasets/data/README.md` gives their source and licence.
+Only this module knows where the embedded files are and what they must hold. `datasets/data/README.md` gives their
+source and licence.
 """
 
 from pathlib import Path
@@ -9,8 +9,7 @@ from pathlib import Path
 from datasets import idx
 from datasets.dataset import Dataset
 
-SIDE = 8
-LARGEST_VALUE = 16
+LARGEST_VALUE = 16.0
 CLASSES = 10
 
 IMAGES_PATH = Path(__file__).with_name("data") / "digits-images-idx3-ubyte.gz"
@@ -20,7 +19,7 @@ LABELS_PATH = Path(__file__).with_name("data") / "digits-labels-idx1-ubyte.gz"
 IMAGES_SHA256 = "359cd13f0f514122884198b78a131df597421cbf5e93a76678fa96fc548f0d96"
 LABELS_SHA256 = "ce71631c1f31ce56fa54f31d1d498fafacff59b001e6c30c4a5e29508aa277ad"
 
-REMEDY = "Restore it with git, or rebuild it with `python -m datasets.rebuild_digits`."
+REMEDY = "Restore it with git."
 
 
 def load() -> Dataset:
@@ -34,7 +33,7 @@ def load() -> Dataset:
         name="digits",
         features=images.pixels,
         width=images.width,
-        divisor=float(LARGEST_VALUE),
+        divisor=LARGEST_VALUE,
         targets=labels,
         classes=CLASSES,
         target_width=1,

@@ -121,16 +121,6 @@ def sha256(content: memoryview) -> str:
     return hashlib.sha256(content.obj if whole else content).hexdigest()
 
 
-def encode_images(pixels: bytes, height: int, width: int) -> bytes:
-    """Encode images as an IDX file. pixels: `height` rows of `width` bytes for each image."""
-    return _IMAGES.magic + _IMAGES.shape.pack(len(pixels) // (height * width), height, width) + pixels
-
-
-def encode_labels(labels: bytes) -> bytes:
-    """Encode labels, one byte each, as an IDX file."""
-    return _LABELS.magic + _LABELS.shape.pack(len(labels)) + labels
-
-
 def _items(source: Source, kind: _Kind) -> "tuple[memoryview, tuple[int, ...]]":
     content = contents(source)
     size = len(content)
@@ -169,21 +159,19 @@ def _read(source: Source, limit: int) -> memoryview:
     try:
         # Without these flags, opening a FIFO waits for its writer, and a terminal becomes the controlling one.
         descriptor = os.open(source.path, os.O_RDONLY | _AT_ONCE)
+        try:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise source.corrupt("is not a regular file")
+            if facts.st_size > limit + PACKING_BYTES:
+                raise source.too_long(facts.st_size, limit)
+            return _filled(descriptor, facts.st_size)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         if not os.path.lexists(source.path):
             raise
-        raise source.corrupt(f"can't be opened ({error.strerror})") from error
-    try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise source.corrupt(f"is a {_KINDS.get(stat.S_IFMT(facts.st_mode), 'special file')}, not a regular file")
-        if facts.st_size > limit + PACKING_BYTES:
-            raise source.too_long(facts.st_size, limit)
-        return _filled(descriptor, facts.st_size)
-    except OSError as error:
         raise source.corrupt(f"can't be read ({error.strerror})") from error
-    finally:
-        os.close(descriptor)
 
 
 def _filled(descriptor: int, size: int) -> memoryview:
@@ -206,13 +194,6 @@ def _filled(descriptor: int, size: int) -> memoryview:
 
 _AT_ONCE = sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
-_KINDS = {
-    stat.S_IFIFO: "FIFO",
-    stat.S_IFSOCK: "socket",
-    stat.S_IFCHR: "device",
-    stat.S_IFBLK: "device",
-    stat.S_IFDIR: "folder",
-}
 
 
 def _inflate(source: Source, packed: memoryview, limit: int) -> bytes:

@@ -7,12 +7,12 @@ it.
 """
 
 import os
-import tempfile
 from pathlib import Path
 from typing import NamedTuple, Optional
 
 from datasets import idx
 from datasets.dataset import Dataset, Unavailable
+from engines import files
 
 REMEDY = (
     "Run `python -m datasets.fetch` with a network connection, or point ZOOMGRAD_DATA at a folder with the four files."
@@ -69,12 +69,6 @@ def load_test() -> Dataset:
     return _load("mnist-test", TEST)
 
 
-def ensure() -> None:
-    """Check that the cache holds all four files, copying from $ZOOMGRAD_DATA if needed. Raises as `load` does."""
-    for file in TRAIN + TEST:
-        locate(file)
-
-
 def locate(file: File) -> Path:
     """Return the path of `file` in the cache, copying it from $ZOOMGRAD_DATA if needed. Raises as `load` does."""
     path = find(file)
@@ -90,14 +84,12 @@ def find(file: File) -> Optional[Path]:
     path = cache_folder() / file.cached_name
     if os.path.lexists(path):
         return path
-    data = _folder_of("ZOOMGRAD_DATA")
-    try:
-        is_other = data is not None and data.exists() and not data.is_dir()
-    except OSError:  # a name that is too long
-        is_other = True
-    if is_other:
-        raise Unavailable(f"mnist: ZOOMGRAD_DATA ({data}) is not a folder", "Point it at a folder with the four files.")
-    for candidate in (data / spelling for spelling in file.spellings) if data else ():
+    data = os.environ.get("ZOOMGRAD_DATA", "")
+    # Workers run in other folders, where a relative path would mean something else.
+    if data and (not Path(data).is_absolute() or (os.path.lexists(data) and not Path(data).is_dir())):
+        remedy = "Point it at the folder with the four files, by an absolute path."
+        raise Unavailable(f"mnist: ZOOMGRAD_DATA ({data}) is not an absolute path of a folder", remedy)
+    for candidate in (Path(data, spelling) for spelling in file.spellings) if data else ():
         # A file that exists but can't be read is an error, not a reason to try the next name.
         if os.path.lexists(candidate):
             return admit(file, candidate)
@@ -117,7 +109,12 @@ def admit(file: File, candidate: Path) -> Path:
         (idx.read_images if "images" in file.name else idx.read_labels)(source)
         raise source.corrupt(f"is not the published file (SHA-256 {found[:8]}, expected {file.sha256[:8]})")
     try:
-        return _store(content, file.cached_name)
+        folder = cache_folder()
+        # Two calls, because mkdir does not apply its mode to parents that it creates.
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        files.write_atomically(folder / file.cached_name, content, mode=0o600)
+        return folder / file.cached_name
     except OSError as error:
         raise Unavailable(
             f"mnist: the cache {cache_folder()} can't be written ({error.strerror or error})",
@@ -126,37 +123,14 @@ def admit(file: File, candidate: Path) -> Path:
 
 
 def cache_folder() -> Path:
-    """Return `mnist` below $ZOOMGRAD_CACHE, $XDG_CACHE_HOME/zoomgrad or ~/.cache/zoomgrad. It may not exist yet.
-
-    Raises Unavailable if there is no home folder, and for a relative path.
-    """
-    # `off` switches off what zoomgrad could compute again. Data would have to be downloaded again.
-    own = None if os.environ.get("ZOOMGRAD_CACHE") == "off" else _folder_of("ZOOMGRAD_CACHE")
-    if own:
-        return own / "mnist"
-    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG specification requires that relative paths are ignored.
-    if not shared.is_absolute():
-        shared = _expanded("~/.cache", "there is no home folder to keep a cache in (HOME)", "ZOOMGRAD_CACHE")
-    return shared / "zoomgrad" / "mnist"
-
-
-def _folder_of(variable: str) -> Optional[Path]:
-    """The folder that an environment variable names; None if it is empty or not set."""
-    text = os.environ.get(variable)
-    # Workers run in other folders, so a relative path would mean something else there.
-    return _expanded(text, f"{variable} ({text}) is not an absolute path", variable) if text else None
-
-
-def _expanded(text: str, cause: str, variable: str) -> Path:
-    try:
-        # An empty HOME would make `~` the root on some interpreters.
-        path = Path() if text[0] == "~" and os.environ.get("HOME") == "" else Path(text).expanduser()
-    except RuntimeError:  # no such user
-        path = Path()
-    if not path.is_absolute():
-        raise Unavailable(f"mnist: {cause}", f"Point {variable} at a folder, by an absolute path.")
-    return path
+    """Return `mnist` in the folder of all caches. It may not exist yet. Raises Unavailable if there is none."""
+    folder = files.cache_folder("mnist", of_data=True)
+    if folder is None:
+        raise Unavailable(
+            "mnist: there is no folder for a cache: ZOOMGRAD_CACHE is a relative path, or HOME is not set",
+            "Point ZOOMGRAD_CACHE at a folder, by an absolute path.",
+        )
+    return folder
 
 
 def _load(name: str, split: Split) -> Dataset:
@@ -177,22 +151,3 @@ def _load(name: str, split: Split) -> Dataset:
 def _source(path: Path, sha256: str = "") -> idx.Source:
     remedy = f"Delete {path} and run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
     return idx.Source(path, "mnist", remedy, sha256)
-
-
-def _store(content: memoryview, name: str) -> Path:
-    folder = cache_folder()
-    # Two calls, because mkdir does not apply its mode to parents that it creates.
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".part", dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            # Without this, a crash could leave an empty file under the final name.
-            os.fsync(stream.fileno())
-        Path(temporary).replace(folder / name)
-    except BaseException:
-        Path(temporary).unlink()
-        raise
-    return folder / name

@@ -111,32 +111,19 @@ def read(path: Path, context: int = LONGEST + 1) -> Names:
         with path.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
     except OSError as error:
-        raise CorruptData(
-            f"{path} can't be read: {error.strerror}\n  Name a text file with a name on each line."
-        ) from None
+        raise _bad(f"{path} can't be read: {error.strerror}", "Name a text file with a name on each line.") from None
     if len(content) > MOST_BYTES:
         raise _bad(f"{path} has more than {MOST_BYTES >> 20} MiB", "Keep fewer names.")
-    found = []
+    names = []
     for number, line in enumerate(content.split(b"\n"), 1):
-        name = line.strip()
-        if not name:
-            continue
-        other = name.translate(None, ALPHABET.encode())
-        where = f"{path}, line {number:,}"
-        if other:
-            raise CorruptData(
-                f"{where}: {_shown(other[:1])} is not a letter from a to z\n  Write it in these, in lower case."
-            )
-        if not 2 <= len(name) <= LONGEST:
-            raise CorruptData(
-                f"{where}: a name of {_letters(len(name))}; it must have 2 to {LONGEST}\n  Shorten it, or leave it out."
-            )
-        found.append(name.decode("ascii"))
-    if len(set(found)) < HELD_OUT:
-        raise CorruptData(
-            f"{path} has {len(set(found))} distinct names; {HELD_OUT} are the least\n  Add names, one on each line."
-        )
-    return _divided(sorted(found))._replace(context=context)
+        name = line.strip().decode("latin-1")
+        if name and not re.fullmatch(f"[a-z]{{2,{LONGEST}}}", name):
+            remedy = f"Write it with 2 to {LONGEST} letters from a to z, in lower case, or leave it out."
+            raise _bad(f"{path}, line {number:,}: {name[:30]!a} is not a name", remedy)
+        names += [name] if name else []
+    if len(set(names)) < HELD_OUT:
+        raise _bad(f"{path} has {len(set(names))} distinct names; {HELD_OUT} are the least", "Add names.")
+    return _divided(sorted(names))._replace(context=context)
 
 
 def _bad(problem: str, remedy: str) -> CorruptData:
@@ -161,11 +148,3 @@ def _divided(found: list[str]) -> Names:
 
 def _tokens(name: str) -> bytes:
     return bytes([BOUNDARY, *map(ALPHABET.index, name), BOUNDARY])
-
-
-def _letters(count: int) -> str:
-    return f"{count:,} letter{'' if count == 1 else 's'}"
-
-
-def _shown(byte: bytes) -> str:
-    return repr(byte.decode("ascii")) if byte < b"\x7f" else f"the byte {byte[0]:#04x}"

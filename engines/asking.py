@@ -1,8 +1,9 @@
 """Find programs on PATH, and ask one for its version or other facts.
 
 A compiler's name on PATH may belong to a folder, a dangling link, or a script that hangs or writes without end. So a
-call has limits on time and output, and everything the program started ends with it. A program inherits only a few
-variables, because `CPATH`, `GCC_EXEC_PREFIX` or `LD_PRELOAD` would change what is compiled and measured.
+call has limits on time and output, and everything the program started ends with it. Compilers run in the same way, with
+a limit of memory as well. A program inherits only a few variables, because `CPATH`, `GCC_EXEC_PREFIX` or `LD_PRELOAD`
+would change what is compiled and measured.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import stat
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -33,7 +35,6 @@ INHERITED = (
 )
 """Environment variables that programs inherit, besides the absolute folders of PATH."""
 
-_OWN_SESSION: dict[str, Any] = {} if sys.platform == "win32" else {"start_new_session": True}
 _POLL_SECONDS = 0.05
 _SIDE_BY_SIDE = 32
 
@@ -43,6 +44,11 @@ Result = TypeVar("Result")
 
 class NoAnswer(Exception):
     """A program can't be started, fails, or does not end. The text is one line that follows the program's name."""
+
+    def __init__(self, reason: str, output: str = "", *, is_late: bool = False) -> None:
+        said = one_line(output)
+        super().__init__(f"{reason}{said and f': {said}'}")
+        self.reason, self.output, self.is_late = reason, output, is_late
 
 
 class Skipped(NamedTuple):
@@ -110,54 +116,147 @@ def ask(
 
     The command and its process group are killed after `seconds` (default ANSWER_SECONDS) or `most_bytes`.
     """
-    seconds = ANSWER_SECONDS if seconds is None else seconds
-    deadline = monotonic() + seconds
+    programs = Programs(ANSWER_SECONDS if seconds is None else seconds, most_bytes, folder, environment)
     try:
-        process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
-            command,
-            cwd=folder,
-            env=surroundings() if environment is None else environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
-            **_OWN_SESSION,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise NoAnswer(f"can't be started ({getattr(error, 'strerror', None) or error})") from None
-    with process:
+        programs.start(command, errors=errors)
+        return programs.finish()[0]
+    finally:
+        programs.end()
+
+
+class Programs:
+    """Programs that run side by side, each in a process group of its own, within limits.
+
+    seconds: from the start of `finish`. most_bytes: of each output. limits: as for `lower_limits`.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        most_bytes: int,
+        folder: Optional[Path] = None,
+        environment: Optional[Mapping[str, str]] = None,
+        **limits: int,
+    ) -> None:
+        self.seconds, self.most_bytes, self.limits = seconds, most_bytes, limits
+        self._place: dict[str, Any] = {"cwd": folder, "env": surroundings() if environment is None else environment}
+        self._processes: list[subprocess.Popen[bytes]] = []
+        _RUNNING.add(self)
+
+    def start(self, command: Sequence[str], *, reads: bool = False, errors: bool = True) -> None:
+        """Start a program. reads: whether it reads its standard input, which `finish` writes. Raises NoAnswer."""
         try:
-            said = _read(process, deadline, most_bytes)
-            code = process.wait(max(0.0, deadline - monotonic()))
+            process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
+                command,
+                bufsize=0,
+                stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
+                **self._place,
+                **_OWN_GROUP,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise NoAnswer(f"can't be started ({getattr(error, 'strerror', None) or error})") from None
+        self._processes.append(process)
+        lower_limits(process.pid, **self.limits)
+
+    def finish(self, inputs: Sequence[bytes] = ()) -> list[str]:
+        """Give the first programs that read their inputs, wait until all have ended, and return their outputs.
+
+        inputs: short enough for a pipe. Programs that read but get no input are killed. Raises NoAnswer if a program
+        fails, and kills the others.
+        """
+        deadline = monotonic() + self.seconds
+        said = {process: bytearray() for process in self._used(inputs)}
+        try:
+            with selectors.DefaultSelector() as selector:
+                for process in said:
+                    selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
+                while selector.get_map():
+                    if monotonic() >= deadline:
+                        raise TimeoutError
+                    waited = [key.data for key in selector.get_map().values()]
+                    # A program that has ended may leave a child behind that holds the pipe open.
+                    ended = {process for process in waited if process.poll() is not None}
+                    ready = {key.data for key, _ in selector.select(_POLL_SECONDS)}
+                    for process in waited:
+                        more = self._read(process, said[process]) if process in ready else process not in ended
+                        if not more:
+                            selector.unregister(process.stdout)
+                            _check(process.wait(max(0.0, deadline - monotonic())), said[process])
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise NoAnswer(f"gave no answer within {seconds:g} s") from None
+            output = "\n".join(map(_text, said.values()))
+            raise NoAnswer(f"took longer than {self.seconds:g} s", output, is_late=True) from None
         finally:
+            self.end()
+        return list(map(_text, said.values()))
+
+    def _used(self, inputs: Sequence[bytes]) -> list[subprocess.Popen[bytes]]:
+        """The programs to wait for, which have got their inputs."""
+        readers = (process for process in self._processes if process.stdin)
+        used = [process for process in self._processes if not process.stdin]
+        for text, process in zip(inputs, readers):
+            assert process.stdin
+            with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # its exit code says why
+                stream.write(text)
+            used.append(process)
+        return used
+
+    def _read(self, process: subprocess.Popen[bytes], said: bytearray) -> bool:
+        """Read what it wrote. False if there will be no more."""
+        assert process.stdout
+        some = os.read(process.stdout.fileno(), 1 << 16)
+        said += some
+        if len(said) > self.most_bytes:
+            raise NoAnswer(f"wrote more than {self.most_bytes:,} bytes")
+        return bool(some)
+
+    def end(self) -> None:
+        """Kill the programs that still run, and what they started."""
+        self.close_pipes()
+        # Each is forgotten: after `wait`, another process may get its number.
+        while self._processes:
+            process = self._processes.pop()
             end_group(process)
-    text = said.decode(errors="replace")
-    if code:
-        words = one_line(text)
-        raise NoAnswer(f"ended with {'signal' if code < 0 else 'exit code'} {abs(code)}{words and f': {words}'}")
-    return text
+            process.wait()
+
+    def close_pipes(self) -> None:
+        """Close our ends of the pipes."""
+        for process in self._processes:
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                pipe.close()
 
 
-def _read(process: subprocess.Popen[bytes], deadline: float, most_bytes: int) -> bytes:
-    assert process.stdout is not None
-    pipe = process.stdout.fileno()
-    said = bytearray()
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while True:
-            left = deadline - monotonic()
-            if left <= 0:
-                raise TimeoutError
-            if selector.select(min(left, _POLL_SECONDS)):
-                some = os.read(pipe, 1 << 16)
-                if not some:
-                    return bytes(said)
-                said += some
-                if len(said) > most_bytes:
-                    raise NoAnswer(f"wrote more than {most_bytes:,} bytes")
-            elif process.poll() is not None:
-                return bytes(said)  # a child that it left behind holds the pipe open
+_RUNNING: weakref.WeakSet[Programs] = weakref.WeakSet()
+
+
+def _close_inputs() -> None:
+    """Close our ends of the pipes, in a forked child: a program waits until every copy of its pipe is closed."""
+    for programs in list(_RUNNING):
+        programs.close_pipes()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inputs)
+
+# A group, so that a driver's children end with it. Not a session, so that killing our session also kills the program.
+_OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+if sys.platform == "win32":
+    _OWN_GROUP = {}
+
+
+def _text(said: bytearray) -> str:
+    return said.decode(errors="replace")
+
+
+def _check(code: int, said: bytearray) -> None:
+    """Raise NoAnswer for an exit code other than 0."""
+    if code > 0:
+        raise NoAnswer(f"ended with exit code {code}", _text(said))
+    if code < 0:
+        number = -code
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        raise NoAnswer(f"was ended by {name}", _text(said))
 
 
 def end_group(process: subprocess.Popen[Any]) -> None:

@@ -5,16 +5,16 @@ Paths stay inside the folder, only regular files are read, and files are replace
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import secrets
 import stat
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from engines.files import sync_folder as sync_folder
+from engines.files import write_atomically as write_atomically
 from results.printable import printable
 
 Stored = TypeVar("Stored")
@@ -27,8 +27,6 @@ MOST_CHARACTERS = 300
 # Opening a FIFO without a writer would block. Windows has neither the flag nor FIFOs in its file system.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-# Without O_EXCL and O_NOFOLLOW, a link planted at the draft's path would redirect the write to its target.
-_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
 
 
 class Unreadable(Exception):
@@ -72,39 +70,6 @@ def folder_inside(root: Path, *parts: str) -> Path:
 def files_inside(root: Path, part: str) -> list[Path]:
     """JSON files of a folder, sorted by name, without drafts, whose names begin with a dot."""
     return [inside(root, part, path.name) for path in sorted((root / part).glob("[!.]*.json"))]
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write `content` so that readers, also after a power cut, find either the old file or the new one.
-
-    Raises OSError, which names `path`; the old file is unchanged then.
-    """
-    draft = path.with_name(f".{secrets.token_hex(8)}.draft")
-    try:
-        try:
-            with os.fdopen(os.open(draft, _DRAFT, 0o666), "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        if error.errno is not None:
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush renames in the folder to the disk (POSIX). Windows can't open a folder, so nothing happens there."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class NotAsWritten(Exception):

@@ -7,16 +7,10 @@ memory. A compiler that fails, hangs or is killed raises BuildFailed with the en
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
-import signal
 import struct
-import subprocess
-import sys
 import tempfile
-import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,10 +30,8 @@ TAIL_CHARACTERS = 800
 LARGEST_FILE_BYTES = 4 << 30
 """Largest file that a compiler may write, its output included."""
 
-LOG_BYTES = 16 << 20
-"""How much of the end of a compiler's output is read."""
-
-DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+OUTPUT_BYTES = 16 << 20
+"""A compiler that prints more is killed."""
 
 PLACE = "Point TMPDIR at a writable folder with free space."
 
@@ -164,22 +156,23 @@ def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
 
 
 def _check_whole(tool: Toolchain, file: Path) -> None:
-    """Raise BuildFailed for an ELF object that lacks its last part, the section table.
+    """Raise BuildFailed for a 64-bit ELF object that lacks a part: its section table, or the end of a segment.
 
     On a full disk, TCC cuts its object short and reports success. Loading that object would kill the process by SIGBUS.
     """
     with file.open("rb") as stream:
-        header, size = stream.read(64), stream.seek(0, os.SEEK_END)
-    if len(header) < 64 or header[:4] != b"\x7fELF":
+        head, size = stream.read(4096), stream.seek(0, os.SEEK_END)
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
         return
-    order = "<" if header[5] == 1 else ">"
-    offset_at, count_at, number = (0x28, 0x3A, "Q") if header[4] == 2 else (0x20, 0x2E, "I")
-    (offset,) = struct.unpack_from(f"{order}{number}", header, offset_at)
-    entry_bytes, entries = struct.unpack_from(f"{order}2H", header, count_at)
-    end = offset + entry_bytes * entries
-    if size < end:
+    segments, table, bytes_each, count, entry_bytes, entries = struct.unpack_from("<2Q6x4H", head, 0x20)
+    ends = [table + entry_bytes * entries, segments + bytes_each * count]
+    for at in range(segments, min(ends[1], len(head) - 40), bytes_each):
+        ends.append(sum(struct.unpack_from("<Q16xQ", head, at + 8)))  # where it is in the file, and its bytes there
+    if size < max(ends):
         name = Path(tool.command[0]).name
-        raise BuildFailed(f"{name} wrote {size:,} of {end:,} bytes of the object, but reported success", "", PLACE)
+        raise BuildFailed(
+            f"{name} wrote {size:,} of {max(ends):,} bytes of the object, but reported success", "", PLACE
+        )
 
 
 @contextlib.contextmanager
@@ -217,14 +210,16 @@ class Waiting:
 
     def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path) -> None:
         self._command = [*tool.command, *flags, "-fPIC", "-c", "-x", "c", "-"]
-        self._group = _Group(_Limits(folder, SECONDS, BYTES))
+        self._limits = _Limits(folder, SECONDS, BYTES)
+        self._programs = self._limits.programs()
         self._objects: list[Path] = []
         self._folder = folder
 
     def add(self) -> None:
         """Start another compiler. Raises BuildFailed."""
         target = self._folder / f"unit_{len(self._objects)}.o"
-        self._group.start([*self._command, "-o", str(target)], reads=True)
+        with self._limits.failing(self._command):
+            self._programs.start([*self._command, "-o", str(target)], reads=True)
         self._objects.append(target)
 
     def compile(self, units: Sequence[str]) -> list[Path]:
@@ -233,12 +228,13 @@ class Waiting:
             self.add()
         files = _written(self._folder, units)
         # Compilers get the text by its name, because writing all of it to a pipe may block.
-        self._group.finish([f'#include "{file.name}"\n'.encode() for file in files])
+        with self._limits.failing(self._command):
+            self._programs.finish([f'#include "{file.name}"\n'.encode() for file in files])
         return self._objects[: len(units)]
 
     def end(self) -> None:
         """Kill the compilers that still run."""
-        self._group.end()
+        self._programs.end()
 
 
 @contextlib.contextmanager
@@ -266,149 +262,32 @@ class _Limits:
     seconds: float
     most_bytes: int
 
+    def programs(self) -> asking.Programs:
+        # Keep temporary files in the private directory too.
+        environment = {**asking.surroundings(), "TMPDIR": str(self.folder)}
+        limits = {"AS": self.most_bytes, "FSIZE": LARGEST_FILE_BYTES}
+        return asking.Programs(self.seconds, OUTPUT_BYTES, self.folder, environment, **limits)
+
     def run(self, commands: Sequence[Sequence[str]]) -> list[str]:
         """Run commands in parallel and return their outputs. Raises BuildFailed."""
-        group = _Group(self)
+        programs = self.programs()
         try:
-            for command in commands:
-                group.start(command)
-            return group.finish()
+            with self.failing(commands[0]):
+                for command in commands:
+                    programs.start(command)
+                return programs.finish()
         finally:
-            group.end()
+            programs.end()
 
-
-class _Group:
-    """Commands that run in parallel. If one fails or takes too long, all of them are killed."""
-
-    def __init__(self, limits: _Limits) -> None:
-        _GROUPS.add(self)
-        self._limits = limits
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._logs: list[Path] = []
-
-    def start(self, command: Sequence[str], reads: bool = False) -> None:
-        """Start a command. reads: whether it reads its standard input, which `finish` writes. Raises BuildFailed."""
-        log = self._limits.folder / f"output-{len(self._logs)}.txt"
+    @contextlib.contextmanager
+    def failing(self, command: Sequence[str]) -> Iterator[None]:
+        """Raise BuildFailed if a program of that name fails in the block."""
         try:
-            with log.open("wb") as output:
-                self._processes.append(self._start(command, output.fileno(), reads))
-        except OSError as error:
-            remedy = PLACE if error.errno in DISK_TROUBLE else "Run `zoomgrad doctor`."
-            raise BuildFailed("the compiler did not start", str(error), remedy) from None
-        self._logs.append(log)
-
-    def finish(self, inputs: Sequence[bytes] = ()) -> list[str]:
-        """Give the first commands their inputs, wait until all have ended, and return their outputs.
-
-        inputs: short enough for a pipe. Kill the commands that wait for an input but get none. Raises BuildFailed.
-        """
-        late = threading.Event()
-
-        def end_late() -> None:
-            late.set()
-            for process in self._processes:
-                asking.end_group(process)
-
-        seconds = self._limits.seconds
-        # A timer, because `wait` with a timeout sleeps up to 50 ms at a time, which is half of a short build.
-        timer = threading.Timer(seconds, end_late)
-        try:
-            timer.start()
-            readers = (process for process in self._processes if process.stdin)
-            used = [process for process in self._processes if not process.stdin]
-            for text, process in zip(inputs, readers):
-                _give(process, text)
-                used.append(process)
-            for process in used:
-                code = process.wait()
-                if late.is_set():
-                    raise TookTooLong(
-                        f"{_name(process)} took longer than {seconds:g} s",
-                        "\n".join(map(_end_of, self._logs)),
-                        "Choose a smaller workload, or an engine that compiles faster.",
-                    )
-                if code:
-                    raise BuildFailed(
-                        f"{_name(process)} {_how_it_ended(code)}",
-                        _end_of(self._logs[self._processes.index(process)]),
-                        f"It had {seconds:g} s and {self._limits.most_bytes >> 20:,} MiB. Choose a smaller workload.",
-                    )
-            return list(map(_end_of, self._logs))
-        finally:
-            timer.cancel()
-            self.end()
-
-    def end(self) -> None:
-        """Kill the commands that still run."""
-        # Each is forgotten: after `wait`, another process may get its number.
-        while self._processes:
-            process = self._processes.pop()
-            asking.end_group(process)
-            if process.stdin:
-                with contextlib.suppress(OSError):
-                    process.stdin.close()
-            process.wait()
-
-    def close_inputs(self) -> None:
-        """Close our ends of the pipes, in a forked child: a compiler waits until every copy of its pipe is closed."""
-        for process in self._processes:
-            if process.stdin:
-                with contextlib.suppress(OSError):
-                    os.close(process.stdin.fileno())
-
-    def _start(self, command: Sequence[str], output: int, reads: bool) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
-            command,
-            cwd=self._limits.folder,
-            stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Keep its temporary files in the private directory too.
-            env={**asking.surroundings(), "TMPDIR": str(self._limits.folder)},
-            **_OWN_GROUP,
-        )
-        asking.lower_limits(process.pid, AS=self._limits.most_bytes, FSIZE=LARGEST_FILE_BYTES)
-        return process
-
-
-_GROUPS: weakref.WeakSet[_Group] = weakref.WeakSet()
-
-
-def _close_inputs() -> None:
-    for group in list(_GROUPS):
-        group.close_inputs()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_inputs)
-
-
-def _give(process: subprocess.Popen[bytes], text: bytes) -> None:
-    """Write a process's whole input. If it ends before it has read all, its exit code says why."""
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError), process.stdin as stream:
-        stream.write(text)
-
-
-# A group, so that a driver's children end with it. Not a session, so that killing our session also kills the compiler.
-_OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
-
-
-def _how_it_ended(code: int) -> str:
-    if code > 0:
-        return f"ended with exit code {code}"
-    with contextlib.suppress(ValueError):  # a real-time signal has no name
-        return f"was ended by {signal.Signals(-code).name}"
-    return f"was ended by signal {-code}"
-
-
-def _end_of(log: Path) -> str:
-    """The end of a compiler's output."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
-        return file.read().decode(errors="replace")
-
-
-def _name(process: subprocess.Popen[bytes]) -> str:
-    command = process.args
-    return Path(str(command[0])).name if isinstance(command, (list, tuple)) else str(command)
+            yield
+        except asking.NoAnswer as none:
+            reason, had = (
+                f"{Path(command[0]).name} {none.reason}",
+                f"{self.seconds:g} s and {self.most_bytes >> 20:,} MiB",
+            )
+            remedy = f"It had {had}. Choose a smaller workload, or run `zoomgrad doctor`."
+            raise (TookTooLong if none.is_late else BuildFailed)(reason, none.output, remedy) from None

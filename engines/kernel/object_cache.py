@@ -3,10 +3,9 @@
 A race keeps objects that are slow to compile from one block of a cell to the next. Users' commands and `compile` keep
 objects in a cache of this user, which `of_user` describes. No race reads objects that were compiled from graphs there.
 
-Loading an object runs its constructors, and a truncated one kills the process by SIGBUS. A kept object is one file: a
-line with the SHA-256 of the rest, a line of JSON with facts, then the object. It is used only if its hash is right,
-under the rules of `own_files`. The file may change later, so we load a private copy of the hashed bytes. If a check
-fails, the file is removed and the object compiled again.
+Loading an object runs its constructors, and a truncated one kills the process by SIGBUS. So it is used only
+under the rules of `private_files`. Its file holds a line of JSON with facts, then the object. The file may change
+later, so we load a private copy of the verified bytes. If a check fails, the object is compiled again.
 """
 
 from __future__ import annotations
@@ -15,29 +14,21 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from time import time, time_ns
+from time import time_ns
 from types import MappingProxyType
 from typing import Any, Optional
 
-from engines import own_files
+from engines import private_files
 from engines.api import Store, Unavailable
+from engines.files import cache_folder
 from engines.kernel.building import Built, private_folder, write
 
 LARGEST_BYTES = 1 << 30
 """Fifty times the largest object of the run in results/baseline_runs/full.jsonl.xz."""
-
-SUFFIX = ".object"
-_HASH_CHARACTERS = 64
-_OBJECT = re.compile(rf"([a-z]+-)?[0-9a-f]{{32}}{re.escape(SUFFIX)}")
-"""A file that may be removed from a cache. Anything else in its folder is not ours."""
-_DRAFT_SECONDS = 3600.0
-"""A draft that is older was left behind by a process that was killed."""
-
 
 USERS_FROM_SECONDS = 0.05
 """A shorter build takes about as long as to read and verify its object."""
@@ -49,7 +40,7 @@ def of_user(name: str = "objects", from_seconds: Optional[float] = None) -> Opti
 
     from_seconds: by default USERS_FROM_SECONDS.
     """
-    folder = own_files.cache_folder(name)
+    folder = cache_folder(name)
     seconds = USERS_FROM_SECONDS if from_seconds is None else from_seconds
     return Store(folder, seconds, USERS_MOST_BYTES) if folder else None
 
@@ -65,47 +56,35 @@ def code_signature() -> str:
     one can't be read. Hashing the contents would take longer than compiling most graphs. A program can set a file's
     time of modification, but not that of its last change.
     """
-    found, folders, root = [], [""], Path(__file__).parent.parent
+    root = Path(__file__).parent.parent
+    parts = [sys.version, str(root)]
     try:
-        while folders:
-            folder = folders.pop()
-            with os.scandir(root / folder) as entries:
-                for entry in entries:
-                    name = folder + entry.name
-                    if entry.name.startswith((".", "__pycache__")):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(f"{name}/")
-                    elif name.endswith((".py", ".c", ".h")):
-                        facts = entry.stat(follow_symlinks=False)
-                        if max(facts.st_ctime_ns, facts.st_mtime_ns) >= _SINCE_NS:
-                            return ""
-                        found.append(f"{name} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns} {facts.st_ino}")
+        for folder, folders, names in os.walk(root, onerror=_raise):
+            folders[:] = sorted(name for name in folders if not name.startswith((".", "__pycache__")))
+            for name in sorted(name for name in names if name.endswith((".py", ".c", ".h")) and name[0] != "."):
+                facts = os.lstat(os.path.join(folder, name))  # noqa: PTH118  (Path objects take longer than lstat)
+                if max(facts.st_ctime_ns, facts.st_mtime_ns) >= _SINCE_NS:
+                    return ""
+                parts.append(f"{folder}/{name} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns} {facts.st_ino}")
     except OSError:
         return ""
-    parts = "\0".join([sys.version, str(root), *sorted(found)])
-    return hashlib.sha256(parts.encode(errors="surrogateescape")).hexdigest()
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def keep(built: Built, store: Store, name: str, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
-    """Store a copy of an object, atomically, unless its name is empty. If the disk refuses it, warns about a race's.
+    """Keep a copy of an object, unless its name is empty. If the disk refuses it, warns about a race's.
 
     facts: names and values that JSON can hold. Raises Unavailable if others may write to a race's folder.
     """
-    if not name:
-        return
     try:
-        content = built.path.read_bytes()
-        if store.most_bytes is not None and len(content) > store.most_bytes:
-            return
-        with own_files.opened(store.folder, make=True) as directory:
-            content = f"{json.dumps(dict(facts))}\n".encode() + content
-            digest = f"{hashlib.sha256(content).hexdigest()}\n".encode()
-            # If a crash truncates a user's object, its hash no longer matches, and it is compiled again. That is
-            # cheaper than a sync, which may take longer than to compile.
-            own_files.write(directory, f"{name}{SUFFIX}", digest, content, sync=store.most_bytes is None)
-            if store.most_bytes is not None:
-                _shrink(directory, store.most_bytes)
+        content = built.path.read_bytes() if name else b""
+        if content and (store.most_bytes is None or len(content) <= store.most_bytes):
+            first = f"{json.dumps(dict(facts))}\n".encode()
+            private_files.put(store.folder, name, first, content, most_bytes=store.most_bytes)
     except Unavailable as error:
         _refuse(store, error)
     except OSError as error:
@@ -120,32 +99,13 @@ def _refuse(store: Store, unsafe: Unavailable) -> None:
     warnings.warn(f"objects are not kept: {unsafe}", stacklevel=3)
 
 
-def _shrink(directory: int, most_bytes: int) -> None:
-    """Remove the objects that have not been used for the longest time, until the rest have at most that size."""
-    found = []
-    for name in os.listdir(directory):
-        with contextlib.suppress(OSError):  # another process has removed it
-            facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            if name.startswith(own_files.DRAFT) and facts.st_mtime < time() - _DRAFT_SECONDS:
-                os.unlink(name, dir_fd=directory)
-            elif _OBJECT.fullmatch(name):
-                found.append((facts.st_mtime_ns, facts.st_size, name))
-    left = sum(size for _, size, _ in found)
-    for _, size, name in sorted(found):
-        if left <= most_bytes:
-            return
-        with contextlib.suppress(OSError):
-            os.unlink(name, dir_fd=directory)
-        left -= size
-
-
 @contextlib.contextmanager
 def kept(store: Store, name: str) -> Iterator[Optional[Built]]:
     """A private copy of the object of that name, removed at the block's end; None if the folder has no valid one.
 
     Raises Unavailable if others may write to a race's folder.
     """
-    content = _verified(store, f"{name}{SUFFIX}") if name else None
+    content = _verified(store, name) if name else None
     if content is None:
         yield None
         return
@@ -180,30 +140,12 @@ def kept_or_built(
 
 
 def _verified(store: Store, name: str) -> Optional[bytes]:
-    """The file's bytes after the hash, if their descriptor and hash pass all checks; else None."""
+    """The facts and the object; None if none is kept, or none that can be trusted."""
     try:
-        with own_files.opened(store.folder) as directory:
-            return _checked(store, directory, name)
+        return private_files.get(store.folder, name, LARGEST_BYTES)
     except Unavailable as error:
         _refuse(store, error)
-        return None
-    except OSError:
-        return None  # nothing was kept yet
-
-
-def _checked(store: Store, directory: int, name: str) -> Optional[bytes]:
-    try:
-        content = own_files.read(directory, name, LARGEST_BYTES, used=store.most_bytes is not None)
-        start = _HASH_CHARACTERS + 1
-        if content[:start] != f"{hashlib.sha256(content[start:]).hexdigest()}\n".encode():
-            raise own_files.Unsound("its bytes do not match its hash")
-        # An earlier version of zoomgrad kept no facts.
-        return content[start:] if content[start : start + 1] == b"{" else None
-    except FileNotFoundError:
-        return None
-    except (OSError, own_files.Unsound) as error:
-        where = store.folder / name
-        warnings.warn(f"{where} is not the object that was kept ({error}): compiling it again", stacklevel=2)
-        with contextlib.suppress(OSError):
-            os.unlink(name, dir_fd=directory)
-        return None
+    except private_files.Unsound as why:
+        where = store.folder / f"{name}{private_files.SUFFIX}"
+        warnings.warn(f"{where} is not the object that was kept ({why}): compiling it again", stacklevel=2)
+    return None

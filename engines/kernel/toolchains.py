@@ -110,7 +110,6 @@ def find(name: str) -> Toolchain:
         )
     newest = max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
     linker(newest)  # look for it now, not while a compilation is timed; the result is cached
-    MEMORY.keep()
     return newest
 
 
@@ -165,7 +164,6 @@ def _survey(family: str) -> _Survey:
         if answer and name not in names:
             found.setdefault(answer, Toolchain(family, command, answer))
         names.add(name)
-    MEMORY.keep()
     tools = tuple(found.values())
     # Prefer the system's TCC, which takes half the wheel's compile time.
     return _Survey(tools[:1] if family == "tcc" else tools, tuple(skipped))
@@ -267,7 +265,6 @@ def macros(tool: Toolchain, flags: tuple[str, ...]) -> frozenset[str]:
         return sorted(re.findall(r"^#define (\w+)", answer, re.MULTILINE))
 
     found = MEMORY.answer(tool.command, f"macros under {' '.join(flags)}", _are_names, ask)
-    MEMORY.keep()
     return frozenset(found or ())
 
 

@@ -13,6 +13,7 @@ import os
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -36,7 +37,7 @@ SETTING = "ZOOMGRAD_VECTORS"
 """Environment variable: the doubles in a vector, 2, 4 or 8, if the processor and the flags have such wide ones."""
 
 
-def width_of(tool: Toolchain, flags: Sequence[str], form: Form) -> int:
+def width_of(tool: Toolchain, flags: tuple[str, ...], form: Form) -> int:
     """The doubles in a vector: as the user says, else the fastest. form: has the machine's widest vectors."""
     setting = os.environ.get(SETTING, "")
     if not setting:
@@ -49,7 +50,8 @@ def width_of(tool: Toolchain, flags: Sequence[str], form: Form) -> int:
     return min(int(setting), form.width)
 
 
-def fastest(tool: Toolchain, flags: Sequence[str], form: Form) -> int:
+@cache
+def fastest(tool: Toolchain, flags: tuple[str, ...], form: Form) -> int:
     """The doubles in a vector with which a tile takes the least time. form: has the machine's widest vectors."""
     widths = [width for width in (8, 4, 2) if width <= form.width]
     if len(widths) == 1 or not MEMORY.keeps(tool.command):
@@ -60,7 +62,6 @@ def fastest(tool: Toolchain, flags: Sequence[str], form: Form) -> int:
         lambda answer: _are_times(answer, widths),
         lambda: measured(tool, flags, form, widths),
     )
-    MEMORY.keep()
     return chosen(found) if found else form.width
 
 

@@ -13,6 +13,7 @@ import datasets
 import engines
 from datasets.idx import CorruptData
 from engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
+from engines.files import write_atomically
 from harness import workloads
 from harness.worker.figures import Misbehaved, refusal
 from harness.worker.lifeline import end_with_the_harness
@@ -221,9 +222,7 @@ def read_job(path: str) -> Job:
 
 def write_json(path: str, value: Any) -> None:
     """Write the file atomically: the harness treats any file at that path as complete."""
-    draft = f"{path}.draft"
-    Path(draft).write_text(json.dumps(value), encoding="utf-8")
-    Path(draft).replace(path)
+    write_atomically(path, json.dumps(value), durable=False)
 
 
 def thin(points: Sequence[Any], most: int) -> Sequence[Any]:

