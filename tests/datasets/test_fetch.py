@@ -84,8 +84,8 @@ def test_the_error_lists_every_mirrors_failure(small, serve, closed):
         fetch.fetch_mnist([closed, empty, short])
     assert str(caught.value) == (
         f"mnist: no mirror sent train-images-idx3-ubyte.gz ({host(closed)}: ConnectionError; {host(empty)}: HTTPError; "
-        f"{host(short)}: mnist: train-images-idx3-ubyte.gz holds 2 images, its header says 3 (file cut short at byte 27)"
-        ")\n"
+        f"{host(short)}: mnist: train-images-idx3-ubyte.gz holds 2 images, its header says 3 "
+        "(file cut short at byte 27))\n"
         "  Try again with a network connection, or point ZOOMGRAD_DATA at a folder with the four files."
     )
     assert small.cached() == []

@@ -21,6 +21,7 @@ from harness.worker.lifeline import HARNESS
 from results.files import Unreadable
 from results.run_file import pack, unpack
 from results.store import BASELINE_RUNS, Store
+from tests.datasets.encoding import encode_images, encode_labels
 from tests.harness.processes import wait_for
 from tests.harness.test_cli import RUNNING, kept_in
 
@@ -187,7 +188,7 @@ def test_a_damaged_run_is_read_or_refused(seed, tmp_path):
 @pytest.mark.parametrize("packed", [False, True])
 def test_damaged_training_data_is_whole_or_refused(seed, packed, tmp_path):
     rng = random.Random(seed)
-    images, labels = idx.encode_images(bytes(range(256)) * 3, 8, 8), idx.encode_labels(bytes(range(10)) * 2)
+    images, labels = encode_images(bytes(range(256)) * 3, 8, 8), encode_labels(bytes(range(10)) * 2)
     source = idx.Source(tmp_path / "data", "damaged", "Nothing.")
     for _ in range(400):
         for whole, read in ((images, idx.read_images), (labels, idx.read_labels)):

@@ -8,7 +8,6 @@ import stat
 
 import pytest
 
-from results import files
 from results.files import MOST_BYTES, Unreadable, folder_inside, inside, read, read_text, write_atomically
 from results.record import Record, Run
 
@@ -130,8 +129,8 @@ def test_the_error_shows_no_escape_sequence(root):
 
 def test_a_planted_draft_is_not_followed(root, tmp_path, monkeypatch):
     """The link is not followed even if its name was guessed correctly."""
-    monkeypatch.setattr(files.secrets, "token_hex", lambda _: "guessed")
-    (root / ".guessed.draft").symlink_to(tmp_path / "secret")
+    monkeypatch.setattr(os, "urandom", lambda _: b"\x07")
+    (root / ".07.draft").symlink_to(tmp_path / "secret")
     with pytest.raises(OSError, match="File exists"):
         write_atomically(root / "run.json", "text")
     assert (tmp_path / "secret").read_text() == "mine"
