@@ -111,7 +111,7 @@ class Derived:
             return parts
         first, slots = parts[2] if isinstance(parts[2], tuple) else (parts[2], None)
         first, slots = (each and {k: each[k] for k in each if k != "_backward"} for each in (first, slots))
-        return type(self), (self.data, (), self._op, self.label), (first, slots) if slots else first
+        return type(self), (self.data,), (first, slots) if slots else first
 
     def __neg__(self) -> Self:
         return self * -1

@@ -23,13 +23,15 @@ from engines import nn
 from engines.api import Engine
 from engines.graph.draw import draw_dot
 from engines.straight import value_lines
+from harness.worker.programs import probe
 from harness.worker.programs.stand_in import standing_in
 
 Names = Mapping[str, Any]
 
-REPLACEMENT, ADOPT, STANDING_IN = "_zoomgrad_value", "_adopt", "_standing_in"
-"""For `script.replace`: a module with Value, a decorator that makes a subclass the class of all results, and one that
-gives it the names of a program's class."""
+REPLACEMENT = "_zoomgrad_value"
+ADOPT, STANDING_IN, CHECK = (f"{REPLACEMENT}_{name}" for name in ("adopt", "standing_in", "check"))
+"""For `script.replace`: a module with Value, a decorator that makes a subclass the class of all results, one that
+gives it the names of a program's class, and a function that compares that class with Value."""
 
 
 class Modules(MetaPathFinder, Loader):
@@ -72,7 +74,7 @@ def offer(engine: Engine, value: Any, *, own_first: bool = False) -> set[str]:
     names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
     published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
     tour = {"autograd": {"Value": value}, "nn": _tour(value)}
-    replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt, STANDING_IN: standing_in}}
+    replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt, STANDING_IN: standing_in, CHECK: probe.check}}
     imported: set[str] = set()
     first, last = (replacement, {**published, **tour}) if own_first else ({**replacement, **published}, tour)
     sys.meta_path[:] = [Modules(first, imported), *sys.meta_path, Modules(last, imported)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.worker.programs.literature import ADOPT, REPLACEMENT, STANDING_IN
+from harness.worker.programs.literature import ADOPT, CHECK, REPLACEMENT, STANDING_IN
 from harness.worker.programs.own_modules import WrongScript, followed
 from harness.worker.programs.stand_in import ROLES, names_of
 
@@ -83,7 +83,7 @@ def replace(tree: ast.Module, name: str, value: Any, path: Path) -> dict[Path, a
                     "  Make it a plain class, or run the program without --replace."
                 )
         if found:
-            changed[file] = ast.fix_missing_locations(_Replacing(name, value, slotted).visit(module))
+            changed[file] = ast.fix_missing_locations(_Replacing(name, value, slotted, file, module).visit(module))
     if not changed:
         raise WrongScript(
             f"{path}: defines no class {name!r} outside functions, and neither do the modules beside it\n"
@@ -130,13 +130,33 @@ def _stays(item: ast.stmt, value: Any) -> bool:
     return "__slots__" not in names and (names[0] in SHOWN or all(lacking))
 
 
-class _Replacing(ast.NodeTransformer):
-    """Class definition -> an import of the engine's Value under its name, and a subclass with the methods that stay."""
+def _helpers(module: ast.Module) -> list[str]:
+    """Functions and constants of a module, which the methods of a class may use."""
+    return [
+        ast.unparse(item)
+        for item in module.body
+        if (isinstance(item, ast.FunctionDef) and not item.decorator_list)
+        or (isinstance(item, ast.Assign) and isinstance(item.value, ast.Constant))
+    ]
 
-    def __init__(self, name: str, value: Any, slotted: bool) -> None:
+
+class _Replacing(ast.NodeTransformer):
+    """Class definition -> an import of the engine's Value under its name, and a subclass with the methods that stay.
+
+    Before the subclass, the program calls `probe.check` with the text of the class as it was.
+    """
+
+    def __init__(self, name: str, value: Any, slotted: bool, file: Path, module: ast.Module) -> None:
         self.name = name
         self.value = value
         self.slotted = slotted
+        self.file = file
+        self.future = [
+            ast.unparse(item)
+            for item in module.body
+            if isinstance(item, ast.ImportFrom) and item.module == "__future__"
+        ]
+        self.helpers = _helpers(module)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
@@ -147,15 +167,18 @@ class _Replacing(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         if node.name != self.name:
             return node
-        names = [ast.alias("Value", self.name), ast.alias(ADOPT, ADOPT), ast.alias(STANDING_IN, STANDING_IN)]
-        lines: list[ast.stmt] = [ast.ImportFrom(REPLACEMENT, names, 0)]
-        kept = [item for item in node.body if _stays(item, self.value)]
+        names = [ast.alias("Value", self.name), *(ast.alias(name, name) for name in (ADOPT, STANDING_IN, CHECK))]
         calls = names_of(node)
+        definition = "\n".join([*self.future, ast.unparse(node), *self.helpers])
+        arguments = (self.name, definition, dict(calls.attributes), f"{self.file}:{node.lineno}")
+        lines: list[ast.stmt] = [ast.ImportFrom(REPLACEMENT, names, 0), *ast.parse(f"{CHECK}{arguments!r}").body]
+        kept = [item for item in node.body if _stays(item, self.value)]
         bases = [base for base in node.bases if ast.unparse(base) != "object"]
         if kept or bases or any(calls) or not self.slotted:
             decorators = [ADOPT]
             if any(calls):
-                decorators.append(f"{STANDING_IN}({(tuple(map(tuple, calls.parameters)), dict(calls.attributes))!r})")
+                plain = (tuple(map(tuple, calls.parameters)), dict(calls.attributes), calls.rules)
+                decorators.append(f"{STANDING_IN}({plain!r})")
             slots = ast.parse("__slots__ = ()" if self.slotted else "pass").body
             node.bases, node.keywords = [ast.Name(self.name, ast.Load()), *bases], []
             node.body = [*slots, *kept]

@@ -10,12 +10,20 @@ children -> _prev. Nothing changes for a class with micrograd's names.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from numbers import Number
 from typing import Any, NamedTuple, Optional
+
+from engines.graph.ops import OPS
+from harness.worker.programs.own_modules import WrongScript
 
 STANDARD = ("data", "_children", "_op", "label")
 ROLES = ("data", "_prev", "_op", "label", "grad")
 """Attributes of a Value. The first four are its constructor's parameters, in order."""
+
+
+ARITY = {op.name: op.arity for op in OPS.values()}
 
 
 class Parameter(NamedTuple):
@@ -31,10 +39,12 @@ class Names(NamedTuple):
 
     parameters: tuple[Parameter, ...] = ()  # empty: as in micrograd
     attributes: Mapping[str, str] = {}  # those with another name than the Value's
+    rules: bool = False  # whether its operations keep their gradient rules elsewhere than in a result's `_backward`
 
 
 def names_of(node: ast.ClassDef) -> Names:
-    """Read a class's constructor."""
+    """Read a class's constructor, and where its operations keep their gradient rules."""
+    rules = not any(map(_sets_backward, ast.walk(node)))
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
             parameters = tuple(_parameters(item.args))
@@ -43,8 +53,17 @@ def names_of(node: ast.ClassDef) -> Names:
                 *STANDARD[: len(parameters)]
             ]
             plain = known and all(p.default in (None, "", ()) for p in parameters)
-            return Names(() if plain else parameters, attributes)
+            return Names(() if plain and not rules else parameters, attributes, rules)
     return Names()
+
+
+def _sets_backward(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node.attr == "_backward"
+        and ast.unparse(node.value) != "self"
+    )
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
@@ -62,11 +81,13 @@ def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
 def _role(name: str, default: Optional[ast.expr], *, first: bool) -> str:
     if first:
         return "data"
+    is_op = any(word.startswith("op") for word in name.split("_"))
     if isinstance(_literal(default), tuple) or any(part in name for part in ("prev", "child", "parent")):
-        return "_prev" if "op" not in name else "_op"
-    for part, role in (("op", "_op"), ("label", "label"), ("name", "label")):
-        if part in name:
-            return role
+        return "_op" if is_op else "_prev"
+    if is_op:
+        return "_op"
+    if "label" in name or "name" in name:
+        return "label"
     if isinstance(_literal(default), str):
         return "_op"
     return "grad" if name == "grad" else ""
@@ -111,22 +132,24 @@ def _assignments(init: ast.FunctionDef) -> Iterator[tuple[ast.expr, ast.expr]]:
 def standing_in(names: tuple[Any, ...]) -> Callable[[Any], Any]:
     """Return a decorator that gives a subclass of Value the constructor and the attributes of these names."""
     parameters = tuple(Parameter(*parameter) for parameter in names[0])
-    attributes = dict(names[1])
+    attributes, rules = dict(names[1]), names[2]
 
     def decorate(subclass: Any) -> Any:
         base = subclass.__mro__[1]
-        usual = [p.role for p in parameters[1:3]] == ["_prev", "_op"]
-        labelled = any(p.role == "label" and p.default for p in parameters)
+        label = next((p.default for p in parameters if p.role == "label" and p.default), "")
 
         def construct(self: Any, *positional: Any, **named: Any) -> None:
-            if len(positional) == 3 and positional[1].__class__ is tuple and usual and not named and not labelled:
-                base.__init__(self, *positional)  # what follows would do the same, but every result comes here
+            if len(positional) == 3 and positional[2].__class__ is str and _is_ours(*positional[1:]):
+                base.__init__(self, *positional, label)  # called by a Value's own operator, as micrograd does
                 return
-            given = _given(parameters, positional, named)
+            given, others = _given(parameters, positional, named)
             grad = given.pop("grad", None)
             base.__init__(self, *(given[role] for role in ROLES[:4]))
             if grad:
                 self.grad = grad
+            used = [_use(self, name, argument, given["_prev"]) for name, argument in others.items()]
+            if rules and given["_prev"] and not any(used):
+                raise _lost("this operation has a gradient rule that a Value can't use")
 
         if parameters:
             subclass.__init__ = construct
@@ -138,30 +161,68 @@ def standing_in(names: tuple[Any, ...]) -> Callable[[Any], Any]:
     return decorate
 
 
+def _is_ours(operands: Any, op: str) -> bool:
+    """Whether a Value's own operators name a result of these operands so."""
+    return operands.__class__ is tuple and len(operands) == (ARITY.get(op) or op.startswith("**"))
+
+
+def _lost(problem: str) -> WrongScript:
+    """Names the innermost line of the program."""
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return WrongScript(
+        f"{frame.f_code.co_filename}:{frame.f_lineno}: {problem}, so the gradient would be lost\n"
+        "  Set `_backward` of the result to a function without arguments, or run the program without --replace."
+    )
+
+
 def _renamed(role: str) -> property:
     return property(lambda v: getattr(v, role), lambda v, found: setattr(v, role, found))
 
 
-def _given(parameters: tuple[Parameter, ...], positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Role -> argument. Operators call the constructor as micrograd does, programs as their class is written."""
+def _use(v: Any, name: str, argument: Any, operands: tuple[Any, ...]) -> bool:
+    """Use an argument that a Value has no role for: a number for each operand is the derivative by it.
+
+    Returns False for plain settings, such as `requires_grad=False`, which are left out. Raises WrongScript for anything
+    else, such as a backward function, because the gradient would be lost.
+    """
+    if argument is None or isinstance(argument, (str, bytes, Number)):
+        return False
+    if isinstance(argument, (tuple, list, dict, set, frozenset)) and not argument:
+        return False
+    numbers = isinstance(argument, (tuple, list)) and all(isinstance(each, Number) for each in argument)
+    if not numbers or len(argument) != len(operands):
+        raise _lost(f"a Value has no use for the argument {name!r}")
+
+    def backward() -> None:
+        for operand, derivative in zip(operands, argument):
+            operand.grad += derivative * v.grad
+
+    v._backward = backward
+    return True
+
+
+def _given(
+    parameters: tuple[Parameter, ...], positional: tuple[Any, ...], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Role -> argument, and parameter -> argument for those without a role."""
     names = {p.name: p.role for p in parameters}
     given: dict[str, Any] = {"_prev": (), "_op": "", "label": ""}
     given.update((p.role, p.default) for p in parameters if p.role and p.default is not None)
-    order = [p.name for p in parameters]
-    if len(positional) > 1 and isinstance(positional[1], tuple) and names[order[1]] != "_prev":
-        given.update(zip(ROLES, positional))
-    else:
-        if len(positional) > len(order):
-            raise TypeError(f"Value takes {len(order)} arguments, but {len(positional)} were given")
-        given.update((names[name], argument) for name, argument in zip(order, positional) if names[name])
-    for name, argument in named.items():
+    others: dict[str, Any] = {}
+    if len(positional) > len(names):
+        raise TypeError(f"Value takes {len(names)} arguments, but {len(positional)} were given")
+    for name, argument in [*zip(names, positional), *named.items()]:
         if name not in names:
             raise TypeError(f"Value got an unexpected keyword argument {name!r}")
-        if names[name]:
+        if not names[name] or (names[name] in ("_op", "label") and not isinstance(argument, (str, type(None)))):
+            others[name] = argument
+        else:
             given[names[name]] = argument
     if "data" not in given:
         raise TypeError("Value needs a number")
     for role, none in (("_prev", ()), ("_op", ""), ("label", "")):
         given[role] = none if given[role] is None else given[role]
     given["_prev"] = tuple(given["_prev"])
-    return given
+    return given, others
