@@ -34,20 +34,22 @@ class Checkpoint(NamedTuple):
 
     def check(self, like: Checkpoint) -> None:
         """Raise ValueError unless it fits a trainer, which would make `like`."""
-        for what, ours, theirs in (
-            ("parameters", len(self.parameters), len(like.parameters)),
-            ("gradients", len(self.gradients), len(like.parameters)),
-            ("optimiser", self.optimiser, like.optimiser),
-            ("numbers of the optimiser", [*self.states], [*like.states]),
-            ("batch", self.batch, like.batch),
-        ):
-            if ours != theirs:
+        ours, expected = (
+            {
+                "parameters": len(one.parameters),
+                "gradients": len(one.gradients),
+                "optimiser": one.optimiser,
+                "numbers of the optimiser": {name: len(state) for name, state in one.states.items()},
+                "batch": one.batch,
+            }
+            for one in (self, like)
+        )
+        for what, value in ours.items():
+            if value != expected[what]:
                 raise ValueError(
-                    f"the checkpoint's {what}: {ours!r}; this training's: {theirs!r}\n"
+                    f"the checkpoint's {what}: {value!r}; this training's: {expected[what]!r}\n"
                     "  Continue with the model, optimiser and batch that it was saved with."
                 )
-        if any(len(state) != len(like.parameters) for state in self.states.values()):
-            raise ValueError("the checkpoint's optimiser has numbers of another model\n  Continue with its own model.")
 
 
 def save_checkpoint(path: FilePath, checkpoint: Checkpoint, *, overwrite: bool = False) -> None:
@@ -67,17 +69,12 @@ def load_checkpoint(path: FilePath) -> Checkpoint:
     """Read a file that `save_checkpoint` wrote. Raises BadFile and OSError."""
     numbers, shapes, settings = load_parameters(path)
     parts, end = {}, 0
-    for name, shape in shapes.items():
-        start, end = end, end + (shape[0] if len(shape) == 1 else 0)
-        parts[name] = numbers[start:end]
-    names = [*parts]
-    others = [name for name in names if not name.startswith(STATE)]
     try:
-        batch = whole(int(settings.get("batch", "")), "batch", 1)
-    except ValueError:
-        batch = 0
-    if tuple(others) != TENSORS or end != len(numbers) or not batch or "optimiser" not in settings:
-        raise BadFile(path, "it does not hold a training", "Name a file that `save_checkpoint` wrote.")
-    states = {name[len(STATE) :]: part for name, part in parts.items() if name not in TENSORS}
-    p, q, losses = (parts[name] for name in TENSORS)
-    return Checkpoint(p, q, losses, states, settings["optimiser"], batch)
+        for name, (size,) in shapes.items():
+            start, end = end, end + size
+            parts[name] = numbers[start:end]
+        p, q, losses = (parts.pop(name) for name in TENSORS)
+        states = {name[len(STATE) :]: part for name, part in parts.items()}
+        return Checkpoint(p, q, losses, states, settings["optimiser"], whole(int(settings["batch"]), "batch", 1))
+    except (ValueError, KeyError):
+        raise BadFile(path, "it does not hold a training", "Name a file that `save_checkpoint` wrote.") from None

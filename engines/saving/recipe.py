@@ -7,6 +7,7 @@ only pickles that you trust. Loading a file of parameters runs no code.
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engines.api import Unavailable
@@ -31,57 +32,28 @@ def reduced(program: Program) -> tuple[Any, ...]:
             "this Program can't be pickled: it was not made by `compile`\n  Compile the graph with `engine.compile`."
         )
     engine, tape = program.recipe
-    columns = (bytes(tape.ops), *(array("i", column) for column in (tape.left, tape.right, tape.index)))
-    rest = (tuple(tape.constants), tape.loss, tape.outputs, tape.inputs, tape.parameters)
-    # The names decode the ops where the table has another order.
-    return rebuild, (engine, names(), columns, rest, program.state())
+    left, right, index = (array("i", column) for column in (tape.left, tape.right, tape.index))
+    stored = replace(tape, ops=bytes(tape.ops), left=left, right=right, index=index, constants=tuple(tape.constants))
+    return rebuild, (engine, names(), stored, program.state())
 
 
-def rebuild(engine: str, ops: tuple[str, ...], columns: Any, rest: Any, state: Any) -> Program:
+def rebuild(engine: str, ops: tuple[str, ...], tape: Tape, state: Any) -> Program:
     """Compile the Program again, with the numbers that it had.
 
-    Raises UnknownName and Unavailable if the engine does not exist or can't run here, the errors of `compile`, and
-    BrokenTape for a pickle that was changed.
+    ops: the table that the tape's codes refer to. Raises UnknownName and Unavailable if the engine does not exist or
+    can't run here, the errors of `compile`, and BrokenTape for a pickle of another version, or that was changed.
     """
     import engines  # the package that discovers this one
 
-    _check_types(engine, ops, columns, rest, state)
-    known = names()
-    if not set(ops) <= set(known):
-        raise check.BrokenTape(f"the ops {', '.join(sorted(set(ops) - set(known)))} do not exist in this version")
-    codes = bytes(known.index(op) for op in ops)
-    tape = check.check(Tape(columns[0].translate(codes.ljust(256, b"\xff")), *columns[1:], *rest))
+    if ops != names():
+        raise check.BrokenTape("another version of zoomgrad made the pickle\n  Load it with that version.")
+    check.check(tape)
     if (len(state[0]), len(state[1]), len(state[2])) != (tape.inputs, tape.parameters, tape.parameters):
         raise check.BrokenTape("the numbers are not as many as the tape's inputs and parameters")
-    found: Any = engines.load(engine)
-    if not hasattr(found, "compile_tape"):
+    chosen: Any = engines.load(engine)
+    if not hasattr(chosen, "compile_tape"):
         raise Unavailable(f"{engine} compiles no graphs", "Choose an engine that has `compile`.")
-    found.check()
-    program: Program = found.compile_tape(tape, *state[:2])
+    chosen.check()
+    program: Program = chosen.compile_tape(tape, *state[:2])
     program.set_state(state)
     return program
-
-
-def _check_types(engine: Any, ops: Any, columns: Any, rest: Any, state: Any) -> None:
-    """Raise BrokenTape unless each part has the type that `reduced` gives it, which later stages rely on."""
-    try:
-        codes, *indices = columns
-        constants, loss, outputs, inputs, parameters = rest
-        *buffers, taken = state
-        right = (
-            type(engine) is str
-            and type(ops) is tuple
-            and len(ops) < 256
-            and all(type(op) is str for op in ops)
-            and type(codes) is bytes
-            and [(type(column), column.typecode) for column in indices] == [(array, "i")] * 3
-            and type(constants) is tuple
-            and all(type(constant) in (int, float) for constant in constants)
-            and all(type(number) is int for number in (loss, inputs, parameters, taken, *outputs))
-            and type(outputs) is tuple
-            and [(type(buffer), buffer.typecode) for buffer in buffers] == [(array, "d")] * 3
-        )
-    except (TypeError, ValueError, AttributeError):
-        right = False
-    if not right:
-        raise check.BrokenTape("the pickle was changed: a part has another type")

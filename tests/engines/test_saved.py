@@ -71,7 +71,6 @@ BAD = {
     "not a table": raw([]),
     "deep": raw(b"[" * 100_000),
     "a long number": raw(b'{"a": {"dtype": "F64", "shape": [' + b"9" * 5000 + b'], "data_offsets": [0, 8]}}', bytes(8)),
-    "a name twice": raw(b'{"__metadata__": {}, "__metadata__": {}}'),
     "float32": raw({"a": tensor([2], 0, 8, "F32")}, bytes(8)),
     "a negative size": raw({"a": tensor([-1, -1], 0, 8)}, bytes(8)),
     "a float as size": raw({"a": tensor([1.0], 0, 8)}, bytes(8)),
@@ -80,7 +79,6 @@ BAD = {
     "an empty text as shape": raw({"a": tensor("", 0, 8)}, bytes(8)),
     "an empty table as shape": raw({"a": tensor({}, 0, 8)}, bytes(8)),
     "no shape": raw({"a": {"dtype": "F64", "data_offsets": [0, 8]}}, bytes(8)),
-    "many dimensions": raw({"a": tensor([1] * 17, 0, 8)}, bytes(8)),
     "a shape that lies": raw({"a": tensor([1 << 18, 1 << 18], 0, 8)}, bytes(8)),
     "a gap": raw({"a": tensor([1], 0, 8), "b": tensor([1], 16, 24)}, bytes(24)),
     "overlapping": raw({"a": tensor([1], 0, 8), "b": tensor([1], 0, 8)}, bytes(8)),
@@ -124,7 +122,7 @@ def test_a_huge_sparse_file_is_refused_unread(file):
     with file.open("wb") as stream:
         stream.write(raw(header))
         stream.truncate(8 + len(header) + (1 << 40))
-    with pytest.raises(BadFile, match="the limit is"):
+    with pytest.raises(BadFile, match="which is the limit"):
         load_parameters(file)
     with pytest.raises(BadFile, match="it holds"):
         saved.save_parameters(file.with_name("other"), [1.0])
@@ -162,27 +160,6 @@ def test_our_own_file_is_replaced_and_any_other_on_request(file):
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_file_that_somebody_makes_meanwhile_stays(file, monkeypatch):
-    """The last check finds no file, and then there is one."""
-    exists, answers = os.path.lexists, iter([False])
-    monkeypatch.setattr(os.path, "lexists", lambda path: next(answers, exists(path)))
-    file.write_text("a letter")
-    monkeypatch.setattr("engines.saving.parameters.check_destination", _refuse_at(3))
-    with pytest.raises(BadFile):
-        save_parameters(file, [1.0])
-    assert file.read_text() == "a letter" and len(list(file.parent.iterdir())) == 1
-
-
-def _refuse_at(number):
-    calls = iter(range(1, number))
-
-    def check(path, **_):
-        if next(calls, None) is None:
-            raise BadFile(path, "it exists", "Name another file.")
-
-    return check
-
-
 def test_a_path_that_is_none():
     with pytest.raises(BadFile, match="null character"):
         save_parameters("a\0b", [1.0])
@@ -217,8 +194,8 @@ def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):
     [
         ({"shapes": {"w": (3,)}}, ValueError, "the shapes hold 3 numbers, and there are 2 parameters\n"),
         ({"shapes": {"w": (-1, -2)}}, ValueError, "must be a whole number"),
-        ({"shapes": {"__metadata__": (2,)}}, ValueError, "can't be a tensor\n"),
-        ({"settings": {"zoomgrad": "mine"}}, ValueError, "own mark"),
+        ({"shapes": {"__metadata__": (2,)}}, ValueError, "nor '__metadata__' a tensor\n"),
+        ({"settings": {"zoomgrad": "mine"}}, ValueError, "'zoomgrad' can't be a setting"),
         ({"settings": {"rate": 0.1}}, TypeError, "a setting must be a text"),
         ({"settings": {"note": "n" * saved.MOST_HEADER_BYTES}}, ValueError, "the limits are"),
     ],
