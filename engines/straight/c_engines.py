@@ -1,13 +1,12 @@
 """The engines that compile straight-line C: a compiler, its optimisation level, and the form of C that suits it.
 
-Names: `tcc`, `gcc-O1`, `clang-19-O1`, followed in this order by changes to the compiler's default form:
+Names: `tcc`, `gcc-O1`, `clang-O2`, followed in this order by changes to the compiler's default form:
 `-whole` (one function for each pass) or `-published` (the post's form); `-native` (for this exact processor); `-fma`
 (fused, not strict); `-frozen` (weights are constants).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Optional
@@ -22,7 +21,7 @@ from engines.straight.c_source import Form, c_source
 from engines.straight.fusable import Fusable, fusable, fusable_as_published
 from engines.straight.lower import Code, lower
 from engines.straight.published import published_source
-from engines.suffixes import Suffixes
+from engines.suffixes import Suffixes, root
 
 FORMS = {
     "tcc": Form(piece=400),
@@ -81,10 +80,6 @@ class PublishedEngine(CEngine):
         return fusable_as_published(tape)
 
 
-_NAME = re.compile(
-    r"(?P<compiler>(tcc|gcc|clang)(-\d+)?)(?P<level>-O[0-3])?(-(?!extension)(?P<suffixes>[a-z0-9-]*[a-z0-9]))?"
-)
-
 _FORM = {"form": "whole|published"}
 _GENERIC = ("it has no -march=native to leave out", "use {engine}")
 OPTIMISER = Suffixes({**_FORM, "native": "native", "fma": "fma", "frozen": "frozen"}, {"generic": _GENERIC})
@@ -101,23 +96,19 @@ TCC = Suffixes(
 
 def resolve(name: str) -> Optional[CEngine]:
     """Return the engine with that name, or None if it follows another rule. Raises WrongSuffix."""
-    match = _NAME.fullmatch(name)
-    if not match:
+    plain, rest = root(name, COMPILE_ROW_SECONDS)
+    if not plain or rest.startswith("extension"):
         return None
-    compiler, level = match["compiler"], match["level"] or ""
-    family = compiler.partition("-")[0]
-    if bool(level) == (family == "tcc"):
-        return None
-    plain = f"{compiler}{level}"
-    taken = (TCC if family == "tcc" else OPTIMISER).read(plain, match["suffixes"] or "")
+    compiler, _, level = plain.partition("-")
+    taken = (TCC if compiler == "tcc" else OPTIMISER).read(plain, rest)
     named = taken.get("form", "")
     if named == "published" and "frozen" in taken:
         why = "the published form stores every node and its gradient"
         raise WrongSuffix(f"{plain}-published", "frozen", why, f"use {plain}-frozen")
-    flags = [level] if level else []
+    flags = [f"-{level}"] if level else []
     facts: dict[str, Any] = {}
     changes = []
-    form = FORMS[family]
+    form = FORMS[compiler]
     if named == "whole":
         form = replace(form, piece=0, units=1)
         changes.append("one function for each pass")
@@ -132,18 +123,18 @@ def resolve(name: str) -> Optional[CEngine]:
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
     make: type[CEngine] = PublishedEngine if named == "published" else StraightC
-    builds_on = plain if changes else ("python-source" if family == "tcc" else "tcc")
+    builds_on = plain if changes else ("python-source" if compiler == "tcc" else "tcc")
     if "frozen" in taken:
         make, form, builds_on = FrozenStraightC, replace(form, trains=False), name.removesuffix("-frozen")
         changes.append(Frozen.IDEA)
-    own = f"the tape as straight-line C, split into functions, by {compiler}{f' {level[1:]}' if level else ''}"
+    own = f"the tape as straight-line C, split into functions, by {plain.replace('-', ' ')}"
     return make(
         name,
         compiler,
         tuple(flags),
         form,
         typical_row_seconds=5e-9,
-        typical_compile_row_seconds=COMPILE_ROW_SECONDS[f"{family}{level}"] * _slower(named, level),
+        typical_compile_row_seconds=COMPILE_ROW_SECONDS[plain] * _slower(named, level),
         idea="; ".join(changes) or own,
         builds_on=builds_on,
         **facts,
@@ -154,7 +145,7 @@ def _slower(form: str, level: str) -> int:
     """Factor on compile time of one function for each pass, compared with many."""
     if not form or not level:
         return 1
-    return WHOLE[level == "-O0"]
+    return WHOLE[level == "O0"]
 
 
 def _known(*names: str) -> tuple[CEngine, ...]:

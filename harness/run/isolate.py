@@ -32,7 +32,8 @@ RUN = "ZOOMGRAD_RUN"
 """Environment variable: the id of the run that a process works for."""
 
 KEPT = (
-    *("LANG", "LC_ALL", "PATH", "ZOOMGRAD_CACHE", "ZOOMGRAD_CLANG", "ZOOMGRAD_DATA"),
+    *("LANG", "LC_ALL", "PATH", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA"),
+    *("ZOOMGRAD_TCC", "ZOOMGRAD_GCC", "ZOOMGRAD_CLANG", "ZOOMGRAD_VECTORS"),
     *INHERITED,  # compilers need these
 )
 """Environment variables that a worker inherits. The others would differ between machines."""

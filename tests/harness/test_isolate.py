@@ -147,11 +147,12 @@ def test_a_worker_takes_one_step_and_says_how_long_that_took():
     ("engine", "workload", "status", "said"),
     [
         ("handwritten", "recurrent", "skipped", "MLP"),
-        ("clang-99-O1", "xor", "skipped", "no clang 99"),
+        ("gcc-O1", "xor", "skipped", "ZOOMGRAD_GCC names no gcc: /nowhere/gcc"),
         ("no-such-engine", "xor", "failed", "there is no engine 'no-such-engine'"),
     ],
 )
-def test_a_worker_that_can_take_no_step_gives_the_reason(engine, workload, status, said):
+def test_a_worker_that_can_take_no_step_gives_the_reason(engine, workload, status, said, monkeypatch):
+    monkeypatch.setenv("ZOOMGRAD_GCC", "/nowhere/gcc")
     if engine == "handwritten":
         usable(engine)
     reply = run("ready", {"engine": engine, "workload": workload, "reply_file": ""}).reply

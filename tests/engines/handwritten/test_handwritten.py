@@ -399,8 +399,8 @@ def test_unsupported_networks_are_refused(name, network, reason):
 def test_gcc_replaces_a_missing_clang_and_one_of_them_is_needed(name, monkeypatch):
     monkeypatch.delenv(toolchains.CLANG, raising=False)  # the harness sets it to a Clang that it has fetched
     gcc = toolchains.Toolchain("gcc", ("gcc",), "12.2.0")
-    there = {"clang": (gcc._replace(family="clang", version="19.1.7"),), "gcc": (gcc,)}
-    monkeypatch.setattr(toolchains, "_candidates", lambda family: there.get(family, ()))
+    there = {"clang": gcc._replace(family="clang", version="19.1.7"), "gcc": gcc}
+    monkeypatch.setattr(toolchains, "_survey", lambda family: toolchains._Survey(there.get(family), ()))
     assert handwritten.compiler().family == "clang"
     del there["clang"]
     assert handwritten.compiler() == gcc

@@ -311,10 +311,11 @@ def test_engines_without_such_a_compiler_are_skipped(session, engine):
     assert refusal(session(engine)).status == "skipped"
 
 
-def test_a_missing_compiler(session):
-    missing = refusal(session("clang-5-O1"))
+def test_a_missing_compiler(session, monkeypatch):
+    monkeypatch.setattr(toolchains, "_survey", lambda family: toolchains._Survey(None, ()))
+    missing = refusal(session("clang-O1"))
     assert missing.status == "skipped"
-    assert "clang 5" in missing.reason
+    assert "there is no clang" in missing.reason
 
 
 @pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
