@@ -101,6 +101,23 @@ def read_content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
         raise Unreadable(f"{path}: {wrong}\n  Remove it, then resume its run.") from wrong
 
 
+MARKER = ".zoomgrad-run"
+_FIRST_LINE = "zoomgrad run folder, version 1"
+
+
+def mark(folder: Path, run_id: str) -> None:
+    """Write a marker into a folder that was just made for that run. zoomgrad may remove files from a marked folder."""
+    write_atomically(folder / MARKER, f"{_FIRST_LINE}\n{run_id}\n")
+
+
+def is_marked(folder: Path) -> bool:
+    """Whether zoomgrad made the folder. False for a link."""
+    try:
+        return not folder.is_symlink() and read_text(inside(folder, MARKER)).startswith(f"{_FIRST_LINE}\n")
+    except (Unreadable, OSError):
+        return False
+
+
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """As `read_content`, decoded. Also raises Unreadable if the content is not UTF-8."""
     try:

@@ -28,7 +28,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from results import owned
+from results import files
 from results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
 from results.places import IS_CHECKOUT, STATE
 from results.profile import PROFILE, AnyProfile
@@ -79,7 +79,7 @@ class Store:
                 "  Two runs began in the same second, or the clock was set back. Start the run again."
             ) from error
         try:
-            owned.mark(store.folder, run.id)
+            files.mark(store.folder, run.id)
             store._begin(run)
         except OSError:
             shutil.rmtree(store.folder, ignore_errors=True)  # a folder without its plan is not a run
@@ -143,7 +143,7 @@ class Store:
         Does nothing if the run's folder has no marker, as in older runs. Raises Unreadable.
         """
         path = inside(self.folder, *folder.relative_to(self.folder).parts)
-        if owned.is_marked(self.folder):
+        if files.is_marked(self.folder):
             shutil.rmtree(path, ignore_errors=True)
 
     @property
@@ -275,8 +275,8 @@ class RunFile(Store):
     def pages_folder(self) -> Path:
         if not os.path.lexists(self.folder):
             self.folder.mkdir()
-            owned.mark(self.folder, self.run.id)
-        elif not owned.is_marked(self.folder):
+            files.mark(self.folder, self.run.id)
+        elif not files.is_marked(self.folder):
             raise Unreadable(
                 f"{self.folder}: zoomgrad did not make this folder, so it writes nothing there\n"
                 f"  Move it away, move {self.path.name} to another folder, or write the report elsewhere with --into."

@@ -543,10 +543,24 @@ DEFECTS = (
         "results/test_stats.py",
     ),
     Defect(
-        "gate: a cell is worse if its interval touches the limit",
-        "reports/gate/verdict.py",
-        "    if change.high < 1 / (1 + limit):",
-        "    if change.low < 1 / (1 + limit):",
+        "compare: a cell is slower if its interval touches the limit",
+        "results/compare.py",
+        "    if ratio.low > 1 + tolerated:",
+        "    if ratio.high > 1 + tolerated:",
+        "results/test_compare.py",
+    ),
+    Defect(
+        "compare: the clock of a process that waited for the processor counts",
+        "harness/compare/turns.py",
+        "        if self.base.is_busy and self.head.is_busy:",
+        "        if False:",
+        "harness/compare/test_turns.py",
+    ),
+    Defect(
+        "gate: a bound in place of identical bits is no weaker",
+        "reports/gate/rules.py",
+        "    if facts is None or facts.strict:\n        return 0.0",
+        "    if facts is None or facts.strict:\n        return math.inf",
         "reports/gate/test_rules.py",
     ),
     Defect(

@@ -37,7 +37,7 @@ COMMANDS = {
     "check": (
         "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
     ),
-    "ab": "Compare the speed of two commits, block by block in turns, until each cell has a verdict.",
+    "compare": "Say which of two commits, two interpreters or two runs is faster; the first two are measured in turns.",
     "merge": (
         "Merge runs of many machines into one; speedups only, because seconds of different machines are never mixed."
     ),

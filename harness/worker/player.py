@@ -1,8 +1,8 @@
-"""One side of a duet: prepares one engine of one checkout, then trains when it is told to.
+"""One side of a comparison: prepares one engine of one checkout, then trains when it is told to.
 
 `python player.py CHECKOUT` reads commands from standard input, one line of JSON each, and answers each with one line.
-`harness/duet/block.py` sends them. The checkout may be many commits old, so this file imports nothing but what has not
-changed for long: `engines.load`, `harness.workloads.load`, and an engine's and a trainer's methods.
+`harness/compare/block.py` sends them. The checkout may be many commits old, so this file imports nothing but what has
+not changed for long: `engines.load`, `harness.workloads.load`, and an engine's and a trainer's methods.
 """
 
 from __future__ import annotations

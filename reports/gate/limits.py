@@ -76,5 +76,5 @@ def read_limits(pyproject: Path) -> Limits:
         raise Unreadable(f"{pyproject}: not valid TOML: {error}\n  Correct the file.") from error
     except ValidationError as error:
         raise Unreadable(
-            f"{pyproject}: [tool.zoomgrad.gate] {first_of(error)}\n  docs/gate.md lists the settings and their values."
+            f"{pyproject}: [tool.zoomgrad.gate] {first_of(error)}\n  docs/compare.md lists the settings."
         ) from error

@@ -1,9 +1,9 @@
-"""A new run and its baseline run -> a verdict for each cell, with the evidence.
+"""Two runs -> a verdict for each cell, with the evidence.
 
-The gate compares speedups, never seconds, and instruction counts where both runs have them. It compares compile times
-in units of the baseline's step time in the same block, both as measured, so that a faster machine can't hide a
-regression. A cell fails only if the whole interval of its change is beyond the limit. A cell that may have become
-worse is a suspect, to be measured again.
+Speedups are compared, never seconds, and instruction counts where both runs have them. Compile times are compared in
+units of the baseline's step time in the same block, both as measured, so that a faster machine can't hide a regression.
+A cell fails only if the whole interval of its change is beyond the limit. A cell that may have become slower is a
+suspect, to be measured again.
 
 The gate looks at many intervals, and at those of suspects again and again. So it must also be certain that there is a
 change at all: the intervals that show this share one probability of an error equally (Bonferroni), and equal code fails
@@ -12,24 +12,33 @@ at most once in a hundred runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.gate.limits import Limits
-from reports.gate.verdict import COMPILE_TIME, INSTRUCTIONS, NAN, RESULT, SPEEDUP, WORDS, Verdict, Word, word_of
-from reports.measured.outcome import MEASURED, UNSTEADY, Outcome, outcomes
+from reports.measured.outcome import MEASURED, UNSTEADY, Outcome, outcomes, promise
 from reports.profiling.instructions import change
 from results import units
 from results.comparability import same_machine, unlike_settings
+from results.compare import (
+    COMPILE_TIME,
+    ERROR,
+    INSTRUCTIONS,
+    RESULT,
+    SPEEDUP,
+    Sides,
+    Verdict,
+    Word,
+    between_runs,
+    word_of,
+)
 from results.files import Unreadable
 from results.profile import InstructionsProfile
-from results.record import BASELINE, Cell, Record, Run
+from results.record import BASELINE, Cell, EngineFacts, Record, Run
 from results.samples import Blocks, baseline_of, common, compiled_seconds, step_seconds, step_seconds_as_measured
 from results.stats import intervals
 from results.stats.intervals import MIN_PROCESSES, Interval
-
-ERROR = 0.01
-"""Probability that a run of equal code fails."""
 
 
 @dataclass(frozen=True)
@@ -41,73 +50,113 @@ class MeasuredRun:
     counts: Sequence[InstructionsProfile] = ()
 
 
-def refuse_incomparable(new: Run, baseline_run: Run) -> None:
-    """Raise Unreadable if the new run, measured or only planned, is not comparable with the baseline run."""
-    unlike = unlike_settings(new, baseline_run)
+def refuse_incomparable(new: Run, old: Run) -> None:
+    """Raise Unreadable if the new run, measured or only planned, is not comparable with the old one."""
+    unlike = unlike_settings(new, old)
     if unlike:
         raise Unreadable(
-            f"{new.id} and {baseline_run.id} were measured with different settings: {'; '.join(unlike)}\n"
-            "  Compare runs of one preset: name another baseline run (--against), or another preset (--preset)."
+            f"{new.id} and {old.id} were measured with different settings: {'; '.join(unlike)}\n"
+            "  Compare runs of one preset, for example with another --against or --preset."
         )
-    if not {*new.cells} & {*baseline_run.cells}:
+    if not {*new.cells} & {*old.cells}:
         raise Unreadable(
-            f"{new.id} and {baseline_run.id} have no cell in common\n"
-            "  Name a baseline run of the same engines, interpreters and workloads (--against), or make one (--update)."
+            f"{new.id} and {old.id} have no cell in common\n"
+            "  Compare runs of the same engines, interpreters and workloads, for example with another --against."
         )
-    if baseline_run.blocks < MIN_PROCESSES:
+    if old.blocks < MIN_PROCESSES:
         raise Unreadable(
-            f"{baseline_run.id}: {units.count(baseline_run.blocks, 'block')}, but an interval needs {MIN_PROCESSES}\n"
-            "  Name a baseline run with more blocks (--against): compared with this one, every change is unsure."
+            f"{old.id}: {units.count(old.blocks, 'block')}, but an interval needs {MIN_PROCESSES}\n"
+            "  Name a run with more blocks: compared with this one, every change is unsure."
         )
 
 
-def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> list[Verdict]:
-    """Return the verdicts on every cell of the new run's plan, failing ones first.
+def verdicts(new: MeasuredRun, old: MeasuredRun, limits: Limits, *, tolerant: bool = True) -> list[Verdict]:
+    """Return the verdicts on every cell of the new run's plan.
 
-    Ignores cells that only the baseline run planned. Raises Unreadable if the two runs are not comparable.
+    Ignores cells that only the old run planned. tolerant: whether a slowdown within the limits does not count.
+    Raises Unreadable if the two runs are not comparable.
     """
-    refuse_incomparable(new.run, baseline_run.run)
-    scale = 1.0 if same_machine(new.run.machine, baseline_run.run.machine) else limits.elsewhere
-    now, then = _samples(new), _samples(baseline_run)
+    refuse_incomparable(new.run, old.run)
+    scale = 1.0 if not tolerant or same_machine(new.run.machine, old.run.machine) else limits.elsewhere
+    now, then = _samples(new), _samples(old)
     figures = sum(1 + (cell in now.compiled) for cell in now.outcomes if cell != baseline_of(cell))
     # Only one of an interval's two sides can fail the gate.
     error = 2 * ERROR / (max(1, figures) * (1 + limits.reruns))
 
+    def compared(cell: Cell, figure: str, share: float, here: Sides, there: Sides) -> Verdict:
+        limit = scale * share
+        word, ratio, reason = between_runs(here, there, limit, limit if tolerant else 0.0, error)
+        before, after = (intervals.ratio_of_medians(*sides) if sides[0] else math.nan for sides in (there, here))
+        unit = ""
+        if figure == COMPILE_TIME:
+            before, after, unit = 1 / before, 1 / after, f"{BASELINE} steps"
+        return Verdict(
+            cell.key, figure, word, ratio, then=before, now=after, limit=limit, unit=unit, reason=reason, cell=cell
+        )
+
     def of_cell(cell: Cell, here: Outcome) -> Iterator[Verdict]:
         there, base = then.outcomes.get(cell), baseline_of(cell)
-        if there is None or there.status != MEASURED:
+        if broken := _broken(here, there, new.run.engines.get(cell.engine), old.run.engines.get(cell.engine)):
+            word, reason = broken
+            yield Verdict(cell.key, RESULT, word, reason=reason, cell=cell)
+        elif here.status == MEASURED and cell in now.elsewhere:
+            yield Verdict(cell.key, RESULT, "lost", reason=now.elsewhere[cell], cell=cell)
+        elif there is None or there.status != MEASURED:
             if here.status == MEASURED:
-                yield Verdict(cell, RESULT, "new")
-        elif here.status != MEASURED:
-            word: Word = "unsure" if here.status == UNSTEADY else "wrong" if here.bits == "different" else "lost"
-            yield Verdict(cell, RESULT, word, reason=here.reason)
+                yield Verdict(cell.key, RESULT, "new", cell=cell)
         elif cell == base:
             return
-        elif not (now.has_result(base) and then.has_result(base)):
-            yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} result in one of the runs or both")
+        elif cell in then.elsewhere or not (now.has_result(base) and then.has_result(base)):
+            reason = then.elsewhere.get(cell, f"no {BASELINE} result in one of the runs or both")
+            yield Verdict(cell.key, SPEEDUP, "unsure", reason=reason, cell=cell)
         else:
-            limit = scale * limits.slowdown_of(cell)
-            yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit, error)
+            limit = limits.slowdown_of(cell)
+            yield compared(cell, SPEEDUP, limit, now.step_times(cell), then.step_times(cell))
             if cell in now.compiled and cell in then.compiled:
-                limit = scale * limits.compile_growth_of(cell)
-                yield _compared(cell, COMPILE_TIME, now.compile_times(cell), then.compile_times(cell), limit, error)
+                limit = limits.compile_growth_of(cell)
+                yield compared(cell, COMPILE_TIME, limit, now.compile_times(cell), then.compile_times(cell))
 
     found = [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]
-    found += _counted(new, baseline_run, limits)
-    return sorted(found, key=lambda verdict: WORDS.index(verdict.word))
+    return [*found, *_counted(new, old, limits)]
 
 
-def suspects(found: Iterable[Verdict], measured_again: bool = False) -> list[Cell]:
-    """Return the cells to measure again before the gate fails, each with its baseline."""
+def _broken(
+    here: Outcome, there: Outcome | None, promised: EngineFacts | None, before: EngineFacts | None
+) -> tuple[Word, str] | None:
+    """Return why a cell has no result that counts, or a weaker one than before; None if it has one, or never had."""
+    had = there is not None and there.status == MEASURED
+    if here.status == MEASURED and here.bits == "unchecked":
+        return "unproven", "its results were not compared with the reference's"
+    if here.status == MEASURED and had and _bound(promised) > _bound(before):
+        return "weaker", f"promised {promise(before)}, and now {promise(promised)}"
+    if here.status != MEASURED and had:
+        word: Word = "unsure" if here.status == UNSTEADY else "wrong" if here.bits == "different" else "lost"
+        return word, here.reason
+    return None
+
+
+def _bound(facts: EngineFacts | None) -> float:
+    """Largest error that an engine's promise allows."""
+    if facts is None or facts.strict:
+        return 0.0
+    return math.inf if facts.error_bound is None else facts.error_bound
+
+
+def suspects(found: Iterable[Verdict], *, measured_again: bool = False) -> list[Cell]:
+    """Return the cells to measure again before the gate fails, each with its baseline.
+
+    After the first measurement no failure is final, because a bad minute of the machine looks like a regression; a cell
+    that looks slower by half its limit is also a suspect. Later, only unsure changes beyond their limit are.
+    """
     wanted: dict[Cell, None] = {}
     for verdict in found:
-        if verdict.suspect(measured_again):
+        # A cell that compiled in only one block would load its object in every later one and add no compile time.
+        again = verdict.figure == SPEEDUP or (verdict.figure == COMPILE_TIME and not math.isnan(verdict.ratio.low))
+        least = 1 + (verdict.limit if measured_again else verdict.limit / 2)
+        failing = verdict.word == "slower" and not measured_again
+        if verdict.cell and again and (failing or (verdict.word == "unsure" and verdict.ratio.value > least)):
             wanted |= dict.fromkeys((verdict.cell, baseline_of(verdict.cell)))
     return list(wanted)
-
-
-Sides = tuple[intervals.Samples, intervals.Samples]
-"""The baseline's and the engine's samples, from the blocks that have both."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +167,8 @@ class _Samples:
     steps: Mapping[Cell, Blocks]
     steps_as_measured: Mapping[Cell, Blocks]
     compiled: Mapping[Cell, Blocks]
+    elsewhere: Mapping[Cell, str]
+    """Cell -> why a host of its records does not count."""
 
     def has_result(self, cell: Cell) -> bool:
         return cell in self.outcomes and self.outcomes[cell].status == MEASURED
@@ -137,54 +188,60 @@ def _samples(of: MeasuredRun) -> _Samples:
         step_seconds(of.records),
         step_seconds_as_measured(of.records),
         compiled_seconds(of.records),
+        _elsewhere(of),
     )
 
 
-def _compared(cell: Cell, subject: str, new: Sides, old: Sides, limit: float, error: float) -> Verdict:
-    """Return the verdict on a ratio of two samples, the baseline's over the engine's.
-
-    error: probability with which equal code may be `worse`.
-    """
-    if not new[0] or not old[0]:
-        return Verdict(cell, subject, "unsure", limit=limit, reason="no block measured both sides")
-    ratios = [intervals.ratio_of_medians(*sides) for sides in (new, old)]
-    try:
-        changed, reason = intervals.speedup_change(*new, *old), ""
-    except intervals.TooFewProcesses as few:
-        blocks = [intervals.ratio_of_blocks(*sides) for sides in (new, old)]
-        changed, reason = Interval(blocks[0] / blocks[1], NAN, NAN), str(few)
-    now, then = ratios if subject == SPEEDUP else [1 / ratio for ratio in ratios]
-    word = word_of(changed, limit)
-    if word == "worse" and intervals.speedup_change(*new, *old, error).high >= 1:
-        word = "unsure"
-    return Verdict(cell, subject, word, changed, then, now, limit, reason)
+def _elsewhere(of: MeasuredRun) -> Mapping[Cell, str]:
+    """Cells with a record of a host that the run does not list, or of another host than its baseline's."""
+    measured = [record for record in of.records if record.status == MEASURED]
+    hosts = {(record.cell, record.block): record.host for record in measured}
+    found = {}
+    for record in measured:
+        base = hosts.get((baseline_of(record.cell), record.block), record.host)
+        where = f"{of.run.id}, block {record.block}:"
+        if record.host and record.host not in of.run.hosts:
+            found[record.cell] = f"{where} the run lists no host {record.host}"
+        elif base != record.host:
+            names = " and ".join(name or "the run's own machine" for name in (base, record.host))
+            found[record.cell] = f"{where} {BASELINE} and the engine were measured on two hosts, {names}"
+    return found
 
 
-def _counted(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> Iterable[Verdict]:
-    """Yield verdicts on instruction counts, where the baseline run has one. A count is exact and needs no interval."""
-    then = {profile.cell: profile for profile in baseline_run.counts if profile.status == MEASURED}
+def _counted(new: MeasuredRun, old: MeasuredRun, limits: Limits) -> Iterable[Verdict]:
+    """Yield verdicts on instruction counts, where the old run has one. A count is exact and needs no interval."""
+    then = {profile.cell: profile for profile in old.counts if profile.status == MEASURED}
     for here in new.counts:
         there = then.get(here.cell)
         if there is None:
             continue
-        unlike = _counted_elsewhere(here, new.run, baseline_run.run)
+        unlike = _counted_elsewhere(here, new.run, old.run)
         ratio = change(here, there)
         if unlike or isinstance(ratio, str):
-            yield Verdict(here.cell, INSTRUCTIONS, "unsure", reason=unlike or str(ratio))
+            reason = unlike or str(ratio)
+            yield Verdict(here.cell.key, INSTRUCTIONS, "unsure", reason=reason, cell=here.cell)
             continue
         # The processor's own counter also counts the Python code around the compiled code.
         limit = limits.instructions if here.target else limits.slowdown_of(here.cell)
-        exact = Interval(1 / ratio, 1 / ratio, 1 / ratio)
-        word = word_of(exact, limit)
-        yield Verdict(here.cell, INSTRUCTIONS, word, exact, there.step_instructions, here.step_instructions, limit)
+        exact = Interval(ratio, ratio, ratio)
+        yield Verdict(
+            here.cell.key,
+            INSTRUCTIONS,
+            word_of(exact, limit, limit),
+            exact,
+            then=there.step_instructions,
+            now=here.step_instructions,
+            limit=limit,
+            cell=here.cell,
+        )
 
 
-def _counted_elsewhere(here: InstructionsProfile, new: Run, baseline_run: Run) -> str:
+def _counted_elsewhere(here: InstructionsProfile, new: Run, old: Run) -> str:
     """Return why two counts differ even if the code is the same; empty if there is no such reason."""
-    if new.machine.get("libc") != baseline_run.machine.get("libc"):
+    if new.machine.get("libc") != old.machine.get("libc"):
         return "different C libraries, whose instructions are counted too"
     interpreter = here.cell.interpreter
-    versions = {run.interpreters[interpreter].version for run in (new, baseline_run) if interpreter in run.interpreters}
-    if not here.target and (len(versions) > 1 or not same_machine(new.machine, baseline_run.machine)):
+    versions = {run.interpreters[interpreter].version for run in (new, old) if interpreter in run.interpreters}
+    if not here.target and (len(versions) > 1 or not same_machine(new.machine, old.machine)):
         return "counted on different processors, or under different versions of Python"
     return ""

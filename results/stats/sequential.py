@@ -29,9 +29,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-MOST_BLOCKS = 2000
-"""Largest number of blocks that `rank` computes, because its integers have as many digits."""
-
 
 def wealth_reaches(count: int, below: int, target: float) -> bool:
     """Whether the gambler on "above" owns the target after `count` blocks of which `below` fell below the point."""
@@ -63,20 +60,3 @@ def bounds(values: Sequence[float], error: float) -> tuple[float, float]:
         return -math.inf, math.inf
     ranked = sorted(values)
     return ranked[place], ranked[-1 - place]
-
-
-def foreseen(values: Sequence[float], count: int, error: float) -> tuple[float, float]:
-    """Bounds that `count` values would give if they were spread like these."""
-    place = rank(count, error)
-    if place is None or not values:
-        return -math.inf, math.inf
-    ranked = sorted(values)
-    share = (place + 0.5) / count * len(ranked) - 0.5
-    below = max(0, min(len(ranked) - 1, math.floor(share)))
-    above = min(len(ranked) - 1, below + 1)
-    part = min(1.0, max(0.0, share - below))
-
-    def between(one: float, other: float) -> float:
-        return one + part * (other - one)
-
-    return between(ranked[below], ranked[above]), between(ranked[-1 - below], ranked[-1 - above])

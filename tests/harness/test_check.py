@@ -4,6 +4,7 @@ import pytest
 
 from harness.cli.commands.check import Gate, settle
 from harness.run.schedule import Schedule
+from reports.gate import rules
 from reports.gate.limits import Limits
 from results.record import EngineFacts
 from results.store import Store
@@ -77,7 +78,7 @@ def test_a_temporary_slowdown_is_cleared_by_measuring_again(tmp_path, gate):
 
 
 def suspects_of(gate, schedule):
-    return [verdict.cell for verdict in gate.verdicts(schedule.store) if verdict.suspect()]
+    return rules.suspects(gate.verdicts(schedule.store))
 
 
 def test_without_a_baseline_run_there_is_no_verdict(tmp_path):

@@ -11,7 +11,7 @@ from harness.cli import COMMANDS, ELSEWHERE, commands, load
 
 HEAVY = {"dask", "distributed", "matplotlib", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
 
-REPORTERS = {"check", "export", "history", "report"}
+REPORTERS = {"check", "compare", "export", "history", "report"}
 """Commands that show measurements, for which they import the whole report."""
 
 

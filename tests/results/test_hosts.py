@@ -16,7 +16,7 @@ from results.stats import clusters
 from results.stats.intervals import TooFewProcesses
 from results.store import Store
 from tests.harness.runs import STEPS, cell, kept, measured, run
-from tests.results.host_coverage import covered
+from tests.studies.hosts import covered
 
 
 @pytest.mark.parametrize("scenario", ["equal hosts", "hosts differ by 10 %"])

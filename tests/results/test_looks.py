@@ -1,10 +1,10 @@
-"""A figure that is looked at again and again errs no more often than it says: a small part of `tests.results.looks`."""
+"""A figure that is looked at again and again errs no more often than it says: a small part of `tests.studies.looks`."""
 
 import pytest
 
 from results.precision import MOST_BLOCKS
 from results.stats.intervals import ERROR
-from tests.results.looks import AT, BLOCKS, OF_A_LOOK, SCENARIOS, SHARED, failures, missed
+from tests.studies.looks import AT, BLOCKS, OF_A_LOOK, SCENARIOS, SHARED, failures, missed
 
 
 @pytest.mark.parametrize("scenario", ["equal spread, 3 %", "1 process in 10 disturbed"])

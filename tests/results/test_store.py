@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import results.store as stores
-from results import owned
+from results import files
 from results.files import Unreadable, write_atomically
 from results.profile import CollectorProfile
 from results.record import Cell, EngineFacts, InterpreterFacts, Record, Run, Voucher, Vouching
@@ -257,7 +257,7 @@ def test_a_part_of_a_run_is_removed_and_no_link_is_followed(store, tmp_path):
 def test_nothing_is_removed_from_a_folder_without_the_marker(store):
     folder = store.folder / "evidence"
     folder.mkdir()
-    (store.folder / owned.MARKER).unlink()
+    (store.folder / files.MARKER).unlink()
     store.remove(folder)
     assert folder.exists()
 

@@ -24,15 +24,22 @@ from harness.run.schedule import Schedule
 from reports.gate import rules
 from reports.gate.limits import Limits, read_limits
 from reports.gate.rules import MeasuredRun
-from reports.gate.verdict import Verdict
-from reports.gate.verdict_table import HEADINGS, page, verdict_table
 from reports.measured.outcome import MEASURED, outcomes
-from results import units
+from reports.verdicts import verdict_table
+from results import comparability, units
+from results.compare import Verdict
 from results.files import Unreadable, inside, write_atomically
 from results.places import ROOT
 from results.profile import InstructionsProfile
 from results.run_file import SUFFIX
 from results.store import BASELINE_RUNS, RunFile, Store, stored
+
+READING = (
+    "“takes” is the change of a time relative to the baseline's, new run over baseline run: median of blocks and 95 % "
+    "interval. The gate never compares the seconds of two runs. “may take” is the limit. “slower” means that the whole "
+    "interval is beyond it, and that equal code looks so in at most one run in a hundred; “unsure” that the change may "
+    "be on either side of it."
+)
 
 
 @app.command()
@@ -106,15 +113,24 @@ def check(
 
 def _print(store: Store, baseline_run: Store, found: Sequence[Verdict], rerun: str) -> None:
     """Print the verdicts and store them beside the run. Exits with 1 if one fails."""
-    table = verdict_table(store.run, baseline_run.run, found, rerun)
+    notes = [*filter(None, [rerun]), *differences(store, baseline_run), READING]
+    title, sides = f"Gate: {store.run.id}", ("baseline run", "now")
+    table = verdict_table(title, sides, found, notes, against=baseline_run.run.id)
     file = store.file("check.md")
-    write_atomically(file, page(table))
-    out.print(display.table(f"gate: {table.run.id}", HEADINGS, table.rows), "")
-    out.print(table.sentence, table.note, "", sep="\n", markup=False)
-    if not table.passed:
+    write_atomically(file, table.markdown())
+    out.print(display.table(table.title, table.headings, table.rows), "")
+    out.print(table.sentence, *table.notes, "", sep="\n", markup=False)
+    if table.failed:
         say_next(f"Read {short(file)}. If the change is intended: zoomgrad check {_name(store)} --update")
         raise typer.Exit(FAILED)
     say_next(f"Passed. For details read {short(file)}")
+
+
+def differences(new: Store, old: Store) -> list[str]:
+    """A sentence if the two runs' tools differ."""
+    unlike = comparability.unlike_tools(new.run, old.run)
+    said = "; ".join(unlike)
+    return [f"Tools differ from those of {old.run.id}, which alone may change speedups: {said}."] if unlike else []
 
 
 def _name(store: Store) -> str:
@@ -165,16 +181,17 @@ class Gate:
     def verdicts(self, store: Store) -> list[Verdict]:
         if self.baseline_run is None:
             return []
-        return rules.verdicts(_measured_run(store), self._there, self.limits)
+        return rules.verdicts(measured_run(store), self._there, self.limits)
 
     @cached_property
     def _there(self) -> MeasuredRun:
         """The baseline run, read once: it does not change while suspects are measured again."""
         assert self.baseline_run is not None
-        return _measured_run(self.baseline_run)
+        return measured_run(self.baseline_run)
 
 
-def _measured_run(store: Store) -> MeasuredRun:
+def measured_run(store: Store) -> MeasuredRun:
+    """Return a stored run with what the rules need of it."""
     counts = [profile for profile in store.profiles() if isinstance(profile, InstructionsProfile)]
     return MeasuredRun(store.run, store.records(), counts)
 

@@ -1,10 +1,10 @@
-"""Commits by name, and worktrees that leave no trace in the user's checkout."""
+"""Commits by name, and their files, which leave no trace in the user's checkout."""
 
 import subprocess
 
 import pytest
 
-from harness.duet import commits
+from harness.compare import commits
 from results.files import Unreadable
 
 
@@ -31,41 +31,22 @@ def both(repository):
     return {"base": commits.commit("HEAD~1", repository), "head": commits.commit("main", repository)}
 
 
-def test_both_commits_are_checked_out_and_removed(repository, tmp_path):
-    hook = repository / ".git/hooks/post-checkout"
-    hook.write_text("#!/bin/sh\ntouch ran-a-hook\n")
-    hook.chmod(0o755)
-    before = git(repository, "worktree", "list"), git(repository, "status", "--porcelain")
-    with commits.worktrees(both(repository), repository, tmp_path / "ours") as places:
+def test_both_commits_are_unpacked_and_removed(repository):
+    before = git(repository, "status", "--porcelain"), sorted((repository / ".git").rglob("*"))
+    with commits.checkouts(both(repository), repository) as places:
         assert {side: (path / "engines/__init__.py").read_text() for side, path in places.items()} == {
             "base": "first\n",
             "head": "second\n",
         }
-        assert not list(tmp_path.rglob("ran-a-hook"))
-    assert list((tmp_path / "ours").iterdir()) == []
-    assert (git(repository, "worktree", "list"), git(repository, "status", "--porcelain")) == before
-
-
-def test_worktrees_of_a_killed_duet_are_removed_by_the_next(repository, tmp_path):
-    killed = tmp_path / "ours/0123456789ab"
-    git(repository, "worktree", "add", "--quiet", "--detach", str(killed / "base"), "HEAD")
-    killed.with_name("0123456789ab.lock").touch()
-    stranger = tmp_path / "ours/notes"
-    stranger.mkdir()
-    git(repository, "worktree", "add", "--quiet", "--detach", str(tmp_path / "users"), "HEAD")
-    (killed / "link").symlink_to(tmp_path / "users")
-    with commits.worktrees(both(repository), repository, tmp_path / "ours"):
-        assert not killed.exists()
-    assert stranger.is_dir()
-    assert (tmp_path / "users/engines").is_dir()
-    assert len(git(repository, "worktree", "list").splitlines()) == 2
+    assert not any(path.exists() for path in places.values())
+    assert (git(repository, "status", "--porcelain"), sorted((repository / ".git").rglob("*"))) == before
 
 
 @pytest.mark.parametrize(
     "name", ["nowhere", "", "--all", "-x", "main^{tree}", "main:engines", "a\0b", "main\n", "x" * 5000]
 )
 def test_what_is_no_commit_is_refused_in_one_line(name, repository):
-    with pytest.raises(Unreadable, match=r"not a commit") as refused:
+    with pytest.raises(Unreadable, match="or a commit of this repository") as refused:
         commits.commit(name, repository)
     assert len(str(refused.value).splitlines()) == 2
 

@@ -1,4 +1,4 @@
-"""Coverage of the 95 % intervals: `python -m tests.results.coverage` prints the tables of docs/statistics.md.
+"""Coverage of the 95 % intervals: `python -m tests.studies.coverage` prints the tables of docs/statistics.md.
 
 It simulates cells whose true speedup is 3. A scenario gives the slowdown of each process, each of a process's three
 values deviates by another 1 %, and all factors multiply. The seed is fixed, so every run prints the same figures. A run
@@ -6,9 +6,6 @@ takes two to three minutes.
 """
 
 from __future__ import annotations
-
-import math
-from statistics import NormalDist, median
 
 import numpy as np
 
@@ -18,7 +15,6 @@ TRIALS = 2000
 TRUTH = 3.0
 VALUES, OF_A_VALUE = 3, 0.01
 SPREAD = 0.03
-RESAMPLES = 500
 
 
 def factors(rng, processes, spread=SPREAD, disturbed=0.0):
@@ -73,50 +69,8 @@ def cell(rng, scenario, processes):
     return samples(rng, base, TRUTH), samples(rng, engine)
 
 
-# Alternatives to `speedup`
-
-
-def percentile_bootstrap(base, engine, rng):
-    """Resample each side's processes, then values within each; return the middle 95 % of the ratios of medians."""
-
-    def medians(side):
-        side = np.asarray(side)
-        chosen = rng.integers(len(side), size=(RESAMPLES, len(side)))
-        values = rng.integers(VALUES, size=(RESAMPLES, len(side), VALUES))
-        return np.median(side[chosen[:, :, None], values].mean(2), axis=1)
-
-    return tuple(np.percentile(medians(base) / medians(engine), [2.5, 97.5]))
-
-
-def price_bonett(base, engine, _):
-    """Price and Bonett, "Distribution-free confidence intervals for difference and ratio of medians", 2002."""
-
-    def of_logs(side):
-        logs = sorted(math.log(math.fsum(values) / VALUES) for values in side)
-        n = len(logs)
-        c = max(round((n + 1) / 2 - math.sqrt(n)), 1)
-        z = NormalDist().inv_cdf(1 - sum(math.comb(n, k) for k in range(c)) / 2**n)
-        return median(logs), (logs[n - c] - logs[c - 1]) / (2 * z)
-
-    (over, over_error), (under, under_error) = of_logs(base), of_logs(engine)
-    reach = 1.96 * math.hypot(over_error, under_error)
-    return math.exp(over - under - reach), math.exp(over - under + reach)
-
-
-def ours(base, engine, _):
-    found = speedup(base, engine)
-    return found.low, found.high
-
-
-def covered(method, scenario, processes):
-    """Return the share of trials whose interval holds the truth, and the median width, both in per cent."""
-    rng = np.random.default_rng(7)
-    found = [method(*cell(rng, scenario, processes), rng) for _ in range(TRIALS)]
-    held = sum(bool(low <= TRUTH <= high) for low, high in found)
-    return 100 * held / TRIALS, 100 * median((high - low) / TRUTH for low, high in found)
-
-
-# Other figures with intervals
+def of_speedup(rng, scenario, processes):
+    return speedup(*cell(rng, scenario, processes))
 
 
 def of_time(rng, scenario, processes):
@@ -143,7 +97,8 @@ def scaled(interval):
 
 STEADY_MACHINE = ("equal spread, 3 %", "1 process in 10 disturbed")
 ANY_MACHINE = (*STEADY_MACHINE, "blocks drift")
-OTHERS = {
+FIGURES = {
+    "speedup": (of_speedup, SCENARIOS),
     "a step's time": (of_time, STEADY_MACHINE),  # a drifting machine has no single true time
     "change of a speedup": (of_change, ANY_MACHINE),
     "geometric mean of 4 speedups": (of_mean, ANY_MACHINE),
@@ -151,7 +106,8 @@ OTHERS = {
 }
 
 
-def held(figure, scenario, processes):
+def covered(figure, scenario, processes):
+    """Return the percentage of trials whose interval holds the truth."""
     rng = np.random.default_rng(7)
     found = (figure(rng, scenario, processes) for _ in range(TRIALS))
     return 100 * sum(one.low <= TRUTH <= one.high for one in found) / TRIALS
@@ -168,22 +124,10 @@ def heading(first, *columns):
 
 def main():
     counts = (3, 4, 5, 6, 10, 20)
-    heading("`speedup`, processes", *map(str, counts))
-    for scenario in SCENARIOS:
-        row(scenario, *(f"{covered(ours, scenario, n)[0]:.1f}" for n in counts))
-    methods = {"`speedup`": ours, "bootstrap": percentile_bootstrap, "Price-Bonett": price_bonett}
-    counts = (5, 10, 20)
-    print()
-    heading("coverage (width)", *(f"{name}, {n}" for name in methods for n in counts))
-    for scenario in SCENARIOS:
-        found = (covered(method, scenario, n) for method in methods.values() for n in counts)
-        row(scenario, *(f"{share:.1f} ({width:.0f})" for share, width in found))
-    counts = (3, 4, 5, 10, 20)
-    print()
     heading("processes", *map(str, counts))
-    for name, (figure, scenarios) in OTHERS.items():
+    for name, (figure, scenarios) in FIGURES.items():
         for scenario in scenarios:
-            row(f"{name}; {scenario}", *(f"{held(figure, scenario, n):.1f}" for n in counts))
+            row(f"{name}; {scenario}", *(f"{covered(figure, scenario, n):.1f}" for n in counts))
 
 
 if __name__ == "__main__":

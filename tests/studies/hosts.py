@@ -1,4 +1,4 @@
-"""Coverage of intervals over hosts: `python -m tests.results.host_coverage [TRIALS]` prints the table of
+"""Coverage of intervals over hosts: `python -m tests.studies.hosts [TRIALS]` prints the table of
 docs/statistics.md.
 
 Each host has its own factor on the speedup, each block on a host another, both on logarithms. The seed is fixed.

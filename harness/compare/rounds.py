@@ -1,4 +1,4 @@
-"""Plan of a duet -> blocks, until each cell has a verdict or the time is up.
+"""Plan of a comparison -> blocks, until each cell has a verdict or the time is up.
 
 Each round plays one block of every cell that has no verdict yet, in shuffled order. Blocks are on disk as soon as they
 end. A cell that fails on either side is left out, with the reason.
@@ -7,6 +7,7 @@ end. A cell that fails on either side is left out, with the reason.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -22,13 +23,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from harness.compare import layout
+from harness.compare.block import SIDES
+from harness.compare.turns import Absence, Block, Plan, undecided, verdicts
 from harness.containment import Limits, run
-from harness.duet import layout
-from harness.duet.block import SIDES
 from harness.machine.project import importable
 from harness.run.isolate import worker_environment
-from results.duet.blocks import Absence, Block, Duet
-from results.duet.verdicts import Finding, findings, undecided
+from results.compare import Verdict
 from results.files import Unreadable, first_of
 from results.record import Cell
 
@@ -46,7 +47,7 @@ class Place:
 
     checkout: Path
     pythons: Mapping[str, tuple[Path, bool]]
-    """Interpreter -> the Python of its environment, and whether it has a JIT."""
+    """Interpreter of a cell -> the Python of the side's environment, and whether it has a JIT."""
 
 
 Play = Callable[[Mapping[str, Any], Limits], dict[str, Any]]
@@ -62,7 +63,7 @@ def play(job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
             (Path(folder) / side).mkdir()
         job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
         environment = {**job["sides"]["base"]["environment"], "PYTHONPATH": str(importable())}
-        command = [sys.executable, "-m", "harness.duet.block", str(job_file)]
+        command = [sys.executable, "-m", "harness.compare.block", str(job_file)]
         finished = run(command, environment, folder, limits)
         if finished.code is None:
             return {"failed": limits.reply(finished.limit)["reason"], "side": ""}
@@ -77,12 +78,12 @@ def play(job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
 
 @dataclass
 class Comparison:
-    """A duet in progress."""
+    """A comparison in progress."""
 
-    duet: Duet
+    plan: Plan
     places: Mapping[str, Place]
     """By side."""
-    told: Callable[[str, Sequence[Finding]], None]
+    told: Callable[[str, Sequence[Verdict]], None]
     """Receives a line on the last block, and what is known so far."""
     keep: Callable[[BaseModel], None] = lambda block: None
     """Writes a block or an absence to the disk."""
@@ -92,43 +93,33 @@ class Comparison:
     until: float = math.inf
     """When the time is up, on that clock."""
     blocks: list[Block] = field(default_factory=list)
-    """These and the absences may hold what was measured before the duet was interrupted."""
     absences: list[Absence] = field(default_factory=list)
     _steps: dict[Cell, int] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for block in self.blocks:
-            self._steps.setdefault(block.cell, block.steps)
-
-    def found(self) -> list[Finding]:
+    def verdicts(self) -> list[Verdict]:
         """What is known so far."""
-        return findings(self.duet, self.blocks, [absence.cell for absence in self.absences])
+        return verdicts(self.plan, self.blocks, self.absences)
 
-    def measure(self, *, only_first_round: bool = False) -> None:
-        """Play blocks until every cell and every mean has a verdict, or the time is up."""
-        longest = max((block.seconds for block in self.blocks), default=0.0)
-        # An interrupted duet goes on within its last round.
-        number = max((block.block for block in self.blocks), default=0)
-        played = {block.cell for block in self.blocks if block.block == number}
-        while (cells := self._wanted()) and not (number and only_first_round):
-            rng = random.Random(f"{self.duet.seed} {number}")
+    def measure(self) -> None:
+        """Play blocks until every cell and every mean has a verdict, or the time is up.
+
+        Raises Unreadable if no cell has figures: a commit does not build, or no engine runs here.
+        """
+        longest = 0.0
+        cells: Sequence[Cell] = self.plan.cells
+        for number in itertools.count():
+            rng = random.Random(f"{self.plan.seed} {number}")
             for cell in rng.sample(cells, len(cells)):
-                if cell in played:
-                    continue
                 start = self.clock()
                 # Everything gets one block, so that a short time limit still finds out what fails.
                 if number and start + longest > self.until:
                     return
                 self._block(cell, number)
                 longest = max(longest, self.clock() - start)
-            number, played = number + 1, set()
-
-    def _wanted(self) -> list[Cell]:
-        """Cells that need another block: in the first round all, later those without a verdict."""
-        left_out = {absence.cell for absence in self.absences}
-        measured = {block.cell for block in self.blocks}
-        first = [cell for cell in self.duet.cells if cell not in measured | left_out]
-        return first or [cell for cell in undecided(self.found()) if cell not in left_out]
+            self._refuse_hopeless()
+            cells = undecided(self.verdicts())
+            if not cells:
+                return
 
     def _block(self, cell: Cell, number: int) -> None:
         started_at, start = datetime.now(UTC), self.clock()
@@ -153,7 +144,7 @@ class Comparison:
                 self._steps.setdefault(cell, block.steps)
                 self.blocks.append(block)
                 self.keep(block)
-                self.told(f"{cell.key} block {number + 1}", self.found())
+                self.told(f"{self.plan.subject(cell)} block {number + 1}", self.verdicts())
                 return
         side = reply.get("side")
         side = side if side in (*SIDES, "both") else ""
@@ -162,10 +153,21 @@ class Comparison:
         self.absences.append(absence)
         self.keep(absence)
         where = f" on {side}" if side else ""
-        self.told(f"{cell.key} block {number + 1}: no result{where}: {absence.reason}", self.found())
+        self.told(f"{self.plan.subject(cell)} block {number + 1}: no result{where}: {absence.reason}", self.verdicts())
+
+    def _refuse_hopeless(self) -> None:
+        if self.blocks:
+            return
+        first = self.absences[0]
+        side = {"base": self.plan.base, "head": self.plan.head}.get(first.side)
+        where = f"{side.name} ({side.sha[:12]})" if side and side.sha else side.name if side else "both sides"
+        raise Unreadable(
+            f"{where}: {self.plan.subject(first.cell)} has no result: {first.reason.splitlines()[-1]}\n"
+            "  Nothing could be measured. Try the engine with `zoomgrad run --preset smoke` there."
+        )
 
     def _reply(self, cell: Cell, number: int) -> dict[str, Any]:
-        rng = random.Random(f"{self.duet.seed} {number} {cell.key}")
+        rng = random.Random(f"{self.plan.seed} {number} {cell.key}")
         with contextlib.ExitStack() as stack:
             sides = {}
             # Both sides draw the same, so what is equal in them lies equally.
@@ -173,7 +175,7 @@ class Comparison:
             padding = stack.enter_context(layout.padding(drawn.code_bytes))
             for side in SIDES:
                 place = self.places[side]
-                python, has_jit = place.pythons[cell.interpreter]
+                python, _ = place.pythons[cell.interpreter]
                 sides[side] = {
                     "engine": cell.engine,
                     "workload": cell.workload,
@@ -193,7 +195,7 @@ class Comparison:
                 "seed": rng.randrange(2**32),
                 "processor": rng.choice(_processors()),
                 "steps": self._steps.get(cell, 0),
-                "has_jit": has_jit,
+                "has_jit": any(place.pythons[cell.interpreter][1] for place in self.places.values()),
                 "sides": sides,
             }
             return self.play(job, self.limits)
@@ -202,16 +204,3 @@ class Comparison:
 def _processors() -> list[int]:
     """The processors that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
-
-
-def refuse_hopeless(comparison: Comparison) -> None:
-    """Raise Unreadable if no cell has figures: a commit does not build, or no engine runs here."""
-    if comparison.blocks or not comparison.absences:
-        return
-    first = comparison.absences[0]
-    commit = {"base": comparison.duet.base, "head": comparison.duet.head}.get(first.side)
-    where = f"{commit.name} ({commit.sha[:12]})" if commit else "both commits"
-    raise Unreadable(
-        f"{where}: {first.cell.key} has no result: {first.reason.splitlines()[-1]}\n"
-        "  No cell of this duet could be measured. Try the commit with `zoomgrad run --preset smoke`."
-    )

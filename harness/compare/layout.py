@@ -1,6 +1,6 @@
 """A random number -> the layout of one process: its environment's size, hash seed, heap, and the code that it links.
 
-Each process of each block has its own draw, so a difference between two commits is not the accident of one layout.
+Each process of each block has its own draw, so a difference between two sides is not the accident of one layout.
 """
 
 from __future__ import annotations

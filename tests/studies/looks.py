@@ -1,4 +1,4 @@
-"""How often a figure errs that is looked at again and again: `python -m tests.results.looks` prints the tables.
+"""How often a figure errs that is looked at again and again: `python -m tests.studies.looks` prints the tables.
 
 They are part of docs/statistics.md. The first simulates `run --until`: cells whose true speedup is known get blocks
 until their interval is narrow enough. The second simulates `check`: whole runs of equal code with ten figures, and
@@ -9,13 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from reports.gate.rules import ERROR, _compared
-from reports.gate.verdict import SPEEDUP
+from results.compare import ERROR, between_runs
 from results.precision import MOST_BLOCKS, looks
-from results.record import Cell
 from results.stats import intervals
 from tests.harness.runs import run
-from tests.results.coverage import both, factors, skewed
+from tests.studies.coverage import both, factors, skewed
 
 BLOCKS = 5
 AT = looks(run("until", blocks=BLOCKS, precision=0.05))
@@ -28,7 +26,6 @@ SCENARIOS = {
     "log-normal delays": both(skewed),
     "1 process in 10 disturbed": both(factors, disturbed=0.1),
 }
-CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
 FIGURES, RERUNS = 10, 3
 
 
@@ -59,10 +56,11 @@ def failing(pair, rng, slower, error, limit, figures):
         engine *= 1 + slower
         for before, count in pairwise([0, *counts]):
             new = base[:count, None].tolist(), engine[:count, None].tolist()
-            found = _compared(CELL, SPEEDUP, new, old, limit, error)
-            if found.fails and (before or count == counts[-1]):
+            word, ratio, _ = between_runs(new, old, limit, limit, error)
+            if word == "slower" and (before or count == counts[-1]):
                 return True
-            if not found.suspect(measured_again=before > 0):
+            # Suspects are measured again: at first those beyond half the limit, later those beyond it.
+            if word in ("same", "faster") or ratio.value <= 1 + (limit if before else limit / 2):
                 break
     return False
 

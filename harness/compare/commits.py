@@ -1,0 +1,98 @@
+"""Commits by name -> their files in temporary folders. The user's checkout and its repository are only read."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from engines.asking import NoAnswer, ask, one_line, which
+from harness.compare.turns import Subject
+from results.files import Unreadable
+from results.places import IS_CHECKOUT, ROOT
+
+GIT_SECONDS = 120.0
+NEEDED = ("engines/__init__.py", "harness/workloads/__init__.py", "datasets/__init__.py")
+"""What the players import. Commits that lack it are older than the first engines."""
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """Output of a git command. Raises NoAnswer, and Unreadable where git is not installed."""
+    program = which("git")
+    if program is None:
+        raise Unreadable("git is not installed, and commits can't be read without it\n  Install git.")
+    # Neither the repository's hooks nor its file watcher may run: either may be any command.
+    options = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
+    return ask([program, "--no-optional-locks", *options, *arguments], seconds=GIT_SECONDS, folder=repository)
+
+
+def commit(name: str, repository: Path = ROOT) -> Subject:
+    """Return the commit of that name: a branch, a tag, `HEAD~3`, a hash. Raises Unreadable."""
+    shown = one_line(name, 80)
+    if repository == ROOT and not IS_CHECKOUT:
+        raise Unreadable(
+            "this copy of zoomgrad is installed, so it has no commits to compare\n"
+            "  Clone the project, and run `python -m harness compare` there."
+        )
+    try:
+        if "\0" in name:
+            raise NoAnswer("")
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        sha = git(repository, *asked).strip()
+    except NoAnswer:
+        sha = ""
+    if not re.fullmatch(r"[0-9a-f]{40,64}", sha):
+        raise Unreadable(
+            f"{shown}: not a run, an interpreter or a commit of this repository\n"
+            "  Name two runs, two interpreters (`zoomgrad list`), or two commits, as `git log --oneline` shows them. A "
+            "shallow clone lacks old commits."
+        )
+    for path in NEEDED:
+        try:
+            git(repository, "cat-file", "-e", f"{sha}:{path}")
+        except NoAnswer:
+            raise Unreadable(f"{shown}: this commit has no {path}\n  Name a newer commit.") from None
+    return Subject(name=shown, sha=sha)
+
+
+def refuse_changes(commits: Mapping[str, Subject], repository: Path = ROOT) -> None:
+    """Raise Unreadable if the checkout has uncommitted changes to a commit that is compared.
+
+    The comparison would measure the commit without them, which is hardly what its user expects.
+    """
+    try:
+        here = git(repository, "rev-parse", "HEAD").strip()
+        changed = git(repository, "status", "--porcelain", "--untracked-files=no").splitlines()
+    except NoAnswer as none:
+        raise Unreadable(f"{repository}: git {none}\n  Run zoomgrad in a clone of the project.") from None
+    named = [each.name for each in commits.values() if each.sha == here]
+    if changed and named:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise Unreadable(
+            f"{named[-1]} is checked out with uncommitted changes, which a comparison would leave out: "
+            f"{one_line(changed[0][3:], 80)}{more}\n"
+            "  Commit them, or put them aside with `git stash`."
+        )
+
+
+@contextlib.contextmanager
+def checkouts(commits: Mapping[str, Subject], repository: Path = ROOT) -> Iterator[dict[str, Path]]:
+    """Unpack each commit's files in a folder of its own, named as in `commits`. Raises Unreadable if git fails."""
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
+        made = {side: Path(folder) / side for side in commits}
+        for side, path in made.items():
+            packed = path.with_suffix(".tar")
+            try:
+                git(repository, "archive", "--format=tar", f"--output={packed}", commits[side].sha)
+            except NoAnswer as none:
+                raise Unreadable(
+                    f"{commits[side].name}: git can't read it: {none}\n"
+                    "  Free some space, or check the clone with `git fsck`."
+                ) from None
+            with tarfile.open(packed) as files:
+                files.extractall(path, filter="data")
+            packed.unlink()
+        yield made

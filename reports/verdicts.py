@@ -1,0 +1,94 @@
+"""Verdicts of the gate or of a comparison -> their table, as text. The terminal and Markdown only lay it out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.text.markdown import environment
+from results import units
+from results.compare import COMPILE_TIME, FAILING, SPEEDUP, STEP, WORDS, Verdict
+
+QUIET = ("same", "new")
+"""Verdicts that need no action."""
+
+
+@dataclass(frozen=True)
+class VerdictTable:
+    """What two sides show, as text."""
+
+    title: str
+    headings: tuple[str, ...]
+    failed: bool
+    sentence: str
+    rows: tuple[tuple[str, ...], ...]
+    """Verdicts that may need action, with one text for each heading."""
+    quiet: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+    """What else a reader must know, and how to read the figures."""
+
+    def markdown(self) -> str:
+        """Return the table for the summary of a CI job."""
+        return environment().get_template("verdicts.md.j2").render(table=self)
+
+
+def verdict_table(
+    title: str, sides: tuple[str, str], verdicts: Sequence[Verdict], notes: Sequence[str], against: str = ""
+) -> VerdictTable:
+    """Return the table of the verdicts, worst first.
+
+    sides: headings of the old and the new figures. against: name of the old side, if it is not its heading.
+    """
+    ranked = sorted(verdicts, key=lambda verdict: WORDS.index(verdict.word))
+    failing = [verdict for verdict in ranked if verdict.fails]
+    counts = Counter(verdict.word for verdict in ranked)
+    counted = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing was compared"
+    rows = [(verdict.word, _row(verdict)) for verdict in ranked]
+    return VerdictTable(
+        title,
+        ("verdict", "cell", "what", *sides, "takes", "may take"),
+        bool(failing),
+        f"{'FAILED' if failing else 'Passed'} against {against or sides[0]}: {counted}.",
+        tuple(row for word, row in rows if word not in QUIET),
+        tuple(row for word, row in rows if word in QUIET),
+        tuple(notes),
+    )
+
+
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    word = verdict.word.upper() if verdict.word in FAILING else verdict.word
+    if math.isnan(verdict.ratio.value):
+        return (word, verdict.subject, verdict.figure, "", "", verdict.reason, "")
+    return (
+        word,
+        verdict.subject,
+        verdict.figure,
+        _figure(verdict, verdict.then),
+        _figure(verdict, verdict.now),
+        _taken(verdict),
+        f"+{100 * verdict.limit:.0f} %",
+    )
+
+
+def _figure(verdict: Verdict, value: float) -> str:
+    if verdict.unit:
+        return f"{units.significant(value, 4)} {verdict.unit}"
+    if verdict.figure == SPEEDUP:
+        return units.ratio(value)
+    return units.duration(value) if verdict.figure in (STEP, COMPILE_TIME) else units.significant(value, 4)
+
+
+def _taken(verdict: Verdict) -> str:
+    """Return the change of a time in percent: how much longer a user waits."""
+    ratio, because = verdict.ratio, f": {verdict.reason}" if verdict.reason else ""
+    if math.isnan(ratio.low) or math.isinf(ratio.high):
+        return f"{_percent(ratio.value)}, no interval{because}"
+    if ratio.low == ratio.high:
+        return _percent(ratio.value)
+    return f"{_percent(ratio.value)} ({_percent(ratio.low)} to {_percent(ratio.high)}){because}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"

@@ -1,0 +1,103 @@
+"""Two sets of blocks -> the ratio of their times, its interval and a verdict. No other module says which is faster.
+
+A ratio is the new time over the old one, so more than 1 is slower. There are two kinds of sets:
+
+- `in_turns`: in each block, two processes took turns, so the block has one ratio. Any number of looks is allowed.
+- `between_runs`: two runs, perhaps of different machines. Each brings an engine's samples and those of its baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from statistics import median
+from typing import Literal, get_args
+
+from results.record import Cell
+from results.stats import intervals, sequential
+from results.stats.intervals import Interval
+
+ERROR = 0.01
+"""Probability that a whole comparison of equal code calls anything slower or faster."""
+
+NAN = float("nan")
+UNKNOWN = Interval(NAN, NAN, NAN)
+
+Word = Literal["wrong", "unproven", "weaker", "lost", "slower", "unsure", "same", "faster", "new"]
+"""Worst first, which is the order of a table."""
+WORDS: tuple[Word, ...] = get_args(Word)
+FAILING: tuple[Word, ...] = ("wrong", "unproven", "weaker", "lost", "slower")
+
+STEP, SPEEDUP, COMPILE_TIME, INSTRUCTIONS, RESULT = "step", "speedup", "compile time", "instructions", "result"
+"""The figures of verdicts."""
+
+Sides = tuple[intervals.Samples, intervals.Samples]
+"""The baseline's and the engine's samples of one run, from the blocks that have both."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one figure of a cell differs between two sides, or whether the cell still has a result."""
+
+    subject: str
+    """A cell's key, or `geometric mean of 4 cells`."""
+    figure: str
+    word: Word
+    ratio: Interval = UNKNOWN
+    _: KW_ONLY
+    then: float = NAN
+    now: float = NAN
+    """The figure itself on both sides: a speedup, a number of instructions, a time in seconds or in baseline steps."""
+    limit: float = NAN
+    """How much longer it may take: 0.10 is a tenth."""
+    unit: str = ""
+    """Unit of the figure, if it is not the usual one."""
+    reason: str = ""
+    cell: Cell | None = None
+
+    @property
+    def fails(self) -> bool:
+        return self.word in FAILING
+
+
+def word_of(ratio: Interval, within: float, tolerated: float = 0.0) -> Word:
+    """Return the verdict on a ratio. A NaN bound compares as false, so a ratio without an interval is unsure.
+
+    within: difference that does not matter, even if it is certain. tolerated: slowdown that does not count as slower.
+    """
+    if 1 / (1 + within) <= ratio.low and ratio.high <= 1 + within:
+        return "same"
+    if ratio.low > 1 + tolerated:
+        return "slower"
+    return "faster" if ratio.high < 1 / (1 + tolerated) else "unsure"
+
+
+def in_turns(logs: Sequence[float], within: float, error: float) -> tuple[Word, Interval]:
+    """Verdict on the median of the blocks' ratios, whose logarithms these are. Bounds are 0 and infinite at first.
+
+    error: probability that the interval ever leaves out the truth, however often the caller looks.
+    """
+    low, high = sequential.bounds(logs, error)
+    ratio = Interval(math.exp(median(logs)), math.exp(low), math.exp(high))
+    return word_of(ratio, within), ratio
+
+
+def between_runs(new: Sides, old: Sides, within: float, tolerated: float, error: float) -> tuple[Word, Interval, str]:
+    """Verdict on the change of an engine's time over its baseline's, the 95 % interval, and why there is none.
+
+    A wider interval must exclude 1 too. error: probability that this one leaves out the truth.
+    """
+    if not new[0] or not old[0]:
+        return "unsure", UNKNOWN, "no block measured both sides"
+    try:
+        ratio = intervals.speedup_change(*old, *new)
+    except intervals.TooFewProcesses as few:
+        value = intervals.ratio_of_blocks(*old) / intervals.ratio_of_blocks(*new)
+        return "unsure", Interval(value, NAN, NAN), str(few)
+    word = word_of(ratio, within, tolerated)
+    if word in ("slower", "faster"):
+        certain = intervals.speedup_change(*old, *new, error)
+        if certain.low <= 1 <= certain.high:
+            word = "unsure"
+    return word, ratio, ""

@@ -1,1 +1,0 @@
-"""A duet: two commits side by side. Its plan, its blocks, and what they show."""

@@ -1,0 +1,55 @@
+"""Verdicts -> the table, as text."""
+
+import math
+
+import pytest
+
+from reports.verdicts import verdict_table
+from results.compare import COMPILE_TIME, RESULT, SPEEDUP, STEP, Verdict
+from results.stats.intervals import Interval
+
+SLOWER = Verdict("tcc/x", SPEEDUP, "slower", Interval(1.25, 1.2, 1.3), then=1000.0, now=800.0, limit=0.1)
+
+
+def table(*verdicts):
+    return verdict_table("Gate: new", ("baseline run", "now"), verdicts, ["How to read it."], against="old")
+
+
+def test_failing_verdicts_come_first_and_quiet_ones_apart():
+    same = Verdict("tuple/x", SPEEDUP, "same", Interval(1.0, 0.9, 1.1), then=1.0, now=1.0, limit=0.1)
+    made = table(same, SLOWER)
+    assert made.failed
+    assert made.sentence == "FAILED against old: 1 slower, 1 same."
+    assert made.rows == (("SLOWER", "tcc/x", "speedup", "1,000×", "800×", "+25.0 % (+20.0 % to +30.0 %)", "+10 %"),)
+    assert [row[1] for row in made.quiet] == ["tuple/x"]
+    assert table(same).sentence == "Passed against old: 1 same."
+
+
+@pytest.mark.parametrize(
+    ("verdict", "texts"),
+    [
+        (Verdict("a", STEP, "unsure", Interval(1.02, 0.0, math.inf), then=0.001, now=0.001, limit=0.02), "1.00 ms"),
+        (
+            Verdict("a", COMPILE_TIME, "same", Interval(1, 1, 1), then=20.0, now=20.0, limit=0.5, unit="steps"),
+            "20.00 steps",
+        ),
+        (Verdict("a", RESULT, "lost", reason="gone"), ""),
+    ],
+)
+def test_each_figure_has_its_unit(verdict, texts):
+    (row,) = (*table(verdict).rows, *table(verdict).quiet)
+    assert row[3] == texts
+    if verdict.reason:
+        assert row[5] == "gone"
+    elif verdict.word == "unsure":
+        assert row[5] == "+2.0 %, no interval"
+
+
+def test_the_page_escapes_a_reason_and_folds_what_is_unchanged():
+    same = Verdict("tuple/x", RESULT, "new")
+    text = table(Verdict("a", RESULT, "lost", reason="<b>x</b> | y"), same).markdown()
+    assert "&lt;b&gt;x&lt;/b&gt; \\| y" in text
+    assert "<b>" not in text
+    assert "\n| LOST | a | result |  |  | &lt;b&gt;" in text
+    assert "<details><summary>1 unchanged or new</summary>\n\n| verdict |" in text
+    assert text.endswith("How to read it.\n\n")
