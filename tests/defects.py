@@ -258,7 +258,7 @@ DEFECTS = (
         "engines/private_files.py",
         '                if digest.decode("latin-1") != hashlib.sha256(content).hexdigest():',
         "                if not digest:",
-        "engines/compiled/test_objects.py::test_a_flipped_bit",
+        "engines/test_private_files.py::test_a_file_that_cannot_be_trusted_is_removed[flipped at 71]",
     ),
     Defect(
         "kept objects: a changed code of ours loads the kernels of the old one",
@@ -279,7 +279,7 @@ DEFECTS = (
         "engines/private_files.py",
         "        if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:\n            raise Unsound",
         "        if facts.st_uid != os.getuid():\n            raise Unsound",
-        "engines/compiled/test_objects.py::test_an_object_that_others_may_write",
+        "engines/test_private_files.py::test_a_file_that_cannot_be_trusted_is_removed[620]",
     ),
     Defect(
         "discovery: an engine file that exits during its import ends the harness",

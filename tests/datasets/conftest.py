@@ -27,14 +27,6 @@ class SmallMnist:
             path = self.folder / (spell(name) + (".gz" if packed else ""))
             path.write_bytes(gzip.compress(content) if packed else content)
 
-    def fill(self, monkeypatch):
-        """Put all four into the cache, and leave no other source for them."""
-        self.give()
-        monkeypatch.setenv("ZOOMGRAD_DATA", str(self.folder))
-        for file in mnist.TRAIN + mnist.TEST:
-            mnist.locate(file)
-        monkeypatch.delenv("ZOOMGRAD_DATA")
-
     def cached(self):
         return sorted(path.name for path in self.cache.glob("mnist/*"))
 

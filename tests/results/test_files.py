@@ -127,15 +127,6 @@ def test_the_error_shows_no_escape_sequence(root):
 # Writing
 
 
-def test_a_planted_draft_is_not_followed(root, tmp_path, monkeypatch):
-    """The link is not followed even if its name was guessed correctly."""
-    monkeypatch.setattr(os, "urandom", lambda _: b"\x07")
-    (root / ".07.draft").symlink_to(tmp_path / "secret")
-    with pytest.raises(OSError, match="File exists"):
-        write_atomically(root / "run.json", "text")
-    assert (tmp_path / "secret").read_text() == "mine"
-
-
 def test_a_file_is_written_with_the_users_umask(root):
     mask = os.umask(0o027)
     try:

@@ -6,12 +6,10 @@ import errno
 import hashlib
 import os
 import stat
-import subprocess
 import sys
 import warnings
 from array import array
 from dataclasses import replace
-from pathlib import Path
 from time import perf_counter
 
 import pytest
@@ -21,7 +19,7 @@ from engines.graph.value import Value
 from engines.kernel import building, object_cache
 from engines.kernel.building import Built
 from engines.kernel.engine import Clock, Order
-from engines.kernel.object_cache import USERS_MOST_BYTES, keep, kept, of_user
+from engines.kernel.object_cache import USERS_MOST_BYTES, keep, of_user
 from engines.rerolled import c_engines
 from harness import workloads
 from harness.worker import train
@@ -160,7 +158,7 @@ def test_the_name_of_a_graph_covers_what_turns_it_into_c(monkeypatch):
     names.append(engine._name_of_graph(tape, [7.0], ordered(is_passes=True)))
     width = {8: 4, 4: 2, 2: 1}[engine.fitted.width]
     with monkeypatch.context() as narrower:
-        narrower.setattr(c_engines, "fastest", lambda tool, flags, form: width)
+        narrower.setattr(c_engines, "width_of", lambda tool, flags, form: width)
         names.append(engine._name_of_graph(tape, [7.0], ordered()))
     monkeypatch.setattr(object_cache, "code_signature", lambda: "another version")
     names.append(engine._name_of_graph(tape, [7.0], ordered()))
@@ -235,18 +233,10 @@ def test_off(folder, builds, monkeypatch):
     assert of_user() is None
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "planted"])
-def test_a_damaged_object_is_compiled_again(folder, builds, damage):
+def test_a_damaged_object_is_compiled_again(folder, builds):
     program()
     (file,) = objects(folder)
-    content = bytearray(file.read_bytes())
-    if damage == "cut":
-        os.truncate(file, len(content) // 2)
-    elif damage == "flipped":
-        content[-1] ^= 1
-        file.write_bytes(content)
-    else:
-        file.write_bytes(b"\x7fELF of somebody else")
+    os.truncate(file, file.stat().st_size // 2)
     with pytest.warns(UserWarning, match="compiling it again"):
         assert program()[0] == 10.0
     assert program()[0] == 10.0
@@ -260,24 +250,6 @@ def test_a_folder_that_others_may_write_is_not_used(folder, builds):
         assert program()[0] == 10.0
     assert len(builds) == 2
     assert len(objects(folder)) == 1
-
-
-def test_a_link_is_not_followed(folder, builds, tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir(mode=0o700)
-    folder.parent.mkdir()
-    folder.symlink_to(elsewhere)
-    with pytest.warns(UserWarning, match="is a link"):
-        assert program()[0] == 10.0
-    assert not list(elsewhere.iterdir())
-
-
-def test_a_folder_of_another_user_is_not_used(folder, builds, monkeypatch):
-    program()
-    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
-    with pytest.warns(UserWarning, match="belongs to another user"):
-        assert program()[0] == 10.0
-    assert len(builds) == 2
 
 
 @pytest.mark.parametrize("place", ["/proc/no/such/folder", "/dev/null/cache"])
@@ -300,90 +272,14 @@ def test_a_full_disk_is_silent_and_leaves_nothing(folder, builds, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-# --- its size --------------------------------------------------------------------------------------------------------
-
-
-A, B, C, D = (letter * 32 for letter in "abcd")
-"""Names of objects."""
-
-
-def bounded(folder, most_bytes):
-    return Store(folder, 0.0, most_bytes)
-
-
-@pytest.fixture
-def built(tmp_path):
-    path = tmp_path / "program.so"
-    path.write_bytes(bytes(1000))
-    return Built(path, 1000)
-
-
-def test_objects_that_were_not_used_are_removed_first(tmp_path, built):
-    folder = tmp_path / "objects"
-    store = bounded(folder, 3500)
-    for age, name in ((40, A), (30, B), (20, C)):
-        keep(built, store, name)
-        then = folder.stat().st_mtime - age
-        os.utime(folder / f"{name}.object", (then, then))
-    with kept(store, A) as found:  # makes it the one that was used last
-        assert found
-    keep(built, store, D)
-    assert [file.stem for file in objects(folder)] == [A, C, D]
-
-
-def test_a_large_object_is_not_kept(tmp_path, built):
-    store = bounded(tmp_path / "objects", 3500)
-    keep(built, store, A)
-    built.path.write_bytes(bytes(4000))
-    keep(built, store, B)
-    assert [file.stem for file in objects(store.folder)] == [A]
-
-
-def test_old_drafts_and_no_other_files_are_removed(tmp_path, built):
-    store = bounded(tmp_path / "objects", 2500)
-    keep(built, store, A)
-    for name, age in ((".old.draft", 7200), (".new.draft", 0), ("others.object", 7200)):
-        (store.folder / name).write_bytes(bytes(5000))
-        then = store.folder.stat().st_mtime - age
-        os.utime(store.folder / name, (then, then))
-    keep(built, store, B)
-    assert sorted(file.name for file in store.folder.iterdir()) == [
-        ".new.draft",
-        f"{A}.object",
-        f"{B}.object",
-        "others.object",
-    ]
+def test_a_large_object_is_not_kept(tmp_path):
+    (tmp_path / "program.so").write_bytes(bytes(4000))
+    keep(Built(tmp_path / "program.so", 4000), Store(tmp_path / "objects", 0.0, 3500), "a" * 32)
+    assert not (tmp_path / "objects").exists()
 
 
 def test_the_users_store_is_bounded(folder):
     assert of_user() == Store(folder, 0.0, USERS_MOST_BYTES)
-
-
-CHURN = """
-import sys
-from pathlib import Path
-from time import perf_counter
-from engines.api import Store
-from engines.kernel.building import Built
-from engines.kernel.object_cache import keep, kept
-store, file = Store(Path(sys.argv[1]), 0.0, 9000), Path(sys.argv[2])
-for turn in range(60):
-    name = str(turn % 4) * 32
-    with kept(store, name) as found:
-        assert found is None or found.path.read_bytes() == file.read_bytes()
-    keep(Built(file, 4000), store, name)
-"""
-
-
-def test_processes_share_the_cache(tmp_path):
-    """Each writes and removes objects of the others, and reads only whole ones."""
-    (tmp_path / "program.so").write_bytes(bytes(range(250)) * 16)
-    command = [sys.executable, "-W", "error", "-c", CHURN, str(tmp_path / "objects"), str(tmp_path / "program.so")]
-    root = Path(__file__).parents[3]
-    running = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    for process in running:
-        assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
-    assert sum(file.stat().st_size for file in objects(tmp_path / "objects")) <= 9000
 
 
 # --- who uses it -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,215 @@
+"""Private folders: only content that was kept is ever returned, in folders that nobody else could have changed."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engines import private_files
+from engines.api import Unavailable
+from engines.files import write_atomically
+from engines.private_files import Unsound, get, put
+
+if os.name != "posix":
+    pytest.skip("owners and modes exist only on POSIX", allow_module_level=True)
+
+A, B, C, D = (letter * 32 for letter in "abcd")
+MOST = 10_000
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with one file, which holds `content` under the name A."""
+    put(tmp_path / "private" / "files", A, b"con", b"tent")
+    return tmp_path / "private" / "files"
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_content_is_kept_and_found(folder):
+    assert get(folder, A, MOST) == b"content"
+    assert get(folder, B, MOST) is None
+    assert get(folder.with_name("none"), A, MOST) is None
+    (file,) = folder.iterdir()  # no draft is left
+    assert file.read_bytes() == hashlib.sha256(b"content").hexdigest().encode() + b"\ncontent"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, file)] == [0o700, 0o600]
+
+
+def test_content_is_replaced_atomically(folder):
+    with (folder / f"{A}.object").open("rb") as before:
+        put(folder, A, b"another")
+        assert before.read().endswith(b"\ncontent"), "an open file changed"
+    assert get(folder, A, MOST) == b"another"
+
+
+@pytest.mark.parametrize("most_bytes", [None, MOST])
+def test_content_is_synced_before_it_is_renamed_unless_it_is_a_caches(tmp_path, monkeypatch, most_bytes):
+    synced, fsync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(names(tmp_path)), fsync(descriptor)))
+    put(tmp_path, A, b"content", most_bytes=most_bytes)
+    if most_bytes is None:
+        draft, whole = synced
+        assert (f"{A}.object" in draft, whole) == (False, [f"{A}.object"]), "the rename was not synced"
+    else:
+        assert not synced
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_write_that_fails_leaves_nothing(folder, monkeypatch, call):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        put(folder, B, b"more")
+    assert names(folder) == [f"{A}.object"]
+
+
+# --- folders that others could have changed --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o720])
+def test_a_folder_that_others_may_write_is_refused(folder, mode):
+    folder.chmod(mode)
+    for use in (lambda: get(folder, A, MOST), lambda: put(folder, B, b"")):
+        with pytest.raises(Unavailable, match=rf"others may write to it.*\n.*`chmod 700 {folder}`"):
+            use()
+    assert names(folder) == [f"{A}.object"]
+    folder.chmod(0o755)
+    assert get(folder, A, MOST), "a folder that others may only read was refused"
+
+
+def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(Unavailable, match="belongs to another user"):
+        get(folder, A, MOST)
+
+
+def test_a_folder_that_is_a_link_is_refused(tmp_path, folder):
+    (tmp_path / "link").symlink_to(folder)
+    for use in (lambda: get(tmp_path / "link", A, MOST), lambda: put(tmp_path / "link", B, b"")):
+        with pytest.raises(Unavailable, match="is a link"):
+            use()
+
+
+# --- files that are not the kept one ---------------------------------------------------------------------------------
+
+
+def flip(at):
+    def flipped(file):
+        content = bytearray(file.read_bytes())
+        content[at] ^= 1
+        file.write_bytes(content)
+
+    return flipped
+
+
+def link(file):
+    file.rename(file.parent.parent / "elsewhere")
+    file.symlink_to(file.parent.parent / "elsewhere")
+
+
+def fifo(file):
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+
+SPOILT = {
+    **{f"cut at {at}": (lambda file, at=at: os.truncate(file, at), "do not match") for at in (0, 1, 64, 65, 70)},
+    **{f"flipped at {at}": (flip(at), "do not match") for at in (0, 63, 64, 65, 71)},
+    "longer": (lambda file: file.write_bytes(file.read_bytes() + b"x"), "do not match"),
+    "without a hash": (lambda file: file.write_bytes(b"\x7fELF, say"), "do not match"),
+    "too long": (lambda file: file.write_bytes(bytes(MOST + 1)), "10,001 bytes"),
+    **{f"{mode:o}": (lambda file, mode=mode: file.chmod(mode), "may write to it") for mode in (0o620, 0o602, 0o777)},
+    "a link": (link, os.strerror(errno.ELOOP)),
+    "a FIFO": (fifo, "not a regular file"),
+}
+if os.geteuid() == 0:
+    SPOILT["of another user"] = (lambda file: os.chown(file, 12345, -1), "another user owns it")
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_a_file_that_cannot_be_trusted_is_removed(folder, how):
+    spoil, why = SPOILT[how]
+    spoil(folder / f"{A}.object")
+    with pytest.raises(Unsound, match=why):
+        get(folder, A, MOST)
+    assert names(folder) == []
+    assert get(folder, A, MOST) is None
+
+
+def test_a_folder_in_place_of_a_file_stays(folder):
+    (folder / f"{B}.object").mkdir()
+    with pytest.raises(Unsound, match="not a regular file"):
+        get(folder, B, MOST)
+    with pytest.raises(OSError, match="directory"):
+        put(folder, B, b"content")
+    assert names(folder) == [f"{A}.object", f"{B}.object"], "a draft was left behind"
+
+
+def test_a_planted_draft_is_not_followed(folder, tmp_path, monkeypatch):
+    """The link is not followed even if its name was guessed correctly."""
+    monkeypatch.setattr(os, "urandom", lambda _: b"\x07")
+    (tmp_path / "secret").write_text("mine")
+    (folder / ".07.draft").symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match="File exists"):
+        put(folder, B, b"content")
+    with pytest.raises(OSError, match=r"File exists: .*name"):
+        write_atomically(folder / "name", "text")
+    assert (tmp_path / "secret").read_text() == "mine"
+
+
+# --- its size --------------------------------------------------------------------------------------------------------
+
+
+def aged(file, seconds):
+    then = file.parent.stat().st_mtime - seconds
+    os.utime(file, (then, then))
+
+
+def test_what_was_not_used_for_the_longest_time_is_removed_first(tmp_path):
+    for age, name in ((40, A), (30, B), (20, C)):
+        put(tmp_path, name, bytes(1000), most_bytes=3500)
+        aged(tmp_path / f"{name}.object", age)
+    assert get(tmp_path, A, MOST)  # makes it the one that was used last
+    put(tmp_path, D, bytes(1000), most_bytes=3500)
+    assert names(tmp_path) == [f"{name}.object" for name in (A, C, D)]
+
+
+def test_old_drafts_and_no_other_files_are_removed(tmp_path):
+    for name, age in ((".old.draft", 7200), (".new.draft", 0), ("others.object", 7200)):
+        (tmp_path / name).write_bytes(bytes(5000))
+        aged(tmp_path / name, age)
+    put(tmp_path, A, bytes(1000), most_bytes=2500)
+    assert names(tmp_path) == [".new.draft", f"{A}.object", "others.object"]
+
+
+CHURN = """
+import sys
+from pathlib import Path
+from engines.private_files import get, put
+folder, content = Path(sys.argv[1]), bytes(range(250)) * 16
+for turn in range(60):
+    name = str(turn % 4) * 32
+    assert get(folder, name, 10_000) in (None, content)
+    put(folder, name, content, most_bytes=9000)
+"""
+
+
+def test_processes_share_a_folder(tmp_path):
+    """Each writes and removes files of the others, and reads only whole ones."""
+    command = [sys.executable, "-W", "error", "-c", CHURN, str(tmp_path / "shared")]
+    root = Path(private_files.__file__).parents[1]
+    running = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in running:
+        assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
+    assert sum(file.stat().st_size for file in (tmp_path / "shared").iterdir()) <= 9000
