@@ -221,8 +221,6 @@ class Record(Model):
     proof: Proof | None = None
     host: Name | Literal[""] = ""
     """The host of a fleet that measured it, as in the run's `hosts`; empty for the run's own machine."""
-    attempt: Count = 0
-    """How often the block had been given up on lost hosts before."""
     shared_host: bool = False
     """Whether other blocks were measured on the same machine at the same time: then its times prove nothing."""
 
@@ -310,8 +308,6 @@ class HostFacts(Model):
     """Digest of what its mathematical library returns. Where it differs, so do the bits of the reference."""
     interpreters: dict[Name, OneLine] = {}
     """Version of each interpreter of the run that the machine has."""
-    marks: tuple[OneLine, ...] = ()
-    """Digests by which other runs recognise the machine. Two hosts that share one are the same machine."""
     shared: bool = False
     """Whether it is one of several slots of one machine, for tests: its times prove nothing."""
 
@@ -347,12 +343,9 @@ class Run(Model):
     machine: dict[OneLine, OneLine]
     """The machine that measured, or that started a fleet."""
     fleet: OneLine = ""
-    """Kind of fleet that measured it, such as `local:2` or `ssh`; empty if this machine did. `merged` for several runs
-    in one."""
+    """Kind of fleet that measured it, such as `local:2` or `tls`; empty if this machine did."""
     hosts: dict[Name, HostFacts] = {}
     """The fleet's machines. A block's records come from one of them."""
-    marks: tuple[OneLine, ...] = ()
-    """As in HostFacts, of the machine that measured. Empty in older runs, and if nothing identifies the machine."""
     commit: OneLine = ""
     """The checkout's, with `+` if files differ from it; empty for an installed copy."""
     code: OneLine = ""

@@ -48,6 +48,8 @@ class Snapshot(Model):
         for record in self.records:
             if record.cell not in planned:
                 raise ValueError(f"a record belongs to {record.cell}, which is not a cell of the run")
+            if record.host and record.host not in self.run.hosts:
+                raise ValueError(f"a record of {record.cell} is by {record.host}, which is not a host of the run")
         _refuse_twice("record", ((record.cell, record.block) for record in self.records))
         _refuse_twice("vouching", (vouching.workload for vouching in self.vouchings))
         _refuse_twice("profile", ((profile.cell, profile.profiler) for profile in self.profiles))

@@ -102,16 +102,23 @@ class Store:
 
     def records(self) -> list[Record]:
         """All records of the run, in the plan's order of cells, then by block."""
-        cells = self.run.cells
-        plan = set(cells)
-        return _in_order(cells, [self._record(path, plan) for path in files_inside(self.folder, "records")])
+        run = self.run
+        plan = set(run.cells)
+        return _in_order(
+            run.cells, [self._record(path, plan, run.hosts) for path in files_inside(self.folder, "records")]
+        )
 
-    def _record(self, path: Path, plan: Container[Cell]) -> Record:
+    def _record(self, path: Path, plan: Container[Cell], hosts: Container[str]) -> Record:
         record = read(path, Record)
         _refuse_misnamed(path, file_name(record.cell, str(record.block)))
         if record.cell not in plan:
             raise Unreadable(
                 f"{path}: {record.cell} is not a cell of this run\n  Remove the file: it belongs to another run."
+            )
+        if record.host and record.host not in hosts:
+            raise Unreadable(
+                f"{path}: measured by {record.host}, which is not a host of this run\n"
+                "  Remove the file, then resume the run."
             )
         return record
 

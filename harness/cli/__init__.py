@@ -38,9 +38,6 @@ COMMANDS = {
         "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
     ),
     "compare": "Say which of two commits, two interpreters or two runs is faster; the first two are measured in turns.",
-    "merge": (
-        "Merge runs of many machines into one; speedups only, because seconds of different machines are never mixed."
-    ),
 }
 """Name -> first line of the function's docstring, in the order of `--help`: as a new user needs them."""
 

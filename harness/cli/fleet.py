@@ -12,7 +12,6 @@ from filelock import FileLock, Timeout
 from harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, complain, out, say_next
 from harness.cli.display import RunProgress
 from harness.cli.measuring import alone, tell_left_out
-from harness.fleet.cluster import FleetLost
 from harness.fleet.where import BadPlace, Where, parse
 from harness.plan.planning import Plan
 from results.files import inside
@@ -20,19 +19,16 @@ from results.fleet.home import Home
 from results.record import HostFacts
 from results.store import Store
 
-PACKAGES = {"distributed": "dask[distributed]", "dask_jobqueue": "dask-jobqueue", "asyncssh": "asyncssh"}
-
 
 def place(text: str, *, insecure: bool) -> Where:
     """The place after `--on`. Exits with an error if it can't be used."""
-    missing = [package for module, package in PACKAGES.items() if not find_spec(module)]
     try:
         where = parse(text, insecure=insecure)
     except BadPlace as bad:
         complain(str(bad))
         raise typer.Exit(WRONG_USE) from None
-    if missing:
-        complain(f"--on needs {', '.join(missing)}\n  Install the extra: pip install -e '.[harness,fleet]'")
+    if not find_spec("distributed"):
+        complain("--on needs dask[distributed]\n  Install the extra: pip install -e '.[harness,fleet]'")
         raise typer.Exit(WRONG_USE)
     return where
 
@@ -42,20 +38,14 @@ class FleetProgress(RunProgress):
 
     def admitted(self, host: str, facts: HostFacts) -> None:
         machine = facts.machine
-        about = "; ".join(
-            filter(None, (machine.get(name, "") for name in ("processor", "cores", "frequency governor")))
-        )
-        self._say(f"{host} joined: {about}")
-        load = machine.get("load at start", "")
-        with contextlib.suppress(ValueError):  # a host may send any text
-            if load and float(load.split(",")[0]) > 1.0:
-                self._say(f"{host}: its load is {load}; other programs disturb its timings")
+        about = (machine.get(name, "") for name in ("processor", "cores", "frequency governor", "load at start"))
+        self._say(f"{host} joined: {'; '.join(filter(None, about))}")
 
     def refused(self, worker: str, reason: str) -> None:
         self._say(f"refused {worker}: {reason}")
 
-    def lost(self, host: str, block: int, reason: str) -> None:
-        self._say(f"{host}: lost while it measured block {block + 1}: {reason}")
+    def left(self, host: str) -> None:
+        self._say(f"{host} is gone; another host begins its block again")
 
     def _say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -63,40 +53,33 @@ class FleetProgress(RunProgress):
 
 @contextlib.contextmanager
 def _only_client(store: Store) -> Iterator[None]:
-    """Hold the run's lock: two clients would give one block to two hosts. Exits with an error if another holds it."""
-    lock = FileLock(inside(store.folder, "client.lock"), timeout=0)
+    """Hold the run's lock: two clients would measure each block twice. Exits with an error if another holds it."""
     try:
-        lock.acquire()
+        with FileLock(inside(store.folder, "client.lock"), timeout=0):
+            yield
     except Timeout:
         complain(f"{store.folder.name}: another client collects its records\n  Wait until that one has ended.")
         raise typer.Exit(WRONG_USE) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextlib.contextmanager
 def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait: bool) -> Iterator[Store]:
     """Measure the plan on a fleet, then yield the run's store. On failure, prints the command that resumes the run."""
-    # Imported late: only a fleet needs dask.
-    from harness.fleet import starting
-    from harness.fleet.collecting import Collector
-    from harness.fleet.fingerprint import fingerprint
+    from harness.fleet.collecting import Collector, FleetLost, connected  # imported late: only a fleet needs dask
 
     tell_left_out()
+    is_local = where.kind == "local"
     # Hosts lock their own machines. Workers that share this one rely on us.
-    with alone(wait=wait) if where.kind == "local" else contextlib.nullcontext():
+    with alone(wait=wait) if is_local else contextlib.nullcontext():
         store = store or Store.create(plan.run)
         resume = f"zoomgrad run --resume {plan.run.id} --on {text}"
         try:
-            with _only_client(store), starting.started(where) as cluster, FleetProgress(out, 0) as progress:
-                patience = starting.PATIENCE_SECONDS[where.kind]
-                Collector(plan, Home(store), cluster, progress, fingerprint(plan.run), patience).collect()
-        except (FleetLost, BadPlace) as lost:
+            with _only_client(store), connected(where) as client, FleetProgress(out, 0) as progress:
+                Collector(plan, Home(store), client, progress, shares_machine=is_local).collect()
+        except FleetLost as lost:
             complain(str(lost))
             say_next(f"Resume with: {resume}")
-            raise typer.Exit(FAILED if isinstance(lost, FleetLost) else WRONG_USE) from None
+            raise typer.Exit(FAILED) from None
         except KeyboardInterrupt:
             say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")
             raise typer.Exit(INTERRUPTED) from None

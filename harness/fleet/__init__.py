@@ -1,10 +1,8 @@
-"""A run over many machines: blocks of one interpreter, carried to hosts by dask.distributed.
+"""A run over many machines: blocks of one interpreter, which dask.distributed carries to hosts.
 
-    plan -> units -> placing -> [dask] -> carrier -> host process -> schedule -> isolated workers
-                  <- collecting <- one line per record, as it ends <-
+    plan -> units -> collecting -> [dask] -> carrier -> host process -> schedule -> isolated workers
+                     collecting <- [dask] <- the records of a whole unit
 
-`collecting` is the loop on the client, and knows dask only as a `cluster.Cluster`. A dask worker measures nothing: its
-task starts a *host process*, an ordinary harness that carries out its part of the plan and prints each record.
-Without `--on`, nothing of dask is imported. Modules that import it are `dask_cluster`, `starting`, `worker` and
-`scheduler`, and `carrier` inside a dask worker.
+A dask worker measures nothing: its task starts a *host process*, an ordinary harness that measures one unit. dask
+chooses the host, and repeats the unit elsewhere if the host is lost. Without `--on`, nothing of dask is imported.
 """

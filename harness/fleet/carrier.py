@@ -1,25 +1,28 @@
-"""The task that dask carries to a host: start the host process, and send its lines home one by one.
+"""The task that dask carries to a host: start the host process, and return what it answers.
 
-It runs in a thread of a dask worker, which does nothing else. The host process must see no variable that dask exports,
-and must end when the client has gone.
+It runs in a thread of a dask worker, which does nothing else. The host process sees no variable that dask exports, and
+ends when the client has gone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from typing import IO
+from typing import IO, Any
 
 from harness.machine.project import importable
 from harness.worker.lifeline import HARNESS, identity
 
 FOREIGN = ("DASK_", "MALLOC_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Starts of the names of variables that dask and its nanny export."""
+TALKING = ("heartbeat", "keep-alive")
+"""What a dask worker must go on doing while its host measures. It samples its threads a hundred times a second."""
 WATCHING_SECONDS = 2.0
 TAIL_CHARACTERS = 600
 
@@ -35,10 +38,10 @@ def clean_environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
 
 
-def carry(request: str, send: Callable[[str], None], wanted: Callable[[], bool]) -> str:
-    """Run a host process with the request and pass each of its lines to `send`. Return how it failed, or nothing.
+def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
+    """Run a host process with the request, and return its answer. Raises Failed.
 
-    wanted: whether somebody still waits for the answer; asked every few seconds.
+    is_wanted: whether somebody still waits for the answer; asked every few seconds.
     """
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(
@@ -49,35 +52,29 @@ def carry(request: str, send: Callable[[str], None], wanted: Callable[[], bool])
             stderr=errors,
             text=True,
         )
-        over = threading.Event()
-        threading.Thread(target=_watch, args=(process, over, wanted), daemon=True).start()
+        is_over = threading.Event()
+        threading.Thread(target=_watch, args=(process, is_over, is_wanted), daemon=True).start()
+        assert process.stdin and process.stdout
         try:
-            assert process.stdin and process.stdout
             process.stdin.write(request + "\n")
             process.stdin.flush()  # keep it open: the host process stops at its end
-            for line in process.stdout:
-                send(line)
-            code = process.wait()
+            answer = process.stdout.read()
         except BrokenPipeError:
-            code = process.wait()
+            answer = ""
         finally:
-            over.set()
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe:
-                    _close(pipe)
-        return "" if code == 0 else f"the host process ended with code {code}: {_tail(errors)}"
+            is_over.set()
+            code = process.wait()
+            process.stdout.close()
+            with contextlib.suppress(OSError):  # the request may not have been read
+                process.stdin.close()
+        if code:
+            raise Failed(f"the host process ended with code {code}: {_tail(errors)}")
+        return answer
 
 
-def _close(pipe: IO[str]) -> None:
-    with contextlib.suppress(OSError):
-        pipe.close()
-
-
-def _watch(process: subprocess.Popen[str], over: threading.Event, wanted: Callable[[], bool]) -> None:
-    while not over.wait(WATCHING_SECONDS):
-        if not wanted():
+def _watch(process: subprocess.Popen[str], is_over: threading.Event, is_wanted: Callable[[], bool]) -> None:
+    while not is_over.wait(WATCHING_SECONDS):
+        if not is_wanted():
             process.kill()
             return
 
@@ -88,24 +85,24 @@ def _tail(file: IO[str]) -> str:
     return " | ".join(lines[-3:])[-TAIL_CHARACTERS:] or "no output"
 
 
-def carry_on_dask(task: str, request: str, topic: str) -> None:
-    """Carry a request inside a dask worker. Events of the topic bring the lines to the client. Raises Failed."""
+def carry(request: dict[str, Any], shares_machine: bool) -> tuple[str, str]:
+    """The worker's address and its host's answer. Runs inside a dask worker. Raises Failed."""
     from distributed import get_worker  # only inside a dask worker
 
-    from harness.fleet.quiet import noise
-
-    if noise():
-        raise Failed(
-            f"its dask worker would disturb timings: {'; '.join(noise())}\n"
-            "  Start it with `python -m harness.fleet.worker ADDRESS`."
-        )
     worker = get_worker()
     key = worker.get_current_task()
+    worker.loop.add_callback(_be_quiet, worker)
 
-    def wanted() -> bool:
-        found = worker.state.tasks.get(key)
-        return found is not None and found.state == "executing"
+    def is_wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state == "executing"
 
-    failure = carry(request, lambda line: worker.log_event(topic, {"task": task, "line": line}), wanted)
-    if failure:
-        raise Failed(failure)
+    slot = str(worker.name) if shares_machine else ""
+    return worker.address, run_host(json.dumps({**request, "slot": slot}), is_wanted)
+
+
+def _be_quiet(worker: Any) -> None:
+    """Stop what a dask worker does many times a second."""
+    for name, callback in worker.periodic_callbacks.items():
+        if name not in TALKING:
+            callback.stop()

@@ -1,39 +1,43 @@
 """The harness on a host of a fleet: `python -m harness.fleet.host`, which a dask worker starts for each task.
 
-Reads one request, a line of JSON, and prints lines of JSON, each of them whole: facts about the host, or records as
-they end. It is an ordinary harness: its timing workers are its children, see only the variables that `harness.run`
-passes on, and hold the machine's lock meanwhile. It ends when its standard input does, because then nobody listens.
+Reads one request, a line of JSON, and prints one answer. It is an ordinary harness: its timing workers are its
+children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile. It ends when its
+standard input does, because then nobody listens.
 
 The host keeps its own store of the run, with evidence, compiled objects and records. So a unit that was interrupted
-continues, and sends everything again.
+continues if the same host gets it again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
+import platform
 import shutil
+import struct
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Literal
 
 import datasets
 from datasets import fetch, mnist
 from datasets.idx import CorruptData
 from harness import containment, workloads
-from harness.fleet.fingerprint import Fingerprint, describe, fingerprint
 from harness.fleet.unit import Unit
 from harness.interrupts import raise_on_interrupts
-from harness.machine import environments, interpreters
+from harness.machine import environments, facts, interpreters
 from harness.machine.environments import NoEnvironment
+from harness.machine.interpreters import Interpreter
+from harness.machine.project import code_digest
 from harness.plan import planning
 from harness.run.isolate import RUN, isolate
 from harness.run.lock import locked
 from harness.run.schedule import Schedule
 from harness.worker.lifeline import end_with_the_harness
+from results.fields import OneLine
 from results.places import STATE
 from results.record import Cell, HostFacts, Model, Record, Run, Vouching
 from results.store import Store
@@ -42,84 +46,38 @@ FOLDERS = STATE / "fleet"
 """A host's stores, one for each run."""
 
 
-SLOT = "ZOOMGRAD_FLEET_SLOT"
-"""Environment variable that makes a worker one of several on its machine, for tests: its name there."""
-
-
-def slot() -> str:
-    """Which of a machine's slots this is; empty if it has the machine alone, which is then locked while it measures."""
-    return os.environ.get(SLOT, "")
-
-
 class Request(Model):
-    """What a host is asked to do."""
+    """What a host is asked to do: to measure the unit, or to describe itself if there is none."""
 
-    task: Literal["describe", "measure", "forget"]
     run: Run
+    slot: str = ""
+    """Which of a machine's workers this is; empty if it has the machine alone, which is then locked."""
     unit: Unit | None = None
 
 
 class Answer(Model):
-    """One line of a host's answer: exactly one of these groups."""
+    """A host's answer: facts, or the records of a unit."""
 
     facts: HostFacts | None = None
-    fingerprint: Fingerprint | None = None
-
-    record: Record | None = None
-    suite: str = ""
-    """The pyperf suite of the record's cell on this host so far."""
-
-    vouching: Vouching | None = None
-
-    done: bool = False
-    """The unit is complete."""
-    given_up: tuple[Cell, ...] = ()
-    """Its cells that were not measured, because they gave no result in an earlier block on this host."""
-
-
-class _Sender:
-    """Prints answers. As a schedule's observer it prints each record as soon as it is on the host's disk."""
-
-    def __init__(self, file: IO[str], store: Store | None = None) -> None:
-        self._file = file
-        self._store = store
-        self._vouched: set[str] = set()
-
-    def send(self, answer: Answer) -> None:
-        self._file.write(answer.model_dump_json(exclude_defaults=True) + "\n")
-        self._file.flush()
-
-    def send_record(self, record: Record) -> None:
-        assert self._store
-        suite = self._store.pyperf_file(record.cell)
-        text = suite.read_text(encoding="utf-8") if record.status == "measured" and suite.exists() else ""
-        self.send(Answer(record=record, suite=text))
-        vouching = self._store.vouching(record.cell.workload)
-        if vouching and vouching.workload not in self._vouched:
-            self._vouched.add(vouching.workload)
-            self.send(Answer(vouching=vouching))
-
-    def started(self, cell: Cell, block: int) -> None: ...
-
-    def finished(self, record: Record, seconds_left: float) -> None:
-        self.send_record(record)
-
-    def extended(self, cells: int) -> None: ...
-
-    def abandoned(self) -> None: ...
+    code: OneLine = ""
+    """Digest of its source files and lock files, which must be the client's."""
+    records: tuple[Record, ...] = ()
+    """Of the whole unit, without cells that gave no result in an earlier block on this host."""
+    vouchings: tuple[Vouching, ...] = ()
 
 
 def main() -> None:
     """Answer one request."""
     end_with_the_harness()
     raise_on_interrupts()
-    # Nothing else may write among the answers.
+    # Nothing else may write beside the answer.
     file = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     request = Request.model_validate_json(sys.stdin.readline())
     threading.Thread(target=_end_with_the_input, daemon=True).start()
     os.environ[RUN] = request.run.id
-    answer(request, file)
+    file.write(answer(request).model_dump_json(exclude_defaults=True))
+    file.flush()
 
 
 def _end_with_the_input() -> None:
@@ -128,34 +86,61 @@ def _end_with_the_input() -> None:
     os._exit(1)
 
 
-def answer(request: Request, file: IO[str]) -> None:
-    """Do what is asked, and print the answers to the file."""
-    if request.task == "forget":
-        forget(request)
-        _Sender(file).send(Answer(done=True))
-        return
+def answer(request: Request) -> Answer:
+    """Do what is asked."""
     found = interpreters.discover(remembered=True)
-    if request.task == "describe":
+    if not request.unit:
         prepare(request.run, found)
-        facts = describe(request.run, found, slot())
-        _Sender(file).send(Answer(facts=facts, fingerprint=fingerprint(request.run)))
-        return
-    assert request.unit
-    with _alone():
+        return Answer(facts=describe(request.run, found, request.slot), code=code_digest())
+    with _alone(request.slot):
         store = _store(request)
-        sender = _Sender(file, store)
-        points = [(request.unit.number, cell) for cell in request.unit.cells]
-        for record in store.records():
-            if (record.block, record.cell) in points:
-                sender.send_record(record)
         run = _with_ready_times(request.run, request.unit)
-        schedule = Schedule(planning.on_host(run, found), store, isolate, environments.environment, sender)
-        schedule.measure(points)
-        there = {record.cell for record in store.records() if record.block == request.unit.number}
-    sender.send(Answer(done=True, given_up=tuple(request.unit.cells_without(there))))
+        schedule = Schedule(planning.on_host(run, found), store, isolate, environments.environment, _Nobody())
+        schedule.measure([(request.unit.number, cell) for cell in request.unit.cells])
+        records = tuple(record for record in store.records() if record.block == request.unit.number)
+    return Answer(records=records, vouchings=tuple(store.vouchings()))
 
 
-def prepare(run: Run, found: list[interpreters.Interpreter]) -> None:
+class _Nobody:
+    """The observer of a schedule that nobody watches."""
+
+    def started(self, cell: Cell, block: int) -> None: ...
+    def finished(self, record: Record, seconds_left: float) -> None: ...
+    def extended(self, cells: int) -> None: ...
+    def abandoned(self) -> None: ...
+
+
+def describe(run: Run, found: Sequence[Interpreter], slot: str) -> HostFacts:
+    """Facts about this host."""
+    wanted = {cell.interpreter for cell in run.cells}
+    return HostFacts(
+        identity=_identity(run, slot),
+        machine=facts.gather(),
+        libm=libm(),
+        shared=bool(slot),
+        interpreters={one.name: one.full_version for one in found if one.name in wanted},
+    )
+
+
+def _identity(run: Run, slot: str) -> str:
+    """Digest that identifies this machine within this run only."""
+    parts = [run.id, str(run.seed), platform.node(), slot]
+    for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        with contextlib.suppress(OSError):
+            parts.append(Path(file).read_text(encoding="utf-8").strip())
+            break
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def libm() -> str:
+    """Digest of the mathematical library's results for fixed inputs: it differs where the last digits do."""
+    inputs = [math.ldexp(1 + k / 997, k % 7 - 3) for k in range(997)]
+    numbers = [f(x) for x in inputs for f in (math.exp, math.tanh, math.log)]
+    numbers += [math.pow(x, y) for x in inputs for y in (-1.0, 2.5, 3.0)]
+    return hashlib.sha256(struct.pack(f"<{len(numbers)}d", *numbers)).hexdigest()[:16]
+
+
+def prepare(run: Run, found: Sequence[Interpreter]) -> None:
     """Fetch data and make environments. Ignores failures: the cells' records will give the reason."""
     if any(workloads.load(name).reader is mnist.load for name in run.workloads):
         with contextlib.suppress(datasets.Unavailable, CorruptData):
@@ -168,9 +153,9 @@ def prepare(run: Run, found: list[interpreters.Interpreter]) -> None:
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
+def _alone(slot: str) -> Iterator[None]:
     """Hold the machine's lock. Slots that share a machine for a test don't: their client holds it."""
-    if slot():
+    if slot:
         yield
         return
     with locked(["zoomgrad", "run", "--on"], waiting=lambda holder: None):
@@ -178,28 +163,23 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _folder(request: Request) -> Path:
-    digest = hashlib.sha256(f"{request.run.seed} {slot()}".encode()).hexdigest()[:12]
-    return FOLDERS / f"{request.run.id}-{digest}"
-
-
 def _store(request: Request) -> Store:
     """The host's store of the run, made if there is none."""
-    under = _folder(request)
-    folder = under / request.run.id
-    if not (folder / "run.json").exists():
+    slot = hashlib.sha256(request.slot.encode()).hexdigest()[:12]
+    under = FOLDERS / f"{request.run.id}-{slot}"
+    if not (under / request.run.id / "run.json").exists():
         shutil.rmtree(under, ignore_errors=True)  # a process was killed while it made the folder
         under.mkdir(parents=True)
         return Store.create(request.run, under=under)
-    return Store(folder)
+    return Store(under / request.run.id)
 
 
-def forget(request: Request) -> None:
-    """Remove the host's store of the run, and its compiled objects."""
-    under = _folder(request)
-    if (under / request.run.id / "run.json").exists():
-        Store(under / request.run.id).remove_objects()
-    shutil.rmtree(under, ignore_errors=True)
+def forget(run_id: str) -> None:
+    """Remove the host's stores of a run, and its compiled objects. Runs inside a dask worker."""
+    for under in FOLDERS.glob(f"{run_id}-*"):
+        if (under / run_id / "run.json").exists():
+            Store(under / run_id).remove_objects()
+        shutil.rmtree(under, ignore_errors=True)
 
 
 def _with_ready_times(run: Run, unit: Unit) -> Run:

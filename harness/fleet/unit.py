@@ -8,7 +8,6 @@ the units 0 and 1, round 1 has 2 and 3.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
 
 from harness.plan.planning import Plan
 from results.fields import Blocks, Name
@@ -22,10 +21,6 @@ class Unit(Model):
     round: Blocks
     interpreter: Name
     cells: tuple[Cell, ...]
-
-    def cells_without(self, *found: Collection[Cell]) -> list[Cell]:
-        """Cells of the unit that none of these collections has."""
-        return [cell for cell in self.cells if not any(cell in one for one in found)]
 
 
 def units(run: Run) -> list[Unit]:

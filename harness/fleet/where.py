@@ -18,12 +18,8 @@ from typing import Literal
 SECRET = "ZOOMGRAD_FLEET_SECRET"  # noqa: S105  (the name of a variable)
 """Environment variable: path of the fleet's shared secret."""
 
-FORMS = "local:2, tls://scheduler:8786, tcp://127.0.0.1:8786, ssh:hosts.txt or slurm:partition:4"
+FORMS = "local:2, tls://scheduler:8786 or tcp://127.0.0.1:8786"
 MOST_LOCAL = 64
-_PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_HOST = re.compile(
-    r"(?:([A-Za-z0-9._][A-Za-z0-9._-]{0,63})@)?([A-Za-z0-9](?:\.?[A-Za-z0-9-]){0,252}|\[[0-9A-Fa-f:]+\])(?::(\d{1,5}))?"
-)
 
 
 class BadPlace(Exception):
@@ -34,11 +30,11 @@ class BadPlace(Exception):
 class Where:
     """Where a fleet is."""
 
-    kind: Literal["local", "tcp", "tls", "ssh", "slurm"]
+    kind: Literal["local", "tcp", "tls"]
     address: str = ""
-    """A scheduler's address, the file of hosts, or the partition."""
+    """A scheduler's address."""
     count: int = 0
-    """Number of hosts to start: local or under SLURM."""
+    """Number of local workers to start."""
 
     @property
     def recorded(self) -> str:
@@ -46,41 +42,22 @@ class Where:
         return f"local:{self.count}" if self.kind == "local" else self.kind
 
 
-@dataclass(frozen=True)
-class SshHost:
-    """A line of the file of hosts."""
-
-    user: str
-    host: str
-    port: int
-    folder: str
-    """The checkout there; empty for the home folder, with zoomgrad installed."""
-    python: str
-
-
 def parse(text: str, *, insecure: bool = False) -> Where:
     """Parse the text after `--on`. Raises BadPlace."""
     kind, _, rest = text.partition(":")
     if kind == "local" and rest.isdecimal() and 1 <= int(rest) <= MOST_LOCAL:
         return Where("local", count=int(rest))
-    if kind in ("tcp", "tls") and (found := re.fullmatch(r"//(.+):(\d{1,5})", rest)) and int(found[2]) < 65536:
-        if kind == "tcp" and not insecure and not is_loopback(found[1]):
+    address = re.fullmatch(r"//(.+):(\d{1,5})", rest)
+    if address and int(address[2]) < 65536 and kind == "tls":
+        secret_file()
+        return Where("tls", text)
+    if address and int(address[2]) < 65536 and kind == "tcp":
+        if not insecure and not is_loopback(address[1]):
             raise BadPlace(
                 f"{text}: whoever reaches a dask scheduler without TLS can run any code as you\n"
                 "  Use tls:// (docs/fleet.md), or give --insecure on a network that you trust."
             )
-        if kind == "tls":
-            secret_file()
-        return Where("tls" if kind == "tls" else "tcp", text)
-    if kind == "ssh" and rest:
-        return Where("ssh", rest)
-    partition, _, count = rest.partition(":")
-    if (
-        kind == "slurm"
-        and _PARTITION.fullmatch(partition)
-        and (not count or (count.isdecimal() and 1 <= int(count) <= 10_000))
-    ):
-        return Where("slurm", partition, int(count or 4))
+        return Where("tcp", text)
     raise BadPlace(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
 
 
@@ -100,50 +77,8 @@ def secret_file() -> Path:
         problem = f"{named}: no such file" if named else f"{SECRET} is not set"
         raise BadPlace(
             f"TLS needs the fleet's shared secret: {problem}\n"
-            f"  Make one: python -m harness.fleet.scheduler --make-secret FILE. Then set {SECRET}=FILE on every host."
+            f"  Make one as docs/fleet.md shows, then set {SECRET} to its path."
         )
     if os.name == "posix" and file.stat().st_mode & 0o077:
         raise BadPlace(f"{file}: others may read the fleet's shared secret\n  Run: chmod 600 {shlex.quote(named)}")
     return file.absolute()
-
-
-def ssh_hosts(file: Path) -> list[SshHost]:
-    """Read `[user@]host[:port] [folder=PATH] [python=PATH]` per line. Raises BadPlace, which names the line."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadPlace(f"{file}: {error}\n  Give a file with one host per line.") from error
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            words = shlex.split(line, comments=True)
-        except ValueError as error:
-            raise BadPlace(f"{file}: line {number}: {error}\n  {_SSH_REMEDY}") from error
-        if not words:
-            continue
-        match = _HOST.fullmatch(words[0])
-        options = dict(word.partition("=")[::2] for word in words[1:])
-        if (
-            not match
-            or not options.keys() <= {"folder", "python"}
-            or not all(options.values())
-            or len(options) < len(words) - 1
-            or int(match[3] or 22) > 65535
-        ):
-            raise BadPlace(f"{file}: line {number} is not a host: {line.strip()[:80]!r}\n  {_SSH_REMEDY}")
-        user, host, port = match.groups()
-        found.append(
-            SshHost(
-                user or "",
-                host.strip("[]"),
-                int(port or 22),
-                options.get("folder", ""),
-                options.get("python", "python3"),
-            )
-        )
-    if not found:
-        raise BadPlace(f"{file}: names no host\n  {_SSH_REMEDY}")
-    return found
-
-
-_SSH_REMEDY = "Write for example: ada@rack-1:22 folder=zoomgrad python=.venv/bin/python"

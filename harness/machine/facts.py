@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
@@ -19,8 +18,6 @@ from results.printable import on_one_line
 GIT_SECONDS = 20.0
 GIT_BYTES = 64 << 20
 COMMIT = re.compile("[0-9a-f]{7,64}")
-IDENTITIES = {"id": Path("/etc/machine-id"), "start": Path("/proc/sys/kernel/random/boot_id")}
-LEAST_DIGITS = 32
 
 
 def gather() -> dict[str, str]:
@@ -65,20 +62,6 @@ def commit(folder: Path) -> str:
         return f"{head}{'+' if git('status', '--porcelain').strip() else ''}" if COMMIT.fullmatch(head) else ""
     except NoAnswer:
         return ""
-
-
-def marks() -> tuple[str, ...]:
-    """Digests by which two runs recognise this machine: of its id with its name, and of its last start.
-
-    Both are random numbers, so nothing can be read from a digest. One is enough: a container has another name and the
-    same start, and after a start only the id is the same.
-    """
-    numbers = {kind: _first_line(file).strip() for kind, file in IDENTITIES.items()}
-    return tuple(
-        hashlib.sha256(f"zoomgrad {kind} {number} {platform.node() if kind == 'id' else ''}".encode()).hexdigest()[:16]
-        for kind, number in numbers.items()
-        if len(number) >= LEAST_DIGITS
-    )
 
 
 def _processor() -> str:

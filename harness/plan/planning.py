@@ -134,7 +134,6 @@ def plan(
         interpreters=_interpreter_facts(found, missing, kept),
         machine=facts.gather(),
         fleet=fleet,
-        marks=() if fleet else facts.marks(),
         commit=_commit(),
         code=code_digest(),
     )

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_cell, outcomes, promise
-from results.fleet.hosts import by_host, machines_of_blocks, of_hosts, of_one_host
+from results.fleet.hosts import by_host, of_hosts, of_one_host
 from results.precision import error
 from results.record import BASELINE, Cell, Record, Run
 from results.samples import Blocks, common, compile_seconds, step_seconds
@@ -27,7 +27,7 @@ NAN = float("nan")
 FIGURES = tuple(
     name
     for name, field in Record.model_fields.items()
-    if field.annotation in (int, float) and name not in ("attempt", "block", "stretch_steps", "steps_per_value")
+    if field.annotation in (int, float) and name not in ("block", "stretch_steps", "steps_per_value")
 )
 """Columns named after fields of the record: adding a number to `Record` adds a column."""
 
@@ -81,7 +81,7 @@ def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | N
         if found[cell].status == MEASURED
     }
     seconds = step_seconds(record for of_cell in results.values() for record in of_cell)
-    hosts = machines_of_blocks(run, records)
+    hosts = {record.block: record.host for record in records if record.host}
     rows = [_row(run, cell, found[cell], results, seconds, hosts) for cell in blocks]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     listed = (list(run.engines), list(run.interpreters), list(run.workloads))

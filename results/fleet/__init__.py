@@ -1,1 +1,1 @@
-"""Runs of several machines: the store of a fleet's run, its hosts by type, and runs merged into one."""
+"""Runs of several machines: the store of a fleet's run, and its hosts by type."""

@@ -1,24 +1,18 @@
 """The store of a fleet's run, where the records of all hosts come home.
 
-    <run>/records/…                          as in every run: one record per cell and block
-    <run>/fleet/<block>.json                 the block is complete: where, and at which attempt
-    <run>/partial/<cell>--<block>--<host>--<attempt>….json   of a block that its host did not complete
-    <run>/hosts/<host>/pyperf/<cell>.json    pyperf's files, because pyperf mixes no hosts
-    <run>/hosts/<host>/<workload>.json       the cells that vouch for the workload's engines on that host
+    <run>/records/…             as in every run: one record per cell and block
+    <run>/fleet/<block>.json    the block is complete: its host, and everything that the host sent
 
-Every file is written or moved in one step, so a killed client leaves neither half a record nor the same one twice.
+A block comes as a whole, and its file is written in one step before its records are. So a client that is killed leaves
+no part of a block, and the next one writes what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
-from pathlib import Path
-
-from results.fields import Blocks, Count, Name
-from results.files import files_inside, inside, read, write_atomically
-from results.record import Cell, HostFacts, Model, Record, Run, Vouching
-from results.store import Store, file_name
+from results.fields import Blocks, Name
+from results.files import MOST_BYTES, files_inside, inside, read, write_atomically
+from results.record import HostFacts, Model, Record, Vouching
+from results.store import Store
 
 
 class Complete(Model):
@@ -26,7 +20,12 @@ class Complete(Model):
 
     block: Blocks
     host: Name
-    attempt: Count
+    records: tuple[Record, ...]
+    vouchings: tuple[Vouching, ...] = ()
+
+
+class TooLong(Exception):
+    """A block has more bytes than could be read again."""
 
 
 class Home:
@@ -34,82 +33,32 @@ class Home:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._run = store.run
-
-    @property
-    def run(self) -> Run:
-        return self._run
+        self.run = store.run
+        self.completed: set[int] = set()
+        there = {(record.cell, record.block) for record in store.records()}
+        for path in files_inside(store.folder, "fleet"):
+            complete = read(path, Complete)
+            self._unpack(complete, [one for one in complete.records if (one.cell, one.block) not in there])
 
     def admit(self, name: str, facts: HostFacts) -> None:
         """Add a host to the run, or replace what is known of it."""
-        self._run = self._run.model_copy(update={"hosts": {**self._run.hosts, name: facts}})
-        write_atomically(inside(self.store.folder, "run.json"), self._run.model_dump_json(indent=1))
+        self.run = self.run.model_copy(update={"hosts": {**self.run.hosts, name: facts}})
+        write_atomically(inside(self.store.folder, "run.json"), self.run.model_dump_json(indent=1))
 
-    def keep(self, record: Record) -> None:
-        self.store.write(record)
-
-    def kept(self, cell: Cell, block: int) -> Record | None:
-        """The record of that cell and block, if there is one."""
-        path = inside(self.store.folder, "records", file_name(cell, str(block)))
-        return read(path, Record) if path.exists() else None
-
-    def keep_times(self, host: str, cell: Cell, suite: str) -> None:
-        """Keep a cell's pyperf suite of that host."""
-        self._write(suite, "hosts", host, "pyperf", file_name(cell))
-
-    def keep_vouching(self, host: str, vouching: Vouching) -> None:
-        """Keep a host's vouching; the first host's is also the run's."""
-        self._write(vouching.model_dump_json(indent=1), "hosts", host, f"{vouching.workload}.json")
-        if not self.store.vouching(vouching.workload):
-            self.store.write_vouching(vouching)
-
-    def complete(self, block: int, host: str, attempt: int) -> None:
-        text = Complete(block=block, host=host, attempt=attempt).model_dump_json()
-        self._write(text, "fleet", f"{block}.json")
-
-    def completed(self) -> set[int]:
-        return {read(path, Complete).block for path in files_inside(self.store.folder, "fleet")}
-
-    def records(self) -> list[Record]:
-        return self.store.records()
-
-    def set_aside(self, block: int) -> int:
-        """Move the records of a block that begins again to the partial ones. Return their number."""
-        moved = 0
-        for path in self._of_block(block):
-            record = read(path, Record)
-            if record.host:
-                path.replace(self._partial(record))
-                moved += 1
-            else:
-                path.unlink()  # a reason for having no result, written here: it has lapsed
-        return moved
-
-    def keep_aside(self, record: Record) -> None:
-        """Keep a record that came after its host had been given up."""
-        write_atomically(self._partial(record), record.model_dump_json(indent=1))
-
-    def partial(self) -> list[Record]:
-        """Records of the attempts that were given up."""
-        return [read(path, Record) for path in files_inside(self.store.folder, "partial")]
-
-    def _of_block(self, block: int) -> Iterator[Path]:
-        for path in files_inside(self.store.folder, "records"):
-            if path.name.endswith(f"--{block}.json"):
-                yield path
-
-    def _partial(self, record: Record) -> Path:
-        """Path for a partial record. Another record with the same names is never replaced."""
-        inside(self.store.folder, "partial").mkdir(exist_ok=True)
-        content = record.model_dump_json()
-        for number in count():
-            name = file_name(record.cell, str(record.block), record.host, str(record.attempt), *[str(number)][:number])
-            path = inside(self.store.folder, "partial", name)
-            if not path.exists() or read(path, Record).model_dump_json() == content:
-                return path
-        raise AssertionError
-
-    def _write(self, text: str, *parts: str) -> None:
-        path = inside(self.store.folder, *parts)
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def keep(self, complete: Complete) -> None:
+        """Keep a block. Raises TooLong."""
+        text = complete.model_dump_json()
+        if len(text) > MOST_BYTES:
+            raise TooLong(f"block {complete.block} has {len(text):,} bytes, more than {MOST_BYTES:,}")
+        path = inside(self.store.folder, "fleet", f"{complete.block}.json")
+        path.parent.mkdir(exist_ok=True)
         write_atomically(path, text)
+        self._unpack(complete, complete.records)
+
+    def _unpack(self, complete: Complete, records: "list[Record] | tuple[Record, ...]") -> None:
+        for record in records:
+            self.store.write(record)
+        for vouching in complete.vouchings:
+            if not self.store.vouching(vouching.workload):
+                self.store.write_vouching(vouching)
+        self.completed.add(complete.block)

@@ -68,21 +68,6 @@ def main_type(run: Run, records: Iterable[Record]) -> Part:
     return by_type(run, records)[0]
 
 
-def machines(run: Run) -> dict[str, str]:
-    """Host -> the first host that is the same machine: in a merged run, two runs of one machine are two hosts."""
-    found, marks = {}, dict[str, str]()
-    for name, facts in run.hosts.items():
-        found[name] = next((marks[mark] for mark in facts.marks if mark in marks), name)
-        marks |= dict.fromkeys(facts.marks, found[name])
-    return found
-
-
-def machines_of_blocks(run: Run, records: Iterable[Record]) -> dict[int, str]:
-    """Block -> the machine that measured it, as in `machines`; empty for a run on one machine."""
-    of_host = machines(run)
-    return {record.block: of_host.get(record.host, record.host) for record in records if record.host}
-
-
 def of_one_host(records: Sequence[Record], by_cell: Mapping[Cell, Sequence[Record]]) -> Sequence[Record]:
     """The cell's records from a single host, because seconds of different machines are never mixed.
 
@@ -98,7 +83,7 @@ def of_one_host(records: Sequence[Record], by_cell: Mapping[Cell, Sequence[Recor
 
 
 def by_host(base: Blocks, other: Blocks, hosts: Mapping[int, str]) -> clusters.Logs:
-    """Logarithms of the ratios within blocks, base over other, one sequence per machine."""
+    """Logarithms of the ratios within blocks, base over other, one sequence per host."""
     found: dict[str, list[float]] = {}
     for block in sorted(base.keys() & other.keys()):
         (over,), (under,) = common({block: base[block]}, {block: other[block]})

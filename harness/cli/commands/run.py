@@ -89,7 +89,7 @@ def run(
         typer.Option(
             callback=some_name,
             metavar="PLACE",
-            help="Measure on a fleet: local:2, tls://scheduler:8786, ssh:hosts.txt or slurm:partition.",
+            help="Measure on the workers of a dask scheduler: local:2, or tls://scheduler:8786.",
         ),
     ] = None,
     insecure: Annotated[

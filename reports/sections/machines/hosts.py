@@ -10,8 +10,8 @@ from reports.sections.cautions import Caution
 from reports.text.figures import Figure, Section, Sheet
 from reports.view import View
 from results import units
-from results.fleet.hosts import by_host, machines, machines_of_blocks
-from results.record import BASELINE, Cell, Run
+from results.fleet.hosts import by_host
+from results.record import BASELINE, Cell
 from results.samples import step_seconds
 from results.stats import clusters
 from results.stats.intervals import Interval, TooFewProcesses
@@ -39,7 +39,7 @@ def hosts(view: View) -> Hosts:
         return Hosts(None, ())
     if any(record.shared_host for record in view.records):
         return Hosts(None, (_SHARED,))
-    seconds, blocks = step_seconds(view.records), machines_of_blocks(run, view.records)
+    seconds, blocks = step_seconds(view.records), {record.block: record.host for record in view.records if record.host}
     logs: dict[Cell, clusters.Logs] = {}
     for row in each(measured(view.table)):
         cell = Cell(engine=str(row.engine), interpreter=str(row.interpreter), workload=str(row.workload))
@@ -51,12 +51,8 @@ def hosts(view: View) -> Hosts:
     sheets = tuple(
         _sheet(workload, logs, differing) for workload in in_order(view.table, "workload") if _of(workload, logs)
     )
-    title = f"Over {units.count(_number(run), 'host')}"
+    title = f"Over {units.count(len(run.hosts), 'host')}"
     return Hosts(Section("hosts", title, _LEAD, sheets) if sheets else None, tuple(_cautions(view, logs, differing)))
-
-
-def _number(run: Run) -> int:
-    return len(set(machines(run).values()))
 
 
 def _of(workload: str, logs: dict[Cell, clusters.Logs]) -> list[Cell]:
@@ -107,10 +103,10 @@ def _cautions(view: View, logs: dict[Cell, clusters.Logs], differing: Sequence[C
                 "Compare their governors, loads and memory in the run's hosts; measure again without the odd one.",
             )
         )
-    if logs and _number(view.run) < clusters.MIN_HOSTS:
+    if logs and len(view.run.hosts) < clusters.MIN_HOSTS:
         found.append(
             Caution(
-                f"{units.count(_number(view.run), 'host')} of this type: the intervals hold for these hosts only.",
+                f"{units.count(len(view.run.hosts), 'host')} of this type: the intervals hold for these hosts only.",
                 f"Measure on {clusters.MIN_HOSTS} hosts or more for an interval of the machine type.",
             )
         )

@@ -1,176 +1,247 @@
-"""A real fleet on this machine: TLS, SSH, SLURM's job scripts, SIGKILL, and the records that come home."""
+"""A fleet on this machine: real dask with scripted hosts, a user's scheduler over TLS, and real runs with SIGKILL."""
 
-import asyncio
+import contextlib
 import json
-import re
+import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
-pytest.importorskip("asyncssh", reason="the extra `fleet` is not installed")
 pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 
-import asyncssh
 import distributed
 import typer
-from rich.console import Console
 
 import engines
 from harness import workloads
-from harness.cli.fleet import FleetProgress, _only_client
-from harness.fleet import starting
-from harness.fleet.carrier import carry, clean_environment
-from harness.fleet.cluster import Joined, Left, NotStarted, Said
-from harness.fleet.quiet import be_quiet
-from harness.fleet.where import Where, parse
+from harness.cli.fleet import _only_client
+from harness.fleet import carrier, collecting, host
+from harness.fleet.carrier import Failed, clean_environment, run_host
+from harness.fleet.collecting import Collector, FleetLost, connected
+from harness.fleet.host import Answer, Request
+from harness.fleet.unit import units
+from harness.fleet.where import SECRET, parse
+from harness.machine.project import code_digest
+from harness.plan.planning import Plan
 from harness.worker.proof import digest
-from results.fleet.home import Home
+from results.fleet.home import Complete, Home
 from results.record import HostFacts
 from results.store import Store
-from tests.harness.fleet import kills
-from tests.harness.runs import run
+from tests.harness import runs
+from tests.harness.processes import is_running, wait_for
+from tests.harness.test_cli import RUNNING, kept_in
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = {"MALLOC_TRIM_THRESHOLD_": "65536", "MKL_NUM_THREADS": "7", "OMP_NUM_THREADS": "7", "DASK_X": "1"}
 """Variables like those that dask's nanny exports."""
 
 
-def test_a_task_over_tls_and_sigkill_of_its_worker(secret, start, port):
-    """Nobody without the secret gets in. The client hears of a killed worker, and the next one answers."""
-    address = f"tls://127.0.0.1:{port}"
-    start("harness.fleet.scheduler", address)
-    first = start("harness.fleet.worker", address)
-    _wait_for(lambda: "Registered to" in first.log.read_text(), first)
-    for there, security in (f"tcp://127.0.0.1:{port}", None), (address, distributed.Security.temporary()):
-        with pytest.raises(OSError):
-            distributed.Client(there, security=security, timeout=2)
-    forget = _request().replace("describe", "forget")
-    with starting.started(parse(address)) as cluster:
-        (worker,) = (event.worker for event in _events_until(cluster, Joined) if isinstance(event, Joined))
-        cluster.start("killed", worker, forget)
-        first.kill()
-        assert Left(worker) in _events_until(cluster, Left)
-        start("harness.fleet.worker", address)
-        (worker,) = (event.worker for event in _events_until(cluster, Joined) if isinstance(event, Joined))
-        cluster.start("answered", worker, forget)
-        events = _events_until(cluster, Said)
-    assert [json.loads(event.line) for event in events if isinstance(event, Said)] == [{"done": True}]
+# Scripted hosts
 
 
-def _events_until(cluster, kind, seconds=60):
-    until, found = time.monotonic() + seconds, []
-    while not any(isinstance(event, kind) for event in found):
-        assert time.monotonic() < until, found
-        found += cluster.wait(1.0)
-    return found
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=False, protocol="inproc://", dashboard_address=None
+    ) as cluster:
+        yield cluster
 
 
-@pytest.mark.exhaustive
-@pytest.mark.alone
-def test_a_run_over_tls_survives_sigkill_and_has_the_references_bits(tmp_path, monkeypatch, secret, start, port):
-    """One worker is killed while it measures. The run continues, and nobody without the secret gets in."""
-    monkeypatch.setenv("ZOOMGRAD_RUNS", str(tmp_path / "runs"))
-    for name, value in FOREIGN.items():
-        monkeypatch.setenv(name, value)
-    address = f"tls://127.0.0.1:{port}"
-    start("harness.fleet.scheduler", address)
-    first = start("harness.fleet.worker", address)
-    chosen = ["--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", "cpython-3.13", "--blocks", "2"]
-    client = start("harness", "run", "--preset", "smoke", *chosen, "--on", address)
-    _wait_for(lambda: "block 1: measured" in client.log.read_text(), client)
-    first.kill()
-    first.wait()
-    start("harness.fleet.worker", address)
-    with pytest.raises(OSError):
-        distributed.Client(f"tcp://127.0.0.1:{port}", timeout=2)
-    other = distributed.Security.temporary()
-    with pytest.raises(OSError):
-        distributed.Client(address, security=other, timeout=2)
-    assert client.wait(100) == 0, client.log.read_text()
-    (folder,) = (tmp_path / "runs").iterdir()
-    store = Store(folder)
-    records = store.records()
-    assert sorted((record.cell.engine, record.block) for record in records) == [
-        *(("baseline", 0), ("baseline", 1), ("tuple", 0), ("tuple", 1))
-    ]
-    assert {record.host for record in records} == {"host-1"}
-    assert not Home(store).partial()
-    assert set(store.run.hosts) == {"host-1"}
-    assert not store.run.hosts["host-1"].shared
-    for record in records:
-        if record.cell.engine == "tuple":
-            assert record.proof.identical
-            assert record.parameters_sha256 == _digest(record.stretch_steps)
+@pytest.fixture
+def home(tmp_path):
+    return Home(Store.create(runs.run("a-run", blocks=4), under=tmp_path))
 
 
-OF_A_HOST = {
-    "host",
-    "attempt",
-    "shared_host",
-    "other_load",
-    "started_at",
-    "peak_bytes",
-    "peak_compiler_bytes",
-    "phases",
-}
-TIMES = {"worker_seconds", "step_seconds", "warmup_step_seconds", "pace_seconds", "ready_seconds", "ready_cpu_seconds"}
-OF_A_STRETCH = {"stretch_steps", "steps_per_value", "parameters_sha256", "losses", "proof"}
-"""Each host finds out how many steps fill a value. These fields follow from the number."""
+class Watching:
+    """A watcher that remembers."""
+
+    def __init__(self):
+        self.lines, self.records = [], []
+
+    def admitted(self, host, facts):
+        self.lines.append(f"{host} joined")
+
+    def refused(self, worker, reason):
+        self.lines.append(f"refused: {reason}")
+
+    def left(self, host):
+        self.lines.append(f"{host} left")
+
+    def finished(self, record, seconds_left):
+        self.records.append((record.cell.engine, record.block, record.host))
+
+    def extended(self, cells): ...
 
 
-@pytest.mark.exhaustive
-@pytest.mark.alone
-def test_a_fleet_has_the_same_records_as_one_machine(tmp_path, monkeypatch, start):
-    """In form and in bits; only times differ, what is the host's, and what follows from the length of a stretch."""
-    chosen = [
-        "--engines",
-        "baseline,tuple,tcc",
-        "--workloads",
-        "xor",
-        "--interpreters",
-        "cpython-3.13",
-        "--blocks",
-        "2",
-    ]
-    found = []
-    for on in [], ["--on", "local:2"]:
-        runs = tmp_path / f"runs-{len(on)}"
-        monkeypatch.setenv("ZOOMGRAD_RUNS", str(runs))
-        client = start("harness", "run", "--preset", "smoke", "--seed", "5", *chosen, *on)
-        assert client.wait(100) == 0, client.log.read_text()
-        (folder,) = runs.iterdir()
-        found.append({(record.cell, record.block): record for record in Store(folder).records()})
-    alone, fleet = found
-    assert alone.keys() == fleet.keys()
-    for one, other in ((alone[key], fleet[key]) for key in alone):
-        differing = {name for name, value in dict(one).items() if value != getattr(other, name)}
-        assert differing <= OF_A_HOST | TIMES | OF_A_STRETCH
-        assert one.proof.identical is other.proof.identical
-        common = {point.step: point.loss for point in one.losses}
-        assert all(common.get(point.step, point.loss) == point.loss for point in other.losses)
-        if one.stretch_steps == other.stretch_steps:
-            assert (one.parameters_sha256, one.losses) == (other.parameters_sha256, other.losses)
-    assert any(alone[key].stretch_steps == fleet[key].stretch_steps for key in alone)
+def answering(facts=None, records=None):
+    """Return a `carry` that answers at once. facts, records: change what it answers."""
+
+    def carry(request, shares_machine):
+        worker = distributed.get_worker()
+        asked = Request.model_validate(request)
+        if not asked.unit:
+            fields = {
+                "identity": str(worker.name),
+                "machine": {"processor": "a"},
+                "interpreters": {"cpython-3.13": "3.13.0"},
+            }
+            answer = Answer(facts=HostFacts(**{**fields, **(facts or {})}), code=code_digest())
+        else:
+            found = [runs.measured(cell.engine, asked.unit.number) for cell in asked.unit.cells]
+            answer = Answer(records=tuple(records(found) if records else found))
+        return worker.address, answer.model_dump_json()
+
+    return carry
 
 
-def _digest(steps):
-    trainer = engines.load("tuple").prepare(workloads.load("xor"))
-    trainer.train(steps)
-    return digest(trainer.parameters())
+@pytest.fixture
+def collect(cluster, home, monkeypatch):
+    """`collect(carry, workers=2)`: collect the run's records from scripted hosts, and return the watcher."""
+    monkeypatch.setattr(collecting, "PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(collecting, "LOOKING_SECONDS", 0.1)
+    watching = Watching()
+
+    def run(carry, workers=2, home=home):
+        monkeypatch.setattr(collecting, "carry", carry)
+        cluster.scale(workers)
+        with distributed.Client(cluster) as client:
+            client.wait_for_workers(workers) if workers else None
+            try:
+                Collector(Plan(home.run, {}, {}), home, client, watching).collect()
+            finally:
+                cluster.scale(0)
+                wait_for(lambda: not cluster.scheduler.workers)
+        return watching
+
+    run.watching = watching
+    return run
 
 
-def _wait_for(is_so, process, seconds=90):
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until and process.poll() is None, process.log.read_text()
-        time.sleep(0.1)
+def test_every_record_comes_home_and_each_block_has_one_host(collect, home):
+    watching = collect(answering())
+    assert sorted(watching.lines) == ["host-1 joined", "host-2 joined"]
+    records = home.store.records()
+    assert {(record.cell.engine, record.block, record.host) for record in records} == set(watching.records)
+    assert len(records) == len(watching.records) == 8
+    assert all(len({record.host for record in records if record.block == block}) == 1 for block in range(4))
+    assert home.completed == {0, 1, 2, 3}
+    assert set(home.store.run.hosts) == {"host-1", "host-2"}
+    assert not any(record.shared_host for record in records)
 
 
-def test_a_timing_process_sees_nothing_of_dask(tmp_path, monkeypatch):
+def test_a_resumed_run_measures_only_what_is_missing(collect, home):
+    facts = HostFacts(identity="0", machine={"processor": "a"})
+    home.admit("host-1", facts)
+    records = tuple(runs.measured(engine, 1, host="host-1") for engine in runs.STEPS)
+    home.keep(Complete(block=1, host="host-1", records=records))
+    watching = collect(answering(), workers=1)
+    assert {block for _, block, _ in watching.records} == {0, 2, 3}
+
+
+def test_a_block_begins_again_on_another_host_if_its_host_is_lost(collect, home, cluster, tmp_path):
+    """The first host that begins block 0 goes away while it measures."""
+    answer = answering()
+
+    def carry(request, shares_machine):
+        if (request["unit"] or {}).get("number") == 0 and not (tmp_path / "lost").exists():
+            (tmp_path / "lost").touch()
+            worker = distributed.get_worker()
+            worker.loop.add_callback(worker.close, nanny=False)
+            time.sleep(1.0)
+        return answer(request, shares_machine)
+
+    watching = collect(carry, workers=3)
+    assert len([line for line in watching.lines if line.endswith("left")]) == 1
+    assert sorted((record.cell.engine, record.block) for record in home.store.records()) == sorted(
+        (engine, block) for engine in runs.STEPS for block in range(4)
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"interpreters": {"cpython-3.13": "3.13.9"}}, "needs cpython-3.13, and it has 3.13.9\n  Install it there: uv"),
+        ({"interpreters": {}}, "needs cpython-3.13, and it has no such interpreter\n  Install it there: uv python"),
+        ({"identity": "known"}, r"changed since it joined the run (processor was b)"),
+    ],
+)
+def test_a_host_that_differs_is_refused_with_the_remedy(collect, home, facts, reason):
+    home.admit("host-1", HostFacts(identity="known", machine={"processor": "b"}))
+    with pytest.raises(FleetLost, match="no host is left"):
+        collect(answering(facts), workers=1)
+    assert reason.split("\n")[0] in collect.watching.lines[0]
+    assert not home.store.records()
+
+
+def test_a_host_with_other_code_is_refused(collect, monkeypatch):
+    monkeypatch.setattr(collecting, "code_digest", lambda: "other")
+    with pytest.raises(FleetLost, match="no host is left"):
+        collect(answering(), workers=1)
+    assert "its code or its lock files differ" in collect.watching.lines[0]
+
+
+def test_a_record_that_nobody_asked_for_ends_the_run_with_the_remedy(collect, home):
+    with pytest.raises(FleetLost, match=r"block 1 failed: .*nobody asked for\n  All records"):
+        collect(answering(records=lambda found: [runs.measured("tuple", 7)]), workers=1)
+    assert not home.store.records()
+
+
+def test_a_host_that_fails_is_tried_again_then_named(collect, home):
+    answer = answering()
+
+    def carry(request, shares_machine):
+        if request["unit"]:
+            raise Failed("the host process ended with code 1: no space left")
+        return answer(request, shares_machine)
+
+    with pytest.raises(FleetLost, match="no space left"):
+        collect(carry, workers=1)
+
+
+def test_an_interpreter_that_no_host_has_is_named_after_the_rest_was_measured(collect, tmp_path):
+    pypy = runs.cell("tuple").model_copy(update={"interpreter": "pypy-3.11"})
+    cells = (*(runs.cell(engine) for engine in runs.STEPS), pypy)
+    home = Home(Store.create(runs.run("two", cells=cells, blocks=2), under=tmp_path))
+    assert [unit.interpreter for unit in units(home.run)][:2] == ["cpython-3.13", "pypy-3.11"]
+    with pytest.raises(FleetLost, match=r"no host of the fleet has pypy-3.11\n  Install it there"):
+        collect(answering(), home=home)
+    assert home.completed == {0, 2}
+
+
+def test_a_client_killed_while_it_kept_a_block_loses_none_of_it(home, monkeypatch):
+    def killed(store, record):
+        raise KeyboardInterrupt
+
+    home.admit("host-1", HostFacts(identity="x", machine={}))
+    complete = Complete(
+        block=2, host="host-1", records=tuple(runs.measured(one, 2, host="host-1") for one in runs.STEPS)
+    )
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Store, "write", killed)
+        home.keep(complete)
+    assert not home.store.records()
+    again = Home(home.store)
+    assert again.completed == {2}
+    assert {record.cell.engine for record in home.store.records()} == set(runs.STEPS)
+
+
+def test_a_run_has_one_client(tmp_path, capsys):
+    store = Store.create(runs.run("a-run"), under=tmp_path)
+    with _only_client(store), pytest.raises(typer.Exit), _only_client(store):
+        pass
+    assert "another client" in capsys.readouterr().err
+    with _only_client(store):
+        pass
+
+
+# The host process
+
+
+def test_a_timing_process_sees_nothing_of_dask(monkeypatch):
     """What a nanny exports does not reach the host process, nor the processes that it starts."""
     for name, value in FOREIGN.items():
         monkeypatch.setenv(name, value)
@@ -180,169 +251,121 @@ def test_a_timing_process_sees_nothing_of_dask(tmp_path, monkeypatch):
         print(json.dumps([dict(os.environ), worker_environment(Draw())]))
     """
     found = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True)
-    host, worker = json.loads(found.stdout)
-    assert not FOREIGN.keys() & host.keys()
+    of_host, of_worker = json.loads(found.stdout)
+    assert not FOREIGN.keys() & of_host.keys()
     # OMP_NUM_THREADS is the harness's own, as it is without a fleet.
-    assert FOREIGN.keys() & worker.keys() == {"OMP_NUM_THREADS"}
-    assert worker["OMP_NUM_THREADS"] == "1"
-    assert not [name for name in worker if name.startswith(("DASK", "MALLOC", "MKL"))]
+    assert FOREIGN.keys() & of_worker.keys() == {"OMP_NUM_THREADS"}
+    assert of_worker["OMP_NUM_THREADS"] == "1"
 
 
-def test_a_host_process_ends_when_nobody_listens():
-    request = '{"task": "measure"}'
-    failure = carry(request, lambda line: None, lambda: True)
-    assert "ended with code 1" in failure
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import harness.fleet.host as h; h.answer = lambda *_: __import__('time').sleep(60); h.main()",
-        ],
-        stdin=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    process.stdin.write(_request() + "\n")
+def test_a_host_process_that_fails_says_why():
+    with pytest.raises(Failed, match=r"ended with code 1: .*Field required"):
+        run_host("{}", lambda: True)
+
+
+def test_a_host_process_ends_when_nobody_waits(monkeypatch):
+    monkeypatch.setattr(carrier, "WATCHING_SECONDS", 0.1)
+    with pytest.raises(Failed, match="code -9"):
+        run_host(Request(run=runs.run("a-run")).model_dump_json(), lambda: False)
+
+
+def test_a_host_process_ends_with_its_input():
+    code = "import harness.fleet.host as h; h.answer = lambda *_: __import__('time').sleep(60); h.main()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True, cwd=ROOT)
+    process.stdin.write(Request(run=runs.run("a-run")).model_dump_json() + "\n")
     process.stdin.close()
     assert process.wait(30) == 1
 
 
-def _request():
-    from harness.fleet.host import Request
-    from tests.harness.fleet.simulation import plan
-
-    return Request(task="describe", run=plan(1).run).model_dump_json()
-
-
-def test_an_ordinary_dask_worker_is_noisy_and_ours_is_not():
-    code = "from harness.fleet.quiet import *; print(len(noise())); be_quiet(); print(noise())"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    before, after = found.stdout.splitlines()
-    assert int(before) > 5
-    assert after == "[]"
+def test_the_stores_of_a_run_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(host, "FOLDERS", tmp_path)
+    for run_id in ("a-run", "another"):
+        host._store(Request(run=runs.run(run_id), slot="1"))
+    host.forget("a-run")
+    assert [path.name[:8] for path in tmp_path.iterdir()] == ["another-"]
 
 
-def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
-    """An sshd on the loopback address, with its own keys, starts a worker, which joins by TLS."""
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True)
-    key, host_key = asyncssh.generate_private_key("ssh-ed25519"), asyncssh.generate_private_key("ssh-ed25519")
-    key.write_private_key(home / ".ssh" / "id_ed25519")
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    known = asyncssh.import_authorized_keys(key.export_public_key().decode())
-    loop, commands, served = asyncio.new_event_loop(), [], threading.Event()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-
-    async def serve(process):
-        commands.append(process.command)
-        pipe = asyncio.subprocess.PIPE
-        found = await asyncio.create_subprocess_shell(process.command, stdin=pipe, stderr=pipe)
-        # Writing to a shell that has ended would break the connection.
-        stdin = None if "no such folder" in process.command else found.stdin
-        await process.redirect(stdin=stdin, stderr=found.stderr)
-        code = await found.wait()
-        await asyncio.sleep(0.5)  # for the rest of what it said
-        process.exit(code)
-        served.set()
-
-    async def listen():
-        return await asyncssh.listen(
-            "127.0.0.1", 0, server_host_keys=[host_key], authorized_client_keys=known, process_factory=serve
-        )
-
-    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(10)
-    port = server.get_port()
-    public = host_key.export_public_key().decode()
-    file = tmp_path / "hosts.txt"
-    file.write_text(f"127.0.0.1:{port} folder={ROOT} python={sys.executable}\n")
-    where = Where("ssh", str(file))
-    try:
-        with pytest.raises(starting.BadPlace, match="can't start a worker by ssh"), starting.started(where):
-            pass  # the host's key is unknown
-        (home / ".ssh" / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}")
-        with starting.started(where) as cluster:
-            _events_until(cluster, Joined)
-        (command,) = commands
-        assert "PRIVATE KEY" not in command
-        assert served.wait(20)  # the worker has ended with the fleet
-        file.write_text(f"127.0.0.1:{port} folder='{tmp_path}/no such folder' python={sys.executable}\n")
-        with file.open("a") as more:
-            more.write("127.0.0.1:1\n")
-        with starting.started(where) as cluster:
-            events = _events_until(cluster, NotStarted)
-            events += _events_until(cluster, NotStarted) if len(events) < 2 else []
-        # One host refuses the connection, and the fleet goes on.
-        told, refused = sorted(events, key=lambda event: "can't start a worker" in event.reason)
-        assert "`ssh -p 1 127.0.0.1 true`" in refused.reason
-        assert told.worker == "127.0.0.1"
-        problem, remedy = told.reason.splitlines()
-        assert "no such folder" in problem.removeprefix("its worker has ended: ")
-        assert remedy.startswith(f"  Try: ssh -p {port} 127.0.0.1 'cd ")
-    finally:
-        asyncio.run_coroutine_threadsafe(_stop(server), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+# A user's scheduler
 
 
-async def _stop(server):
-    server.close()
+@pytest.fixture
+def started(tmp_path):
+    """`started(*arguments)` starts Python with a log; it ends with the test."""
+    found = []
+
+    def start(*arguments, **options):
+        log = tmp_path / f"log-{len(found)}.txt"
+        with log.open("w") as file:
+            process = subprocess.Popen([sys.executable, *arguments], stdout=file, stderr=file, **options)
+        process.log = log
+        found.append(process)
+        return process
+
+    yield start
+    for process in found:
+        process.kill()
+        process.wait()
 
 
-def test_the_job_script_of_slurm(tmp_path, golden, monkeypatch):
-    be_quiet()
-    monkeypatch.chdir(tmp_path)
-    with starting.slurm_cluster(Where("slurm", "long", 4), str(tmp_path), python="/opt/python") as cluster:
-        script = cluster.job_script()
-    script = re.sub(r"tls://[\d.:]+", "tls://SCHEDULER", script.replace(str(tmp_path), "/shared"))
-    golden("fleet-slurm.sh", re.sub(r"\.worker\.([a-z_]+)\.\w+", r".worker.\1.X", script))
+def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, monkeypatch, started):
+    """The commands are those of docs/fleet.md."""
+    made = distributed.Security.temporary()
+    secret = tmp_path / "fleet.pem"
+    secret.write_text(made.tls_client_key + made.tls_ca_file)
+    secret.chmod(0o600)
+    monkeypatch.setenv(SECRET, str(secret))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tls://127.0.0.1:{free.getsockname()[1]}"
+    tls = [f"--tls-{part}={secret}" for part in ("ca-file", "cert", "key")]
+    started("-m", "dask", "scheduler", f"--host={address}", "--no-dashboard", *tls)
+    started("-m", "dask", "worker", address, "--nthreads=1", "--no-nanny", "--no-dashboard", *tls)
+    until = time.monotonic() + 60
+    while True:
+        with contextlib.suppress(FleetLost), connected(parse(address)) as client:
+            client.wait_for_workers(1, timeout=30)
+            assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+            break
+        assert time.monotonic() < until
+    for there, security in (address.replace("tls", "tcp"), None), (address, distributed.Security.temporary()):
+        with pytest.raises(OSError):
+            distributed.Client(there, security=security, timeout=2)
 
 
-def test_slurm_needs_sbatch(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(starting.BadPlace, match="sbatch"), starting.started(Where("slurm", "long", 1)):
-        pass
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_worker_without_tls_listens_on_this_machine_only(start, port):
-    address = f"tcp://127.0.0.1:{port}"
-    programs = start("harness.fleet.scheduler", address), start("harness.fleet.worker", address)
-    _wait_for(lambda: "Registered to" in programs[1].log.read_text(), programs[1], 30)
-    listening = [found for program in programs for found in _listening(program.pid)]
-    assert len(listening) >= 2
-    assert {address for address, _ in listening} == {"0100007F"}
-
-
-def _listening(pid):
-    """(address in hexadecimal digits, inode) of every TCP socket that a process listens at."""
-    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
-    rows = [row.split() for file in ("tcp", "tcp6") for row in Path(f"/proc/net/{file}").read_text().splitlines()[1:]]
-    return [(row[1].partition(":")[0], row[9]) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
-
-
-def test_a_run_has_one_client(tmp_path, capsys):
-    store = Store.create(run("a-run"), under=tmp_path)
-    with _only_client(store), pytest.raises(typer.Exit), _only_client(store):
-        pass
-    assert "another client" in capsys.readouterr().err
-    with _only_client(store):
-        pass
-
-
-def test_a_host_may_send_any_load(capsys):
-    console = Console()
-    machine = {"load at start": "many"}
-    FleetProgress(console, 1).admitted("host-1", HostFacts(identity="x", machine=machine))
-    assert "host-1 joined" in capsys.readouterr().out
+# Real runs
 
 
 @pytest.mark.exhaustive
 @pytest.mark.alone
-def test_twenty_kills_lose_and_double_nothing(tmp_path):
-    found = kills.campaign(tmp_path, 20, seed=1)
-    assert found["code"] == 0
-    assert sum(found["killed"].values()) == 20
-    assert not (found["missing"] or found["doubled"] or found["lost"] or found["mixed"])
-    assert {record.shared_host for record in found["store"].records()} == {True}
+@pytest.mark.parametrize("target", ["worker", "client"])
+def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_path, started):
+    options = kept_in(tmp_path)
+    options["env"].update(FOREIGN)
+    chosen = ["--preset", "smoke", "--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", RUNNING]
+    client = started("-m", "harness", "run", *chosen, "--blocks", "6", "--on", "local:2", **options)
+    wait_for(lambda: list(tmp_path.glob("runs/*/records/*.json")) or client.poll() is not None, 200)
+    of_client = psutil.Process(client.pid).children(recursive=True)
+    hosts = [one for one in of_client if "harness.fleet.host" in one.cmdline()]
+    (store,) = map(Store, tmp_path.glob("runs/*"))
+    before = {record.cell.key + str(record.block): record for record in store.records()}
+    (hosts[0].parent() if target == "worker" else psutil.Process(client.pid)).kill()
+    if target == "client":
+        client.wait()
+        wait_for(lambda: not any(is_running(one.pid) for one in of_client), 60)
+        client = started("-m", "harness", "run", "--resume", store.run.id, "--on", "local:2", **options)
+    assert client.wait(300) == 0, client.log.read_text()
+    records = store.records()
+    assert "Traceback" not in client.log.read_text()
+    assert sorted((record.cell.engine, record.block) for record in records) == [
+        (engine, block) for engine in ("baseline", "tuple") for block in range(6)
+    ]
+    assert all(len({record.host for record in records if record.block == block}) == 1 for block in range(6))
+    assert before.items() <= {record.cell.key + str(record.block): record for record in records}.items()
+    assert {record.shared_host for record in records} == {True}
+    for record in records:
+        if record.cell.engine == "tuple":
+            assert record.proof.identical
+            trainer = engines.load("tuple").prepare(workloads.load("xor"))
+            trainer.train(record.stretch_steps)
+            assert record.parameters_sha256 == digest(trainer.parameters())
+    wait_for(lambda: not any(is_running(one.pid) for one in of_client))
