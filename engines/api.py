@@ -233,10 +233,19 @@ class Trainer(Protocol):
         would change the bits.
         """
 
-    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+    def restart(
+        self,
+        *,
+        batch: int,
+        rows: Optional[int] = None,
+        first: int = 0,
+        parameters: Optional[Sequence[float]] = None,
+    ) -> None:
         """Return to the starting parameters and to step 0, with an update after every `batch` steps.
 
         rows: train on the first `rows` rows only, and wrap around after them. Raises ValueError if there are fewer.
+        first: the row of step 0.
+        parameters: start from these parameters instead. An engine whose weights are constants can't.
         """
 
     def parameters(self) -> array[float]: ...

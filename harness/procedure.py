@@ -52,4 +52,22 @@ def every_shape(count: int) -> Drill:
 
 
 MOST_STEPS = 1 << 18
-"""Longest stretch, in steps. Engines that take less than a microsecond per step repeat it."""
+"""Longest stretch, in steps. Engines that take less than a microsecond per step take several for a value."""
+
+MOST_STARTS = 48
+"""Most stretches that differ. No two timed ones are the same work, so this limits the stretches of a value."""
+
+START_STEP = 2.0**-12
+"""Relative distance between the parameters of two starts: small, so that trainings stay alike, but not the same."""
+
+MOST_BOUNDED_STEPS = 256
+"""Longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, the different rounding of
+`rerolled-clang-fast` grows to 4e-13 after 256 steps, 1e-9 after 1,024, and 9 after 8,192."""
+
+MOST_BOUNDED_BATCHES = 16
+"""In large batches, its stretch may be this many batches instead. Errors grow from one update to the next."""
+
+
+def most_bounded_steps(batch: int) -> int:
+    """Longest stretch, in steps, of an engine that declares an error bound."""
+    return max(MOST_BOUNDED_STEPS, MOST_BOUNDED_BATCHES * batch)

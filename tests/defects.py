@@ -479,6 +479,20 @@ DEFECTS = (
         "harness/worker/test_proof.py::test_the_last_bit_counts",
     ),
     Defect(
+        "proof: the clock stops before the results are read",
+        "harness/worker/measure.py",
+        "        read = left_by(self._trainer)\n        seconds = perf_counter() - restarted\n",
+        "        seconds = perf_counter() - restarted\n        read = left_by(self._trainer)\n",
+        "harness/test_measure.py::test_no_work_is_outside_the_clock[Deferring]",
+    ),
+    Defect(
+        "proof: timed stretches repeat the start of the warm-ups",
+        "harness/worker/measure.py",
+        "[0] * runner.args.warmups * passes, proof.starts(stretch.steps))",
+        "itertools.repeat(0))",
+        "harness/test_misbehaving.py::test_an_engine_that_replays_a_stretch_fails",
+    ),
+    Defect(
         "isolation: a process that left the worker's session outlives the worker",
         "harness/containment/running.py",
         "    descendants.end_orphans(known)\n",

@@ -64,7 +64,7 @@ class FamilyTrainer:
         """Inputs of a shape -> seconds that its kernel took, all phases together."""
         self.losses = array("d")
         self._workload = workload
-        self._batch = whole(workload.batch, "batch", 1)
+        self._batch, self._first = whole(workload.batch, "batch", 1), 0
         self._start = array("d", parameters)
         zeros = array("d", bytes(8 * len(self._start)))
         self._shared = Shared(copy(self._start), copy(zeros), tuple(copy(zeros) for _ in workload.optimiser.states))
@@ -110,11 +110,20 @@ class FamilyTrainer:
         if missing:
             self._add([self._build(self._shapes[length]) for length in missing])
 
-    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+    def restart(
+        self,
+        *,
+        batch: int,
+        rows: Optional[int] = None,
+        first: int = 0,
+        parameters: Optional[Sequence[float]] = None,
+    ) -> None:
         self._batch = whole(batch, "batch", 1)
         self._rows = self._all_rows if rows is None else whole(rows, "rows", 1, self._all_rows)
         self.losses = array("d")
-        self._shared.p[:] = self._start
+        self._first = first
+        start = self._start if parameters is None else self._in_our_order(parameters)
+        self._shared.p[:] = start
         for buffer in (self._shared.q, *self._shared.states):
             buffer[:] = array("d", bytes(8 * len(buffer)))
 
@@ -134,7 +143,7 @@ class FamilyTrainer:
         course = Course(
             self._members,
             self._places,
-            taken % self._rows,
+            (self._first + taken) % self._rows,
             self._rows,
             steps,
             self._batch,
@@ -145,7 +154,8 @@ class FamilyTrainer:
             workload.learns,
         )
         if len(self._built) < len(self._shapes):
-            rows = (row % self._rows for row in range(taken, taken + min(steps, self._rows)))
+            next_row = self._first + taken
+            rows = (row % self._rows for row in range(next_row, next_row + min(steps, self._rows)))
             self._meet(dict.fromkeys(self._inputs[row] for row in rows))
         done = self._conductor.take(course)
         self.losses.extend(losses[:done])
@@ -172,10 +182,12 @@ class FamilyTrainer:
         """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
         checkpoint.check(self.checkpoint())
         losses, parts = array("d", checkpoint.losses), (*checkpoint[:2], *checkpoint.states.values())
-        theirs = [array("d", (0.0 if index == NONE else part[index] for index in self._order)) for part in parts]
-        for buffer, numbers in zip((self._shared.p, self._shared.q, *self._shared.states), theirs):
-            buffer[:] = numbers
+        for buffer, numbers in zip((self._shared.p, self._shared.q, *self._shared.states), parts):
+            buffer[:] = self._in_our_order(numbers)
         self.losses = losses
+
+    def _in_our_order(self, numbers: Sequence[float]) -> array[float]:
+        return array("d", (0.0 if index == NONE else numbers[index] for index in self._order))
 
     def _as_in_the_model(self, ours: Doubles) -> array[float]:
         found = array("d", bytes(8 * sum(index != NONE for index in self._order)))

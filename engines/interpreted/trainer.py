@@ -39,17 +39,26 @@ class ScalarTrainer:
         self._kept = self._no_states()
         """The numbers that the optimiser keeps for each parameter."""
         self._rows: Optional[int] = None
+        self._first = 0
         self.losses = array("d")
         self.phases: Mapping[str, float] = {}
         self.sizes: Mapping[str, int] = {}
 
-    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+    def restart(
+        self,
+        *,
+        batch: int,
+        rows: Optional[int] = None,
+        first: int = 0,
+        parameters: Optional[Sequence[float]] = None,
+    ) -> None:
         self._batch = batch
         there = sum(len(shape.rows) for shape in self._workload.shapes()) if rows is not None else 0
         self._rows = None if rows is None else whole(rows, "rows", 1, there)
+        self._first = first
         self.losses = array("d")
         self._kept = self._no_states()
-        for p, start in zip(self._parameters, self._start):
+        for p, start in zip(self._parameters, self._start if parameters is None else parameters):
             p.data = start
             p.grad = 0.0
 
@@ -57,7 +66,8 @@ class ScalarTrainer:
         check_arithmetic()
         for _ in range(steps):
             step = len(self.losses)
-            row = self._workload.row(step % self._rows if self._rows else step)
+            place = self._first + step
+            row = self._workload.row(place % self._rows if self._rows else place)
             try:
                 loss = self._step(row)
             except DOMAIN_ERRORS as error:

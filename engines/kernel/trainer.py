@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Optional
 
 from engines.api import NonFiniteLoss, Workload
@@ -23,7 +23,7 @@ class CompiledTrainer:
         self._all_columns = self._columns = columns(workload.columns(), len(program.inputs))
         check_labels(self._columns)
         self._start = array("d", program.parameters)
-        self._batch = whole(workload.batch, "batch", 1)
+        self._batch, self._first = whole(workload.batch, "batch", 1), 0
         self.phases: Mapping[str, float] = program.phases
         self.sizes: Mapping[str, float] = program.sizes
         self.losses = array("d")
@@ -33,17 +33,25 @@ class CompiledTrainer:
         """The kernel's variant that the last `train` ran, if `prepare` did not build it; else empty."""
         return self._program.late_variant
 
-    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+    def restart(
+        self,
+        *,
+        batch: int,
+        rows: Optional[int] = None,
+        first: int = 0,
+        parameters: Optional[Sequence[float]] = None,
+    ) -> None:
         self._batch = whole(batch, "batch", 1)
         rows = None if rows is None else whole(rows, "rows", 1, self._all_columns[0].rows)
         self._columns = self._all_columns if rows is None else tuple(column.first(rows) for column in self._all_columns)
         self.losses = array("d")
-        self._program.parameters[:] = self._start
+        self._first = first
+        self._program.parameters[:] = self._start if parameters is None else array("d", parameters)
         self._program.reset()
 
     def train(self, steps: int) -> None:
         steps, taken = whole(steps, "steps", 0), len(self.losses)
-        first_row = taken % self._columns[0].rows
+        first_row = (self._first + taken) % self._columns[0].rows
         losses, failed = self._program.run(
             self._columns,
             self._workload.rate,

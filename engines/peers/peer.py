@@ -84,18 +84,26 @@ class PeerTrainer:
         self.sizes = clock.sizes
         self.restart(batch=workload.batch)
 
-    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+    def restart(
+        self,
+        *,
+        batch: int,
+        rows: Optional[int] = None,
+        first: int = 0,
+        parameters: Optional[Sequence[float]] = None,
+    ) -> None:
         there = self._task.features.rows
         self._batch = whole(batch, "batch", 1)
         self._rows = there if rows is None else whole(rows, "rows", 1, there)
         self.losses = array("d")
-        self._model.restart(self._task.start)
+        self._first = first
+        self._model.restart(self._task.start if parameters is None else array("d", parameters))
 
     def train(self, steps: int) -> None:
         start, found = len(self.losses), list[Any]()
         step, end = start, start + whole(steps, "steps", 0)
         while step < end:
-            row, update, within = step % self._rows, step // self._batch, step % self._batch
+            row, update, within = (self._first + step) % self._rows, step // self._batch, step % self._batch
             left = min(end - step, self._rows - row)
             if not within and left >= self._batch:
                 rates = [self._rate(number) for number in range(update, update + left // self._batch)]

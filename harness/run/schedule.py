@@ -274,6 +274,7 @@ class Schedule:
                 python=lambda: self.environment(self.plan.interpreters[run.reference_interpreter]),
                 seconds=run.settings.vouch_seconds,
                 limits=Limits.of(run.settings),
+                values=run.settings.values,
             )
             stretches = [record.stretch_steps for record in self.store.records() if record.cell.workload == workload]
             try:

@@ -2,8 +2,9 @@
 
 `tuple` is micrograd with ordered children. Its code is simple enough to be trusted, but a step of `mnist` takes half a
 second. So it vouches over a few steps for two engines whose code went through different compilers. These vouch for each
-other over as many steps as a timed value takes, and every other engine is compared with the first of them. On a machine
-without a C compiler, generated Python and a bytecode interpreter take their place, over fewer steps.
+other over as many steps as a timed value takes, and every other engine is compared with the first of them. No two timed
+values are the same work, so the first one trains from other starting parameters too. On a machine without a C compiler,
+generated Python and a bytecode interpreter take their place, over fewer steps.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Vouchers:
     seconds: float
     """Approximate training time of a candidate."""
     limits: Limits
+    values: int
+    """Timed values of a process. Each needs a start of its own."""
 
     def vouching(self, workload: str, least_steps: int = 0) -> Vouching:
         """The cells that vouch for the workload's engines: those in the run's folder, or else determined now.
@@ -69,9 +72,10 @@ class Vouchers:
             # The second candidate trains as many steps as the first one, if its time limit permits.
             is_first = len(found) == 1
             seconds = min(self.seconds, most_seconds) if is_first else timeout_seconds / 2
-            asked, limit = self._ask(engine, workload, found, seconds, MOST_STEPS if is_first else found[-1].steps)
+            most, starts = (MOST_STEPS, self.values) if is_first else (found[-1].steps, 0)
+            asked, limit = self._ask(engine, workload, found, seconds, most, starts)
             if is_first and isinstance(asked, Voucher) and asked.steps < least_steps:
-                asked, limit = self._ask(engine, workload, found, timeout_seconds / 2, least_steps)
+                asked, limit = self._ask(engine, workload, found, timeout_seconds / 2, least_steps, starts)
             if isinstance(asked, PassedOver):
                 passed_over.append(asked)
                 limits.append(limit)
@@ -96,10 +100,10 @@ class Vouchers:
         except (Unreadable, DamagedEvidence, OSError):
             return None
         is_complete = known.steps <= witness.steps and all(name in witness for name in known.drills)
-        return known if is_complete else None
+        return known if is_complete and len(witness.starts(1)) >= self.values else None
 
     def _ask(
-        self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int
+        self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int, starts: int = 0
     ) -> tuple[Voucher | PassedOver, str]:
         """Ask one engine to vouch. Return its voucher, or why it was passed over and the limit that it hit.
 
@@ -114,6 +118,7 @@ class Vouchers:
             "folder": str(self.store.evidence_folder(cell).absolute()),
             "seconds": seconds,
             "steps": steps,
+            "starts": starts,
         }
         answer = self.isolate("vouch", self.python(), job, limits=self.limits, draw=Draw())
         reply = answer.reply

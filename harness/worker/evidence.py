@@ -1,9 +1,12 @@
 """Evidence of a training: its losses, gradients and parameters, for drills and stretches, and how it is stored.
 
-A *stretch* is the first n steps of a workload's training, where n is a power of two. A timed value trains it once or
-several times. A *drill* is a short training that reaches paths of a kernel that a stretch may miss: updates after
-single rows, groups of rows that a batch cuts short, data that wraps around within a group. An engine that vouches for
-others writes its evidence of both into a folder. The evidence of every other engine is compared with it.
+A *stretch* is the first n steps of a workload's training, where n is a power of two, from one of several *starts*.
+Start 0 is the workload's own. The others have parameters that differ a little, so that no two timed stretches are the
+same work, or another first row if the workload does not learn.
+
+A *drill* is a short training that reaches paths of a kernel that a stretch may miss: updates after single rows, groups
+of rows that a batch cuts short, data that wraps around within a group. An engine that vouches for others writes its
+evidence of both into a folder. The evidence of every other engine is compared with it.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from engines.api import NonFiniteLoss, Trainer, Workload
 from engines.columns import Column
-from harness.procedure import DRILLS, MOST_STEPS, Drill, every_shape
+from harness.procedure import DRILLS, MOST_STARTS, MOST_STEPS, START_STEP, Drill, every_shape, most_bounded_steps
 from harness.worker.job import DamagedEvidence, write_json
 
 
@@ -60,24 +64,89 @@ def rows_of(workload: Workload, how: Drill) -> tuple[Column, ...]:
     return columns if how.rows is None else tuple(column.first(min(how.rows, column.rows)) for column in columns)
 
 
+class Starts:
+    """Takes a trainer to a start: 0 is the workload's own, and each other number differs from all the others."""
+
+    def __init__(self, trainer: Trainer, workload: Workload) -> None:
+        self._trainer = trainer
+        self._workload = workload
+        trainer.restart(batch=workload.batch)
+        self._own = trainer.parameters()
+
+    def parameters(self, start: int) -> array[float]:
+        """Parameters of that start."""
+        # A parameter of 0 changes by a thousandth of what a parameter of 1 would.
+        return array("d", (p + start * START_STEP * (p or 1e-3) for p in self._own))
+
+    def begin(self, start: int) -> Callable[[], None]:
+        """Return a function that restarts there. Making it prepares the numbers, so that a clock can begin between."""
+        trainer, batch = self._trainer, self._workload.batch
+        if not start:
+            return partial(trainer.restart, batch=batch)
+        if not self._workload.learns:  # its weights may be constants
+            return partial(trainer.restart, batch=batch, first=start)
+        return partial(trainer.restart, batch=batch, parameters=self.parameters(start))
+
+
+def name_of(steps: int, start: int = 0) -> str:
+    """Name of a stretch's evidence: `512`, or `3x512` from start 3."""
+    return f"{start}x{steps}" if start else str(steps)
+
+
 def stretches(
-    trainer: Trainer, *, batch: int, seconds: float, steps: int = MOST_STEPS
-) -> Iterator[tuple[str, Evidence]]:
+    trainer: Trainer, begin: Callable[[], None], *, seconds: float, steps: int = MOST_STEPS
+) -> Iterator[tuple[int, Evidence]]:
     """Yield (length, evidence) of stretches, each twice as long as the one before.
 
     The first stretch is one step, however long that takes. The last one is the longest that is expected to end within
-    `seconds` and has at most `steps` steps. If the training diverges, the last pair holds that evidence.
+    `seconds` and has at most `steps` steps. If the training diverges, the last pair is (0, losses before that).
     """
-    trainer.restart(batch=batch)
-    start, taken = perf_counter(), 0
-    while not taken or (taken < steps and 2 * (perf_counter() - start) <= seconds):
+    begin()
+    clock, taken = perf_counter(), 0
+    while not taken or (taken < steps and 2 * (perf_counter() - clock) <= seconds):
         try:
             trainer.train(max(1, taken))
         except NonFiniteLoss:
-            yield DIVERGES, _diverged(trainer)
+            yield 0, _diverged(trainer)
             return
         taken = len(trainer.losses)
-        yield str(taken), left_by(trainer)
+        yield taken, left_by(trainer)
+
+
+def from_all_starts(
+    trainer: Trainer, workload: Workload, *, seconds: float, steps: int, starts: int
+) -> Iterator[tuple[str, Evidence]]:
+    """Yield (name, evidence) of stretches from start 0, then from others.
+
+    The first `starts` others train as far as start 0 does, so that an engine can choose any length. Further ones have
+    one length and a quarter of the time, because only engines whose stretches are limited need more stretches than
+    values. Without other starts it takes about `seconds`, else twice as long: an engine that confirms the evidence
+    takes start 0 only.
+    """
+    places, longest = Starts(trainer, workload), 0
+    share = 2 * seconds / (1 + starts) if starts else seconds
+    for taken, evidence in stretches(trainer, places.begin(0), seconds=share, steps=steps):
+        longest = max(longest, taken)
+        yield name_of(taken) if taken else DIVERGES, evidence
+    if not starts or not longest:
+        return
+    for start in range(1, starts + 1):
+        for taken, evidence in stretches(trainer, places.begin(start), seconds=math.inf, steps=longest):
+            if taken:
+                yield name_of(taken, start), evidence
+    limited, clock = power_of_two(min(longest, most_bounded_steps(workload.batch))), perf_counter()
+    for start in range(starts + 1, MOST_STARTS + 1):
+        if perf_counter() - clock > seconds / 4:
+            return
+        places.begin(start)()
+        with contextlib.suppress(NonFiniteLoss):
+            trainer.train(limited)
+            yield name_of(limited, start), left_by(trainer)
+
+
+def power_of_two(most: int) -> int:
+    """The largest power of two that is at most `most`."""
+    return 1 << (most.bit_length() - 1)
 
 
 def _diverged(trainer: Trainer) -> Evidence:
@@ -116,6 +185,7 @@ INDEX = "index.json"
 
 MOST_INDEX_BYTES = 1 << 20
 _NAME = re.compile(r"[a-z0-9]{1,20}")
+_OF_START = re.compile(r"([1-9]\d*)x(\d+)")
 
 
 def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
@@ -154,6 +224,11 @@ class Witness:
     def steps(self) -> int:
         """Steps of the longest stretch."""
         return longest(self._index)
+
+    def starts(self, steps: int) -> list[int]:
+        """Starts other than 0 with a stretch of that length, in order."""
+        found = (_OF_START.fullmatch(name) for name in self._index)
+        return sorted(int(match[1]) for match in found if match and int(match[2]) == steps)
 
     @property
     def diverges_at(self) -> float:

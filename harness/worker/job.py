@@ -59,9 +59,12 @@ class VouchJob(TypedDict):
     folder: str
     """Folder for this engine's evidence."""
     seconds: float
-    """Approximate time limit for the stretches, and for each drill after the first."""
+    """Approximate time limit for the stretches of all starts, and for each drill after the first."""
     steps: int
     """Most steps of a stretch."""
+    starts: int
+    """Starts other than the workload's own, for the stretches of so many timed values; 0 for an engine that only
+    confirms another one's evidence."""
 
 
 class VouchReply(TypedDict, total=False):

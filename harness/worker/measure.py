@@ -8,20 +8,20 @@ phases (which may be zero), curves, the proof, the reason for a failure.
 from __future__ import annotations
 
 import itertools
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from time import perf_counter
-from typing import Any
+from typing import Any, Optional
 
 import pyperf
 
-from engines.api import Shape, Store, Trainer
+from engines.api import Shape, Store, Trainer, Workload
 from harness.procedure import JIT_SECONDS
 from harness.worker import figures
-from harness.worker.job import Job, MeasureReply, read_job, ready, run_job, thin
+from harness.worker.evidence import Evidence, Starts, left_by
+from harness.worker.job import Job, MeasureReply, read_job, ready, run_job
 from harness.worker.lifeline import end_with_the_harness
 from harness.worker.pace import HAS_JIT, around, pace
 from harness.worker.proof import Proof, prepare_proof
@@ -29,7 +29,11 @@ from harness.worker.proof import Proof, prepare_proof
 SLOW_STEP_SECONDS = 5.0
 """With slower steps a process gives one value of one step, and calibration serves as its warm-up."""
 
-LOSS_POINTS = 100
+FREE_RESTART = 0.02
+"""A restart's time counts beyond this share of the training's, so that nobody gains by working ahead in a restart."""
+
+LONGEST_VALUE = 1.5
+"""A stretch may take this share of a value's time."""
 
 TYPICAL = 0.1
 """How far the mean length of a stretch's rows may be from that of all rows, as a share of it."""
@@ -64,9 +68,10 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     phases, sizes = figures.phases(engine, trainer), figures.sizes(engine, trainer)
     compiler_bytes = peak_bytes(of_children=True)
     proof = prepare_proof(engine, trainer, workload, job)
-    stretch = Stretch(trainer, workload.batch, proof)
+    stretch = Stretch(trainer, workload, proof)
 
     stretch_seconds, passes = calibrate(stretch, job, workload.shapes())
+    stretch.prove()
     # Garbage collections come every few steps. Without the offset each process would time the same part of a cycle.
     trainer.restart(batch=workload.batch)
     trainer.train(min(job["offset_steps"], stretch.most_steps))
@@ -82,8 +87,14 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     pace()  # lets a JIT compile it
     paces = [pace()]
 
+    # Calibration and warm-ups repeat start 0. No two timed stretches have the same start.
+    starts = itertools.chain([0] * runner.args.warmups * passes, proof.starts(stretch.steps))
+
     def time_value(steps: int) -> float:
-        seconds = sum(stretch.prove() for _ in range(steps // stretch.steps))
+        seconds = 0.0
+        for start in itertools.islice(starts, steps // stretch.steps):
+            seconds += stretch.time(start)
+            stretch.prove()
         paces.append(pace())
         return seconds
 
@@ -99,8 +110,6 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in sizes else 0,
         **sizes,  # type: ignore[typeddict-item]
         **compiled_by(engine),
-        # Thin the steps before making pairs: a fast engine has too many steps to make a pair of each.
-        "losses": [(step, trainer.losses[step]) for step in thin(range(len(trainer.losses)), LOSS_POINTS)],
         **proof.fields(),
     }
 
@@ -114,21 +123,31 @@ def compiled_by(engine: Any) -> MeasureReply:
 
 
 class Stretch:
-    """The first `steps` steps of training, timed repeatedly from the starting parameters."""
+    """The first `steps` steps of training, timed from several starts.
 
-    def __init__(self, trainer: Trainer, batch: int, proof: Proof, steps: int = 1) -> None:
+    The clock stops after losses, gradients and parameters have been copied, so that an engine can't defer work until
+    they are read.
+    """
+
+    def __init__(self, trainer: Trainer, workload: Workload, proof: Proof, steps: int = 1) -> None:
         self._trainer = trainer
-        self._batch = batch
+        self._starts = Starts(trainer, workload)
         self._proof = proof
+        self._last: Optional[tuple[int, int, Evidence]] = None
         self.steps = steps
         self.most_steps = proof.steps
 
-    def time(self) -> float:
-        """Seconds of one pass, without its restart."""
-        self._trainer.restart(batch=self._batch)
-        start = perf_counter()
+    def time(self, start: int = 0) -> float:
+        """Seconds of one pass from that start: of its training, of reading the results, and of a slow restart."""
+        begin = self._starts.begin(start)
+        started = perf_counter()
+        begin()
+        restarted = perf_counter()
         self._trainer.train(self.steps)
-        return perf_counter() - start
+        read = left_by(self._trainer)
+        seconds = perf_counter() - restarted
+        self._last = self.steps, start, read
+        return seconds + max(0.0, restarted - started - FREE_RESTART * seconds)
 
     def time_warm(self) -> float:
         """Seconds of one pass, after another one if the first may compile."""
@@ -136,33 +155,38 @@ class Stretch:
             self.time()
         return self.time()
 
-    def prove(self) -> float:
-        """Seconds of one pass, which is then compared with the reference. Raises Mismatch."""
-        seconds = self.time()
-        self._proof.stretch(self._trainer, self.steps)
-        return seconds
+    def prove(self) -> None:
+        """Compare the last pass with the reference. Raises Mismatch."""
+        assert self._last
+        self._proof.stretch(self._trainer, *self._last)
+
+    def most_passes(self, values: int) -> int:
+        """The most stretches of a timed value, if no two of all values have the same start."""
+        return len(self._proof.starts(self.steps)) // values
 
 
 def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape]) -> tuple[float, int]:
     """Choose the stretch of a value. Return the approximate seconds of a pass and the number of passes per value.
 
-    The stretch doubles while the result still fits into a value and into the reference's longest stretch. With a JIT,
-    calibration goes on until the interpreter is warm. In later blocks it only runs the first block's stretch once.
+    The stretch doubles while the result is closer to a value's time, and within the reference's longest stretch. With a
+    JIT, calibration goes on until the interpreter is warm. In later blocks it only runs the first block's stretch once.
     shapes: of the workload's rows.
     """
     if 0 < job["stretch_steps"] <= stretch.most_steps:
         stretch.steps = job["stretch_steps"]
-        return stretch.time(), job["steps_per_value"] // stretch.steps
+        passes = job["steps_per_value"] // stretch.steps
+        return stretch.time(), min(passes, stretch.most_passes(job["values"]))
     warm_at = perf_counter() + (JIT_SECONDS if HAS_JIT else 0.0)
     while True:
         seconds = stretch.time_warm()
-        if 2 * stretch.steps <= stretch.most_steps and 2 * seconds <= job["value_seconds"]:
+        if 2 * stretch.steps <= stretch.most_steps and 2 * seconds <= LONGEST_VALUE * job["value_seconds"]:
             stretch.steps *= 2
         elif perf_counter() >= warm_at:
             if (steps := typical(shapes, stretch.steps, stretch.most_steps)) != stretch.steps:
                 stretch.steps = steps
                 seconds = stretch.time_warm()
-            return seconds, max(1, math.ceil(job["value_seconds"] / seconds))
+            passes = max(1, round(job["value_seconds"] / seconds))
+            return seconds, min(passes, stretch.most_passes(job["values"]))
 
 
 def typical(shapes: Sequence[Shape], steps: int, most: int) -> int:

@@ -1,7 +1,7 @@
 """Correctness check: compare an engine's losses, gradients and parameters with the engine that vouches for it.
 
-The proof covers the timed path: every timed value is compared with the reference over the same steps, on the same
-kernel. Compiled engines first go through drills, which reach paths that the timed stretch may miss.
+The proof covers the timed path: every timed stretch is compared with the reference over the same steps from the same
+start, on the same kernel. Compiled engines first go through drills, which reach paths that the timed stretch may miss.
 """
 
 from __future__ import annotations
@@ -17,21 +17,12 @@ from typing import Any
 from engines import Engine
 from engines.api import Trainer, Workload
 from engines.arithmetic import check_arithmetic
-from harness.worker.evidence import Evidence, Witness, compare, drill, drills, left_by
+from harness.procedure import most_bounded_steps
+from harness.worker.evidence import Evidence, Witness, compare, drill, drills, name_of, power_of_two
 from harness.worker.figures import check_built
-from harness.worker.job import Job, Mismatch
+from harness.worker.job import DamagedEvidence, Job, Mismatch, thin
 
-MOST_BOUNDED_STEPS = 256
-"""Longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, the different rounding of
-`rerolled-clang-fast` grows to 4e-13 after 256 steps, 1e-9 after 1,024, and 9 after 8,192."""
-
-MOST_BOUNDED_BATCHES = 16
-"""In large batches, its stretch may be this many batches instead. Errors grow from one update to the next."""
-
-
-def most_bounded_steps(batch: int) -> int:
-    """Longest stretch, in steps, of an engine that declares an error bound."""
-    return max(MOST_BOUNDED_STEPS, MOST_BOUNDED_BATCHES * batch)
+LOSS_POINTS = 100
 
 
 class Proof:
@@ -42,16 +33,34 @@ class Proof:
         self._witness = Witness(Path(job["reference_folder"]))
         self._reference_cell = job["reference_cell"]
         self._drills = job["reference_drills"]
-        self._known: dict[str, Evidence] = {}
-        self._compared: tuple[bytes, ...] = ()
-        self.steps = job["reference_steps"] if engine.strict else min(job["reference_steps"], most_bounded_steps(batch))
+        most = job["reference_steps"] if engine.strict else min(job["reference_steps"], most_bounded_steps(batch))
+        self.steps = self._longest(most, job["values"])
         """Steps of the longest stretch over which the engine can be compared."""
         self.worst_error = 0.0
         self.identical = True
         self.stretch_steps = 0
         self.stretches = 0
         self.seconds = 0.0
-        self._parameters = array("d")
+        self._own = Evidence(array("d"), array("d"), array("d"))
+
+    def _longest(self, most: int, values: int) -> int:
+        """Length of the longest stretch of at most `most` steps that has a start for each timed value.
+
+        Raises DamagedEvidence if there is none.
+        """
+        steps = power_of_two(most)
+        while steps and len(self.starts(steps)) < values:
+            steps //= 2
+        if not steps:
+            raise DamagedEvidence(
+                f"{self._reference_cell} trained from too few starts for {values} different values\n"
+                "  Remove the run's evidence folder, then resume the run, which makes it again."
+            )
+        return steps
+
+    def starts(self, steps: int) -> list[int]:
+        """Starts, apart from 0, from which the reference trained that many steps."""
+        return self._witness.starts(steps)
 
     def drill(self, trainer: Trainer, workload: Workload) -> None:
         """Run every drill that was vouched for, and compare. Raises Mismatch."""
@@ -61,30 +70,25 @@ class Proof:
                 self._compare(how.name, drill(trainer, workload, how), f"in the drill {how.name!r}")
         self.seconds += perf_counter() - start
 
-    def stretch(self, trainer: Trainer, steps: int) -> None:
-        """Compare the stretch that the trainer has run since its restart.
+    def stretch(self, trainer: Trainer, steps: int, start: int, found: Evidence) -> None:
+        """Compare a stretch of that length from that start. found: what was read before its clock stopped.
 
         Raises Mismatch, and Misbehaved if the stretch ran code that `prepare` did not build.
         """
         check_built(self._engine, trainer)
-        start = perf_counter()
-        self.stretch_steps = steps
+        clock = perf_counter()
+        self.stretch_steps = max(self.stretch_steps, steps)
         self.stretches += 1
-        found = left_by(trainer)
-        self._compare(str(self.stretch_steps), found, f"within {self.stretch_steps:,} steps")
-        self._parameters = found.parameters
-        self.seconds += perf_counter() - start
+        self._compare(name_of(steps, start), found, f"within {steps:,} steps{f' from start {start}' if start else ''}")
+        if not start:
+            self._own = found
+        self.seconds += perf_counter() - clock
 
     def _compare(self, name: str, found: Evidence, where: str) -> None:
+        """Compare with the reference's evidence of that name. Raises Mismatch."""
         check_arithmetic()
-        if name not in self._known:
-            self._known, self._compared = {name: self._witness.evidence(name)}, ()
-        # An engine that rounds differently is compared number by number, but most engines repeat the same numbers.
-        doubles = tuple(part.tobytes() for part in found)
-        if doubles == self._compared:
-            return
-        self._compared = doubles
-        worst, first = compare(found, self._known[name])
+        reference = self._witness.evidence(name)
+        worst, first = compare(found, reference)
         engine = self._engine
         self.worst_error = max(self.worst_error, worst)
         self.identical = self.identical and not first
@@ -97,9 +101,11 @@ class Proof:
             )
 
     def fields(self) -> dict[str, Any]:
-        """Fields of the proof for the record."""
+        """Fields of the proof for the record, and the losses and parameters of the last stretch from start 0."""
         return {
-            "parameters_sha256": digest(self._parameters),
+            # Thin the steps before making pairs: a fast engine has too many steps to make a pair of each.
+            "losses": [(step, self._own.losses[step]) for step in thin(range(len(self._own.losses)), LOSS_POINTS)],
+            "parameters_sha256": digest(self._own.parameters),
             "proof": {
                 "reference": self._reference_cell,
                 "steps": self.stretch_steps,

@@ -20,8 +20,8 @@ from harness.worker.evidence import (
     compare,
     drill,
     drills,
+    from_all_starts,
     longest,
-    stretches,
     write_evidence,
 )
 from harness.worker.job import VouchJob, VouchReply, do_job, ready
@@ -59,7 +59,7 @@ def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[t
             continue
         yield how.name, drill(trainer, workload, how)
         taken += steps
-    yield from stretches(trainer, batch=workload.batch, seconds=job["seconds"], steps=job["steps"])
+    yield from from_all_starts(trainer, workload, seconds=job["seconds"], steps=job["steps"], starts=job["starts"])
 
 
 def _difference(found: Mapping[str, Evidence], witness: Witness) -> str:

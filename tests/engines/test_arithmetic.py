@@ -11,7 +11,7 @@ from engines.api import Unavailable
 from engines.arithmetic import ChangedArithmetic, check_arithmetic
 from engines.kernel import building, toolchains
 from harness import workloads
-from harness.worker.evidence import Witness
+from harness.worker.evidence import Witness, left_by
 from harness.worker.proof import prepare_proof
 from harness.worker.vouch import vouch
 
@@ -108,13 +108,13 @@ def test_no_call_of_a_program_computes_in_another_state(changed, call):
 def test_nothing_is_proven_in_another_state(changed, tmp_path):
     job = {"engine": "slots", "workload": "xor", "outcome_file": "", "witnesses": {}, "folder": str(tmp_path)}
     with changed() as message, pytest.raises(ChangedArithmetic, match=message):
-        vouch({**job, "seconds": 1.0, "steps": 4})
-    vouch({**job, "seconds": 1.0, "steps": 4})
+        vouch({**job, "seconds": 1.0, "steps": 4, "starts": 1})
+    vouch({**job, "seconds": 1.0, "steps": 4, "starts": 1})
     assert Witness(tmp_path).steps == 4
     engine, workload = engines.load("slots"), workloads.load("xor")
     trainer = engine.prepare(workload)
-    reference = {"reference_folder": str(tmp_path), "reference_cell": "slots/here/xor"}
+    reference = {"reference_folder": str(tmp_path), "reference_cell": "slots/here/xor", "values": 1}
     proof = prepare_proof(engine, trainer, workload, {**reference, "reference_steps": 4, "reference_drills": []})
     trainer.train(4)
     with changed() as message, pytest.raises(ChangedArithmetic, match=message):
-        proof.stretch(trainer, 4)
+        proof.stretch(trainer, 4, 0, left_by(trainer))

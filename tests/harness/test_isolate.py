@@ -55,6 +55,7 @@ def vouching(tmp_path):
         "folder": str(tmp_path / "evidence"),
         "seconds": 10.0,
         "steps": 64,
+        "starts": 3,
     }
 
 
@@ -95,24 +96,24 @@ def test_a_value_is_a_whole_number_of_vouched_stretches(job, reference):
     assert reply["stretch_steps"] == reply["proof"]["steps"] == 64
     assert reply["steps_per_value"] % 64 == 0
     passes = reply["steps_per_value"] // 64
-    assert reply["proof"]["stretches"] == 5 * passes  # two warm-ups, three values
+    assert reply["proof"]["stretches"] == 1 + 5 * passes  # calibration, two warm-ups, three values
     assert len(reply["losses"]) == 64
 
 
 def test_a_stretch_from_an_earlier_block_is_used_again(job, reference):
-    answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 24})
-    assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 24)
-    assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 24
+    answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 8})
+    assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 8)
+    assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 8
 
 
 @pytest.mark.parametrize("part", ["losses", "gradients", "parameters"])
 def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference):
-    """The changed evidence is that of two steps, between updates. The job allows no stretch longer than that."""
-    found = Witness(reference).evidence("2")
-    numbers = getattr(found, part)
+    """The changed evidence is that of the last value, of two steps, between updates. The job allows no longer one."""
+    found = {name: Witness(reference).evidence(name) for name in ("2", "1x2", "2x2", "3x2")}
+    numbers = getattr(found["3x2"], part)
     index = max(i for i, x in enumerate(numbers) if x)
     numbers[index] *= 1 + 2**-52
-    write_evidence(reference, [("2", found)])
+    write_evidence(reference, found.items())
     answer = run("measure", {**job, "reference_steps": 2})
     assert answer.reply["status"] == "failed"
     assert f"{part}[{index}] is " in answer.reply["reason"]

@@ -1,5 +1,7 @@
 """How a worker chooses the stretch of a value, on a scripted clock, and how it names its compiler."""
 
+from array import array
+
 import pytest
 
 import engines
@@ -7,8 +9,11 @@ from engines.api import Shape, Unavailable
 from harness import workloads
 from harness.run.replies import Measured
 from harness.worker import figures, measure
-from harness.worker.job import MeasureReply
+from harness.worker.job import MeasureReply, Mismatch
+from harness.worker.proof import prepare_proof
+from harness.worker.vouch import vouch
 from results.record import Record
+from tests.harness.misbehaving import cheats
 
 COLD, WARM, COLD_STEPS = 1e-3, 1e-5, 1000
 
@@ -22,6 +27,12 @@ class Warming:
     def restart(self, *, batch):
         self.restarts += 1
 
+    def numbers(self):
+        return array("d")
+
+    parameters = gradients = numbers
+    losses = property(numbers)
+
     def train(self, steps):
         cold = max(0, min(steps, COLD_STEPS - self.steps))
         self.now += cold * COLD + (steps - cold) * WARM
@@ -29,10 +40,13 @@ class Warming:
 
 
 class Proof:
-    """A proof that can compare this many steps."""
+    """A proof that can compare this many steps, from many starts."""
 
     def __init__(self, steps):
         self.steps = steps
+
+    def starts(self, steps):
+        return range(1, 100)
 
 
 @pytest.fixture
@@ -44,8 +58,8 @@ def trainer(monkeypatch):
 
 def calibrated(trainer, *, most=1 << 18, stretch_steps=0, steps_per_value=0, shapes=()):
     """Return the seconds and passes of a calibrated stretch, and its steps."""
-    stretch = measure.Stretch(trainer, 4, Proof(most))
-    job = {"stretch_steps": stretch_steps, "steps_per_value": steps_per_value, "value_seconds": 0.05}
+    stretch = measure.Stretch(trainer, workloads.load("xor"), Proof(most))
+    job = {"stretch_steps": stretch_steps, "steps_per_value": steps_per_value, "value_seconds": 0.05, "values": 3}
     return *measure.calibrate(stretch, job, shapes), stretch.steps
 
 
@@ -53,13 +67,13 @@ def test_a_jit_is_warm_before_steps_are_counted(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", True)
     seconds, passes, steps = calibrated(trainer)
     assert seconds / steps == pytest.approx(WARM)
-    assert (steps, passes) == (4096, 2)
+    assert (steps, passes) == (4096, 1)
     assert trainer.now >= measure.JIT_SECONDS
 
 
 def test_without_a_jit_steps_are_counted_at_once(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
-    assert calibrated(trainer) == (pytest.approx(32 * COLD), 2, 32)
+    assert calibrated(trainer) == (pytest.approx(64 * COLD), 1, 64)
     assert trainer.now < 0.2
 
 
@@ -126,11 +140,53 @@ def test_a_later_blocks_stretch_is_not_longer_than_the_evidence(trainer, monkeyp
     assert calibrated(trainer, most=8, stretch_steps=256, steps_per_value=768)[2] == 8
 
 
-def test_every_pass_restarts_the_training(trainer):
-    stretch = measure.Stretch(trainer, 4, Proof(8), 8)
-    stretch.time()
-    stretch.time()
-    assert (trainer.restarts, trainer.steps) == (2, 16)
+# Work outside the clock
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory):
+    """Folder of `tuple`'s evidence on xor: stretches of at most 64 steps from three starts."""
+    folder = tmp_path_factory.mktemp("evidence")
+    job = {"engine": "tuple", "workload": "xor", "witnesses": {}, "folder": str(folder)}
+    assert vouch({**job, "seconds": 1e9, "steps": 64, "starts": 3})["status"] == "measured"
+    return folder
+
+
+def timed(cheat, evidence, monkeypatch):
+    """Steps that the clock counts for stretches of 64 steps, which are proven: one to calibrate, then three values."""
+    engine, workload = engines.load("slots"), workloads.load("xor")
+    trainer = cheat(engine.prepare(workload))
+    job = {"reference_folder": str(evidence), "reference_cell": "tuple/here/xor", "reference_steps": 64}
+    proof = prepare_proof(engine, trainer, workload, {**job, "reference_drills": [], "values": 3})
+    monkeypatch.setattr(measure, "perf_counter", lambda: trainer.work)
+    stretch, found = measure.Stretch(trainer, workload, proof, 64), []
+    for start in (0, *proof.starts(64)[:3]):
+        found.append(stretch.time(start))
+        stretch.prove()
+    return found[1:]
+
+
+@pytest.mark.parametrize("cheat", [cheats.Honest, cheats.Deferring, cheats.Remembering])
+def test_no_work_is_outside_the_clock(cheat, evidence, monkeypatch):
+    """Reading the results is inside, and no two timed stretches are the same work."""
+    assert timed(cheat, evidence, monkeypatch) == [64, 64, 64]
+
+
+def test_working_ahead_in_a_restart_gains_nothing(evidence, monkeypatch):
+    """A restart is free only as far as it is a small share of the training."""
+    assert timed(cheats.WorkingAhead, evidence, monkeypatch) == [64, 64, 64]
+
+
+def test_results_of_another_start_are_a_mismatch(evidence, monkeypatch):
+    with pytest.raises(Mismatch, match="within 64 steps from start 1"):
+        timed(cheats.Replaying, evidence, monkeypatch)
+
+
+def test_a_value_has_only_as_many_stretches_as_there_are_starts(trainer, monkeypatch):
+    monkeypatch.setattr(measure, "HAS_JIT", False)
+    monkeypatch.setattr(Proof, "starts", lambda self, steps: range(1, 8))
+    assert calibrated(trainer, most=8)[1:] == (2, 8)
+    assert calibrated(trainer, stretch_steps=8, steps_per_value=64)[1:] == (2, 8)
 
 
 @pytest.mark.parametrize("name", ["tcc", "clang-O1-published", "rerolled-gcc-generic", "handwritten", "tcc-extension"])

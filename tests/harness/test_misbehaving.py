@@ -40,6 +40,7 @@ def evidence(tmp_path_factory):
         "folder": str(folder),
         "seconds": 0.1,
         "steps": 8,
+        "starts": 2,
     }
     answer = isolate("vouch", PYTHON, job, limits=Limits(60.0), draw=Draw())
     assert answer.reply["status"] == "measured", answer
@@ -83,6 +84,20 @@ def test_an_engine_that_behaves_is_measured(misbehaving):
     answer = misbehaving("pass")
     assert answer.reply["status"] == "measured", answer
     assert answer.reply.keys() <= MEASURED.keys()
+
+
+CHEAT = """
+from tests.harness.misbehaving.cheats import {} as Cheat
+prepare = engine.prepare
+engine.prepare = lambda workload, objects=None: Cheat(prepare(workload, objects=objects))
+"""
+
+
+def test_an_engine_that_replays_a_stretch_fails(misbehaving):
+    reply = misbehaving(CHEAT.format("Replaying")).reply
+    assert reply["status"] == "failed", reply
+    assert "differs from tuple/cpython-3.13/xor" in reply["reason"]
+    assert "from start 1" in reply["reason"]
 
 
 # Figures and refusals of an engine
@@ -478,7 +493,7 @@ def test_a_worker_whose_harness_died_before_the_start_ends(job, tmp_path):
 
 def test_damaged_evidence_is_reported(job, tmp_path):
     numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [math.pi]))
-    write_evidence(tmp_path / "evidence", [("1", numbers)])
+    write_evidence(tmp_path / "evidence", [(name, numbers) for name in ("1", "1x1", "2x1")])
     (tmp_path / "evidence" / "1.doubles").write_bytes(b"short")
     asked = {**job, "reference_folder": str(tmp_path / "evidence"), "reference_steps": 1}
     reply = isolate("measure", PYTHON, asked, limits=Limits(60.0), draw=Draw()).reply

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyperf
 
 from harness.run.isolate import WorkerResult
-from harness.worker.evidence import Evidence, write_evidence
+from harness.worker.evidence import Evidence, name_of, write_evidence
 
 MEASURED = {
     "status": "measured",
@@ -70,7 +70,8 @@ class Workers:
         if task == "vouch":
             steps = min(job["steps"], self.vouched_steps)
             numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [3.0]))
-            write_evidence(Path(job["folder"]), [(name, numbers) for name in ("short", str(steps))])
+            others = [name_of(1, start) for start in range(1, job["starts"] + 1)]
+            write_evidence(Path(job["folder"]), [(name, numbers) for name in ("short", str(steps), *others)])
             return WorkerResult({"status": "measured", "drills": ["short"], "steps": steps}, 1.0)
         if task == "ready":
             return WorkerResult({"status": "measured", "ready_seconds": 0.5, "ready_cpu_seconds": 0.4}, 0.75)

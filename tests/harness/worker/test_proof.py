@@ -4,19 +4,39 @@ import hashlib
 import json
 import math
 from array import array
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 import engines
+from engines.graph.optimisers import SGD
 from engines.interpreted.engine import InterpretedEngine
+from engines.kernel import building
+from engines.kernel.c_engine import variant_for
+from engines.rerolled.form import TALL, TALLEST
 from harness import workloads
-from harness.procedure import DRILLS, MOST_STEPS, SHORT
-from harness.worker.evidence import DIVERGES, Evidence, Witness, compare, drill, stretches, write_evidence
+from harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STARTS, MOST_STEPS, SHORT
+from harness.worker.evidence import (
+    DIVERGES,
+    Evidence,
+    Starts,
+    Witness,
+    compare,
+    drill,
+    from_all_starts,
+    left_by,
+    name_of,
+    stretches,
+    write_evidence,
+)
 from harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
-from harness.worker.proof import MOST_BOUNDED_STEPS, digest, prepare_proof
+from harness.worker.measure import Stretch
+from harness.worker.proof import digest, prepare_proof
 from harness.worker.vouch import _difference, vouch
+from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
 
 
@@ -45,7 +65,7 @@ def test_a_different_number_of_losses_is_a_difference():
     assert compare(doubles(1.0), doubles(1.0, 2.0)) == (math.inf, "1 losses instead of 2")
 
 
-def job_for(folder, engine, workload, *, witnesses=(), seconds=2.0, steps=MOST_STEPS):
+def job_for(folder, engine, workload, *, witnesses=(), seconds=2.0, steps=MOST_STEPS, starts=0):
     return {
         "engine": engine,
         "workload": workload,
@@ -54,6 +74,7 @@ def job_for(folder, engine, workload, *, witnesses=(), seconds=2.0, steps=MOST_S
         "folder": str(folder),
         "seconds": seconds,
         "steps": steps,
+        "starts": starts,
     }
 
 
@@ -66,7 +87,7 @@ def witness(tmp_path_factory):
         folder = tmp_path_factory.mktemp(f"{workload}-{steps}") / "tuple"
         # The longer drills of `moons` would take half a minute. A busy machine needs more time for its steps.
         for seconds in (3.0, 9.0, 1e9) if workload == "moons" else (1e9,):
-            reply = vouch(job_for(folder, "tuple", workload, seconds=seconds, steps=steps))
+            reply = vouch(job_for(folder, "tuple", workload, seconds=seconds, steps=steps, starts=2))
             if reply["steps"] == steps:
                 break
         assert (reply["status"], reply["steps"]) == ("measured", steps)
@@ -82,18 +103,19 @@ def proof_job(folder, workload):
         "reference_cell": f"tuple/here/{workload}",
         "reference_steps": Witness(folder).steps,
         "reference_drills": [one.name for one in DRILLS if one.name in Witness(folder)],
+        "values": 2,
     }
 
 
 def prove(engine, workload, folder, steps):
-    """Prove the engine as a measuring worker does: the preparation, then a stretch."""
+    """Prove the engine as a measuring worker does: the preparation, then a stretch from each of three starts."""
     engine, workload = engines.load(engine), workloads.load(workload)
     trainer = willing(engine.name, workload).prepare(workload)
     proof = prepare_proof(engine, trainer, workload, proof_job(folder, workload.name))
-    steps = min(steps, proof.steps)
-    trainer.restart(batch=workload.batch)
-    trainer.train(steps)
-    proof.stretch(trainer, steps)
+    stretch = Stretch(trainer, workload, proof, min(steps, proof.steps))
+    for start in (0, *proof.starts(stretch.steps)[:2]):
+        stretch.time(start)
+        stretch.prove()
     return proof
 
 
@@ -113,7 +135,7 @@ def gates():
 @pytest.mark.parametrize(("engine", "workload"), list(gates()))
 def test_every_engine_passes_the_gate(witness, engine, workload):
     found = prove(engine, workload, witness(workload), 4).fields()["proof"]
-    assert (found["steps"], found["stretches"]) == (4, 1)
+    assert (found["steps"], found["stretches"]) == (4, 3)
     if engines.load(engine).strict:
         assert found["identical"]
         assert found["worst_error"] == 0.0
@@ -161,38 +183,85 @@ def test_an_interpreted_engine_is_proven_over_the_timed_steps(witness, tmp_path)
         prove("slots", "xor", tmp_path, 4)
 
 
-def test_each_pass_of_a_stretch_is_compared(witness):
-    workload = workloads.load("xor")
-    engine = engines.load("slots")
+def test_each_stretch_is_compared_with_the_reference_from_its_own_start(witness, tmp_path):
+    changed(witness("xor"), "2x4", "losses", tmp_path, index=2)
+    with pytest.raises(Mismatch, match=r"losses\[2\] .* within 4 steps from start 2"):
+        prove("slots", "xor", tmp_path, 4)
+    workload, engine = workloads.load("xor"), engines.load("slots")
     trainer = engine.prepare(workload)
     proof = prepare_proof(engine, trainer, workload, proof_job(witness("xor"), "xor"))
-    for _ in range(3):
-        trainer.restart(batch=workload.batch)
-        trainer.train(4)
-        proof.stretch(trainer, 4)
-    assert (proof.stretches, proof.identical) == (3, True)
-    trainer.losses[2] *= 1 + 2**-52
-    with pytest.raises(Mismatch, match=r"losses\[2\]"):
-        proof.stretch(trainer, 4)
+    trainer.train(2)
+    with pytest.raises(Mismatch, match="2 losses instead of 4"):
+        proof.stretch(trainer, 4, 0, left_by(trainer))
 
 
 def test_an_error_within_its_bound_passes_and_one_beyond_does_not(witness, tmp_path):
-    engine, workload = engines.load("baseline"), workloads.load("xor")
-    source = Witness(witness("xor"))
     for factor, passes in ((1e-12, True), (1e-6, False)):
-        found = source.evidence("4")
-        found.losses[1] *= 1 + factor  # the loss of xor's first row is too small
-        write_evidence(tmp_path, [("4", found)])
-        trainer = engine.prepare(workload)
-        proof = prepare_proof(engine, trainer, workload, proof_job(tmp_path, "xor"))
-        trainer.train(4)
+        source = Witness(witness("xor"))
+        found = {name: source.evidence(name) for name in ("4", "1x4", "2x4")}
+        found["4"].losses[1] *= 1 + factor  # the loss of xor's first row is too small
+        write_evidence(tmp_path, found.items())
         if passes:
-            proof.stretch(trainer, 4)
+            proof = prove("baseline", "xor", tmp_path, 4)
             assert not proof.identical
             assert 0 < proof.worst_error < 1e-9
         else:
             with pytest.raises(Mismatch, match="an error of at most 1e-09"):
-                proof.stretch(trainer, 4)
+                prove("baseline", "xor", tmp_path, 4)
+
+
+def test_a_stretch_is_no_longer_than_the_shortest_training_of_enough_starts(witness, tmp_path):
+    source = Witness(witness("xor"))
+    names = ["1", "2", "4", "1x1", "1x2", "1x4", "2x1", "2x2"]
+    write_evidence(tmp_path, [(name, source.evidence(name)) for name in names])
+    assert prove("slots", "xor", tmp_path, 4).stretch_steps == 2
+    write_evidence(tmp_path, [(name, source.evidence(name)) for name in ("1", "1x1")])
+    with pytest.raises(DamagedEvidence, match="too few starts for 2 different values\n  Remove"):
+        prove("slots", "xor", tmp_path, 4)
+
+
+# Starts
+
+
+@pytest.mark.parametrize("name", ["xor", "digits-forward", "moons"])
+def test_no_two_starts_are_the_same_work(name):
+    workload = workloads.load(name)
+    trainer = engines.load("python-source").prepare(workload)
+    places, seen = Starts(trainer, workload), set()
+    for start in range(8):
+        places.begin(start)()
+        trainer.train(1)
+        seen.add((trainer.losses[0], bytes(trainer.parameters())))
+    assert len(seen) == 8
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"), [("tuple", "mlp-5x4x3"), ("replay", "microgpt"), ("tcc", "mlp-5x4x3"), ("tcc", "microgpt")]
+)
+def test_every_trainer_starts_where_it_is_told(engine, name):
+    """A training from step 3's row with step 3's parameters continues the training that reached them."""
+    usable(engine)
+    workload = replace(workloads.load(name), batch=1, optimiser=SGD, rate=lambda update: 0.01)
+    trainer = engines.load(engine).prepare(workload)
+    trainer.restart(batch=1)
+    trainer.train(3)
+    reached = trainer.parameters()
+    trainer.train(2)
+    losses, parameters = trainer.losses[3:], trainer.parameters()
+    trainer.restart(batch=1, first=3, parameters=reached)
+    trainer.train(2)
+    assert (trainer.losses, trainer.parameters()) == (losses, parameters)
+
+
+def test_starts_that_only_limited_engines_need_are_short():
+    workload = workloads.load("xor")
+    trainer = engines.load("python-source").prepare(workload)
+    found = dict(from_all_starts(trainer, workload, seconds=1e9, steps=512, starts=2))
+    long = {str(1 << power) for power in range(10)}
+    assert found.keys() == {name if start == 0 else f"{start}x{name}" for name in long for start in range(3)} | {
+        name_of(256, start) for start in range(3, MOST_STARTS + 1)
+    }
+    assert list(dict(from_all_starts(trainer, workload, seconds=1e9, steps=4, starts=0))) == ["1", "2", "4"]
 
 
 # Drills and stretches
@@ -229,19 +298,53 @@ def test_drills_meet_whole_and_ragged_groups_and_wrap_around_within_one():
     assert by_name["single"].batch == 1
 
 
+DENSE = "mlp-64x48x10"
+"""Large enough that its recovered loops have variants for batches."""
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang", "rerolled-clang-sparse", "rerolled-clang-fast"])
+def test_drills_run_every_variant_of_a_kernel(name):
+    """In the variant that takes rows together, one drill has whole tiles, and another has rows left over."""
+    usable(name)
+    engine, workload = engines.load(name), workloads.load(DENSE)
+    values = [engine.Value(x) for x in workload.row(0)]
+    model = workload.model(engine.nn)
+    loss = workload.loss(model, values, workload.outputs(model, values))
+    tape = engine.tape(loss, inputs=values, parameters=model.parameters())
+    _, together = found = engine.variants(engine.lower(tape))
+    assert {variant_for(how.batch, found).name for how in DRILLS} == {variant.name for variant in found}
+    for tall in (TALL, TALLEST):
+        left_over = {how.batch % tall > 0 for how in DRILLS if how.batch >= max(tall, together.from_batch)}
+        assert left_over == {False, True}, tall
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("batch", [1, 6])
+def test_the_proof_covers_variants_that_prepare_did_not_build(tmp_path, batch):
+    usable("rerolled-gcc")
+    assert vouch(job_for(tmp_path, "python-source", DENSE, steps=4, starts=2))["status"] == "measured"
+    workload, engine = replace(workloads.load(DENSE), batch=batch), engines.load("rerolled-gcc")
+    with mock.patch.object(building, "build", wraps=building.build) as build:
+        trainer = engine.prepare(workload)
+        assert build.call_count == 1
+        prepare_proof(engine, trainer, workload, proof_job(tmp_path, DENSE))
+        assert build.call_count == 2
+        trainer.restart(batch=batch)
+        trainer.train(batch)
+    assert (build.call_count, trainer.late_variant) == (2, "")
+
+
 @pytest.mark.parametrize("engine", ["slots", "bytecode"])
 def test_stretches_are_powers_of_two(engine):
     workload = workloads.load("xor")
-    found = dict(stretches(engines.load(engine).prepare(workload), batch=workload.batch, seconds=1e9, steps=16))
-    assert list(found) == ["1", "2", "4", "8", "16"]
-    assert all(len(evidence.losses) == int(steps) for steps, evidence in found.items())
-    assert any(found["2"].gradients)  # within a batch
-    assert not any(found["4"].gradients)
-
-
-def test_stretches_stop_at_their_time_limit():
-    workload = workloads.load("xor")
-    assert len(dict(stretches(engines.load("slots").prepare(workload), batch=4, seconds=1e-9))) == 1
+    trainer = engines.load(engine).prepare(workload)
+    found = dict(stretches(trainer, Starts(trainer, workload).begin(0), seconds=1e9, steps=16))
+    assert list(found) == [1, 2, 4, 8, 16]
+    assert all(len(evidence.losses) == steps for steps, evidence in found.items())
+    assert any(found[2].gradients)  # within a batch
+    assert not any(found[4].gradients)
+    assert len(dict(stretches(trainer, Starts(trainer, workload).begin(0), seconds=1e-9))) == 1
 
 
 class Diverging:
@@ -265,11 +368,17 @@ class Diverging:
     parameters = gradients
 
 
+def evidence_of(last, steps=MOST_STEPS):
+    """Evidence of a training whose losses are 1, for `steps` steps or until it diverges at step `last`."""
+    trainer = Diverging(1 << 30 if last is None else last)
+    return dict(from_all_starts(trainer, workloads.load("xor"), seconds=1e9, steps=steps, starts=0))
+
+
 def test_a_training_that_diverges_is_evidence_too():
-    found = dict(stretches(Diverging(11), batch=1, seconds=1e9))
+    found = evidence_of(11)
     assert list(found) == ["1", "2", "4", "8", DIVERGES]
     assert len(found[DIVERGES].losses) == 11
-    assert list(dict(stretches(Diverging(0), batch=1, seconds=1e9))) == [DIVERGES]
+    assert list(evidence_of(0)) == [DIVERGES]
 
 
 # Vouching
@@ -293,12 +402,6 @@ def test_an_engine_that_disagrees_does_not_vouch(witness, tmp_path, name):
     assert not (tmp_path / "bytecode").exists()
 
 
-def diverging(folder, steps, at=None):
-    """Write evidence of a training whose losses are 1, for `steps` steps or until it diverges at step `at`."""
-    write_evidence(folder, stretches(Diverging(1 << 30 if at is None else at), batch=1, seconds=1e9, steps=steps))
-    return Witness(folder)
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs", "agree"),
     [
@@ -313,19 +416,10 @@ def diverging(folder, steps, at=None):
     ],
 )
 def test_an_engine_that_diverges_alone_disagrees(tmp_path, ours, theirs, agree):
-    found = dict(stretches(Diverging(1 << 30 if ours[1] is None else ours[1]), batch=1, seconds=1e9, steps=ours[0]))
-    difference = _difference(found, diverging(tmp_path, *theirs))
+    write_evidence(tmp_path, evidence_of(theirs[1], theirs[0]).items())
+    difference = _difference(evidence_of(ours[1], ours[0]), Witness(tmp_path))
     assert bool(difference) != agree
     assert agree or "the step whose loss is not finite" in difference
-
-
-def test_a_trainer_that_takes_fewer_steps_than_it_was_asked_for_is_a_mismatch(witness):
-    engine, workload = engines.load("slots"), workloads.load("xor")
-    trainer = engine.prepare(workload)
-    proof = prepare_proof(engine, trainer, workload, proof_job(witness("xor"), "xor"))
-    trainer.train(2)
-    with pytest.raises(Mismatch, match="2 losses instead of 4"):
-        proof.stretch(trainer, 4)
 
 
 def test_drills_that_take_too_long_are_left_out(tmp_path):
