@@ -50,7 +50,13 @@ EXCEPTIONS = {
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""
-OTHER_PROGRAMS = {"uv": "makes an environment", ".ci/run": "installs what it needs on a bare Debian"}
+OTHER_PROGRAMS = {
+    "uv": "makes an environment",
+    ".ci/run": "installs what it needs on a bare Debian",
+    **dict.fromkeys(
+        ("openssl", "cat", "chmod", "dask"), "tests/harness/fleet starts a scheduler and a worker like these"
+    ),
+}
 """Program of a command -> why its arguments are not checked."""
 PLACEHOLDERS = {"your_program.py": __file__, "script.py": __file__, "WORKLOAD": "xor", "E": "tuple"}
 """Placeholder in a command -> a value that exists."""
