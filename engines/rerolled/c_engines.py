@@ -86,9 +86,6 @@ class RerolledC(RerolledFamily):
 class ThreadedRerolledC(RerolledC):
     """Recovered loops as C that divides its work among threads."""
 
-    always = False
-    """Whether to use the threads even where they do not pay, as tests do."""
-
     def check(self) -> None:
         super().check()
         try:
@@ -98,7 +95,7 @@ class ThreadedRerolledC(RerolledC):
 
     def load(self, built: Built, workspace: int) -> Library:
         library = Library(str(built.path), workspace)
-        library.use_pool(pool.load(self.toolchain()), -self.form.threads if self.always else self.form.threads)
+        library.use_pool(pool.load(self.toolchain()), self.form.threads)
         return library
 
     def sizes(self, code: Step) -> Mapping[str, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cache
 
 from engines.kernel import object_cache
 from engines.kernel.building import build, loading
@@ -24,29 +25,13 @@ def source() -> str:
     return unit([Include("threads/pool.h"), Include("threads/pool.c")])
 
 
+@cache
 def load(tool: Toolchain) -> int:
-    """The address of the pool's `divide`. The first compiler that asks builds it. Raises BuildFailed."""
-    if not _LOADED:
-        _LOADED.append(_built(tool))
-    address = ctypes.cast(_LOADED[0].divide, ctypes.c_void_p).value
-    assert address
-    return address
-
-
-_LOADED: list[ctypes.CDLL] = []
-
-
-def loaded() -> ctypes.CDLL:
-    """The pool of this process, after `load`."""
-    library = _LOADED[0]
-    library.helper_count.restype = library.empty_division_ns.restype = ctypes.c_longlong
-    library.empty_division_ns.argtypes = [ctypes.c_longlong]
-    return library
-
-
-def _built(tool: Toolchain) -> ctypes.CDLL:
+    """The address of the pool's `divide`. Raises BuildFailed."""
     text = source()
     recipe = ("threads", str(tool), *tool.command, *FLAGS, text)
     with object_cache.kept_or_built("threads", recipe, lambda: build(tool, [text], FLAGS)) as built, loading():
         # Never unload it, not even at the end of the process, when threads still sleep in it.
-        return ctypes.CDLL(str(built.path), mode=ctypes.DEFAULT_MODE | getattr(os, "RTLD_NODELETE", 0))
+        mode = ctypes.DEFAULT_MODE | getattr(os, "RTLD_NODELETE", 0)
+        library = ctypes.CDLL(str(built.path), mode=mode)
+    return ctypes.cast(library.divide, ctypes.c_void_p).value or 0

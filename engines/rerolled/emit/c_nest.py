@@ -29,7 +29,6 @@ from typing import NamedTuple, Optional, Union
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
 from engines.kernel.c_tree import Assign, Block, Declare, For, Include, Statement
 from engines.rerolled.emit.c_expr import constant, spell, spread, vector
-from engines.rerolled.emit.parts import part_of, tiles_of_part
 from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
 from engines.rerolled.recover.groups import Phase
@@ -191,7 +190,7 @@ class Nests:
             rest.hoisted = whole.hoisted
             i, j = LANE_NAMES[0], LANE_NAMES[1]
             if run.is_part:
-                body: list[Statement] = tiles_of_part(i, limit, tall, [*whole.block()], [*rest.block()])
+                body: list[Statement] = _tiles_of_part(i, limit, tall, [*whole.block()], [*rest.block()])
             elif tall == 1:
                 body = [For(i, limit, list(whole.block()))]
             elif isinstance(limit, int):
@@ -237,6 +236,19 @@ class Nests:
         area = self.step.area_of(place)
         self.named.add(area.name)
         return area.name, place - area.start
+
+
+def _tiles_of_part(
+    name: str, limit: Union[int, str], tall: int, whole: Sequence[Statement], rest: Sequence[Statement]
+) -> list[Statement]:
+    """One thread's part of a loop over tiles that are so tall, then the rest of the part one by one."""
+    return [
+        Declare("const long long", "first", f"{limit} * part / parts"),
+        Declare("const long long", "last", f"{limit} * (part + 1) / parts"),
+        Declare("const long long", "tiled", f"last - (last - first) % {tall}"),
+        For(name, "tiled", whole, tall, start="first"),
+        For(name, "last", rest, start="tiled"),
+    ]
 
 
 class _Nest:
@@ -285,7 +297,7 @@ class _Nest:
             self.rest.hoisted = self.hoisted
 
     def statements(self) -> list[Statement]:
-        if len(self.blocks) == 1 and self.is_straight and not self.run.is_part:
+        if len(self.blocks) == 1 and self.is_straight:
             return [self._single(self.blocks[0])]
         lanes = len(self.limits)
         body = list(self.block())
@@ -294,8 +306,6 @@ class _Nest:
         for lane in reversed(range(lanes)):
             if lane == self.run.live_lane:
                 body = _over_live(LANE_NAMES[lane], body)
-            elif self.run.is_part and lane == 0:
-                body = part_of(LANE_NAMES[lane], self.limits[lane], self.steps[lane], body)
             elif self.moving[lane]:
                 body = [For(LANE_NAMES[lane], self.limits[lane], body, self.steps[lane])]
         first = self.fixed_values()

@@ -9,7 +9,6 @@ from engines.kernel.c_tree import (
     Assign,
     Call,
     Comment,
-    Declarations,
     Declare,
     For,
     Function,
@@ -17,7 +16,6 @@ from engines.kernel.c_tree import (
     Item,
     Return,
     Statement,
-    Text,
 )
 from engines.rerolled.emit.c_nest import COUNT
 from engines.rerolled.recover.groups import Phase
@@ -102,7 +100,7 @@ class Section:
         self.buffers = buffers
         self.used: set[str] = set()
         self.shares: list[Item] = []
-        """For each division so far, what a thread computes: a function, and the pool's gauge for it."""
+        """For each division so far, the function that computes a part of it."""
         self._numbers: dict[steps.Divided, int] = {}
 
     def uses(self, buffer: str) -> bool:
@@ -211,11 +209,11 @@ class Section:
         """Let threads compute parts of the body. Only what cannot be divided comes before or after it."""
         before: list[Statement] = []
         after: list[Statement] = []
-        body: list[Statement] = [Declare("number *const", "w", "t->w")]
+        body: list[Statement] = []
+        count = COUNT if divided.by == "rows" else "0"
         if divided.by == "rows":
             body.append(Declare("const long long", "first", f"{COUNT} * part / parts"))
             body.append(Declare("const long long", "last", f"{COUNT} * (part + 1) / parts"))
-        is_of_rows = divided.by == "rows"
         for statement in divided.body:
             if isinstance(statement, steps.TakeRows):
                 before.append(Declare("long long", COUNT, f"rows_to_divide(t, {statement.rows})"))
@@ -228,18 +226,16 @@ class Section:
                 body.append(Call("update_part", ("w", "t->state.rate", rows, "part", "parts")))
                 after += self._statement(statement, "row")[1:]  # what follows the update of all parameters
             else:
-                assert isinstance(statement, steps.Perform)
-                runs = self.step.routines[statement.routine]
-                is_of_rows |= any(run.rows > 1 for run in runs)
+                count = COUNT
                 body += self._statement(statement, "row")
         number = self._numbers.setdefault(divided, len(self._numbers))
-        taken = ("struct training *t", f"long long {COUNT}", "long long part", "long long parts")
-        unused = [] if is_of_rows else [Text([f"(void){COUNT};"])]
-        if 2 * number == len(self.shares):
-            self.shares.append(Declarations([f"static struct gauge gauge{number};"]))
-            self.shares.append(Function("static void", f"share{number}", taken, [*unused, *body]))
-        divide = Call("divide_work", ("t", f"share{number}", COUNT if is_of_rows else "1", f"&gauge{number}"))
-        return [*before, divide, *after]
+        if number == len(self.shares):
+            known = [Declare("struct training *const", "t", "((const struct division *)work)->t")]
+            known += [Declare("const long long", COUNT, "((const struct division *)work)->count")] * (count == COUNT)
+            known.append(Declare("number *const", "w", "t->w"))
+            taken = ("void *work", "long long part", "long long parts")
+            self.shares.append(Function("static void", f"share{number}", taken, [*known, *body]))
+        return [*before, Call("divide_work", (f"share{number}", "t", count)), *after]
 
     def _place(self, place: Place, row: str) -> str:
         area = self.step.area_of(place.base)

@@ -21,7 +21,8 @@ from engines.rerolled.emit.c import c_source
 from engines.rerolled.rearrange import divided, weight_reuse
 from engines.rerolled.recover.loops import Access
 from engines.rerolled.step.check import check_step
-from engines.rerolled.step.language import Copy, Divided, rewrite
+from engines.rerolled.step.language import Copy, Divided, rewrite, walk
+from engines.rerolled.step.variants import variants
 from engines.rerolled.step.ways import BrokenStep
 from engines.threads import pool
 from harness import workloads
@@ -34,26 +35,24 @@ pytestmark = pytest.mark.host
 DIVIDED = ("in place", "deferred", "divided")
 
 
-class Always(ThreadedRerolledC):
-    """Exactly the given form, divided even where threads do not pay."""
-
-    always = True
+class Exactly(ThreadedRerolledC):
+    """Exactly the given form."""
 
     @property
     def fitted(self):
         return self.form
 
 
-def always(threads, rows, **sizes):
+def of_threads(threads, rows, **sizes):
     chosen = replace(form(rows, **sizes), threads=threads, rearrangements=DIVIDED)
     flags = {"idea": "", "builds_on": "", "typical_row_seconds": 0.0}
-    return usable(Always(f"gcc {chosen}", "gcc", ("-O0",), chosen, **flags))
+    return usable(Exactly(f"gcc {chosen}", "gcc", ("-O0",), chosen, **flags))
 
 
 @pytest.fixture
 def nothing_is_too_small(monkeypatch):
     monkeypatch.setattr(weight_reuse, "MANY", 1)
-    monkeypatch.setattr(divided, "LEAST_WORK", 1)
+    monkeypatch.setattr(divided, "LEAST_WORK", 0)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -70,7 +69,7 @@ def test_any_number_of_threads_keeps_the_bits(nothing_is_too_small, seed):
     cases = [(table, batch) for batch in (1, 2, rows + 1, 2 * rows + 5) for table in (cells, broken)]
     expected = [trained(reference, table, batch, start) for table, batch in cases]
     for threads in (1, 2, 7):
-        program = program_of(always(threads, rows, **sizes), inputs, hidden, seed)
+        program = program_of(of_threads(threads, rows, **sizes), inputs, hidden, seed)
         for case, wanted in zip(cases, expected):
             assert trained(program, *case, start) == wanted, (threads, inputs, hidden, rows, sizes, case[1])
 
@@ -82,11 +81,16 @@ def step(nothing_is_too_small):
     return check_step(step_of(tape_of(graph, kinds, [0, 1, 2]), chosen))
 
 
-def test_each_row_is_divided_and_each_long_loop(step):
-    lines = [*step.lines()]
-    assert [line for line in lines if line.strip() == "divided by rows:"] == ["    divided by rows:"]
-    assert len([line for line in lines if line.strip() == "divided by lanes:"]) > 3
-    assert "  loop 0 for up to 4 rows in parts" in lines
+def test_passes_are_divided_by_rows_and_gradients_and_updates_by_lanes(step):
+    lines = [line.strip() for line in step.lines()]
+    assert lines.count("divided by rows:") == 1
+    assert lines.count("divided by lanes:") == 3  # gradients, those before a row that fails, the update
+    assert "loop 0 for up to 4 rows in parts" in lines
+
+
+def test_a_batch_of_one_row_is_not_divided(step):
+    (single,) = [code for _, batch, code in variants(step) if batch == 1]
+    assert not any(isinstance(s, Divided) for program in single.programs.values() for s in walk(program))
 
 
 def swapped(step, change):
@@ -144,14 +148,13 @@ static void add(void *work, long long part, long long parts)
 static long long total(long long threads, int times)
 {
     static long long numbers[1000];
-    struct gauge gauge = {0};
     long long sum = 0;
     for (int i = 0; i < 1000; i++)
         numbers[i] = i;
     for (; times--; sum = 0) {
         for (int n = 0; n < 7; n++)
             sums[n] = 0;
-        divide(&gauge, add, numbers, 1, threads);
+        divide(add, numbers, threads);
         for (int n = 0; n < 7; n++)
             sum += sums[n];
         if (sum != 499500)
@@ -159,21 +162,20 @@ static long long total(long long threads, int times)
         if (times % 16 == 0)
             usleep(200); /* helpers fall asleep */
     }
-    return helper_count();
+    return started;
 }
 
 int main(void)
 {
-    printf("%lld ", total(7, 20));  /* too short to be divided */
-    printf("%lld ", total(-2, 60));
-    printf("%lld ", total(-7, 60));
-    printf("%lld ", total(-3, 60));
+    printf("%lld ", total(2, 60));
+    printf("%lld ", total(7, 60));
+    printf("%lld ", total(3, 60));
     fflush(stdout);
 #ifndef SANITIZED /* which follows no threads after a fork */
     pid_t child = fork();
     int status = 0;
     if (!child) {
-        printf("%lld ", total(-2, 20));
+        printf("%lld ", total(2, 20));
         fflush(stdout);
         _exit(0);
     }
@@ -181,7 +183,7 @@ int main(void)
     if (status)
         return 4;
 #endif
-    printf("%lld", total(-7, 20));
+    printf("%lld", total(7, 20));
     return 0;
 }
 """
@@ -203,12 +205,12 @@ def printed(folder, *flags, before=""):
 
 
 def test_helpers_start_when_they_are_needed_and_again_after_a_fork(tmp_path):
-    assert printed(tmp_path) == "0 1 6 6 1 6"
+    assert printed(tmp_path) == "1 6 6 1 6"
 
 
 def test_without_threads_one_thread_computes_everything(tmp_path):
     refuse = "#include <pthread.h>\n#define pthread_create(...) 11\n"
-    assert printed(tmp_path, "-Wno-unused-function", before=refuse) == "0 0 0 0 0 0"
+    assert printed(tmp_path, "-Wno-unused-function", before=refuse) == "0 0 0 0 0"
 
 
 def test_the_pool_needs_only_what_shared_libraries_have(tmp_path):
@@ -226,15 +228,15 @@ def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
         found = printed(tmp_path, "-fsanitize=thread", "-DSANITIZED")
     except subprocess.CalledProcessError:
         pytest.skip("this gcc has no thread sanitizer")
-    assert found.endswith(" 6 6 6")  # it makes the first call long enough to be divided
+    assert found == "1 6 6 6"
 
 
 PROGRAM = """
 import os, threading
 import engines
-from engines.rerolled.c_engines import ThreadedRerolledC
+from engines.rerolled.rearrange import divided
 from harness import workloads
-ThreadedRerolledC.always = True
+divided.LEAST_WORK = 0
 workload = workloads.load("mlp-64x48x4-b30")
 
 def trained(trainer):
@@ -270,7 +272,7 @@ def test_programs_side_by_side_and_in_a_forked_child():
 
 def test_without_a_pool_the_engine_is_unavailable(monkeypatch):
     engine = usable("rerolled-gcc-threads2")
-    monkeypatch.setattr(pool, "_LOADED", [])
+    monkeypatch.setattr(pool, "load", pool.load.__wrapped__)
     monkeypatch.setattr(pool, "source", lambda: "broken")
     with pytest.raises(Unavailable, match="no pool of threads: gcc"):
         engine.check()
@@ -318,7 +320,7 @@ int main(void)
             const struct column column = {rows, INPUTS, 1.0, DOUBLES};
             const struct buffers b = {x, p[side], w, y, q};
             const struct stretch s = {&column, 1, 11, 0, 90, batch, 0, rates, losses, 1, 0};
-            use_pool(side ? divide : 0, -3);
+            use_pool(side ? divide : 0, 3);
             if (train(&b, &s) != 90)
                 return 3;
             free(w);
@@ -331,10 +333,10 @@ int main(void)
 
 
 def test_a_sanitizer_finds_no_race_in_a_kernel(nothing_is_too_small, tmp_path):
-    chosen = always(3, 7, width=2, accumulators=2).form
+    chosen = of_threads(3, 7, width=2, accumulators=2).form
     whole = check_step(step_of(tape_of_workload(workloads.load("mlp-9x24x3")), chosen))
     source = c_source(whole, chosen)
-    head = "#define _POSIX_C_SOURCE 200809L\n#include <pthread.h>\n#include <signal.h>\n#include <time.h>\n"
+    head = "#define _POSIX_C_SOURCE 200809L\n#include <pthread.h>\n#include <signal.h>\n"
     # The kernel has the pool's interface already.
     only_pool = pool.source().replace(read("threads/pool.h"), "")
     text = f"{head}{source.units[0]}\n{only_pool}\n#define WORKSPACE {source.workspace}\n{TRAINER}"
