@@ -1,10 +1,54 @@
-"""Folders have few modules, so that a reader can guess what each one holds; tests/structure.py counts correctly."""
+"""The project fits in one head: each folder keeps its budget of lines, and has few modules.
 
+The budgets are in pyproject.toml, [tool.zoomgrad.budgets]. Lower a number when a folder shrinks.
+"""
+
+import shutil
+import subprocess
+import tomllib
 from pathlib import Path
+
+import pytest
 
 from tests.structure import MOST_MODULES, folders, imports, longest_chain
 
 ROOT = Path(__file__).parent.parent
+CODE = (".py", ".c", ".h", ".j2", ".js")
+PROSE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/")
+BUDGETS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["zoomgrad"]["budgets"]
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    """Path -> content of each file that git tracks."""
+    git = shutil.which("git")
+    if not git or not (ROOT / ".git").exists():
+        pytest.skip("this is not a git checkout")
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {name: (ROOT / name).read_bytes() for name in listed.split("\0") if (ROOT / name).is_file()}
+
+
+@pytest.mark.parametrize("folder", BUDGETS["lines"])
+def test_a_folder_keeps_its_budget_of_lines(folder, tracked):
+    files = {name: text.count(b"\n") for name, text in tracked.items() if name.startswith(f"{folder}/")}
+    lines = {name: count for name, count in files.items() if name.endswith(CODE)}
+    assert 0 < sum(lines.values()) <= BUDGETS["lines"][folder], sorted(lines, key=lines.__getitem__)[-5:]
+
+
+def test_prose_keeps_its_budget_of_words(tracked):
+    """docs/report is generated and does not count."""
+    words = {
+        name: len(text.split())
+        for name, text in tracked.items()
+        if name.startswith(PROSE) and name.endswith(".md") and not name.startswith("docs/report/")
+    }
+    assert 0 < sum(words.values()) <= BUDGETS["words"], sorted(words, key=words.__getitem__)[-5:]
+
+
+def test_the_tracked_tree_is_small(tracked):
+    """Compress evidence that grows, and do not commit files that can be regenerated."""
+    sizes = {name: len(text) for name, text in tracked.items()}
+    assert 0 < sum(sizes.values()) <= BUDGETS["bytes"], sorted(sizes, key=sizes.__getitem__)[-10:]
 
 
 def test_no_folder_has_too_many_modules():
