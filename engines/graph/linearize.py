@@ -169,7 +169,7 @@ class _Walk:
             op, self.indices[row] = self.named[_NAMED - v._row]
         elif math.isfinite(v.data):
             op = CONSTANT
-            self.constant(row, v.data)
+            self.constant(row, float(v.data))
         else:
             raise ValueError(f"a leaf is {v.data}, and constants must be finite\n  Name it among the inputs.")
         v._row = row

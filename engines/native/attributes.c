@@ -218,7 +218,7 @@ static int set_row(Value *v, PyObject *given, void *unused) {
         return -1;
     }
     v->row = (int32_t)row;
-    v->flags = (uint8_t)((v->flags & ~HAS_ROW) | (row == -1 ? 0 : HAS_ROW));
+    v->flags = (uint16_t)((v->flags & ~HAS_ROW) | (row == -1 ? 0 : HAS_ROW));
     return 0;
 }
 
@@ -255,10 +255,17 @@ static PyObject *get_own_backward(Value *v, void *unused) {
     return PyBool_FromLong(v->extra != NULL && v->extra->closure != NULL);
 }
 
+/* The number as an f-string shows it. */
+static PyObject *shown(Value *v, int which) {
+    PyObject *number = get_object(v, which), *text = number ? PyObject_Format(number, NULL) : NULL;
+    Py_XDECREF(number);
+    return text;
+}
+
 static PyObject *value_repr(PyObject *self) {
-    PyObject *text = NULL, *data = PyObject_GetAttrString(self, "data"), *grad = PyObject_GetAttrString(self, "grad");
+    PyObject *text = NULL, *data = shown((Value *)self, DATA), *grad = shown((Value *)self, GRAD);
     if (data != NULL && grad != NULL)
-        text = PyUnicode_FromFormat("Value(data=%S, grad=%S)", data, grad);
+        text = PyUnicode_FromFormat("Value(data=%U, grad=%U)", data, grad);
     Py_XDECREF(data);
     Py_XDECREF(grad);
     return text;

@@ -52,6 +52,8 @@ static int contribute(Value *v) {
     Number none = real(0.0), k = none, to_a = none, to_b = none;
     PyObject *object = NULL;
     int hard = any_object(v) | any_object(a) | (b ? any_object(b) : 0);
+    /* The product of NumPy's bool and a number is a number of NumPy. */
+    hard |= v->op == OP_RELU && v->flags & IS_NUMPY << DATA && !(v->flags & IS_NUMPY << GRAD);
     if (v->extra != NULL && v->extra->constant != NULL) {
         /* It is an exact int or float, so reading it runs no code. */
         if (to_number(v->extra->constant, &k, &object) < 0)

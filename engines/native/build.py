@@ -85,9 +85,16 @@ def class_in(path: Path) -> Any:
         tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
         check_exponent,
         CyclicGraph,
+        _numpy_number,
     )
     value.__module__ = "engines.native"
     return value
+
+
+def _numpy_number(given: Any) -> Any:
+    """A number of NumPy, or an array of one without dimensions, as it is: the bits of x**2 differ. None for others."""
+    is_number = type(given).__module__ == "numpy" and given.shape == () and given.dtype.kind in "biufc"
+    return given if is_number else None
 
 
 def _compilers() -> Iterator[Toolchain]:

@@ -45,10 +45,10 @@ static Value *copy_with(Value *v, int op, PyObject *operands) {
         return NULL;
     }
     PyObject *name = op_names[LEAF];
-    const uint8_t kinds = (IS_INT | IS_OBJECT) << DATA | (IS_INT | IS_OBJECT) << GRAD;
+    const int kinds = (IS_INT | IS_OBJECT | IS_NUMPY) << DATA | (IS_INT | IS_OBJECT | IS_NUMPY) << GRAD;
     copy->numbers[DATA] = v->numbers[DATA];
     copy->numbers[GRAD] = v->numbers[GRAD];
-    copy->flags = (uint8_t)(v->flags & kinds);
+    copy->flags = (uint16_t)(v->flags & kinds);
     if (v->extra != NULL) {
         *copy->extra = *v->extra;
         copy->extra->children = copy->extra->name = NULL;
@@ -162,13 +162,13 @@ static PyObject *value_reduce(PyObject *self, PyObject *unused) {
     }
     PyObject *rebuild = PyObject_GetAttrString((PyObject *)Py_TYPE(self), "_rebuild");
     PyObject *attributes = PyObject_GetAttrString(self, "__dict__");
-    PyObject *data = get_object(v, DATA), *grad = get_object(v, GRAD), *operands = operands_of(v);
-    PyObject *name = name_of(v), *constant = get_constant(v, NULL), *label = get_label(v, NULL), *found = NULL;
     if (attributes == NULL) {
         PyErr_Clear();
         Py_INCREF(Py_None);
         attributes = Py_None;
     }
+    PyObject *data = get_object(v, DATA), *grad = get_object(v, GRAD), *operands = operands_of(v);
+    PyObject *name = name_of(v), *constant = get_constant(v, NULL), *label = get_label(v, NULL), *found = NULL;
     if (rebuild != NULL && data != NULL && grad != NULL && operands != NULL)
         found = Py_BuildValue(
             "(O(OOOOOO)O)", rebuild, data, grad, operands, name, constant, label, attributes);

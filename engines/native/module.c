@@ -57,7 +57,7 @@ static PyType_Spec spec = {
 
 PyDoc_STRVAR(
     configure_doc,
-    "configure(forward, contribute, check_exponent, CyclicGraph)\n--\n\n"
+    "configure(forward, contribute, check_exponent, CyclicGraph, numpy_number)\n--\n\n"
     "Give this module what it calls in Python: for each op a function of (a, b, k), and one of (a, b, k, out, g).\n\n"
     "Returns the class Value, which can't be reached before.");
 
@@ -65,8 +65,8 @@ static PyObject *configure(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *given[HELPERS];
     if (!PyArg_ParseTuple(
-            arguments, "O!O!OO:configure", &PyTuple_Type, &given[FORWARD], &PyTuple_Type, &given[CONTRIBUTE],
-            &given[CHECK_EXPONENT], &given[CYCLIC_GRAPH]))
+            arguments, "O!O!OOO:configure", &PyTuple_Type, &given[FORWARD], &PyTuple_Type, &given[CONTRIBUTE],
+            &given[CHECK_EXPONENT], &given[CYCLIC_GRAPH], &given[NUMPY_NUMBER]))
         return NULL;
     if (PyTuple_Size(given[FORWARD]) != OPS || PyTuple_Size(given[CONTRIBUTE]) != OPS) {
         PyErr_Format(PyExc_ValueError, "there are %d ops, so configure takes as many functions", OPS);

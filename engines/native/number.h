@@ -1,8 +1,8 @@
-/* Numbers as Python has them: doubles, and ints that a double holds exactly.
+/* Numbers as Python has them: doubles, NumPy's float64, and ints that a double holds exactly.
 
    Every function below gives Python's result, or sets `*hard`. Then the caller repeats the whole operation with
-   Python's own objects, which give the exact large int or raise the right exception. Example: 3 * 4 is the int 12, and
-   2.0 * 4 the double 8.0; 1 / 0 is hard. */
+   Python's own objects, which give the exact large int, raise the right exception, or warn as NumPy does. Example:
+   3 * 4 is the int 12, and 2.0 * 4 the double 8.0; 1 / 0 is hard. */
 
 #include <math.h>
 #include <stdint.h>
@@ -11,34 +11,42 @@
 
 typedef struct {
     double d;
-    int is_int;
+    int is_int, is_numpy;
 } Number;
 
-static inline Number real(double d) { return (Number){d, 0}; }
+static inline Number real(double d) { return (Number){d, 0, 0}; }
 
-static inline Number whole(double d) { return (Number){d, 1}; }
+static inline Number whole(double d) { return (Number){d, 1, 0}; }
+
+/* The result of an operator on a float64, if there is one, and another number. */
+static inline Number number_mixed(double d, int is_numpy, int *hard) {
+    *hard |= is_numpy && !isfinite(d);
+    return (Number){d, 0, is_numpy};
+}
 
 /* The result of a sum, a difference or a product. An int has no negative zero. */
-static inline Number number_ring(double d, int is_int, int *hard) {
-    *hard |= is_int && !(fabs(d) < TWO_TO_53);
-    return (Number){is_int ? d + 0.0 : d, is_int};
+static inline Number number_ring(double d, Number x, Number y, int *hard) {
+    if (!(x.is_int & y.is_int))
+        return number_mixed(d, x.is_numpy | y.is_numpy, hard);
+    *hard |= !(fabs(d) < TWO_TO_53);
+    return whole(d + 0.0);
 }
 
 static inline Number number_add(Number x, Number y, int *hard) {
-    return number_ring(x.d + y.d, x.is_int & y.is_int, hard);
+    return number_ring(x.d + y.d, x, y, hard);
 }
 
 static inline Number number_sub(Number x, Number y, int *hard) {
-    return number_ring(x.d - y.d, x.is_int & y.is_int, hard);
+    return number_ring(x.d - y.d, x, y, hard);
 }
 
 static inline Number number_mul(Number x, Number y, int *hard) {
-    return number_ring(x.d * y.d, x.is_int & y.is_int, hard);
+    return number_ring(x.d * y.d, x, y, hard);
 }
 
 static inline Number number_div(Number x, Number y, int *hard) {
     *hard |= y.d == 0.0;
-    return real(x.d / y.d);
+    return number_mixed(x.d / y.d, x.is_numpy | y.is_numpy, hard);
 }
 
 static inline Number number_less(Number x, Number y) { return whole(x.d < y.d); }
@@ -53,5 +61,5 @@ static inline Number number_where(Number condition, Number then, Number otherwis
 static inline Number number_pow(Number x, Number y, int *hard) {
     double d = pow(x.d, y.d);
     *hard |= !isfinite(d) || (x.is_int && y.is_int) || (x.d < 0.0 && y.d != floor(y.d)) || (x.d == 0.0 && y.d < 0.0);
-    return real(d);
+    return number_mixed(d, x.is_numpy, hard);
 }

@@ -25,7 +25,7 @@ static void connect(Value *v, int op, Value *a, Value *b) {
     Py_INCREF(a);
     v->left = a;
     a->flags |= IS_OPERAND;
-    uint8_t tracked = a->flags;
+    uint16_t tracked = a->flags;
     if (b != NULL) {
         Py_INCREF(b);
         v->right = b;

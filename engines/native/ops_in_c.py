@@ -20,7 +20,7 @@ from engines.graph.tape import LEAVES
 IDENTIFIERS = {"+": "ADD", "*": "MUL", "**": "POW"}
 """Op -> its name in C, where that is not the op's own name in capitals."""
 
-HELPERS = ("FORWARD", "CONTRIBUTE", "CHECK_EXPONENT", "CYCLIC_GRAPH")
+HELPERS = ("FORWARD", "CONTRIBUTE", "CHECK_EXPONENT", "CYCLIC_GRAPH", "NUMPY_NUMBER")
 """What the extension type calls in Python, in the order of `configure`."""
 
 IN_NUMBER_H = ("pow",)

@@ -51,7 +51,7 @@ static int name_leaves(PyObject *leaves, uint64_t named, int parameters) {
             return -1;
         v->mark = named;
         v->row = (int32_t)i;
-        v->flags = (uint8_t)((v->flags & ~IS_PARAMETER) | (parameters ? IS_PARAMETER : 0));
+        v->flags = (uint16_t)((v->flags & ~IS_PARAMETER) | (parameters ? IS_PARAMETER : 0));
     }
     return 0;
 }

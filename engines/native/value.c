@@ -23,11 +23,12 @@ enum { DATA, GRAD }; /* the two numbers of a Value */
 
 enum {
     IS_INT = 1,        /* shifted by DATA or GRAD: the number is an int that the double holds exactly */
-    IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; an int that a double can't hold, or complex */
+    IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; a double can't hold it */
     TRACKED = 16,      /* by the garbage collector */
     IS_OPERAND = 32,   /* of another Value, so changing its operands could form a cycle */
     IS_PARAMETER = 64, /* during `_record`: a named leaf is a parameter, not an input */
     HAS_ROW = 128,     /* `row` was set by Python */
+    IS_NUMPY = 256,    /* shifted by DATA or GRAD: the number is NumPy's float64 */
 };
 
 enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table */
@@ -48,13 +49,15 @@ typedef struct Value {
     Extra *extra;
     uint64_t mark;              /* the last walk that reached it; while it is freed, the next one to free */
     int32_t row;                /* in the tape, while it is recorded */
-    uint8_t op, flags;
+    uint16_t flags;
+    uint8_t op;
 } Value;
 
 static PyTypeObject *value_type;
 static PyObject *result_class; /* a subclass that operators create instead of Value; NULL if there is none */
 static PyObject *helpers[HELPERS];
 static PyObject *op_names[OPS + 1];
+static PyTypeObject *float64; /* NumPy's; NULL before the first one */
 static Value *free_list;
 static Py_ssize_t free_length;
 static uint64_t walks;
@@ -115,7 +118,7 @@ static int value_clear(PyObject *self) {
     v->left = v->right = NULL;
     v->extra = NULL;
     v->op = LEAF;
-    v->flags &= (uint8_t)~(IS_OBJECT << DATA | IS_OBJECT << GRAD);
+    v->flags &= (uint16_t)~(IS_OBJECT << DATA | IS_OBJECT << GRAD);
     Py_XDECREF(left);
     Py_XDECREF(right);
     drop_extra(extra);
@@ -179,13 +182,40 @@ static void value_dealloc(PyObject *self) {
 
 /* --- Numbers ----------------------------------------------------------------------------------------------------- */
 
-/* Convert a Python number. An int that a double can't hold and a complex number become `*object`, a new reference.
-   Returns -1 with TypeError for anything else. */
+/* Convert a number of NumPy. One that a double can't stand in for becomes `*object`, a new reference. Returns 0 if it is
+   none, and -1 with an exception. */
+static int to_numpy_number(PyObject *given, Number *number, PyObject **object) {
+    PyObject *scalar = PyObject_CallFunctionObjArgs(helpers[NUMPY_NUMBER], given, NULL);
+    if (scalar == NULL)
+        return -1;
+    if (scalar == Py_None) {
+        Py_DECREF(scalar);
+        return 0;
+    }
+    if (!PyFloat_Check(scalar)) {
+        *object = scalar;
+        return 1;
+    }
+    if (float64 == NULL) {
+        float64 = Py_TYPE(scalar);
+        Py_INCREF(float64);
+    }
+    *number = (Number){PyFloat_AsDouble(scalar), 0, 1};
+    Py_DECREF(scalar);
+    return 1;
+}
+
+/* Convert a Python number. One that a double can't stand in for becomes `*object`, a new reference: a large int, a
+   complex number, NumPy's float32. Returns -1 with TypeError for anything else. */
 static int to_number(PyObject *given, Number *number, PyObject **object) {
     *object = NULL;
     *number = real(0.0);
     if (PyFloat_CheckExact(given)) {
         number->d = PyFloat_AsDouble(given);
+        return 0;
+    }
+    if (Py_TYPE(given) == float64) {
+        *number = (Number){PyFloat_AsDouble(given), 0, 1};
         return 0;
     }
     if (PyLong_Check(given)) {
@@ -204,14 +234,18 @@ static int to_number(PyObject *given, Number *number, PyObject **object) {
         *object = given;
         return 0;
     }
-    if (PyIndex_Check(given)) {
-        PyObject *index = PyNumber_Index(given);
-        int failed = index == NULL || to_number(index, number, object) < 0;
-        Py_XDECREF(index);
+    int is_numpy = to_numpy_number(given, number, object);
+    if (is_numpy)
+        return is_numpy < 0 ? -1 : 0;
+    PyObject *index = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
+    if (index != NULL) {
+        int failed = to_number(index, number, object) < 0;
+        Py_DECREF(index);
         return failed ? -1 : 0;
     }
-    number->d = PyFloat_AsDouble(given);
-    if (number->d == -1.0 && PyErr_Occurred()) {
+    if (!PyErr_Occurred())
+        number->d = PyFloat_AsDouble(given);
+    if (PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_TypeError)) {
             PyErr_Clear();
             PyErr_Format(
@@ -226,16 +260,19 @@ static int to_number(PyObject *given, Number *number, PyObject **object) {
 }
 
 static PyObject *from_number(Number number) {
+    if (number.is_numpy)
+        return PyObject_CallFunction((PyObject *)float64, "d", number.d);
     return number.is_int ? PyLong_FromLongLong((long long)number.d) : PyFloat_FromDouble(number.d);
 }
 
 static inline Number number_of(const Value *v, int which) {
-    return (Number){v->numbers[which], (v->flags & IS_INT << which) != 0};
+    return (Number){v->numbers[which], (v->flags & IS_INT << which) != 0, (v->flags & IS_NUMPY << which) != 0};
 }
 
 static inline void put_number(Value *v, int which, Number number) {
     v->numbers[which] = number.d;
-    v->flags = (uint8_t)((v->flags & ~((IS_INT | IS_OBJECT) << which)) | number.is_int << which);
+    const int kinds = (IS_INT | IS_OBJECT | IS_NUMPY) << which, kind = number.is_numpy ? IS_NUMPY : number.is_int;
+    v->flags = (uint16_t)((v->flags & ~kinds) | kind << which);
 }
 
 static int any_object(const Value *v) { return v->flags & (IS_OBJECT << DATA | IS_OBJECT << GRAD); }
@@ -264,7 +301,7 @@ static int put_object(Value *v, int which, PyObject *given) {
     old = v->extra->numbers[which];
     v->extra->numbers[which] = object;
     put_number(v, which, real(NAN));
-    v->flags |= (uint8_t)(IS_OBJECT << which);
+    v->flags |= (uint16_t)(IS_OBJECT << which);
     Py_XDECREF(old);
     return 0;
 }

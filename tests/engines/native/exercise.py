@@ -9,6 +9,7 @@ import copy
 import gc
 import random
 import sys
+import warnings
 from pathlib import Path
 
 from engines.native.build import class_in
@@ -21,6 +22,10 @@ OPERATIONS = (
     *(lambda a, b: copy.copy(a), lambda a, b: copy.deepcopy(a), lambda a, b: type(a)(1, (a, b), "own", label="own")),
 )
 NUMBERS = (0, 1, -3, 2**53, 2**70, 10**400, 0.0, -1.5, 3.0, float("inf"), float("nan"), 1e300, 2j)
+with contextlib.suppress(ImportError):
+    import numpy
+
+    NUMBERS += (numpy.float64(0.5), numpy.float64(0.0), numpy.float32(1.5), numpy.int64(-2), numpy.array(3.0))
 
 
 def edit(rng, values):
@@ -88,6 +93,7 @@ def main(file, rounds=60):
     class Slotted(Value):
         __slots__ = ("more",)
 
+    warnings.simplefilter("ignore")  # of NumPy
     errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
     for seed in range(int(rounds)):
         rng = random.Random(seed)
