@@ -11,7 +11,7 @@
    `families/rounding.h` derives an error of at most 0.51507 units for pow in glibc from 2.28 on, if |y * log(x)| is at
    most 89, as it is here for x from 2^-64 to 2^64. The last rounding makes 0.5 of them. The margin is a fraction of the
    head, which is at least 2^52 units, so it is at least 0.0152 units. That leaves 0.0001 units for the error of head +
-   tail, which is far less. `tests.engines.rerolled.powers` compares 10^8 results of each y. */
+   tail, which is far less. */
 
 #if defined(__FMA__) && defined(__x86_64__) && defined(__linux__) && !defined(POWERS_BY_LIBM)
 #define MARGIN (0.0152 * 0x1p-52)

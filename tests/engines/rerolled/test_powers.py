@@ -2,25 +2,85 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import random
 from array import array
+from functools import cache
 
 import pytest
 
 from engines.graph.optimisers import power
 from engines.kernel import building, toolchains
 from engines.kernel.c_text import libm, unit
-from engines.kernel.c_tree import Declarations, Include
+from engines.kernel.c_tree import Declarations, Define, Include
 from engines.kernel.engine import Clock
 from engines.rerolled import c_engines
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.fused import NEEDS_FUSED, same
-from tests.engines.rerolled.powers import EXPONENTS, interface, library, source
 
 pytestmark = pytest.mark.host
+
+EXPONENTS = {
+    "square": 2.0,
+    "itself": 1.0,
+    "reciprocal": -1.0,
+    "reciprocal_root": -0.5,
+    "reciprocal_square": -2.0,
+    "reciprocal_cubed_root": -1.5,
+}
+_IS_KNOWN = """
+long long is_known(void)
+{
+#ifdef MARGIN
+    return libm_is_known;
+#else
+    return 0;
+#endif
+}"""
+_OF_EACH = """
+void NAME(const double *x, double *y, long long n)
+{
+    for (long long i = 0; i < n; i++)
+        y[i] = pow(x[i], EXPONENT);
+}"""
+
+
+def source():
+    """C that applies each power to the numbers of an array."""
+    functions = [_OF_EACH.replace("NAME", name).replace("EXPONENT", str(y)) for name, y in EXPONENTS.items()]
+    lines = [line for text in (*functions, _IS_KNOWN) for line in text.split("\n")]
+    return unit(
+        [
+            Define("LANES", 4),
+            libm([("pow", 2)]),
+            Include("rerolled/emit/vectors.h"),
+            Include("rerolled/emit/powers.h"),
+            Declarations(lines),
+        ]
+    )
+
+
+@cache
+def interface():
+    """cffi's view of it."""
+    import cffi
+
+    parsed = cffi.FFI()
+    parsed.cdef("long long is_known(void);")
+    for name in EXPONENTS:
+        parsed.cdef(f"void {name}(const double *x, double *y, long long n);")
+    return parsed
+
+
+@contextlib.contextmanager
+def library(text, compiler, flags):
+    """The compiled C."""
+    with building.build(toolchains.find(compiler), [text], (*toolchains.STRICT, "-O2", *flags)) as built:
+        yield interface().dlopen(str(built.path))
+
 
 COUNT = 1 << 16
 SPECIAL = (0.0, 5e-324, 2.0**-1022, 1e-300, 2.0**-65, 2.0**-64, 2.0**64, 2.0**65, 2.0**63.9, 1.0, 4.0, 1e300, math.inf)
