@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -43,17 +43,14 @@ def build(store: Store) -> Path:
     return write(store, tell(store))
 
 
-def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (), *, elsewhere: bool = False) -> Story:
-    """Return a run's story, compared with one run or shown beside others. Raises results.store.Unreadable.
+def tell(store: Store, *, elsewhere: bool = False) -> Story:
+    """Return a run's story. Raises results.store.Unreadable.
 
     elsewhere: the report goes to another folder than the records, so it can't link to the files that profilers left.
     """
-    compared = _run_records(against) if against else None
     return story(
         *_run_records(store),
         _profile_index(store, linked=not elsewhere),
-        compared,
-        [_run_records(other) for other in others],
         store.vouchings(),
         "" if elsewhere or not IS_CHECKOUT else _path_to_code(store.pages_folder()),
     )

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reports.measured.findings import findings
 from reports.measured.outcome import MEASURED, promise
-from reports.measured.races import race
 from reports.measured.table import each, in_order, measured
 from reports.profiling.profile_index import ProfileIndex
 from reports.profiling.profiles import Profiled, profiled
-from reports.sections.across import Across, across
 from reports.sections.break_even import break_even
-from reports.sections.cautions import Caution, cautions
-from reports.sections.comparison import comparison
+from reports.sections.cautions import Caution, cautions, unseen_hosts
 from reports.sections.compiling.engines import engines
 from reports.sections.compiling.frozen import frozen
 from reports.sections.compiling.growth import growth
@@ -28,7 +25,6 @@ from reports.sections.machines.hosts import hosts
 from reports.sections.means import means
 from reports.sections.peers import peers
 from reports.sections.published import published
-from reports.sections.versus import versus
 from reports.sections.vouching import vouched
 from reports.text.absence import Absence, absences
 from reports.text.figures import Section
@@ -74,10 +70,7 @@ class Story:
     findings: tuple[str, ...]
     cautions: tuple[Caution, ...]
     glance: Section | None
-    comparison: Section | None
     hosts: Section | None
-    across: Across | None
-    versus: Section | None
     means: Section | None
     published: Section | None
     break_even: Section | None
@@ -110,21 +103,18 @@ def story(
     run: Run,
     records: Iterable[Record],
     profile_index: ProfileIndex | None = None,
-    against: RunRecords | None = None,
-    others: Sequence[RunRecords] = (),
     vouchings: Sequence[Vouching] = (),
     code: str = "",
 ) -> Story:
     """Return the story of a run, which may be unfinished.
 
-    against: the run that its speedups are compared with. others: runs to show side by side with it. code: path from
-    the report to the project's folder, so that it may link to files there; empty if it may not.
+    code: path from the report to the project's folder, so that it may link to files there; empty if it may not.
     """
-    first, *types = by_type(run, records)
+    records = tuple(records)
+    first, *_ = by_type(run, records)
     found = view(*first)
     over = hosts(found)
     table, rungs = found.table, found.ladder
-    beside = across(found, [race(*other) for other in (*types, *others)])
 
     def with_notes(section: Section | None) -> Section | None:
         return noted(section, run.engines) if section else None
@@ -132,12 +122,9 @@ def story(
     return Story(
         view=found,
         findings=tuple(findings(table, found.headline_workload)) if run.blocks or not run.cells else (PROFILES_ONLY,),
-        cautions=(*over.cautions, *cautions(found)),
+        cautions=(*over.cautions, *unseen_hosts(run, first[0], records), *cautions(found)),
         hosts=over.section,
         glance=with_notes(at_a_glance(found.headline_rows)),
-        comparison=with_notes(comparison(table, race(*against).table, against[0].id)) if against else None,
-        across=replace(beside, section=noted(beside.section, run.engines)) if beside else None,
-        versus=with_notes(versus(table, run.versus)),
         means=with_notes(means(rungs)),
         published=with_notes(published(rungs)),
         break_even=with_notes(break_even(rungs)),

@@ -327,7 +327,7 @@ class Run(Model):
     precision: Share = 0.0
     """Target for the relative half-width of every speedup's interval: imprecise cells get more blocks. 0: no target."""
     versus: Name | Literal[""] = ""
-    """The interpreter that the others' steps are compared with; empty for none."""
+    """In older runs: the interpreter that the others' steps were compared with."""
     budget_seconds: Seconds = 0.0
     """Time budget of the whole run; 0: no limit."""
     left_out: tuple[Cell, ...] = ()

@@ -25,7 +25,7 @@ COMMANDS = {
     "doctor": "Show what is installed, what is missing, and how to get it.",
     "list": "List engines, workloads, interpreters and presets.",
     "run": "Measure cells in fresh processes, then print the results and build the report.",
-    "report": "Rebuild a run's report from its records; speedups of further runs appear beside its own.",
+    "report": "Rebuild a run's report from its records.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
     "train": "Train interactively with live loss and accuracy, over one seed or several.",
     "sample": "Invent names with a trained microgpt.",

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import engines
-from engines.api import UnknownName
 from engines.discovery import is_peer
 from harness import workloads
 from harness.machine import facts, interpreters
@@ -74,14 +73,12 @@ def plan(
     seed: int | None = None,
     precision: float = 0.0,
     budget_seconds: float = 0.0,
-    versus: str = "",
     fleet: str = "",
     **limits: float,
 ) -> Plan:
     """Plan a new run on the interpreters found. Raises UnknownName for a name that does not exist, and Unreadable.
 
     everywhere: the interpreters for parts of the preset that run on all of them; empty for all supported ones.
-    versus: interpreter that the others are compared with. It is measured too.
     fleet: kind of fleet that will measure; empty for this machine.
     limits: fields of Settings for a worker's limits that differ from the preset's.
     """
@@ -96,8 +93,6 @@ def plan(
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
     )
-    if versus and versus not in {cell.interpreter for cell in cells}:
-        raise UnknownName("interpreter to compare with", versus, [cell.interpreter for cell in cells])
     # Validate now, because a run with invalid settings could not be read again.
     settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
     blocks = chosen.blocks if blocks is None else blocks
@@ -123,7 +118,6 @@ def plan(
         seed=secrets.randbelow(2**32) if seed is None else seed,
         blocks=blocks,
         precision=precision,
-        versus=versus,
         budget_seconds=budget_seconds,
         left_out=tuple(cell for cell in cells if cell not in planned),
         settings=settings,

@@ -23,8 +23,7 @@ class Chart(Protocol):
     SUBJECT: str
     """Name of the chart's rows in `pages.html`. "headline": all rows of the headline workload, measured or not.
     "sequences": values of the workload on which most cells change (`measured.sequences`). "peers": a map of networks
-    of several widths, if the run has one. "across": made by the section of that name. "anatomy-of-a-step": made by
-    `profiling.anatomy`, and drawn for the docs only.
+    of several widths, if the run has one. "anatomy-of-a-step": made by `profiling.anatomy`, drawn for the docs only.
     """
 
     def title(self, table: pd.DataFrame) -> str:

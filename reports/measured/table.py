@@ -49,7 +49,6 @@ COLUMNS = (
     *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
     *("speedup", "speedup_low", "speedup_high"),
     *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
-    *("speedup_versus", "speedup_versus_low", "speedup_versus_high"),
     *("twin", "speedup_twin", "speedup_twin_low", "speedup_twin_high"),
     *(phase_column(phase) for phase in PHASES),
     *FIGURES,
@@ -197,9 +196,6 @@ def _row(
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
         row |= _bounded(column, _speedup(cell, base, seconds, hosts, error(run)))
-    if run.versus and run.versus != cell.interpreter:
-        there = cell.model_copy(update={"interpreter": run.versus})
-        row |= _bounded("speedup_versus", _speedup(cell, there, seconds, hosts, error(run)))
     if row["twin"]:
         base = cell.model_copy(update={"engine": row["twin"]})
         row |= _bounded("speedup_twin", _speedup(cell, base, seconds, hosts, error(run)))

@@ -137,7 +137,6 @@ def _subjects(story: Story) -> dict[str, pd.DataFrame]:
         "headline": view.headline_rows,
         "peers": grid(contests(table, batches)),
         "sequences": _sequences(view),
-        "across": story.across.rows if story.across else none,
         "anatomy-of-a-step": story.profiled.parts if story.profiled else none,
     }
 

@@ -216,7 +216,6 @@ def test_the_version_is_one_line(zoomgrad):
         ),
         (["run", "--interpreters", "mine=/bin/sh"], "mine: /bin/sh ended with"),
         (["profile", "--interpreters", "mine=absent"], "mine: absent can't be inspected"),
-        (["run", "--versus", "cpython-9.9"], "no interpreter to compare with 'cpython-9.9'"),
         (["compare", "absent", "HEAD"], "absent: not a run, an interpreter or a commit of this repository\n  Name two"),
         (["compare", "HEAD", "--", "--all"], "--all: not a run, an interpreter or a commit"),
         (["compare", "HEAD", ""], "is an empty name"),
@@ -278,13 +277,13 @@ NAMES = [
 """Options that take several names."""
 NAME = [
     *(("run", "--preset"), ("run", "--resume"), ("check", "--preset"), ("check", "--against"), ("check", "RUN")),
-    *(("profile", "--run"), ("report", "--compare"), ("export", "RUN"), ("export", "--output")),
+    *(("profile", "--run"), ("export", "RUN"), ("export", "--output")),
     *(("build", "--into"), ("train", "--save"), ("train", "--load")),
 ]
 """Options and arguments that take one name. An empty name must not count as no name."""
 KNOWN = [
     *(("train", "--engine"), ("train", "-e"), ("train", "--interpreter"), ("train", "WORKLOAD"), ("show", "-e")),
-    *(("show", "WORKLOAD"), ("report", "RUN"), ("export", "--format")),
+    *(("show", "WORKLOAD"), ("export", "--format")),
     *(("exec", "-e"), ("exec", "--interpreter")),
 ]
 """Options and arguments whose name is looked up even if it is empty."""
@@ -392,14 +391,18 @@ def test_a_programs_own_error_is_shown_unchanged(asked, tmp_path):
 # Comparing
 
 
-def test_a_report_compared_with_a_run_without_common_speedups_says_so(zoomgrad, runs):
-    cells = (made.cell("tuple"),)
-    one, another = (Store.create(made.run(name, cells=cells), under=runs) for name in ("one", "another"))
-    one.write(made.measured("tuple", 0))
-    result = zoomgrad("report", one.run.id, "--compare", another.run.id)
-    assert result.returncode == 0, result.stderr
-    assert "no speedup in common" in result.stderr
-    assert "Each run needs baseline" in result.stderr
+def test_two_runs_are_compared_without_measuring_anything(zoomgrad, runs):
+    for name, seconds in (("one", 0.5), ("another", 1.0)):
+        store = Store.create(made.run(name, cells=tuple(made.cell(each) for each in ("baseline", "tuple"))), under=runs)
+        for block in range(3):
+            store.write(made.measured("baseline", block))
+            store.write(made.measured("tuple", block, step_seconds=(seconds,) * 3))
+    result = zoomgrad("compare", "one", "another")
+    assert "another against one" in result.stdout
+    assert result.returncode == 1
+    assert last_line(result).startswith("FAILED against one: ")
+    assert "would have no effect" in zoomgrad("compare", "one", "another", "--budget", "1m").stderr
+    assert "the same run" in zoomgrad("compare", "one", "one").stderr
 
 
 # Showing and training

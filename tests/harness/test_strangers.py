@@ -95,8 +95,9 @@ def test_every_command_accepts_a_run_kept_as_a_file(zoomgrad, tmp_path):
         for name in ("one", "another")
     )
     for arguments in (
-        ("report", one, another),
-        ("report", one, "--compare", another, "--into", tmp_path / "site"),
+        ("report", one),
+        ("report", one, "--into", tmp_path / "site"),
+        ("compare", one, another),
         ("check", one, "--against", another),
         ("check", one, "--against", tmp_path / "live" / "another"),
         ("export", one, "--format", "csv"),
@@ -190,7 +191,7 @@ def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
     one, another = (str(store.folder) for store in stores)
     for arguments in (
         ("report", one),
-        ("report", one, another),
+        ("compare", one, another),
         ("report", runs / f"x{evil}"),
         ("report", evil),
         ("check", one, "--against", another),

@@ -61,12 +61,6 @@ def run(
             parser=share, metavar="SHARE", help="Add blocks until every speedup is known to within this share, e.g. 5%."
         ),
     ] = None,
-    versus: Annotated[
-        Optional[str],
-        typer.Option(
-            callback=some_name, help="Also compare each engine's speed on every other interpreter with this one's."
-        ),
-    ] = None,
     budget: Annotated[
         Optional[float],
         typer.Option(
@@ -113,8 +107,7 @@ def run(
     else:
 
         def planned() -> planning.Plan:
-            wanted = [*names(interpreters_), *([versus] if versus and interpreters_ else [])]
-            found, only_interpreters = requested(wanted)
+            found, only_interpreters = requested(names(interpreters_))
             return planning.plan(
                 preset,
                 found,
@@ -124,7 +117,6 @@ def run(
                 only_interpreters=only_interpreters,
                 blocks=blocks,
                 seed=seed,
-                versus=named.asked([versus.partition("=")[0]], found)[1][0] if versus else "",
                 **limits(timeout, memory, output, processes),
                 precision=until or 0.0,
                 budget_seconds=budget or 0.0,

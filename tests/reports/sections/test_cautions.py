@@ -2,8 +2,9 @@
 
 import pytest
 
-from reports.sections.cautions import cautions
+from reports.sections.cautions import cautions, unseen_hosts
 from reports.view import view
+from results.record import HostFacts
 
 
 def found(example, **run):
@@ -67,3 +68,17 @@ def test_wide_intervals(quiet):
 
 def test_a_run_without_a_result_has_no_caution(quiet):
     assert found(quiet.interrupted(0), machine={"frequency governor": "powersave"}) == []
+
+
+def test_hosts_that_the_run_does_not_list_or_the_report_does_not_show_are_named(example):
+    hosts = {name: HostFacts(identity=name, machine={}) for name in "ab"}
+    run = example.run.model_copy(update={"hosts": hosts})
+    shown = run.model_copy(update={"hosts": {"a": hosts["a"]}})
+    results = [record for record in example.records if record.status == "measured"][:3]
+    records = [record.model_copy(update={"host": host}) for record, host in zip(results, "abc", strict=True)]
+    causes = [caution.cause for caution in unseen_hosts(run, shown, records)]
+    assert causes == [
+        "1 record of hosts that the run does not list: c.",
+        "Only results of one machine type are shown, and not those of b: seconds of two types can't be mixed.",
+    ]
+    assert unseen_hosts(run, run, records[:2]) == []
