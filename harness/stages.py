@@ -11,6 +11,7 @@ from engines.api import Engine, Unavailable
 from engines.graph.show import show
 from engines.handwritten.engine import HandwrittenEngine
 from engines.kernel.engine import CompiledEngine
+from engines.rerolled.engine import Rerolled, reroll
 from engines.rerolled.family import RerolledFamily
 from engines.rerolled.merged.places import Unmergeable
 from engines.rerolled.step.step import Step
@@ -82,10 +83,13 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     code = engine.lower_workload(tape, [p.data for p in parameters])
     if stage is Stage.source:
         return engine.source(code)
+    if stage is Stage.loops and isinstance(engine, Rerolled) and not isinstance(code, Step):
+        irregular = f"irregular: {engine.name} compiles straight lines instead of these loops (--stage source)"
+        return _joined((*reroll(tape).lines(), irregular))
     if not isinstance(code, Step):
         raise Unavailable(
-            f"{engine.name} recovers no loops, so it has no stage {stage.value}",
-            f"Use --stage source, or {having(stage)}, which recovers loops from the same tape.",
+            f"{engine.name} compiles {workload.name} in straight lines, so it has no stage {stage.value}",
+            f"Use --stage source, or {having(stage)}, which recovers loops where a graph has them.",
         )
     return _joined(code.loops.lines() if stage is Stage.loops else code.lines())
 

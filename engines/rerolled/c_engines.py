@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from engines.api import Unavailable, WrongSuffix
+from engines.graph.bind import bind
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.building import BuildFailed, Built
@@ -23,24 +24,27 @@ from engines.kernel.c_text import Source
 from engines.kernel.library import Library
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.emit.c_merged import c_merged
-from engines.rerolled.engine import reroll
+from engines.rerolled.engine import reroll_regular
 from engines.rerolled.family import RerolledFamily
 from engines.rerolled.form import Form
 from engines.rerolled.merged.merge import Merged
 from engines.rerolled.rearrange.freeze import freeze
+from engines.rerolled.recover.groups import Irregular
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
 from engines.rerolled.step.variants import variants
 from engines.rerolled.widths import width_of
+from engines.straight import c_source as straight
+from engines.straight.c_engines import FORMS
 from engines.straight.fusable import Fusable, fusable
-from engines.straight.lower import lower
+from engines.straight.lower import Code, lower
 from engines.suffixes import Suffixes, root
 from engines.threads import pool
 from engines.threads.pool import MOST_THREADS
 
 
 class RerolledC(RerolledFamily):
-    """Loops recovered from the scalar tape, as C."""
+    """Loops recovered from the scalar tape, as C. An irregular tape is C in straight lines, as that of `tcc`."""
 
     def check(self) -> None:
         super().check()
@@ -50,12 +54,17 @@ class RerolledC(RerolledFamily):
         return fusable(lower(tape))
 
     def variants(self, code: Any) -> Sequence[Variant]:
-        if isinstance(code, Merged):
-            return super().variants(code)
-        return [Variant(*variant) for variant in variants(code)]
+        return [Variant(*each) for each in variants(code)] if isinstance(code, Step) else super().variants(code)
 
     def generate(self, code: Any) -> Source:
+        if isinstance(code, Code):
+            return straight.c_source(code, self.lines)
         return c_merged(code, self.fitted) if isinstance(code, Merged) else c_source(code, self.fitted)
+
+    @property
+    def lines(self) -> straight.Form:
+        """The form of the C in straight lines."""
+        return FORMS[self.toolchain().family]
 
     @property
     def is_fast(self) -> bool:
@@ -98,15 +107,22 @@ class ThreadedRerolledC(RerolledC):
         library.use_pool(pool.load(self.toolchain()), self.form.threads)
         return library
 
-    def sizes(self, code: Step) -> Mapping[str, float]:
+    def sizes(self, code: Union[Step, Code]) -> Mapping[str, float]:
         return {**super().sizes(code), "threads": self.form.threads}
 
 
 class FrozenRerolledC(Frozen, RerolledC):
     """Recovered loops as C with the weights as constants, of the forward pass only."""
 
-    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Step:
-        return freeze(plain(reroll(tape)), parameters)
+    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Union[Step, Code]:
+        try:
+            return freeze(plain(reroll_regular(tape)), parameters)
+        except Irregular:
+            return lower(bind(tape, parameters))
+
+    @property
+    def lines(self) -> straight.Form:
+        return replace(super().lines, trains=False)
 
 
 NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))

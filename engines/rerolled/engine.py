@@ -1,9 +1,14 @@
-"""Base class of engines over recovered loops: the path from tape to step, and the check for NumPy."""
+"""Base class of engines over recovered loops: the path from tape to step, and the check for NumPy.
+
+A large graph with nearly as many forms as rows has no loops worth the name. The back end then gets the straight-line
+code of the whole tape instead of a step, as the engines of `straight` do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Optional, Union
 
 from engines.api import Unavailable
 from engines.graph.passes import CHECKED
@@ -17,15 +22,25 @@ from engines.rerolled.recover.chains import chain
 from engines.rerolled.recover.check import check_groups, check_loops, check_sums
 from engines.rerolled.recover.fuse import fuse
 from engines.rerolled.recover.gradients import pull
-from engines.rerolled.recover.groups import group
+from engines.rerolled.recover.groups import Irregular, group
 from engines.rerolled.recover.layout import lay_out
 from engines.rerolled.recover.loops import Loops
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
+from engines.straight.lower import Code, lower
+
+MANY = 150
+"""Up to this many different groups, a tape is never irregular: it compiles soon enough in any form."""
+ROWS = 60
+"""With fewer rows for each different group, straight lines compile sooner than loops: with TCC, and with half as many
+with Clang. Networks have 200 rows and more."""
 
 
-def reroll(tape: Tape) -> Loops:
-    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each."""
+def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
+    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each.
+
+    most: the most different groups of an irregular tape. Raises Irregular if there are more.
+    """
     with HEAP.kept():
         found = pull(tape)
         if CHECKED:
@@ -34,7 +49,7 @@ def reroll(tape: Tape) -> Loops:
             found = simplify(found)
             if CHECKED:
                 check_sums(found)
-        groups = group(found)
+        groups = group(found, most)
         if CHECKED:
             check_groups(found, groups)
         loops = lay_out(found, groups)
@@ -42,8 +57,13 @@ def reroll(tape: Tape) -> Loops:
     return check_loops(loops) if CHECKED else loops
 
 
+def reroll_regular(tape: Tape) -> Loops:
+    """Recover loops from a tape. Raises Irregular if straight lines compile sooner."""
+    return reroll(tape, max(MANY, len(tape) // ROWS))
+
+
 def lower_passes(form: Form, tape: Tape) -> Step:
-    """The two passes of a tape."""
+    """The two passes of a tape, also of an irregular one: merged with those of other graphs, they share its loops."""
     return passes_of(form, reroll(tape))
 
 
@@ -68,12 +88,18 @@ class Rerolled(CompiledEngine):
         """The form, with the vectors of the target machine."""
         raise NotImplementedError
 
-    def lower(self, tape: Tape) -> Step:
-        return rearrange(plain(reroll(tape)), self.fitted)
+    def lower(self, tape: Tape) -> Union[Step, Code]:
+        """The step over the tape's loops; straight-line code if the tape is irregular."""
+        try:
+            return rearrange(plain(reroll_regular(tape)), self.fitted)
+        except Irregular:
+            return lower(tape)
 
-    def lower_passes(self, tape: Tape, rearrangements: Sequence[str] = OF_PASSES) -> Step:
-        """The two passes. rearrangements: those to make, if the form has them."""
-        return lower_passes(self.form_of_passes(rearrangements), tape)
+    def lower_passes(self, tape: Tape) -> Union[Step, Code]:
+        try:
+            return passes_of(self.form_of_passes(OF_PASSES), reroll_regular(tape))
+        except Irregular:
+            return lower(tape)
 
     def form_of_passes(self, rearrangements: Sequence[str]) -> Form:
         """The form, with only these rearrangements."""
@@ -83,11 +109,13 @@ class Rerolled(CompiledEngine):
 
     orders_parameters = True
 
-    def parameter_order(self, code: Step) -> list[int]:
+    def parameter_order(self, code: Union[Step, Code]) -> list[int]:
+        if isinstance(code, Code):
+            return []
         pairs: list[tuple[int, int]] = []
         for copy in code.loops.copies:
             pairs += zip(copy.place.places(copy.counts).tolist(), copy.parameter.places(copy.counts).tolist())
         return [index for _, index in sorted(pairs)]
 
-    def sizes(self, code: Step) -> Mapping[str, float]:
-        return {"looped_share": code.loops.coverage}
+    def sizes(self, code: Union[Step, Code]) -> Mapping[str, float]:
+        return {"looped_share": code.loops.coverage if isinstance(code, Step) else 0.0}

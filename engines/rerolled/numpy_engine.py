@@ -1,4 +1,4 @@
-"""The engine that runs recovered loops as NumPy array operations."""
+"""The engine that runs recovered loops as NumPy array operations, and irregular graphs as `bytecode` does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from engines.kernel.program import Kernel
 from engines.rerolled.emit.numpy_step import NumpyKernel
 from engines.rerolled.engine import Rerolled
 from engines.rerolled.form import Form
+from engines.straight.bytecode import Interpreter, assemble, bytecode_text
+from engines.straight.lower import Code
 
 
 class NumpyEngine(Rerolled):
@@ -17,11 +19,13 @@ class NumpyEngine(Rerolled):
     fitted = Form(rearrangements=("in place",))
 
     def source(self, code: Any) -> str:
+        if isinstance(code, Code):
+            return bytecode_text(code)
         return "".join(f"{line}\n" for line in (*code.loops.lines(), *code.lines()))
 
     def build(self, code: Any, clock: Clock, order: Order) -> Kernel:
         with clock.phase("load"):
-            return NumpyKernel(code)
+            return Interpreter(assemble(code)) if isinstance(code, Code) else NumpyKernel(code)
 
 
 ENGINES = (

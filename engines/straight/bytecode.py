@@ -118,6 +118,11 @@ def assemble(code: Code) -> Bytecode:
     )
 
 
+def bytecode_text(code: Code) -> str:
+    """The text form of the code's instructions."""
+    return "\n".join(assemble(code).lines()) + "\n"
+
+
 @cache
 def _computation(primitive: str, arity: int) -> Callable[..., list[float]]:
     """Compile a function of all values and each operand's places, which applies the primitive to each set of operands.
@@ -182,7 +187,7 @@ class BytecodeEngine(CompiledEngine):
         return lower(tape)
 
     def source(self, code: Code) -> str:
-        return "\n".join(assemble(code).lines()) + "\n"
+        return bytecode_text(code)
 
     def build(self, code: Code, clock: Clock, order: Order) -> Kernel:
         with clock.phase("generate"):

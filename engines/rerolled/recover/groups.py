@@ -35,10 +35,11 @@ read only a gradient.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from engines.rerolled.recover.nest import nests
 from engines.rerolled.recover.sums import (
@@ -80,8 +81,15 @@ class Group:
     """The number of terms of each lane."""
 
 
-def group(found: Sums) -> list[Group]:
-    """Group all sums, in an order in which the groups can run."""
+class Irregular(Exception):
+    """Most of the tape has no loops that pay."""
+
+
+def group(found: Sums, most: Optional[int] = None) -> list[Group]:
+    """Group all sums, in an order in which the groups can run.
+
+    most: the most different groups of an irregular tape. Raises Irregular as soon as there must be more: see `_Loose`.
+    """
     import numpy as np
 
     graph = _Graph(found)
@@ -90,13 +98,17 @@ def group(found: Sums) -> list[Group]:
     weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
     made: list[Group] = []
     in_waves = waves(found, graph.first, graph.count, graph.node)
+    loose = _Loose(found, graph, most, in_waves.values)
     homes: dict[int, tuple[int, int]] = {}
     """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
     for phase, members, shapes in _of_both_passes(found, graph, in_waves):
-        for sums in _by_shape(members, shapes, weights):
+        of_wave = _by_shape(members, shapes, weights)
+        loose.count(phase, of_wave)
+        for sums in of_wave:
             leader = int(graph.node[sums[0]])
-            if phase == Phase.FORWARD and len(sums) > 1:
-                sums = _most_regular_order(found, sums, graph)
+            if phase == Phase.FORWARD and len(sums) > 1 and (loose.is_large(sums) or not loose.are_many):
+                sums, pieces = _most_regular_order(found, sums, graph)
+                loose.regular += int(pieces <= FEW and loose.is_large(sums)) * loose.terms(sums)
             nodes = graph.node.take(sums)
             if phase != Phase.SINK:  # which nothing reads
                 number, lanes = len(made), 0
@@ -112,7 +124,62 @@ def group(found: Sums) -> list[Group]:
                 mirrored = int(graph.origin[found.mirrors[leader]])
                 graph.origin[nodes] = mirrored + graph.offset if mirrored > COMPUTED else COMPUTED + 1 + number
             made.append(Group(phase, nodes, graph.first.take(sums), int(graph.count[sums[0]])))
+        loose.check()
     return made
+
+
+FEW = 4
+"""The lanes of a regular group form up to this many nests."""
+LARGE = 64
+"""Terms of a large group."""
+NEAR = 4
+"""The most loops in a round of a series. A group like one of so many before it may belong to the next round."""
+
+
+class _Loose:
+    """Whether a tape is irregular: it has too many different groups, and large regular ones have few of its terms.
+
+    Groups are different if they have other templates, or another number of terms, than the NEAR groups before them; a
+    group of one sum always counts. A network beside irregular sums keeps its loops if it has half of the forward terms.
+    """
+
+    def __init__(self, found: Sums, graph: _Graph, most: Optional[int], forward: list[Ints]) -> None:
+        self._found, self._graph, self._most = found, graph, most
+        self._left = [int(graph.count.take(wave).sum()) for wave in forward]
+        """The forward terms of each wave to come."""
+        self._total = sum(self._left)
+        self._different = 0
+        self._near: deque[tuple[Phase, bytes]] = deque(maxlen=NEAR)
+        self.regular = 0
+        """Forward terms in large regular groups so far."""
+
+    @property
+    def are_many(self) -> bool:
+        """Whether there are too many different groups already."""
+        return self._most is not None and self._different > self._most
+
+    def terms(self, sums: Ints) -> int:
+        """The number of terms of a group."""
+        return len(sums) * int(self._graph.count[sums[0]])
+
+    def is_large(self, sums: Ints) -> bool:
+        return self.terms(sums) >= LARGE
+
+    def count(self, phase: Phase, of_wave: Sequence[Ints]) -> None:
+        """Count the groups of the next wave."""
+        first, count, template = self._graph.first, self._graph.count, self._found.template
+        for sums in of_wave:
+            start = int(first[sums[0]])
+            kind = phase, template[start : start + int(count[sums[0]])].tobytes()
+            self._different += len(sums) == 1 or kind not in self._near
+            self._near.append(kind)
+        if phase == Phase.FORWARD:
+            del self._left[0]
+
+    def check(self) -> None:
+        """Raise Irregular if the tape is irregular, whatever the waves to come are."""
+        if self.are_many and 2 * (self.regular + sum(self._left)) < self._total:
+            raise Irregular
 
 
 class _Graph:
@@ -267,8 +334,8 @@ def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
     return order, starts_of(keys[order])
 
 
-def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> Ints:
-    """Order the lanes so that the addresses of their operands form the fewest nests.
+def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> tuple[Ints, int]:
+    """Order the lanes so that the addresses of their operands form the fewest nests. Return their number, too.
 
     The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
     one matrix, then all of another one, then the rest of the first. The alternatives sort by the operands of the last
@@ -285,7 +352,7 @@ def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> Ints:
         operands = np.concatenate([graph.rank.take(found.slots.take(first, axis=0).T), operands])
     fewest = len(nests(operands))
     if fewest == 1:
-        return sums
+        return sums, 1
     best = sums
     is_parameter = found.kind[found.slots[last[0], 0]] == PARAMETER
     for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
@@ -293,7 +360,7 @@ def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> Ints:
         pieces = len(nests(operands[:, order]))
         if pieces < fewest:
             fewest, best = pieces, sums[order]
-    return best
+    return best, fewest
 
 
 _OFFSET = 1 << 32

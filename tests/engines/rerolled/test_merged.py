@@ -24,6 +24,7 @@ from engines.kernel import object_cache
 from engines.kernel.engine import Clock, Order
 from engines.rerolled import family as family_module
 from engines.rerolled.c_engines import SCALARS, VECTORS
+from engines.rerolled.engine import lower_passes
 from engines.rerolled.family import Traced
 from engines.rerolled.form import Form
 from engines.rerolled.merged import align as aligning
@@ -32,6 +33,7 @@ from engines.rerolled.merged.merge import merge
 from engines.rerolled.merged.places import NONE, Unmergeable
 from engines.rerolled.merged.table import Table
 from engines.rerolled.merged.table import number as number_of
+from engines.rerolled.rearrange import OF_PASSES
 from engines.rerolled.recover.check import BrokenLoops
 from engines.rerolled.recover.loops import VECTOR
 from harness import workloads
@@ -166,7 +168,8 @@ families = st.builds(
 def merged_of(engine, family):
     graphs, parameters, outputs = family
     kinds = [("input",) * inputs + ("parameter",) * parameters for _, inputs in graphs]
-    return merge([engine.lower_passes(tape_of(graph, its, outputs)) for (graph, _), its in zip(graphs, kinds)])
+    form = engine.form_of_passes(OF_PASSES)
+    return merge([lower_passes(form, tape_of(graph, its, outputs)) for (graph, _), its in zip(graphs, kinds)])
 
 
 @settings(max_examples=examples(40), deadline=None)

@@ -1,0 +1,145 @@
+"""Irregular tapes: most of their sums are in no loop that pays, so they are compiled in straight lines."""
+
+from __future__ import annotations
+
+import random
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engines
+from engines.graph.tape import Tape
+from engines.rerolled import engine as rerolled
+from engines.rerolled.engine import MANY, reroll
+from engines.rerolled.step.step import Step
+from engines.straight.lower import Code
+from harness import workloads
+from harness.stages import Stage, text
+from tests.engines.compiled.compiling import compiled, difference, reference, trains_alike, usable
+from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier, random_graphs, tame_values
+from tests.engines.rerolled.rolling import QUICK, REROLLED, tape_of, tape_of_workload
+from tests.examples import examples
+
+SAFE = [name for name in (*UNARY, *BINARY) if name not in ("div", "log", "exp")]
+
+
+def entry(rng, leaves, depth):
+    """An expression of random form."""
+    if not depth or rng.random() < 0.2:
+        return rng.choice(leaves)
+    operation = rng.choice(SAFE)
+    operands = [entry(rng, leaves, depth - 1) for _ in range(1 + (operation in BINARY))]
+    return call(operation, operands[0], operands[-1])
+
+
+def entries(count, depth=4, seed=1):
+    """A graph of the sum of that many entries over 12 leaves, and the kinds of these."""
+    numbers = tuple(random.Random(seed).uniform(-1, 1) for _ in range(12))
+
+    def build(Value, leaves):
+        rng = random.Random(seed)
+        return [sum((entry(rng, leaves, depth) for _ in range(count)), Value(0.0)) * (1 / count)]
+
+    return Graph(f"{count} entries", numbers, build), ["input"] * 4 + ["parameter"] * 8
+
+
+def beside_a_network(count):
+    """A network whose loss has that many entries added to it."""
+    network, kinds = classifier(inputs=60, hidden=40, classes=10)
+
+    def build(Value, leaves):
+        rng = random.Random(2)
+        *outputs, loss = network.build(Value, leaves)
+        return [*outputs, sum((entry(rng, leaves[-20:], 4) for _ in range(count)), loss)]
+
+    return Graph("a network and entries", network.numbers, build), kinds
+
+
+def all_irregular():
+    """Make the smallest graphs irregular, unless half of them is in large loops."""
+    return patch.multiple(rerolled, MANY=0, ROWS=10**9)
+
+
+@pytest.mark.parametrize("name", REROLLED)
+def test_irregular_tapes_are_straight_lines(name):
+    engine = usable(name)
+    code = engine.lower(tape_of(*entries(400)))
+    assert isinstance(code, Code)
+    assert engine.sizes(code)["looped_share"] == 0.0
+
+
+def test_the_lines_are_those_of_the_straight_engine():
+    tape = tape_of(*entries(400))
+    for name, straight in (("rerolled-tcc", "tcc"), ("rerolled-numpy", "bytecode")):
+        ours, theirs = usable(name), usable(straight)
+        assert ours.source(ours.lower(tape)) == theirs.source(theirs.lower(tape))
+
+
+def test_a_chain_of_single_values_is_straight_lines():
+    def build(Value, leaves):
+        x = leaves[0]
+        for step in range(200):
+            x = x * 1.0001 if step % 2 else x + leaves[0]
+        return [x]
+
+    assert isinstance(usable("rerolled-tcc").lower(tape_of(Graph("chain", (1.0,), build), ["parameter"])), Code)
+
+
+def test_a_network_beside_irregular_sums_keeps_its_loops():
+    tape = tape_of(*beside_a_network(100))
+    step = usable("rerolled-tcc").lower(tape)
+    assert isinstance(step, Step)
+    assert len(step.loops.loops) > MANY
+    assert step.loops.coverage > 0.5
+
+
+@pytest.mark.parametrize("name", ["moons", "digits", "attention", "polynomial", "tour", "microgpt-L1-D4-H2-T4"])
+def test_workloads_of_loops_are_regular(name):
+    assert isinstance(usable("rerolled-tcc").lower(tape_of_workload(workloads.load(name))), Step)
+
+
+@pytest.mark.parametrize("name", QUICK)
+@settings(max_examples=examples(60), deadline=None)
+@given(data=st.data())
+def test_random_graphs_keep_the_bits_in_straight_lines(name, data):
+    graph = data.draw(random_graphs(tame_values))
+    kinds = [data.draw(st.sampled_from(("input", "parameter", "constant"))) for _ in graph.numbers]
+    expected = reference(graph, graph.numbers)
+    if expected:
+        with all_irregular():
+            found = compiled(usable(name), graph, kinds, graph.numbers, [0])
+        assert difference(found, graph.numbers, expected) == ""
+
+
+@pytest.mark.parametrize("name", REROLLED)
+def test_entries_train_as_by_hand(name):
+    """With updates after single rows, and after several."""
+    graph, kinds = entries(150, depth=3)
+    rows = [[0.1 * i, -0.3, 0.2 * i, 0.5] for i in range(4)]
+    for batch in (1, 3):
+        trains_alike(usable(name), graph, kinds, rows, batch, steps=7)
+
+
+def test_a_family_of_irregular_graphs_has_a_kernel_for_each():
+    workload = workloads.load("microgpt-L1-D4-H2-T4")
+    with all_irregular():
+        ours, theirs = (usable(name).prepare(workload) for name in ("rerolled-tcc", "tcc"))
+    for trainer in (ours, theirs):
+        trainer.train(4)
+    assert ours.losses == theirs.losses
+    assert ours.parameters() == theirs.parameters()
+
+
+def test_show_prints_the_loops_and_the_lines():
+    engine, workload = engines.load("rerolled-tcc"), workloads.load("random-dag")
+    loops = text(engine, workload, Stage.loops)
+    assert loops.endswith("irregular: rerolled-tcc compiles straight lines instead of these loops (--stage source)\n")
+    assert "v3" in text(engine, workload, Stage.source)
+
+
+def test_loops_are_recovered_from_any_tape():
+    tape = tape_of(*entries(200))
+    assert isinstance(tape, Tape)
+    assert len(reroll(tape).loops) > MANY
