@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator, Sequence
 
 import typer
@@ -110,7 +109,7 @@ def alone(*, wait: bool) -> Iterator[None]:
         say_next(f"waiting for another run to end{holder and f': {holder}'}")
 
     try:
-        with locked(["zoomgrad", *sys.argv[1:]], waiting=waiting if wait else None):
+        with locked(waiting=waiting if wait else None):
             left = containment.end_leftovers()
             if left:
                 out.print(f"ended {left} {'process' if left == 1 else 'processes'} of a run that was killed")

@@ -158,7 +158,7 @@ def _alone(slot: str) -> Iterator[None]:
     if slot:
         yield
         return
-    with locked(["zoomgrad", "run", "--on"], waiting=lambda holder: None):
+    with locked(waiting=lambda holder: None):
         containment.end_leftovers()
         yield
 

@@ -689,11 +689,10 @@ ONE_CELL = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNIN
 @pytest.mark.parametrize("arguments", [("run", *ONE_CELL), ("profile", *ONE_CELL[:-2])])
 def test_a_second_run_does_not_measure_during_the_first(zoomgrad, arguments, tmp_path, monkeypatch):
     monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
-    with locked(["zoomgrad", "run", "--preset", "full"]):
+    with locked():
         result = zoomgrad(*arguments)
     assert result.returncode == 2
     assert f"another run is measuring: pid {os.getpid()} (" in result.stderr
-    assert "`zoomgrad run --preset full`" in result.stderr
     assert "--wait" in result.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -701,7 +700,7 @@ def test_a_second_run_does_not_measure_during_the_first(zoomgrad, arguments, tmp
 @pytest.mark.alone
 def test_a_run_that_waits_starts_when_the_other_has_ended(command, runs, tmp_path, monkeypatch):
     monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
-    with locked(["zoomgrad", "check"]):
+    with locked():
         process = subprocess.Popen(
             **command("run", "--preset", "smoke", *ONE_CELL, "--wait"), stdout=subprocess.PIPE, text=True
         )
