@@ -285,7 +285,7 @@ class Settings(Model):
     timeout_seconds: Limit = 120.0
     """Time limit of a worker. A worker that exceeds this or a limit below is ended, and its record says so."""
     memory_bytes: Annotated[Bytes, Field(gt=0)] = 16 << 30
-    """Memory limit: for all its processes together if a cgroup counts it, else for each one's address space."""
+    """Memory limit of each of its processes: what it can write, used or not. Enforced on Linux."""
     output_bytes: Annotated[Bytes, Field(gt=0)] = 16 << 20
     """Limit of printed output."""
     most_processes: Count = 512

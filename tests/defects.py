@@ -525,7 +525,7 @@ DEFECTS = (
         "harness/containment/running.py",
         "    descendants.end_orphans(known)\n",
         "",
-        "harness/test_misbehaving.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session-False]",
+        "harness/test_misbehaving.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session]",
     ),
     Defect(
         "isolation: a worker does not ask to be killed with its parent",

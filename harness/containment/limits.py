@@ -15,7 +15,7 @@ class Limits:
 
     timeout_seconds: float
     memory_bytes: int = Settings().memory_bytes
-    """Total memory where a cgroup counts it; otherwise the address space of each process."""
+    """Of the memory that each process can write."""
     output_bytes: int = Settings().output_bytes
     most_processes: int = Settings().most_processes
 

@@ -1,7 +1,7 @@
 """Run one command within limits, and end everything that it started, however the command ends.
 
 While a worker is timing, the harness sleeps. The system wakes it when the worker ends, writes or runs out of time. The
-harness counts processes only if nothing else limits their number, and rarely (`COUNTING_SECONDS`).
+harness counts processes rarely (`COUNTING_SECONDS`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from typing import IO, Any, NamedTuple
 import psutil
 
 from engines.asking import end_group, lower_limits
-from harness.containment import cgroup, descendants
+from harness.containment import descendants
 from harness.containment.limits import Limits
 from harness.interrupts import uninterrupted
 
 TAIL_CHARACTERS = 1500
 """Length of the end of a worker's output that is kept."""
 
-COUNTING_SECONDS, SCANNING_SECONDS = 1.0, 10.0
-"""Time between two counts of processes. With a cgroup a count is one read of about 40 µs. Without one it is a scan of
-all processes, a few milliseconds. Either takes less than a thousandth of the time."""
+COUNTING_SECONDS = 10.0
+"""Time between two counts of processes. A count scans all processes, which takes a few milliseconds."""
 
 
 class Finished(NamedTuple):
@@ -51,11 +50,8 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
     """
     descendants.adopt_orphans()
     known = descendants.children()
-    group = cgroup.make()
     process = None
     try:
-        if group:
-            group.limit(limits.memory_bytes, limits.most_processes)
         started_at_seconds = time.monotonic()
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             command,
@@ -67,25 +63,18 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
             # A new process group: Ctrl-C reaches only us, and pyperf's worker ends with its manager.
             start_new_session=True,
         )
-        # Set limits from outside: code between fork and exec is unsafe in a process with threads. This is early
-        # enough, because an interpreter needs milliseconds before it can start anything.
-        if group:
-            group.add(process.pid)
-        # Limit the address space only if nothing else limits memory. Never dump a core.
-        address_space = {} if group and group.limits_memory else {"AS": limits.memory_bytes}
-        lower_limits(process.pid, CORE=0, **address_space)
+        # Limit memory that can be written, because a library may reserve more address space than it uses. Never dump a
+        # core. The limits are set from outside: code between fork and exec is unsafe in a process with threads.
+        lower_limits(process.pid, CORE=0, DATA=limits.memory_bytes)
         assert process.stdout
         output = _Output(process.stdout, limits.output_bytes, process.kill)
-        limit = _wait(process, group, limits)
+        limit = _wait(process, limits)
     finally:
         with uninterrupted():
-            hit = group.limit_hit if group else ""
-            end(process, known, group)
+            end(process, known)
     text = output.text()
-    limit = "output" if output.too_much else limit or hit
-    # A worker may survive the fork that the process limit refused. Then its own exit code counts.
-    code = None if limit and limit != hit else process.returncode
-    return Finished(code, text, limit, started_at_seconds)
+    limit = "output" if output.too_much else limit
+    return Finished(None if limit else process.returncode, text, limit, started_at_seconds)
 
 
 class _Output:
@@ -117,20 +106,16 @@ class _Output:
                     self._end()
 
 
-def _wait(process: subprocess.Popen[bytes], group: cgroup.Group | None, limits: Limits) -> str:
+def _wait(process: subprocess.Popen[bytes], limits: Limits) -> str:
     """Wait for the process to end, without reaping it. Return the limit that it hit first, or an empty string."""
     until = time.monotonic() + limits.timeout_seconds
-    counts = not (group and group.limits_processes)
-    interval = (COUNTING_SECONDS if group else SCANNING_SECONDS) if counts else limits.timeout_seconds
     with _ending(process) as ends_within:
-        while True:
-            left = until - time.monotonic()
-            if left <= 0:
-                return "time"
-            if ends_within(min(left, interval)):
+        while (left := until - time.monotonic()) > 0:
+            if ends_within(min(left, COUNTING_SECONDS)):
                 return ""
-            if counts and _count(process.pid, group) > limits.most_processes:
+            if _count(process.pid) > limits.most_processes:
                 return "processes"
+    return "time"
 
 
 @contextlib.contextmanager
@@ -162,25 +147,20 @@ def _waited(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-def _count(pid: int, group: cgroup.Group | None) -> int:
-    if group:
-        return group.size()
+def _count(pid: int) -> int:
     try:
         return 1 + len(psutil.Process(pid).children(recursive=True))
     except psutil.Error:
         return 0
 
 
-def end(process: subprocess.Popen[Any] | None, known: set[int], group: cgroup.Group | None = None) -> None:
+def end(process: subprocess.Popen[Any] | None, known: set[int]) -> None:
     """Kill and reap a process that began a session, and everything that it started.
 
     known: children that the harness had before.
     """
     if process:
         end_group(process)
-    if group:
-        group.end()
-    if process:
         process.wait()
         if sys.platform != "linux":
             descendants.end_session(process.pid)

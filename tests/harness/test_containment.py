@@ -1,123 +1,21 @@
-"""Containment of workers: control groups, leftovers of a harness that died, and orphans."""
+"""Containment of workers: limits, leftovers of a harness that died, and orphans."""
 
 import os
-import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
 
 from harness import containment
-from harness.containment import Limits, cgroup, descendants
+from harness.containment import Limits, descendants
 from harness.containment.limits import size
 from harness.worker.lifeline import HARNESS, end_with_the_harness, identity, lives
 from tests.harness.processes import is_running, wait_for
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this")
 
-# Where a group can be made
-
-ROOT_LINE = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
-
-
-@linux
-@pytest.mark.parametrize(
-    ("mounts", "membership", "found"),
-    [
-        # cgroup v2 alone, in a systemd user session
-        (
-            "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n",
-            "0::/user.slice/app.slice/term.scope\n",
-            ["/sys/fs/cgroup/user.slice/app.slice/term.scope", "/sys/fs/cgroup/user.slice/app.slice"],
-        ),
-        # hybrid: the controllers are v1's
-        (
-            ROOT_LINE + "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-            "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-            "4:memory:/elsewhere\n0::/\n",
-            ["/sys/fs/cgroup/unified"],
-        ),
-        # a mount that begins below the hierarchy's root; a space in its name
-        (
-            "30 23 0:26 /pods/a /cgroup\\040here rw - cgroup2 cgroup2 rw\n",
-            "0::/pods/a/b\n",
-            ["/cgroup here/b", "/cgroup here"],
-        ),
-        ("30 23 0:26 /pods/a /cgroup rw - cgroup2 cgroup2 rw\n", "0::/pods/a\n", ["/cgroup"]),
-        # our group is not below what is mounted
-        ("30 23 0:26 /pods/a /cgroup rw - cgroup2 cgroup2 rw\n", "0::/pods/ab\n", []),
-        ("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/../../elsewhere\n", []),
-        # v1 alone
-        (ROOT_LINE, "4:memory:/x\n", []),
-        ("", "", []),
-        ("nonsense - cgroup2 \n", "0::/x\n", []),
-    ],
-)
-def test_folders_in_which_a_group_can_be_made(mounts, membership, found):
-    assert cgroup.places(mounts, membership) == [Path(path) for path in found]
-
-
-def test_a_group_is_limited_if_it_has_the_controllers(tmp_path):
-    for name in ("memory.max", "pids.max", "cgroup.procs"):
-        (tmp_path / name).touch()
-    group = cgroup.Group(tmp_path)
-    group.limit(1 << 30, 99)
-    assert (group.limits_memory, group.limits_processes) == (True, True)
-    assert (tmp_path / "memory.max").read_text() == str(1 << 30)
-    assert (tmp_path / "pids.max").read_text() == "99"
-    assert not (tmp_path / "memory.swap.max").exists(), "the file must not be created: a kernel without swap has none"
-    assert group.limit_hit == ""
-    (tmp_path / "pids.events").write_text("max 3\n")
-    assert group.limit_hit == "processes"
-    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 8\noom 2\noom_kill 1\n")
-    assert group.limit_hit == "memory"
-
-
-@pytest.fixture
-def group():
-    made = cgroup.make()
-    if made is None:
-        pytest.skip("no control group can be made here")
-    yield made
-    made.end()
-
-
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
-
-
-def test_a_group_ends_all_its_members_and_is_removed(group):
-    children = [subprocess.Popen(SLEEP, start_new_session=True) for _ in range(3)]
-    for child in children:
-        group.add(child.pid)
-    assert group.size() == 3
-    group.end()
-    assert {child.wait(timeout=10) for child in children} == {-signal.SIGKILL}
-    assert not group.folder.exists()
-
-
-def test_only_groups_of_a_dead_harness_are_ended(group):
-    child, mine = subprocess.Popen(SLEEP), subprocess.Popen(SLEEP)
-    dead = subprocess.Popen([sys.executable, "-c", "pass"])
-    dead.wait()
-    left = group.folder.with_name(f"zoomgrad-{dead.pid}-1-{identity().rpartition('-')[2]}-0")
-    foreign = group.folder.with_name("zoomgrad-of-somebody-else")
-    left.mkdir()
-    foreign.mkdir()
-    try:
-        cgroup.Group(left).add(child.pid)
-        group.add(mine.pid)
-        cgroup.end_leftovers()
-        assert child.wait(timeout=10) == -signal.SIGKILL
-        assert not left.exists()
-        assert foreign.exists()
-        assert mine.poll() is None
-    finally:
-        child.kill()
-        mine.kill()
-        mine.wait()
-        foreign.rmdir()
 
 
 # Which harness a process works for
@@ -222,14 +120,6 @@ def test_a_process_whose_harness_lives_is_not_ended(monkeypatch):
 
 
 # One command
-
-
-def test_a_command_that_does_not_start_leaves_nothing(tmp_path):
-    places = cgroup.places()
-    before = {path for place in places for path in place.glob(f"zoomgrad-{identity()}-*")}
-    with pytest.raises(FileNotFoundError):
-        containment.run([str(tmp_path / "absent")], {}, str(tmp_path), Limits(10.0))
-    assert {path for place in places for path in place.glob(f"zoomgrad-{identity()}-*")} == before
 
 
 def test_a_worker_inherits_no_descriptor(tmp_path):

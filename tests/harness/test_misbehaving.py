@@ -14,8 +14,7 @@ import psutil
 import pyperf
 import pytest
 
-from harness import containment
-from harness.containment import Limits, cgroup
+from harness.containment import Limits
 from harness.run.isolate import Draw, isolate
 from harness.worker.evidence import Evidence, write_evidence
 from results.files import MOST_BYTES
@@ -356,11 +355,8 @@ prepared(sleepers)
 """
 
 
-@pytest.mark.parametrize("with_group", [True, False])
-def test_processes_beyond_the_limit_end_the_worker(misbehaving, with_group, monkeypatch):
-    if not with_group:
-        monkeypatch.setattr(cgroup, "make", lambda: None)
-        monkeypatch.setattr("harness.containment.running.SCANNING_SECONDS", 1.0)
+def test_processes_beyond_the_limit_end_the_worker(misbehaving, monkeypatch):
+    monkeypatch.setattr("harness.containment.running.COUNTING_SECONDS", 1.0)
     reply = misbehaving(SLEEPERS, most_processes=20).reply
     assert (reply["status"], reply["limit"]) == ("failed", "processes")
     assert reply["reason"] == "had more than 20 processes"
@@ -421,11 +417,8 @@ prepared(fork)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can find a process that left its session")
-@pytest.mark.parametrize("with_group", [True, False])
 @pytest.mark.parametrize("how", STAYING)
-def test_a_process_that_leaves_the_session_ends_with_the_worker(misbehaving, how, with_group, tmp_path, monkeypatch):
-    if not with_group:
-        monkeypatch.setattr(cgroup, "make", lambda: None)
+def test_a_process_that_leaves_the_session_ends_with_the_worker(misbehaving, how, tmp_path):
     folder = tmp_path / "pids"
     folder.mkdir()
     count = 8 if how == "family" else 1
@@ -441,13 +434,10 @@ def test_a_process_that_leaves_the_session_ends_with_the_worker(misbehaving, how
 HARNESS = """
 import json, sys
 from pathlib import Path
-from harness import containment
-from harness.containment import Limits, cgroup
+from harness.containment import Limits
 from harness.run.isolate import Draw, isolate
-if sys.argv[2] == "without":
-    cgroup.make = lambda: None
-    # No mark either: another run on this machine would end the worker as a leftover.
-    sys.modules["harness.run.isolate"].identity = lambda: ""
+# No mark: another run on this machine would end the worker as a leftover.
+sys.modules["harness.run.isolate"].identity = lambda: ""
 print("started", flush=True)
 isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
         package="tests.harness.misbehaving")
@@ -455,8 +445,7 @@ isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent dies")
-@pytest.mark.parametrize("group", ["with", "without"])
-def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path, group):
+def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path):
     """Neither pyperf's manager nor the worker that it started may survive."""
     file = tmp_path / "pids"
     text = (
@@ -464,9 +453,7 @@ def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path, group):
         f"    open({str(file) + '.draft'!r}, 'w').write(f'{{os.getppid()}} {{os.getpid()}}')\n"
         f"    os.rename({str(file) + '.draft'!r}, {str(file)!r})\n    time.sleep(600)\nprepared(sleep)"
     )
-    harness = subprocess.Popen(
-        [sys.executable, "-c", HARNESS, json.dumps({**job, "misbehaviour": text}), group], cwd=ROOT
-    )
+    harness = subprocess.Popen([sys.executable, "-c", HARNESS, json.dumps({**job, "misbehaviour": text})], cwd=ROOT)
     try:
         wait_for(file.exists)
     finally:
@@ -475,8 +462,6 @@ def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path, group):
     pids = [int(pid) for pid in file.read_text().split()]
     assert len(pids) == 2
     wait_for(lambda: not any(is_running(pid) for pid in pids), seconds=10)
-    containment.end_leftovers()
-    assert not [folder for place in cgroup.places() for folder in place.glob(f"zoomgrad-{harness.pid}-*")]
 
 
 def test_a_worker_whose_harness_died_before_the_start_ends(job, tmp_path):
