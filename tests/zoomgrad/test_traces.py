@@ -1,0 +1,476 @@
+"""What a trace can't see, and what it leaves behind: each case gives what the function gives when it runs as it is."""
+
+import contextlib
+import functools
+import random
+import threading
+import time
+import warnings
+import zlib
+
+import pytest
+
+import engines
+import zoomgrad
+from zoomgrad.decorator import NotCompiled
+from zoomgrad.variant import NotTraced
+
+Value = zoomgrad.Value
+ENGINE = "python-source"
+
+
+def both(function, calls, name=ENGINE):
+    """The results of a function and of the compiled one. calls: arguments, or functions that change something."""
+    shown = []
+    for made in (function, zoomgrad.compiled(name)(function)):
+        shown.append([])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCompiled)
+            for call in calls:
+                result = made(*call)
+                results = result if isinstance(result, tuple) else (result,)
+                shown[-1] += [each.data if hasattr(each, "backward") else each for each in results]
+    return shown
+
+
+def changed(function, change):
+    """The results of the compiled function and of the function, after a change that follows the first call."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCompiled)
+        loss, w = zoomgrad.compiled(ENGINE)(function), Value(2.0)
+        before = loss(w).data
+        assert before == function(w).data
+        change()
+        assert loss(w).data == function(w).data != before
+
+
+# --- branches by exception -------------------------------------------------------------------------------------------
+
+
+def by_try(w, x):
+    try:
+        y = (w * x).log()
+    except ValueError:
+        y = w * 100.0
+    return y * w
+
+
+def by_suppress(w, x):
+    y = w * 100.0
+    with contextlib.suppress(ValueError):
+        y = (w * x).log()
+    return y * w
+
+
+def by_division(w, x):
+    try:
+        return w / (w * (x + -1.0 * w) + w)
+    except ZeroDivisionError:
+        return w * 7.0
+
+
+def by_power(w, x):
+    try:
+        return (w * x).relu() ** -1
+    except (ArithmeticError, ValueError):  # PyPy's math.pow raises another error
+        return w * 7.0
+
+
+def by_overflow(w, x):
+    try:
+        return (-2000.0 * w * x).exp()
+    except OverflowError:
+        return w * 7.0
+
+
+def by_everything(w, x):
+    try:
+        return (w * x).log()
+    except BaseException:  # also what ends a trace
+        return w * 7.0
+
+
+def by_an_unused_result(w, x):
+    try:
+        (w * x).log()
+    except ValueError:
+        return w * 7.0
+    return w * x
+
+
+BRANCHES = (by_try, by_suppress, by_division, by_power, by_overflow, by_everything, by_an_unused_result)
+
+
+@pytest.mark.parametrize("value", [Value, engines.load("replay").Value], ids=lambda v: v.__module__)
+@pytest.mark.parametrize("xs", [(-1.0, 2.0, 3.0), (2.0, -1.0, 3.0)])
+@pytest.mark.parametrize("function", BRANCHES)
+def test_a_branch_by_exception(function, xs, value):
+    plain, compiled = both(function, [(Value(0.5), x) for x in xs])
+    assert plain == compiled
+
+
+@pytest.mark.parametrize("function", [by_try, by_suppress, by_power, by_overflow, by_everything])
+def test_a_branch_by_exception_is_refused_with_its_place(function):
+    with pytest.raises(NotTraced, match=r"it gets \w+Error from \w+ in by_\w+, line \d+ of test_traces.py\n  Keep the"):
+        zoomgrad.compiled(ENGINE, strict=True)(function)(Value(0.5), -1.0)
+
+
+def test_a_complex_number():
+    """A power of a negative number is one, except on PyPy."""
+    try:
+        (Value(-1.0) ** 0.5).data  # noqa: B018
+    except ValueError:
+        pytest.skip("it is an error here")
+    for xs in ((-1.0, 2.0), (2.0, -1.0)):
+        plain, compiled = both(lambda w, x: (w * x) ** 0.5, [(Value(0.5), x) for x in xs])
+        assert plain == compiled
+
+
+# --- engines that are not strict -------------------------------------------------------------------------------------
+
+
+class Odd(float):
+    """A number with an operator of its own."""
+
+    def __pow__(self, other):
+        return 7.0
+
+
+@pytest.mark.parametrize("name", ["tcc", "rerolled-clang-fast", "clang-O1-fma"])
+def test_every_engine_is_checked(name):
+    try:
+        engines.load(name).check()
+    except engines.Unavailable as missing:
+        pytest.skip(missing.reason)
+    w, other = Value(0.5), Value(0.5)
+    for function, x in ((lambda w, x: (w - x) / x, Odd(2.0)), (lambda w, x: (w * x, x), 1.5)):
+        plain, compiled = both(function, [(w, x)], name)
+        assert plain == pytest.approx(compiled, rel=1e-9)
+    assert type(zoomgrad.compiled(name)(lambda w, x: (w * x, x))(w, 1.5)[1]) is float
+    loss = zoomgrad.compiled(name, strict=True)(lambda ws, xs: sum((w * x for w, x in zip(ws, xs)), 0.5) ** 2)
+    assert loss([w, other], [0.1, 0.7]).data == pytest.approx((0.05 + 0.35 + 0.5) ** 2, rel=1e-9)
+    assert loss.cache_info().calls == 1
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda w, x: w * x.ravel("K")[1],
+        lambda w, x: w * x.reshape(-1, order="A")[1],
+        lambda w, x: w * x.T.reshape(-1)[1],
+    ],
+)
+@pytest.mark.parametrize("first", ["C", "F"])
+def test_the_memory_order_of_arrays(function, first):
+    np = pytest.importorskip("numpy")
+    rows, w = np.arange(6.0).reshape(2, 3), Value(1.0)
+    plain, compiled = both(function, [(w, np.array(rows, order=order)) for order in (first, "C", "F", "C")])
+    assert plain == compiled
+    loss = zoomgrad.compiled(ENGINE, strict=True)(function)
+    assert loss(w, np.array(rows, order=first)).data == function(w, np.array(rows, order=first)).data
+
+
+def test_a_change_of_an_array_in_another_order_is_noticed():
+    np = pytest.importorskip("numpy")
+
+    def loss(w, x):
+        x[0, 1] = 5.0
+        return x[0, 1] * w
+
+    with pytest.raises(NotTraced, match="changes an argument"):
+        zoomgrad.compiled(ENGINE, strict=True)(loss)(Value(1.0), np.asfortranarray(np.ones((2, 3), dtype=float)))
+
+
+@pytest.mark.parametrize("of", [lambda np: np.float32(1.5), lambda np: np.ones(2, np.float32), lambda np: Odd(1.5)])
+def test_a_number_that_is_no_double_is_named_with_the_remedy(of):
+    np = pytest.importorskip("numpy")
+    x = of(np)
+    with pytest.warns(NotCompiled, match=r"an argument is an? (array of )?(float32|Odd).*\n  Convert it: "):
+        zoomgrad.compiled(ENGINE)(lambda w, x: w * 2.0)(Value(1.0), x)
+
+
+def test_predictions_as_arguments():
+    """They are computed before the call, so the function runs as it is."""
+    w = Value(0.5)
+    loss = zoomgrad.compiled(ENGINE)(lambda outputs, targets: sum((p - t) ** 2 for p, t in zip(outputs, targets)))
+    with pytest.warns(NotCompiled, match=r"the result of '\*'\n  Pass the leaves"):
+        total = loss([w * x for x in (1.0, 2.0)], [1.0, 1.0])
+    total.backward()
+    assert (total.data, w.grad) == (0.25, -1.0)
+
+
+# --- what a trace leaves behind --------------------------------------------------------------------------------------
+
+
+def drawing():
+    """Functions that draw random numbers, each from a generator of its own."""
+    own = random.Random(3)
+    makers = {
+        "random": lambda w: w * random.random(),
+        "uniform": lambda w: w * random.uniform(1, 2),
+        "own": lambda w: w * own.random(),
+        "from C": lambda w: w * next(map(own.choice, [(1.0, 2.0)])),
+    }
+    with contextlib.suppress(ImportError):
+        import numpy as np
+
+        generator = np.random.default_rng(3)
+        makers["numpy"] = lambda w: w * np.random.rand()
+        makers["generator"] = lambda w: w * generator.normal()
+    return makers
+
+
+@pytest.mark.parametrize("name", drawing())
+def test_draws_are_not_used_up(name):
+    shown = []
+    for wrap in (lambda f: f, zoomgrad.compiled(ENGINE)):
+        random.seed(0)
+        with contextlib.suppress(ImportError):
+            import numpy as np
+
+            np.random.seed(0)
+        function = wrap(drawing()[name])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCompiled)
+            shown.append([function(Value(0.5)).data for _ in range(4)])
+    assert shown[0] == shown[1]
+
+
+def test_a_generator_that_the_function_does_not_use():
+    model = Holder()
+    model.w, model.rng = Value(0.5), random.Random(1)
+    assert zoomgrad.compiled(ENGINE, strict=True)(lambda model, x: model.w * x)(model, 2.0).data == 1.0
+
+
+@pytest.mark.parametrize("lock", [threading.Lock(), threading.RLock(), threading.Semaphore()])
+def test_a_lock_is_not_left_locked(lock):
+    def guarded(w, x):
+        lock.acquire()
+        y = w * x
+        if y.data > 0:
+            y = y * 2.0
+        lock.release()
+        return y
+
+    plain, compiled = both(guarded, [(Value(0.5), x) for x in (1.0, -1.0)])
+    assert plain == compiled
+
+
+TOTAL = 0.0
+
+
+class Counter:
+    """Counts in every way that an object can."""
+
+    everyone = 0
+    __slots__ = ("__dict__", "slot")
+
+    def __init__(self):
+        self.slot, self.own, self.kept, self.named, self.members = 0, 0, [], {}, {0}
+
+
+def counting():
+    """Functions that count their calls."""
+    counter, counts, closed, array_like = Counter(), [0], 0, bytearray(b"0")
+    Counter.everyone = 0
+
+    def by_global(w):
+        global TOTAL
+        TOTAL += 1.0
+        return w * TOTAL
+
+    def by_closure(w):
+        nonlocal closed
+        closed += 1
+        return w * closed
+
+    def by_class(w):
+        Counter.everyone += 1
+        return w * Counter.everyone
+
+    def by_slot(w):
+        counter.slot += 1
+        return w * counter.slot
+
+    def by_attribute(w):
+        counter.own += 1
+        counter.new = counter.own
+        return w * counter.own
+
+    def by_list(w):
+        counts[0] += 1
+        counter.kept.append(w)
+        return w * (counts[0] + len(counter.kept))
+
+    def by_dict(w):
+        counter.named[len(counter.named)] = 1.0
+        return w * sum(counter.named.values())
+
+    def by_set(w):
+        counter.members.add(len(counter.members))
+        return w * len(counter.members)
+
+    def by_bytes(w):
+        array_like.append(1)
+        return w * len(array_like)
+
+    def before_a_look(w):
+        counts[0] += 1
+        return w * counts[0] * (2.0 if w.data > 0 else 3.0)
+
+    return by_global, by_closure, by_class, by_slot, by_attribute, by_list, by_dict, by_set, by_bytes, before_a_look
+
+
+@pytest.mark.parametrize("at", range(len(counting())), ids=[each.__name__ for each in counting()])
+def test_a_count_is_put_back(at):
+    shown = []
+    for wrap in (lambda f: f, zoomgrad.compiled(ENGINE)):
+        globals()["TOTAL"] = 0.0
+        function = wrap(counting()[at])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCompiled)
+            shown.append([function(Value(0.5)).data for _ in range(4)])
+    assert shown[0] == shown[1]
+
+
+def test_a_function_that_can_not_be_compiled_runs_once_for_each_call():
+    for refused in (lambda w: time.time(), lambda w: w.data, lambda w: 0.0 if w.data > 0 else 1.0):
+        w, count = Value(2.0), []
+
+        def loss(w, refused=refused, count=count):
+            count.append(1)
+            (w * w).backward()
+            return w * float(refused(w))
+
+        with pytest.warns(NotCompiled):
+            zoomgrad.compiled(ENGINE)(loss)(w)
+        assert (w.grad, len(count)) == (4.0, 1)
+
+
+# --- state behind objects --------------------------------------------------------------------------------------------
+
+
+class Part(functools.partial):
+    """A partial with an attribute of its class, and one of its own."""
+
+    scale = 1.0
+
+    def __call__(self, w):
+        return super().__call__(w) * self.scale
+
+
+class Method(staticmethod):
+    """A static method that holds a number."""
+
+    __slots__ = ("by",)
+
+
+class Sub(Value):
+    """A Value with an attribute of its class."""
+
+    __slots__ = ()
+    power = 2
+
+
+class Clipped(Value):
+    """A Value with a backward pass of its own."""
+
+    __slots__ = ()
+
+    def backward(self):
+        super().backward()
+        for v in self.topo():
+            v.grad = min(v.grad, 5.0)
+
+
+def scaled(w, by):
+    return w * by
+
+
+class Holder:
+    """Has a descriptor that can be changed in place."""
+
+    twice = staticmethod(lambda w: w * 2.0)
+
+
+def hidden():
+    """Functions, and changes of what they use."""
+    part, own, own_keywords = functools.partial(scaled, by=2.0), Part(scaled, by=2.0), Part(scaled, by=2.0)
+    method, error, sub = Method(scaled), BaseException(2.0), Sub(2.0)
+    method.by, stream = 2.0, zlib.decompressobj()
+    return {
+        "partial": (lambda w: part(w), lambda: part.keywords.update(by=3.0)),
+        "another function": (lambda w: part(w), lambda: part.__setstate__((lambda w, by: w * 9.0, (), {"by": 1}, {}))),
+        "class of partial": (lambda w: own(w), lambda: setattr(Part, "scale", Part.scale + 1.0)),
+        "keywords": (lambda w: own_keywords(w), lambda: own_keywords.keywords.update(by=3.0)),
+        "static method": (lambda w: w * method.by, lambda: setattr(method, "by", 3.0)),
+        "its function": (lambda w: Holder.twice(w), lambda: vars(Holder)["twice"].__init__(lambda w: w * 3.0)),
+        "arguments of an error": (lambda w: w * error.args[0], lambda: setattr(error, "args", (3.0,))),
+        "class of a Value": (lambda w: w * sub**sub.power, lambda: setattr(Sub, "power", Sub.power + 1)),
+        "type in C": (
+            lambda w: w * (2.0 + len(stream.unused_data)),
+            lambda: stream.decompress(zlib.compress(b"") + b"rest"),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", hidden())
+def test_state_behind_an_object(name):
+    changed(*hidden()[name])
+
+
+def test_state_behind_the_class_of_an_argument():
+    loss, w = zoomgrad.compiled(ENGINE)(lambda w: w**w.power), Sub(3.0)
+    before = loss(w).data
+    Sub.power += 1
+    assert loss(w).data == 3.0**Sub.power != before
+
+
+def test_a_backward_pass_of_its_own():
+    w = Clipped(1.0)
+    for exponent in (2.0, 30.0):
+        w.data, w.grad = exponent / 2.0, 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCompiled)
+            zoomgrad.compiled(ENGINE)(lambda w: Clipped(1.0) * w**2)(w).backward()
+        plain = Clipped(exponent / 2.0)
+        (Clipped(1.0) * plain**2).backward()
+        assert w.grad == plain.grad
+
+
+def test_momentum_on_values_keeps_the_program():
+    """An attribute that the function does not read may change."""
+
+    class Weight(Value):
+        pass
+
+    model = Holder()
+    model.w = Weight(0.5)
+    loss = zoomgrad.compiled(ENGINE, strict=True)(lambda model, x: model.w * x)
+    for step in range(12):
+        model.w.m = float(step)
+        loss(model, 2.0)
+    assert loss.cache_info()[:2] == (12, 1) and "traced again" not in loss.report()
+
+
+# --- random functions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [ENGINE, "tcc"])
+def test_random_functions(name):
+    pytest.importorskip("numpy")
+    from tests.zoomgrad.random_functions import differs
+
+    engine, ran = zoomgrad.load(name), 0
+    try:
+        engine.check()
+    except engines.Unavailable as missing:
+        pytest.skip(missing.reason)
+    for seed in range(60):
+        text, compiled, _ = differs(seed, engine)
+        ran += compiled
+        assert text == ""
+    assert ran >= 5
