@@ -239,8 +239,9 @@ def _close_inputs() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_inputs)
 
-# A group, so that a driver's children end with it. Not a session, so that killing our session also kills the program.
-_OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+_OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
+"""A group, so that a driver's children end with it. Where possible not a session, so that killing our session also
+kills the program. Never `preexec_fn`, which may hang in a process with threads."""
 if sys.platform == "win32":
     _OWN_GROUP = {}
 
