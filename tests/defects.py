@@ -119,6 +119,13 @@ DEFECTS = (
         "engines/native/test_numpy_numbers.py",
     ),
     Defect(
+        "notebook: errors name the line in the cell, not that in the file",
+        "harness/worker/programs/notebook.py",
+        "ast.increment_lineno(cell if python",
+        "(lambda tree, _: tree)(cell if python",
+        "harness/worker/test_notebook.py::test_errors_name_the_line_of_the_file",
+    ),
+    Defect(
         "probe: gradients are not compared",
         "harness/worker/programs/probe.py",
         "        found += [_number(v, grad) for v in (out, *leaves)]",

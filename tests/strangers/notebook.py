@@ -4,7 +4,8 @@ The last expression of a cell is printed, as Jupyter shows it. Magics and cells 
 """
 
 import ast
-import json
+
+from harness.worker.programs import notebook
 
 GUARD = "_zoomgrad_cell"
 SHOW = "_zoomgrad_show"
@@ -13,9 +14,8 @@ SHOW = "_zoomgrad_show"
 def script(text):
     """The script for a notebook's JSON. Raises ValueError if it is not a notebook."""
     try:
-        notebook = json.loads(text)
-        sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    except (KeyError, TypeError, AttributeError, RecursionError) as wrong:
+        sources = list(notebook.cells(text))
+    except (KeyError, TypeError, RecursionError) as wrong:
         raise ValueError(f"not a notebook: {wrong!r}") from wrong
     body = []
     for number, source in enumerate(sources, 1):
@@ -27,11 +27,8 @@ def script(text):
 
 def _parsed(source):
     """The cell without magics, or None if it is not Python."""
-    if source.lstrip().startswith("%%"):
-        return None
-    lines = ["" if line.lstrip().startswith(("%", "!", "?")) else line for line in source.splitlines()]
     try:
-        return ast.parse("\n".join(lines))
+        return ast.parse(notebook.without_magics(source)[0])
     except (SyntaxError, ValueError):
         return None
 

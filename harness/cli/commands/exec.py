@@ -17,7 +17,7 @@ from harness.machine.project import worker_command
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 def exec_(
-    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The micrograd program to run.")],
+    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The program or notebook to run.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Arguments of the program.")] = None,
     engine: Annotated[
         Optional[str],

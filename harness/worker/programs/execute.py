@@ -19,7 +19,7 @@ from typing import Any
 import engines
 from engines.api import Engine, Unavailable
 from harness.worker.lifeline import HARNESS, end_with_the_harness
-from harness.worker.programs import own_modules, script
+from harness.worker.programs import notebook, own_modules, script
 from harness.worker.programs.literature import offer, with_ids
 
 WRONG_USE = 2
@@ -52,11 +52,16 @@ def _first_of(names: tuple[str, ...]) -> Engine:
 def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str = "") -> dict[str, Any]:
     """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
 
+    A notebook's code cells run one after the other.
+
     A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
     warning says if the program never imported it. Raises WrongScript, Unavailable, SyntaxError, and what the program
     raises.
     """
-    tree = own_modules.parse(path)
+    tree, left_out = notebook.parse(path) if path.suffix == ".ipynb" else (own_modules.parse(path), [])
+    if left_out:
+        lines = "1 line" if len(left_out) == 1 else f"{len(left_out)} lines"
+        sys.stderr.write(f"zoomgrad: {path.name}: left out {lines} that only Jupyter runs, such as `{left_out[0]}`\n")
     own_modules.check_names(tree, path)
     uses_ids = script.uses_ids(tree, path)
     if (uses_ids or replaced) and not getattr(engine, "extensible", True):

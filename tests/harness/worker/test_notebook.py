@@ -1,0 +1,73 @@
+"""`exec` runs the code cells of a notebook."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.harness.worker.test_execute import OWN, ROOT
+
+
+def execute(tmp_path, *cells, replaced="", text=None):
+    """Run a notebook of these code cells, after a cell of text."""
+    written = [{"cell_type": "markdown", "metadata": {}, "source": ["# No `code` %here"]}]
+    written += [{"cell_type": "code", "metadata": {}, "source": cell.splitlines(keepends=True)} for cell in cells]
+    path = tmp_path / "book.ipynb"
+    content = {"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) if text is None else text, encoding="utf-8")
+    command = [sys.executable, "-m", "harness.worker.programs.execute", "hoisted", replaced, str(path)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_cells_share_their_names_and_show_their_last_expression(tmp_path):
+    ran = execute(
+        tmp_path,
+        "from micrograd.engine import Value\na = Value(2.0)",
+        "from __future__ import annotations\nb = a * 3\nb.backward()\na",
+        "a.grad; b.data;",
+        "print('ü')\nNone",
+        "",
+    )
+    assert (ran.stdout, ran.stderr) == ("Value(data=2.0, grad=3)\nü\n", "")
+
+
+def test_what_only_jupyter_runs_is_left_out_with_a_line(tmp_path):
+    ran = execute(
+        tmp_path,
+        "%matplotlib inline\nimport micrograd  # why?\n!pip install x",
+        "if True:\n    !ls\n    %time print(1)",
+        "%%html\n<b>",
+        "%%time\nprint(2)",
+        "print?\nprint('% of\\n!')",
+        "x = 7 \\\n% 4\nx",
+    )
+    assert ran.stdout == "1\n2\n% of\n!\n3\n"
+    assert ran.stderr == (
+        "zoomgrad: book.ipynb: left out 6 lines that only Jupyter runs, such as `%matplotlib inline`\n"
+    )
+
+
+def test_errors_name_the_line_of_the_file(tmp_path):
+    for cell, error in (("x = 1\nx.y", "AttributeError"), ("x = 1\ny = = 2", "SyntaxError")):
+        ran = execute(tmp_path, "import micrograd", cell)
+        lines = (tmp_path / "book.ipynb").read_text().splitlines()
+        number = next(i for i, line in enumerate(lines, 1) if cell.splitlines()[1] in line)
+        assert ran.returncode == 1
+        assert error in ran.stderr
+        assert f'book.ipynb", line {number}' in ran.stderr
+        assert cell.splitlines()[1] in ran.stderr
+
+
+def test_the_class_of_a_notebook_is_replaced(tmp_path):
+    definition, _, rest = OWN.partition("class Other:\n    pass\n")
+    ran = execute(tmp_path, definition, rest, replaced="Value")
+    assert (ran.stdout, ran.stderr) == ("<6> __main__\n", "")
+
+
+@pytest.mark.parametrize("text", ["print(1)", "[]", "{}", '{"cells": [{}]}', '{"cells": 3}', '"text"', "\ufeff"])
+def test_what_is_no_notebook_is_refused(tmp_path, text):
+    ran = execute(tmp_path, text=text)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "not a notebook of format 4" in ran.stderr
+    assert "Save it again with Jupyter" in ran.stderr
