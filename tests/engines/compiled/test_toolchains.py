@@ -77,20 +77,13 @@ def test_the_newest_compiler_is_taken(path):
     assert Path(find("clang").command[0]).name == "clang"
 
 
+FROM_APPLE, GCC_13, CLANG_14 = APPLE.format("15.0.0"), GCC.format("13.2.0"), CLANG.format("14.0.6")
 OF_NAMES = {
-    "a gcc that is Clang, as on macOS": ("gcc", {"gcc": APPLE.format("15.0.0")}, None),
-    "a gcc that is Clang, and another": (
-        "gcc",
-        {"gcc": APPLE.format("15.0.0"), "gcc-13": GCC.format("13.2.0")},
-        "13.2.0",
-    ),
-    "Apple's Clang": ("clang", {"clang": APPLE.format("15.0.0")}, "15.0.0"),
-    "similar names": (
-        "gcc",
-        dict.fromkeys(("gcc-ar", "gcc-ar-12", "x86_64-linux-gnu-gcc"), GCC.format("12.2.0")),
-        None,
-    ),
-    "other programs of LLVM": ("clang", dict.fromkeys(("clang-format-14", "clang++"), CLANG.format("14.0.6")), None),
+    "a gcc that is Clang, as on macOS": ("gcc", {"gcc": FROM_APPLE}, None),
+    "a gcc that is Clang, and another": ("gcc", {"gcc": FROM_APPLE, "gcc-13": GCC_13}, "13.2.0"),
+    "Apple's Clang": ("clang", {"clang": FROM_APPLE}, "15.0.0"),
+    "similar names": ("gcc", dict.fromkeys(("gcc-ar", "gcc-ar-12", "x86_64-linux-gnu-gcc"), GCC_13), None),
+    "other programs of LLVM": ("clang", dict.fromkeys(("clang-format-14", "clang++"), CLANG_14), None),
     "no version": ("clang", {"clang": "hello"}, None),
 }
 
@@ -105,11 +98,8 @@ def test_which_programs_count(path, case):
         return
     with pytest.raises(Unavailable) as error:
         find(family)
-    assert (
-        ("`zoomgrad doctor` lists programs" in error.value.remedy)
-        == bool(toolchains.skipped())
-        == (case == "no version")
-    )
+    has_skipped = case == "no version"
+    assert ("`zoomgrad doctor` lists programs" in error.value.remedy) == bool(toolchains.skipped()) == has_skipped
 
 
 def test_tcc_is_asked_for_its_version_with_v(path):
