@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reports.charts import charts
+from reports.charts.drawing import svg
 from reports.charts.drawing.svg import standalone
 from reports.discovery import left_out
 from reports.exports import Material, NoExport, csv, pyperf
@@ -149,10 +150,11 @@ def _useless(found: Race, before: Iterable[Race]) -> str:
 
 
 def write_history(folder: Path, history: History) -> Path:
-    """Write history.html and history.md into a folder of runs; return the page's path."""
-    write_atomically(inside(folder, "history.md"), markdown.history_page(history))
-    page = inside(folder, "history.html")
-    write_atomically(page, html.history_page(history))
+    """Write history.md and history.svg into a folder of runs; return the table's path."""
+    chart = svg.drawing("history", charts()["history"], history.chart)
+    write_atomically(inside(folder, "history.svg"), standalone(chart))
+    page = inside(folder, "history.md")
+    write_atomically(page, markdown.history_page(history, chart))
     return page
 
 

@@ -23,7 +23,6 @@ from reports.measured.contests import contests, grid
 from reports.measured.sequences import changing, values
 from reports.measured.table import in_order
 from reports.profiling.profile_index import ProfileIndex
-from reports.sections.history import History
 from reports.story import Story, story
 from reports.view import View
 from results import units
@@ -84,13 +83,6 @@ def _machine(run: Run) -> str:
 def contents(body: str) -> list[tuple[str, str]]:
     """Return the anchor of every section of a page's body, with its title up to a comma, for the contents bar."""
     return [(anchor, title.partition(",")[0]) for anchor, title in re.findall(r'<h2 id="([^"]+)">([^<]+)</h2>', body)]
-
-
-def history_page(history: History) -> str:
-    """Render the history of a folder's runs as one page that needs no network."""
-    chart = charts()["history"]
-    charted = [(part, drawing(f"history-{i}", chart, part.rows)) for i, part in enumerate(history.parts, 1)]
-    return environment().get_template("history.html.j2").render(history=history, charted=charted)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reports.charts.drawing.svg import Drawing
 from reports.profiling.profile_index import ProfileIndex
 from reports.sections.history import History
 from reports.story import Story, story
@@ -23,9 +24,9 @@ def page(story: Story) -> str:
     return environment().get_template("report.md.j2").render(story=story, run=story.view.run, count=units.count)
 
 
-def history_page(history: History) -> str:
-    """Render the history of a folder's runs as Markdown."""
-    return environment().get_template("history.md.j2").render(history=history)
+def history_page(history: History, chart: Drawing) -> str:
+    """Render the history of a folder's runs as Markdown, with the words of its chart."""
+    return environment().get_template("history.md.j2").render(history=history, chart=chart)
 
 
 def summary_page(section: Section) -> str:

@@ -138,8 +138,8 @@ def test_a_history_is_not_written_through_a_link(zoomgrad, tmp_path, mine):
     runs = tmp_path / "runs"
     for name in ("one", "another"):
         kept(runs, name)
-    (runs / "history.html").symlink_to(mine / "thesis.tex")
-    refused(zoomgrad("history", runs), "history.html", "leads out of")
+    (runs / "history.md").symlink_to(mine / "thesis.tex")
+    refused(zoomgrad("history", runs), "history.md", "leads out of")
 
 
 def test_an_export_is_not_written_through_a_link(zoomgrad, tmp_path, mine):

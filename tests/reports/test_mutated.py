@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reports import build
+from reports.charts import charts
+from reports.charts.drawing.svg import drawing
 from reports.exports import EXPORTERS, Material, NoExport
 from reports.gate import rules
 from reports.gate.limits import Limits
@@ -181,4 +183,4 @@ def test_ratios_of_the_largest_and_smallest_times_are_compared(example):
         )
         assert rules.verdicts(MeasuredRun(*new, []), MeasuredRun(*old, []), Limits())
         told_of = history([race(*new), race(*old)])
-        html.history_page(told_of)
+        drawing("history", charts()["history"], told_of.chart)

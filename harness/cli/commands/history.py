@@ -1,4 +1,4 @@
-"""`zoomgrad history`: write the page of speedups over a folder of runs. `reports.sections.history` analyses them."""
+"""`zoomgrad history`: a table and a chart of the speedups in a folder of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rich.markup import escape
 from harness.cli import display
 from harness.cli.app import WRONG_USE, app, complain, out, say_next, short
 from reports import build
-from reports.sections.history import change_figure, latest
 from reports.sections.history import history as history_of
 from results import units
 from results.printable import printable
@@ -40,12 +39,8 @@ def history(
         complain(f"{short(folder)}: {what}\n  {needs}")
         raise typer.Exit(WRONG_USE)
     page = build.write_history(folder, found)
-    rows = [
-        (one.engine, f"{one.interpreter}\n{one.workload}", one.machine, change_figure(one).text, one.run)
-        for one in latest(found.changes)
-    ]
-    if rows:
-        out.print("", display.table("latest changes", ("engine", "where", "machine", "change", "since"), rows), "")
-    for sentence in found.findings:
-        out.print(sentence, markup=False)
-    say_next(f"Open {short(page)}")
+    (sheet,) = found.table.sheets
+    rows = [[" ".join(filter(None, (one.text, one.below))) for one in row] for row in sheet.rows]
+    out.print("", display.table(found.lead, sheet.headings, rows), "")
+    out.print(*sheet.notes, found.finding, sep="\n", markup=False)
+    say_next(f"Read {short(page)}, and open {page.with_suffix('.svg').name} beside it")

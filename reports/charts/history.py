@@ -13,7 +13,7 @@ from reports.charts.drawing import style
 from reports.measured.table import each, in_order, largest
 from results import units
 
-ORDER = 15
+ORDER = 14
 SUBJECT = "history"
 _STRIP_INCHES = 0.5
 _LEAST_REACH = math.log(1.15)
@@ -39,8 +39,10 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "Runs are in order of time, at equal distances. Each strip has its own logarithmic scale; the number on the "
-        "right is the newest level."
+        "Each strip shows one engine, on a logarithmic scale of its own; runs are in order of time. A mark is the "
+        "speedup in one run, and the bar through it the interval; a hollow mark has none. A horizontal line is a "
+        "level, from which runs differ only by noise; the number on the right is the newest. A vertical line is a "
+        "change, labelled with the ratio of the new level to the old."
     )
 
 
@@ -50,7 +52,7 @@ def size(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def draw(table: pd.DataFrame, axes: Axes) -> None:
-    """Draw one part of `reports.sections.history`."""
+    """Draw `reports.sections.history.History.chart`."""
     engines = in_order(table, "engine")
     last = float(table["place"].max())
     axes.set_xlim(-0.4, last + 0.4)

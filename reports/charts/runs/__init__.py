@@ -1,1 +1,0 @@
-"""Charts that compare several runs. Charts of a single run are in the other folders."""
