@@ -192,7 +192,7 @@ def test_the_version_is_one_line(zoomgrad):
         (["show", "xor", "-e", "handwritten", "--stage", "step"], "such as `--engine rerolled-tcc`"),
         (
             ["show", "xor", "--engine", "tcc", "--stage", "loops"],
-            "tcc recovers no loops, so it has no stage loops\n  Use",
+            "tcc compiles xor in straight lines, so it has no stage loops\n  Use",
         ),
         (["show", "xor", "--engine", "handwritten"], "handwritten runs whole models only"),
         (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten runs whole models only"),
