@@ -539,7 +539,7 @@ DEFECTS = (
         "harness/worker/lifeline.py",
         'if sys.platform == "linux":\n        import ctypes',
         'if sys.platform == "win32":\n        import ctypes',
-        "harness/test_misbehaving.py::test_no_worker_outlives_a_harness_that_is_killed[without]",
+        "harness/test_misbehaving.py::test_no_worker_outlives_a_harness_that_is_killed",
     ),
     Defect(
         "lock: two runs share it",
@@ -553,7 +553,7 @@ DEFECTS = (
         "harness/machine/interpreters.py",
         "return _numbers(version)[:3], _is_release(version), version",
         "return version, _is_release(version), version",
-        "harness/test_interpreters.py::test_the_highest_patch_has_the_short_name",
+        "harness/test_interpreters.py::test_names_of_interpreters",
     ),
     Defect(
         "interpreters: a program replaced by one of the same size is not asked again",

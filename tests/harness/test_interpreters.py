@@ -85,28 +85,6 @@ def test_the_python_that_runs_this_is_found():
     assert found[0].build["compiler"] == " ".join(platform.python_compiler().split())
 
 
-def test_each_interpreter_starts_and_has_the_implementation_that_it_claims():
-    for found in discover():
-        answer = subprocess.run(
-            [found.path, "-c", "import platform; print(platform.python_implementation().lower())"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert answer.stdout.strip() == found.implementation
-
-
-def test_broken_programs_are_passed_over(tmp_path, candidates):
-    candidates(
-        program(tmp_path / "python3.9", "#!/bin/sh\nexit 3\n"),
-        program(tmp_path / "python3.10", "#!/bin/sh\necho I am no Python\n"),
-        program(tmp_path / "python3.11", "not even a program"),
-        tmp_path / "python3.12",
-        base_python(),
-    )
-    assert len(names()) == 1
-
-
 def test_a_shim_is_passed_over(tmp_path, candidates):
     candidates(program(tmp_path / "shims" / "python3", f'#!/bin/sh\nexec "{base_python()}" "$@"\n'))
     assert names() == []
@@ -127,11 +105,6 @@ def test_a_link_to_an_interpreter_is_not_a_second_one(tmp_path, candidates):
     link.symlink_to(base_python())
     candidates(base_python(), link)
     assert [found.path for found in discover()] == [base_python()]
-
-
-def test_versions_that_are_not_supported_are_passed_over(machine):
-    machine({"/a": fact("3.8.18"), "/b": fact("2.7.18"), "/c": fact("3.8.16", "pypy"), "/d": fact("3.11.2", "graalpy")})
-    assert names() == []
 
 
 def test_builds_of_one_version_are_kept_apart(machine):
@@ -195,6 +168,7 @@ def with_facts(**changes):
         with_facts(version="3.99999999999999999999.0"),
         with_facts(version="3.13.0\n"),
         with_facts(version="../../x"),
+        with_facts(build={"compiler": "\x1b"} | {"unheard": "of"}),
         with_facts(implementation="../cpython"),
         with_facts(implementation=None),
         with_facts(virtual="no"),
@@ -219,14 +193,8 @@ def test_a_program_with_a_malformed_answer_is_skipped_with_the_reason(tmp_path, 
     assert len(skipped[0].reason) < 500
 
 
-def test_control_characters_in_an_answer_are_removed(tmp_path, candidates):
-    candidates(answering(tmp_path / "python3.13", with_facts(full_version="3.13 \x1b[2J")))
-    (found,) = discover()
-    assert found.full_version.isprintable()
-
-
 def test_a_path_that_is_not_a_working_program_is_skipped_with_the_reason(tmp_path, candidates, monkeypatch):
-    monkeypatch.setattr(probe, "PROBE_SECONDS", 0.5)
+    monkeypatch.setattr(probe, "PROBE_SECONDS", 2.0)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "text").write_text("no program")
@@ -236,7 +204,7 @@ def test_a_path_that_is_not_a_working_program_is_skipped_with_the_reason(tmp_pat
         tmp_path / "text": "may not be executed",
         program(tmp_path / "odd", "#!/no/such/shell\n"): "can't be started (",
         program(tmp_path / "fails", "#!/bin/sh\nexit 3\n"): "ended with exit code 3",
-        program(tmp_path / "hangs", "#!/bin/sh\nexec sleep 1000\n"): "gave no answer within 0.5 s",
+        program(tmp_path / "hangs", "#!/bin/sh\nexec sleep 1000\n"): "took longer than 2 s",
         program(tmp_path / "endless", "#!/bin/sh\nexec yes\n"): "wrote more than 1,048,576 bytes",
     }
     candidates(*programs, base_python())
@@ -316,13 +284,6 @@ def test_a_second_list_asks_only_programs_that_failed(counted, candidates):
     assert len(Path(f"{broken}.asked").read_text().split()) == 2
 
 
-def test_programs_are_asked_again_unless_answers_are_remembered(counted, candidates):
-    python, times = counted("python3")
-    candidates(python)
-    assert discover() == discover() == discover(remembered=True)
-    assert times() == 2
-
-
 def replaced(path):
     text = path.read_text()
     path.unlink()
@@ -347,18 +308,6 @@ def test_a_changed_program_is_asked_again(change, counted, candidates):
     assert times() == 2
 
 
-def test_a_link_that_leads_elsewhere_is_asked_again(counted, tmp_path, candidates):
-    (one, _), (other, _) = counted("one"), counted("other")
-    link = tmp_path / "python3"
-    link.symlink_to(one)
-    candidates(link)
-    discover(remembered=True)
-    link.unlink()
-    link.symlink_to(other)
-    discover(remembered=True)
-    assert Path(f"{link}.asked").read_text().split() == ["asked", "asked"]
-
-
 def test_a_program_that_is_replaced_while_it_answers_is_asked_again(tmp_path, candidates):
     """The old program's answer must not be kept for the new one."""
     new = program(tmp_path / "new", "#!/bin/sh\nexit 3\n")
@@ -380,17 +329,6 @@ def test_a_damaged_cache_is_rewritten(damage, kept, counted, candidates):
     assert kept.read_text() == good
 
 
-def test_a_cache_that_is_a_link_is_replaced_not_followed(kept, tmp_path, candidates):
-    candidates(base_python())
-    mine = tmp_path / "mine"
-    mine.write_text("mine")
-    kept.parent.mkdir()
-    kept.symlink_to(mine)
-    assert len(discover(remembered=True)) == 1
-    assert mine.read_text() == "mine"
-    assert not kept.is_symlink()
-
-
 @pytest.mark.parametrize("in_the_way", ["folder", "pipe", "no folder"])
 def test_interpreters_are_found_even_if_the_cache_cannot_be_written(in_the_way, kept, candidates):
     candidates(base_python())
@@ -402,54 +340,37 @@ def test_interpreters_are_found_even_if_the_cache_cannot_be_written(in_the_way, 
     assert len(discover(remembered=True)) == 1
 
 
-def test_control_characters_in_the_cache_are_removed(kept, candidates):
-    candidates(base_python())
-    discover(remembered=True)
-    kept.write_text(kept.read_text().replace(platform.python_version() + " (", "3 \\u001b[2J ("))
-    (found,) = discover(remembered=True)
-    assert found.full_version.isprintable()
-
-
 # Names
 
 
-def test_the_highest_patch_has_the_short_name(machine):
-    machine({"/a": fact("3.11.2"), "/b": fact("3.11.10"), "/c": fact("3.11.7"), "/d": fact("3.9.18")})
-    assert [(i.name, i.version) for i in discover()] == [
-        ("cpython-3.9", "3.9.18"),
-        ("cpython-3.11.2", "3.11.2"),
-        ("cpython-3.11.7", "3.11.7"),
-        ("cpython-3.11", "3.11.10"),
-    ]
+NAMES = {
+    "the highest patch is short": (
+        [fact("3.11.2"), fact("3.11.10"), fact("3.11.7"), fact("3.9.18")],
+        ["cpython-3.9 3.9.18", "cpython-3.11.2 3.11.2", "cpython-3.11.7 3.11.7", "cpython-3.11 3.11.10"],
+    ),
+    "a free-threaded build takes no other build's name": (
+        [fact("3.13.1", free_threaded=True), fact("3.13.0"), fact("3.13.0", free_threaded=True)],
+        ["cpython-3.13 3.13.0", "cpython-3.13.0t 3.13.0", "cpython-3.13t 3.13.1"],
+    ),
+    "a final release is short": (
+        [fact("3.14.0c2"), fact("3.14.0"), fact("3.14.0a7")],
+        ["cpython-3.14.0a7 3.14.0a7", "cpython-3.14.0c2 3.14.0c2", "cpython-3.14 3.14.0"],
+    ),
+    "CPython comes first, and others are left out": (
+        [fact("3.11.9", "pypy"), fact("3.9.18"), fact("3.9.16", "pypy"), fact("3.8.18"), fact("3.11.2", "graalpy")],
+        ["cpython-3.9 3.9.18", "pypy-3.9 3.9.16", "pypy-3.11 3.11.9"],
+    ),
+}
 
 
-def test_a_free_threaded_build_is_marked_and_takes_no_other_builds_name(machine):
-    machine({"/a": fact("3.13.1", free_threaded=True), "/b": fact("3.13.0"), "/c": fact("3.13.0", free_threaded=True)})
-    assert {i.name: i.version for i in discover()} == {
-        "cpython-3.13": "3.13.0",
-        "cpython-3.13t": "3.13.1",
-        "cpython-3.13.0t": "3.13.0",
-    }
-
-
-def test_a_final_release_comes_before_its_candidates(machine):
-    machine({"/a": fact("3.14.0c2"), "/b": fact("3.14.0"), "/c": fact("3.14.0a7")})
-    assert {i.name: i.version for i in discover()} == {
-        "cpython-3.14": "3.14.0",
-        "cpython-3.14.0c2": "3.14.0c2",
-        "cpython-3.14.0a7": "3.14.0a7",
-    }
-
-
-def test_cpython_comes_before_pypy(machine):
-    machine({"/a": fact("3.11.9", "pypy"), "/b": fact("3.9.18"), "/c": fact("3.9.16", "pypy")})
-    assert names() == ["cpython-3.9", "pypy-3.9", "pypy-3.11"]
-    assert [found.has_jit for found in discover()] == [False, True, True]
-
-
-def test_only_short_names_are_canonical(machine):
-    machine({"/a": fact("3.13.0"), "/b": fact("3.13.1"), "/c": fact("3.13.1", free_threaded=True)})
-    assert [found.name for found in discover() if found.canonical] == ["cpython-3.13", "cpython-3.13t"]
+@pytest.mark.parametrize("case", NAMES)
+def test_names_of_interpreters(case, machine):
+    facts, expected = NAMES[case]
+    machine({f"/{index}": each for index, each in enumerate(facts)})
+    found = discover()
+    assert [f"{each.name} {each.version}" for each in found] == expected
+    assert all(each.has_jit == each.name.startswith("pypy") for each in found)
+    assert all(each.canonical == (each.name.count(".") == 1) for each in found)
 
 
 # Missing interpreters, and the choice of one
@@ -460,9 +381,6 @@ def test_a_missing_interpreter_comes_with_the_command_that_installs_it():
     versions = [f"cpython-3.{minor}" for minor in (10, 11, 12, 14)]
     assert [absent.name for absent in lacking] == [*versions, "cpython-3.14t", "pypy-3.11"]
     assert lacking[0].remedy == "uv python install cpython-3.10"
-
-
-def test_without_a_pypy_one_is_missing():
     assert missing([interpreter("cpython-3.9")])[-1].name == interpreters.PYPY
 
 
@@ -474,9 +392,6 @@ def test_the_reference_is_the_newest_cpython_with_a_lock():
         interpreter("pypy-3.15", "pypy", version="3.15.0"),
     ]
     assert reference(found).name == "cpython-3.13"
-
-
-def test_without_a_cpython_there_is_no_reference():
     with pytest.raises(UnknownName, match="uv python install"):
         reference([interpreter("pypy-3.9", "pypy")])
 

@@ -91,16 +91,13 @@ def test_a_worker_proves_and_measures(engine, job, reference):
     assert benchmark.get_metadata()["zoomgrad_engine"] == engine
 
 
-def test_a_value_is_a_whole_number_of_vouched_stretches(job, reference):
+def test_a_value_is_a_whole_number_of_vouched_stretches_or_has_an_earlier_blocks_steps(job, reference):
     reply = run("measure", {**job, "engine": "replay"}).reply
     assert reply["stretch_steps"] == reply["proof"]["steps"] == 64
     assert reply["steps_per_value"] % 64 == 0
     passes = reply["steps_per_value"] // 64
     assert reply["proof"]["stretches"] == 1 + 5 * passes  # calibration, two warm-ups, three values
     assert len(reply["losses"]) == 64
-
-
-def test_a_stretch_from_an_earlier_block_is_used_again(job, reference):
     answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 8})
     assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 8)
     assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 8
@@ -129,12 +126,6 @@ def test_missing_data_is_a_skip_with_the_remedy(vouching, tmp_path, monkeypatch)
     assert answer.reply["status"] == "skipped"
     assert "ZOOMGRAD_DATA" in answer.reply["remedy"]
     assert not Path(vouching["folder"]).exists()
-
-
-def test_a_worker_that_raises_says_where(job):
-    answer = run("measure", job)  # without a reference
-    assert answer.reply["status"] == "failed"
-    assert "FileNotFoundError" in answer.reply["reason"]
 
 
 def test_a_worker_takes_one_step_and_says_how_long_that_took():
@@ -202,15 +193,10 @@ def test_a_worker_that_ends_without_a_reply_is_reported_with_its_exit_code(job, 
 
 
 def test_a_reason_ends_with_the_workers_last_output(job, stand_in):
-    python = stand_in("print('x' * 100_000); sys.stdout.flush(); print('the cause', file=sys.stderr); sys.exit(3)")
-    reason = run("vouch", job, python=python).reply["reason"]
-    assert reason.endswith("x\nthe cause")
+    text = "print('x' * 100_000); sys.stdout.flush(); os.write(2, b'\\xff\\xfe the cause'); sys.exit(3)"
+    reason = run("vouch", job, python=stand_in(text)).reply["reason"]
+    assert reason.endswith(" the cause")
     assert len(reason) < TAIL_CHARACTERS + 100
-
-
-def test_output_that_is_not_text_does_no_harm(job, stand_in):
-    python = stand_in(r"sys.stdout.buffer.write(b'\xff\xfe end'); sys.exit(3)")
-    assert run("vouch", job, python=python).reply["reason"].endswith("end")
 
 
 def test_measuring_without_times_is_a_failure(job, stand_in):
@@ -226,7 +212,8 @@ def test_measuring_without_times_is_a_failure(job, stand_in):
 FAMILY = """
 sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
 parent = "import subprocess, sys, time; print(subprocess.Popen({!r}).pid, flush=True); time.sleep(600)".format(sleeper)
-child = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
+# A compiler has its own process group, and could run for minutes during the next timing.
+child = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, process_group=0)
 grandchild = child.stdout.readline().strip()
 with open("PIDS.draft", "w") as file:
     file.write(f"{os.getpid()} {child.pid} {grandchild}")
@@ -242,15 +229,13 @@ def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stan
     python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + then)
     answer = run("measure", job, python=python, timeout_seconds=timeout_seconds)
     assert answer.reply["status"] == status
+    assert status == "failed" or (answer.reply["reason"], "--timeout" in answer.reply["remedy"]) == (
+        "took longer than 3 s",
+        True,
+    )
     pids = [int(pid) for pid in pids_file.read_text().split()]
     assert len(pids) == 3
     wait_for(lambda: not any(is_running(pid) for pid in pids))
-
-
-def test_a_timeout_says_how_to_allow_more_time(job, stand_in):
-    answer = run("vouch", job, python=stand_in("time.sleep(600)"), timeout_seconds=0.5)
-    assert answer.reply["reason"] == "took longer than 0.5 s"
-    assert "--timeout" in answer.reply["remedy"]
 
 
 def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
@@ -304,19 +289,6 @@ def test_pyperfs_own_worker_inherits_the_same_variables(job, stand_in, monkeypat
     reason = run("measure", job, python=python).reply["reason"]
     for name in ("ZOOMGRAD_DATA", "PYTHONPATH", "PYTHONHASHSEED"):
         assert name in reason
-
-
-def test_ending_a_worker_also_ends_its_compilers(stand_in, job, tmp_path):
-    """A compiler has its own process group, and could run for minutes during the next timing."""
-    program = stand_in(
-        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], process_group=0)\n"
-        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
-        "time.sleep(600)"
-    )
-    answer = run("measure", job, python=program, timeout_seconds=3.0)
-    assert answer.reply["status"] == "timed-out"
-    pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: not is_running(pid), seconds=10)  # the system takes a moment to end what was killed
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

@@ -11,8 +11,7 @@ import pytest
 
 from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter, Missing
-from harness.procedure import MOST_STEPS, TRUSTED_SECONDS
-from harness.run.isolate import WorkerResult
+from harness.procedure import MOST_STEPS
 from harness.run.schedule import Plan, Schedule
 from results.precision import MOST_BLOCKS
 from results.record import Cell, InterpreterFacts, Run, Settings
@@ -99,6 +98,7 @@ def test_every_cell_is_measured_once_per_block_and_one_block_after_another(tmp_p
     store, _ = execute(plan(), workers, tmp_path)
     assert [block for _, block in workers.measured] == [0] * 4 + [1] * 4 + [2] * 4
     assert Counter(workers.measured) == {(engine, block): 1 for engine in ENGINES for block in range(3)}
+    assert workers.measured == [(c.engine, block) for block, c in plan().order()]
     assert set(statuses(store).values()) == {"measured"}
 
 
@@ -108,12 +108,6 @@ def test_each_block_has_its_own_order_which_the_seed_determines():
     assert len({tuple(order) for order in orders}) > 5
     assert list(plan(blocks=20).order()) == list(plan(blocks=20).order())
     assert list(plan(blocks=20).order()) != list(plan(blocks=20, seed=8).order())
-
-
-def test_workers_run_in_the_order_of_the_plan(tmp_path):
-    workers = Workers(tmp_path)
-    execute(plan(), workers, tmp_path)
-    assert workers.measured == [(c.engine, block) for block, c in plan().order()]
 
 
 def test_a_record_is_on_disk_before_the_next_worker_starts(tmp_path):
@@ -152,18 +146,14 @@ def test_later_blocks_use_the_first_blocks_stretch(tmp_path):
     assert [(job["stretch_steps"], job["steps_per_value"]) for job in measures] == [(0, 0), (25, 50), (25, 50)]
 
 
-def test_each_block_has_its_own_hash_seed(tmp_path):
-    workers = Workers(tmp_path)
-    execute(plan(cells=CELLS[:1]), workers, tmp_path)
-    assert [job["hash_seed"] for job in workers.jobs] == [0, 0, 0, 1, 2, 3]
-
-
-def test_each_block_draws_the_size_of_its_environment_from_the_seed(tmp_path):
+def test_each_block_draws_its_hash_seed_and_the_size_of_its_environment_from_the_runs_seed(tmp_path):
     drawn = []
     for attempt in range(2):
         workers = Workers(tmp_path)
         execute(plan(cells=CELLS[:2]), workers, tmp_path / str(attempt))
-        drawn.append([(job["engine"], job["padding"]) for job in workers.jobs if job["task"] == "measure"])
+        measures = [job for job in workers.jobs if job["task"] == "measure"]
+        drawn.append([(job["engine"], job["padding"]) for job in measures])
+        assert [job["hash_seed"] for job in measures] == [1, 1, 2, 2, 3, 3]
     assert drawn[0] == drawn[1]
     assert len({padding for _, padding in drawn[0]}) == 3
 
@@ -199,17 +189,6 @@ def test_the_time_left_ends_at_zero(tmp_path):
     assert observer.left == sorted(observer.left, reverse=True)
 
 
-def test_the_time_left_includes_vouching(tmp_path):
-    workers = Workers(tmp_path)
-    cells = (cell("tuple"), cell("tuple", workload="tour"))
-    the_plan = plan(cells=cells, blocks=1)
-    _, observer = execute(the_plan, workers, tmp_path)
-    second = next(c for _, c in list(the_plan.order())[1:])
-    waiting = the_plan.vouching_seconds(second.workload)
-    assert observer.left[0] > the_plan.block_seconds(second, 0) + waiting / 2
-    assert observer.left[1] == pytest.approx(0.0, abs=1e-9)
-
-
 # Ready time
 
 
@@ -229,11 +208,6 @@ def test_the_first_blocks_measure_ready_time_after_the_timing(tmp_path):
     assert [(r.ready_seconds, r.ready_cpu_seconds) for r in records] == [(0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
     assert [record.worker_seconds for record in records] == [2.75, 2.75, 2.0]
     assert {record.ready_absence for record in records} == {""}
-
-
-def test_a_run_may_measure_no_ready_time(tmp_path):
-    jobs, records = readied(tmp_path, ready_blocks=0)
-    assert (jobs, [record.ready_seconds for record in records]) == ([], [0.0] * 3)
 
 
 def test_a_failure_to_get_ready_leaves_the_result_and_its_reason(tmp_path):
@@ -258,38 +232,24 @@ def test_a_slow_compilation_is_not_repeated_for_its_ready_time(tmp_path, compile
     assert store.records()[0].ready_absence == "it compiles for more than 10.0 s, which a run does only once"
 
 
-def test_an_environment_that_is_lost_after_the_timing_is_told(tmp_path):
-    workers = Workers(tmp_path)
-
-    def environment(interpreter):
-        if workers.measured:
-            raise NoEnvironment("uv venv failed: no network")
-        return python_of(interpreter)
-
-    the_plan = plan(cells=CELLS[:1], blocks=1, settings=Settings(ready_blocks=1))
-    store, _ = execute(the_plan, workers, tmp_path, environment=environment)
-    (record,) = store.records()
-    assert (record.status, record.ready_absence) == ("measured", "uv venv failed: no network")
-
-
-def test_a_cell_without_a_result_has_no_ready_time(tmp_path):
-    jobs, _ = readied(tmp_path, {"baseline": {"status": "failed", "reason": "no"}})
-    assert jobs == []
-
-
 # Cells without a result
 
 
 @pytest.mark.parametrize("status", ["failed", "timed-out", "skipped"])
 def test_a_cell_without_a_result_is_one_record_and_does_not_stop_other_cells(tmp_path, status):
-    workers = Workers(tmp_path, {"slots": {"status": status, "reason": "it says why", "remedy": "and what to do"}})
+    """A resumed run tries it again only if no worker ran for it."""
+    why = {"status": status, "reason": "it says why", "remedy": "and what to do", "limit": "output"}
+    workers = Workers(tmp_path, {"slots": why})
     store, observer = execute(plan(), workers, tmp_path)
     (record,) = [record for record in store.records() if record.cell.engine == "slots"]
-    assert (record.status, record.reason, record.remedy) == (status, "it says why", "and what to do")
+    assert (record.status, record.reason, record.remedy, record.limit) == tuple(why.values())
     assert (record.block, record.worker_seconds) == (0, 1.5)
     assert sum(status == "measured" for status in statuses(store).values()) == 9
     assert observer.abandoned_blocks == 2
     assert not store.pyperf_file(record.cell).exists()
+    again = Workers(tmp_path)
+    execute(plan(), again, tmp_path)
+    assert sorted(again.measured) == ([("slots", block) for block in range(3)] if status == "skipped" else [])
 
 
 def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
@@ -315,20 +275,6 @@ def test_an_interpreter_without_an_environment_fails_with_uvs_message(tmp_path):
     assert len(store.records()) == 6
 
 
-def test_a_reference_without_an_environment_fails_every_cell(tmp_path):
-    def environment(interpreter):
-        if interpreter.name == "cpython-3.13":
-            raise NoEnvironment("uv venv failed: no network")
-        return python_of(interpreter)
-
-    workers = Workers(tmp_path)
-    cells = tuple(cell(engine, on="pypy-3.9") for engine in ENGINES)
-    store, _ = execute(plan(cells=cells, blocks=1), workers, tmp_path, environment=environment)
-    assert {record.status for record in store.records()} == {"failed"}
-    assert all("uv venv failed: no network" in record.reason for record in store.records())
-    assert workers.jobs == []
-
-
 # Vouching
 
 
@@ -352,13 +298,6 @@ def test_the_reference_vouches_for_two_engines_that_vouch_for_all_others(tmp_pat
         ("tcc", ("tuple/cpython-3.13/xor",), 64),
         ("clang-O0", ("tuple/cpython-3.13/xor", "tcc/cpython-3.13/xor"), 64),
     ]
-
-
-@pytest.mark.parametrize(("wanted", "trusted"), [(0.5, 0.5), (20.0, TRUSTED_SECONDS)])
-def test_the_reference_trains_no_longer_than_the_engines_it_vouches_for(tmp_path, wanted, trusted):
-    """A run of a few seconds must not spend them on vouching."""
-    workers, _ = vouched(tmp_path, settings=Settings(vouch_seconds=wanted))
-    assert [job["seconds"] for job in workers.jobs[:2]] == [trusted, wanted]
 
 
 NO_COMPILER = {"status": "skipped", "reason": "there is no such compiler on PATH", "remedy": "install one"}
@@ -391,95 +330,43 @@ def test_two_engines_that_disagree_do_not_vouch(tmp_path, engine):
     assert workers.measured == []
 
 
-def test_only_cells_of_a_workload_without_vouchers_are_not_measured(tmp_path):
-    broken = {"status": "failed", "reason": "the worker was ended by SIGSEGV"}
-    cells = (*CELLS, cell("tuple", workload="tour"), cell("slots", workload="tour"))
-
-    class Picky(Workers):
-        def __call__(self, task, python, job, **rest):
-            if task == "vouch" and job["workload"] == "tour" and job["engine"] not in ("tuple", "bytecode"):
-                self.jobs.append({"task": task, **job})
-                return WorkerResult(broken, 1.0)
-            return super().__call__(task, python, job, **rest)
-
-    workers = Picky(tmp_path)
-    store, _ = execute(plan(cells=cells, blocks=1), workers, tmp_path)
-    failed = [record for record in store.records() if record.status != "measured"]
-    assert [record.cell.key for record in failed] == ["tuple/cpython-3.13/tour", "slots/cpython-3.13/tour"]
-    assert failed[0].reason.startswith("no two engines can vouch for the others on tour: tcc: the worker was ended")
-    assert sum(job["task"] == "vouch" and job["workload"] == "tour" for job in workers.jobs) == 6  # asked once
-    assert len(workers.measured) == 4
-
-
-def test_a_reference_that_fails_says_why(tmp_path):
-    _, store = vouched(
-        tmp_path, {("vouch", "tuple"): {"status": "failed", "reason": "the worker was ended by SIGSEGV"}}
-    )
-    assert store.records()[0].reason.endswith("on xor: tuple: the worker was ended by SIGSEGV")
-
-
-def test_cells_without_their_data_are_skipped_with_the_remedy(tmp_path):
+def test_cells_without_their_data_are_skipped_with_the_remedy_and_tried_again(tmp_path):
     missing = {"status": "skipped", "reason": "mnist: not here", "remedy": "fetch it"}
     workers, store = vouched(tmp_path, {("vouch", "tuple"): missing})
     (record,) = store.records()
     assert (record.status, record.reason, record.remedy) == ("skipped", "mnist: not here", "fetch it")
-    assert len(workers.jobs) == 1
-
-
-def test_missing_evidence_is_made_again(tmp_path):
+    assert len(workers.jobs) == 1, "vouching must be tried only once in a session"
     _, store = vouched(tmp_path)
-    shutil.rmtree(store.evidence_folder(cell("tcc")))
-    lost = next((store.folder / "records").iterdir())
-    lost.unlink()
-    workers, _ = vouched(tmp_path)
-    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
+    assert statuses(store) == {("baseline", 0): "measured"}
 
 
-def damage_content(folder):
-    path = folder / "64.doubles"
-    content = path.read_bytes()
-    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+def changed(path, change):
+    path.write_bytes(change(path.read_bytes()))
 
 
-def damage_index(folder):
-    (folder / "index.json").write_text('{"64": ')
+DAMAGE = {
+    "no evidence": lambda store: shutil.rmtree(store.evidence_folder(cell("tcc"))),
+    "a flipped bit": lambda store: changed(
+        store.evidence_folder(cell("tcc")) / "64.doubles", lambda content: bytes([content[0] ^ 1]) + content[1:]
+    ),
+    "half an index": lambda store: changed(store.evidence_folder(cell("tcc")) / "index.json", lambda _: b'{"64": '),
+    "a lost piece": lambda store: (store.evidence_folder(cell("tcc")) / "short.doubles").unlink(),
+    "no vouching": lambda store: changed(store.folder / "vouching" / "xor.json", lambda _: b"[]"),
+    "another workload's": lambda store: changed(
+        store.folder / "vouching" / "xor.json", lambda text: text.replace(b'"workload": "xor"', b'"workload": "tour"')
+    ),
+}
 
 
-def shorten(folder):
-    (folder / "64.doubles").write_bytes(b"")
-
-
-def lose_a_piece(folder):
-    (folder / "short.doubles").unlink()
-
-
-@pytest.mark.parametrize("damage", [damage_content, damage_index, shorten, lose_a_piece])
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_evidence_is_made_again(tmp_path, damage):
     _, store = vouched(tmp_path)
-    damage(store.evidence_folder(cell("tcc")))
+    DAMAGE[damage](store)
     next((store.folder / "records").iterdir()).unlink()
     workers, store = vouched(tmp_path)
     assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
     assert set(statuses(store).values()) == {"measured"}
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"workload": 3}'])
-def test_a_damaged_vouching_is_made_again(tmp_path, text):
-    _, store = vouched(tmp_path)
-    (store.folder / "vouching" / "xor.json").write_text(text)
-    next((store.folder / "records").iterdir()).unlink()
-    workers, store = vouched(tmp_path)
-    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
     assert store.vouching("xor").reference == cell("tcc")
-
-
-def test_a_vouching_of_another_workload_is_made_again(tmp_path):
-    _, store = vouched(tmp_path)
-    path = store.folder / "vouching" / "xor.json"
-    path.write_text(path.read_text().replace('"workload": "xor"', '"workload": "tour"'))
-    next((store.folder / "records").iterdir()).unlink()
-    workers, _ = vouched(tmp_path)
-    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
 
 
 def test_vouching_again_covers_the_stretch_that_was_timed(tmp_path):
@@ -510,21 +397,6 @@ def test_a_stretch_that_lost_its_voucher_is_not_replaced_by_another(tmp_path):
     assert workers.measured == []
     assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "failed"}
     assert "25 steps per stretch, but tcc/cpython-3.13/xor vouches for only 16 now" in store.records()[1].reason
-
-
-def test_a_vouching_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path):
-    why = {"status": "failed", "reason": "the worker was ended by SIGSEGV"}
-    workers, store = vouched(tmp_path, {("vouch", "tuple"): why})
-    assert statuses(store) == {("baseline", 0): "failed"}
-    assert len(workers.jobs) == 1, "vouching must be tried only once in a session"
-    _, store = vouched(tmp_path)
-    assert statuses(store) == {("baseline", 0): "measured"}
-
-
-def test_the_limit_that_a_voucher_hit_is_in_the_record(tmp_path):
-    why = {"status": "timed-out", "reason": "took longer than 6 s", "limit": "time"}
-    _, store = vouched(tmp_path, {("vouch", "tuple"): why})
-    assert store.records()[0].limit == "time"
 
 
 # What a worker can't decide
@@ -571,12 +443,6 @@ def test_a_worker_cannot_choose_the_cell_or_the_times_of_its_record(tmp_path):
     (record,) = store.records()
     assert (record.cell, record.block, record.step_seconds) == (CELLS[0], 0, (0.1, 0.2))
     assert record.worker_seconds == 2.0
-
-
-def test_the_limit_that_was_hit_is_in_the_record(tmp_path):
-    why = {"status": "failed", "reason": "wrote more than 16 MiB of output", "limit": "output"}
-    store, _ = execute(plan(cells=CELLS[:1], blocks=1), Workers(tmp_path, {"baseline": why}), tmp_path)
-    assert store.records()[0].limit == "output"
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"version": "1.0", "benchmarks": [{}]}'])
@@ -640,36 +506,11 @@ def test_resuming_measures_a_lost_record_again(tmp_path):
     assert len(pyperf.Benchmark.load(str(store.pyperf_file(cell("slots")))).get_runs()) == 2
 
 
-def test_resuming_does_not_try_a_failed_cell_again(tmp_path):
-    execute(plan(), Workers(tmp_path, {"slots": {"status": "failed", "reason": "no"}}), tmp_path)
-    again = Workers(tmp_path)
-    execute(plan(), again, tmp_path)
-    assert again.jobs == []
-
-
-def test_resuming_tries_a_skipped_cell_again(tmp_path):
-    store, _ = execute(
-        plan(blocks=2), Workers(tmp_path, {"slots": {"status": "skipped", "reason": "no data"}}), tmp_path
-    )
-    assert statuses(store)["slots", 0] == "skipped"
-    again = Workers(tmp_path)
-    execute(plan(blocks=2), again, tmp_path)
-    assert sorted(again.measured) == [("slots", 0), ("slots", 1)]
-    assert set(statuses(store).values()) == {"measured"}
-
-
 # More blocks
 
 
 def asking(precision, **choices):
     return Plan(plan().run.model_copy(update={"precision": precision, **choices}), plan().interpreters, {})
-
-
-def test_a_precise_run_needs_no_further_block(tmp_path):
-    workers = Workers(tmp_path)
-    workers.seconds = lambda engine, block: [1.0, 1.0 + block / 1000]
-    execute(asking(0.05), workers, tmp_path)
-    assert {block for _, block in workers.measured} == {0, 1, 2}
 
 
 def test_blocks_are_added_until_every_speedup_is_precise(tmp_path):
