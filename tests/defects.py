@@ -130,14 +130,14 @@ DEFECTS = (
         "harness/worker/programs/probe.py",
         "        found += [_number(v, grad) for v in (out, *leaves)]",
         "        found += []",
-        "harness/worker/test_replaced.py",
+        "harness/worker/test_replaced.py::test_an_operation_with_another_meaning_differs",
     ),
     Defect(
         "stand-in: an operation whose rule is not known is left without one",
         "harness/worker/programs/stand_in.py",
         "            if rules and given",
         "            if False and given",
-        "harness/worker/test_replaced.py",
+        "harness/worker/test_replaced.py::test_a_rule_that_a_value_cannot_use_is_refused_with_its_line",
     ),
     # --- the graph and the tape -------------------------------------------------------------------------------------
     Defect(
