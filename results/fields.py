@@ -41,7 +41,16 @@ PaceSeconds = Annotated[float, Field(ge=1e-5, le=1e3), _NANOSECONDS]
 Bytes = Annotated[int, Field(ge=0, le=2**60)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """A double represents every value exactly."""
-Blocks = Annotated[int, Field(ge=0, le=10_000)]
+Blocks = Annotated[int, Field(ge=0, le=1_000)]
+
+MOST_VALUES: Final = 1_000
+"""Limit of the values, the points of a curve and the phases of a record. A record of the preset `full` has 100."""
+MOST_CELLS: Final = 5_000
+"""Limit of the cells of a run."""
+MOST_RECORDS: Final = 20_000
+"""Limit of the records of a run. Their report takes minutes; a run of the preset `full` has 1,100."""
+MOST_ERROR: Final = 1e-2
+"""Largest error bound that an engine may declare."""
 Share = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]
 """Share of 1. Rounding may take a sum of shares slightly above it."""
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(2200, 1, 1, tzinfo=UTC))]

@@ -4,16 +4,21 @@ To record another figure, add one field to `Record`; the tables derive their col
 
 A record outlives the code that wrote it, so older records stay readable. A field added later has a default
 that means "unknown" or "none", or a validator that converts what older releases wrote. Renaming a field or changing its
-unit requires a new `SCHEMA_VERSION`. tests/results/test_previous_release.py reads runs of earlier releases.
+unit requires a new `SCHEMA_VERSION`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from results.fields import (
+    MOST_CELLS,
+    MOST_ERROR,
+    MOST_VALUES,
     Blocks,
     Bytes,
     CellKey,
@@ -47,6 +52,8 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
 
 
+_FEW = Field(max_length=MOST_VALUES)
+
 AnyFloat = Annotated[float, Field(allow_inf_nan=True)]
 
 
@@ -70,7 +77,7 @@ class Proof(Model):
 
     reference: CellKey
     """Key of the vouching cell."""
-    steps: Count
+    steps: Annotated[Count, Field(ge=1)]
     """Length of the longest training that was compared. In older runs: a few steps before anything was timed."""
     stretches: Count = 0
     """Number of compared passes over the timed stretch, including warm-ups. 0 in older runs."""
@@ -80,6 +87,12 @@ class Proof(Model):
     """Whether all doubles are equal (NaN equals NaN, and the sign of zero does not count)."""
     worst_error: Annotated[AnyFloat, Field(ge=0.0)]
     """Largest |x - reference| / max(1, |reference|); infinite if only one of the two is finite."""
+
+    @model_validator(mode="after")
+    def _identical_without_an_error(self) -> Proof:
+        if self.identical != (self.worst_error == 0.0):
+            raise ValueError("identical results have a worst_error of 0, and only those")
+        return self
 
 
 class Voucher(Model):
@@ -166,7 +179,7 @@ class Record(Model):
     """Average number of processors that other processes kept busy while the worker ran, including time stolen by a
     hypervisor. 0 on a quiet machine."""
 
-    phases: dict[OneLine, Elapsed] = {}
+    phases: Annotated[dict[OneLine, Elapsed], _FEW] = {}
     """Compile time in seconds by phase; empty for an engine that compiles nothing."""
     ready_seconds: Elapsed = 0.0
     """From the start of an interpreter to the end of the first training step, in a process of its own: imports, data,
@@ -175,11 +188,11 @@ class Record(Model):
     """Processor time of that process and its compilers until then."""
     ready_absence: Text = ""
     """Why there is no ready time, if the block should have measured it."""
-    warmup_step_seconds: tuple[StepSeconds, ...] = ()
+    warmup_step_seconds: Annotated[tuple[StepSeconds, ...], _FEW] = ()
     """Seconds per step of each warm-up value, in order: the start of the run sequence."""
-    step_seconds: tuple[StepSeconds, ...] = ()
+    step_seconds: Annotated[tuple[StepSeconds, ...], _FEW] = ()
     """Seconds per step of each timed value, in order."""
-    pace_seconds: tuple[PaceSeconds, ...] = ()
+    pace_seconds: Annotated[tuple[PaceSeconds, ...], _FEW] = ()
     """Seconds of a fixed piece of work around each timed value: the machine's speed at that moment. Empty in older
     runs."""
     stretch_steps: Count = 0
@@ -208,13 +221,13 @@ class Record(Model):
     """The most threads that divide a step, where that pays; 0 for an engine that divides none."""
     compiler: OneLine = ""
     """Name and version; empty if no C was compiled."""
-    compiler_flags: tuple[OneLine, ...] = ()
-    shape_seconds: dict[OneLine, Elapsed] = {}
+    compiler_flags: Annotated[tuple[OneLine, ...], _FEW] = ()
+    shape_seconds: Annotated[dict[OneLine, Elapsed], _FEW] = {}
     """Number of inputs of a graph -> compile time of its kernel, if there are several graphs. `phases` has the time
     that passed: what graphs share is in it too, and graphs that two processes lowered at once make it shorter."""
     looped_share: Share = 0.0
     """Share of all primitives that run in recovered loops; 0 for an engine that recovers none."""
-    losses: tuple[LossPoint, ...] = ()
+    losses: Annotated[tuple[LossPoint, ...], _FEW] = ()
     """Loss curve of the timed training, thinned, with its first and last step."""
     parameters_sha256: OneLine = ""
     """Digest of the parameters after the timed stretch; the sign of zero does not count."""
@@ -236,6 +249,18 @@ class Record(Model):
             raise ValueError(f"a {self.status} record needs a reason")
         return self
 
+    @model_validator(mode="after")
+    def _a_proof_of_what_was_timed(self) -> Record:
+        if self.stretch_steps and self.steps_per_value % self.stretch_steps:
+            raise ValueError("steps_per_value must be a multiple of stretch_steps")
+        proof = self.proof
+        if not (proof and self.stretch_steps and self.status == "measured"):
+            return self
+        timed = len(self.step_seconds) * self.steps_per_value // self.stretch_steps
+        if proof.steps != self.stretch_steps or proof.stretches < timed:
+            raise ValueError(f"a proof must compare all {timed} timed stretches of {self.stretch_steps} steps")
+        return self
+
 
 class EngineFacts(Model):
     """Facts about an engine, so that reports need not import it."""
@@ -243,11 +268,18 @@ class EngineFacts(Model):
     idea: OneLine
     builds_on: Name | Literal[""] = ""
     strict: bool
-    error_bound: float | None = None
+    error_bound: Annotated[float, Field(gt=0.0, le=MOST_ERROR)] | None = None
+    """Declared by an engine that is not strict."""
     native: bool | None = None
     """Whether its C is compiled for the host's processor (`-march=native`). None: unknown, in an older run."""
     peer: OneLine = ""
     """The project's file of a peer: another library, measured as context for the engines. Empty for an engine."""
+
+    @model_validator(mode="after")
+    def _strict_or_bounded(self) -> EngineFacts:
+        if self.strict != (self.error_bound is None):
+            raise ValueError("an engine is either strict or has an error_bound")
+        return self
 
 
 class WorkloadFacts(Model):
@@ -330,10 +362,10 @@ class Run(Model):
     """In older runs: the interpreter that the others' steps were compared with."""
     budget_seconds: Seconds = 0.0
     """Time budget of the whole run; 0: no limit."""
-    left_out: tuple[Cell, ...] = ()
+    left_out: Annotated[tuple[Cell, ...], Field(max_length=MOST_CELLS)] = ()
     """Cells that did not fit into the budget."""
     settings: Settings = Settings()
-    cells: tuple[Cell, ...]
+    cells: Annotated[tuple[Cell, ...], Field(max_length=MOST_CELLS)]
     reference_interpreter: Name
     """The reference CPython, which hosts the reference engine and is the base of the absolute speedup."""
     engines: dict[Name, EngineFacts]
@@ -350,6 +382,24 @@ class Run(Model):
     """The checkout's, with `+` if files differ from it; empty for an installed copy."""
     code: OneLine = ""
     """Digest of our packages' source files and of the lock files; empty in older runs."""
+
+    def refuse(self, record: Record, vouchings: Mapping[str, Vouching]) -> None:
+        """Raise ValueError if the record does not belong to this run, or if it proves itself.
+
+        vouchings: by workload. Only a cell that vouches for others, after others vouched for it, is its own reference.
+        """
+        if record.cell not in self._planned:
+            raise ValueError(f"{record.cell} is not a cell of this run")
+        if record.host and record.host not in self.hosts:
+            raise ValueError(f"{record.cell} was measured by {record.host}, which is not a host of this run")
+        vouching = vouchings.get(record.cell.workload)
+        believed = [voucher.cell for voucher in vouching.vouchers] if vouching else [record.cell]
+        if record.proof and record.proof.reference == record.cell.key and record.cell not in believed:
+            raise ValueError(f"{record.cell} was compared with itself, and no cell vouches for it")
+
+    @cached_property
+    def _planned(self) -> frozenset[Cell]:
+        return frozenset(self.cells)
 
     @model_validator(mode="after")
     def _every_cell_once(self) -> Run:

@@ -14,9 +14,11 @@ import io
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from results.fields import MOST_RECORDS
 from results.files import MOST_BYTES, Unreadable, first_of, read_content
 from results.profile import AnyProfile
 from results.record import Model, Record, Run, Vouching
@@ -27,7 +29,7 @@ MOST_UNPACKED_BYTES = 16 * 2**20
 """A run of the preset `full` takes 2.5 MB."""
 MOST_LINE_BYTES = 4 * 2**20
 """The largest record has 20 kB, the largest profile a megabyte. Parsing takes up to a hundred times as much memory."""
-MOST_LINES = 100_000
+MOST_LINES = 2 * MOST_RECORDS
 MOST_DECODER_BYTES = 100 * 2**20
 """Memory limit of the decoder. The file chooses the dictionary's size; xz's largest preset takes 65 MiB."""
 
@@ -38,18 +40,15 @@ class Snapshot(Model):
     run: Run
     looker: Run | None = None
     """The last profiling plan, with the facts of all earlier ones; None if the run was never profiled."""
-    records: tuple[Record, ...]
+    records: Annotated[tuple[Record, ...], Field(max_length=MOST_RECORDS)]
     vouchings: tuple[Vouching, ...] = ()
     profiles: tuple[AnyProfile, ...] = ()
 
     @model_validator(mode="after")
     def _each_once_and_planned(self) -> Snapshot:
-        planned = set(self.run.cells)
+        by_workload = {vouching.workload: vouching for vouching in self.vouchings}
         for record in self.records:
-            if record.cell not in planned:
-                raise ValueError(f"a record belongs to {record.cell}, which is not a cell of the run")
-            if record.host and record.host not in self.run.hosts:
-                raise ValueError(f"a record of {record.cell} is by {record.host}, which is not a host of the run")
+            self.run.refuse(record, by_workload)
         _refuse_twice("record", ((record.cell, record.block) for record in self.records))
         _refuse_twice("vouching", (vouching.workload for vouching in self.vouchings))
         _refuse_twice("profile", ((profile.cell, profile.profiler) for profile in self.profiles))

@@ -21,14 +21,16 @@ links resolved, must stay inside its folder.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from results import files
+from results.fields import MOST_RECORDS
 from results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
 from results.places import IS_CHECKOUT, STATE
 from results.profile import PROFILE, AnyProfile
@@ -102,24 +104,24 @@ class Store:
 
     def records(self) -> list[Record]:
         """All records of the run, in the plan's order of cells, then by block."""
-        run = self.run
-        plan = set(run.cells)
-        return _in_order(
-            run.cells, [self._record(path, plan, run.hosts) for path in files_inside(self.folder, "records")]
-        )
+        run, vouchings = self.run, dict[str, Vouching]()
+        with contextlib.suppress(Unreadable):  # a resumed run makes a damaged vouching again
+            vouchings = {vouching.workload: vouching for vouching in self.vouchings()}
+        paths = files_inside(self.folder, "records")
+        if len(paths) > MOST_RECORDS:
+            raise Unreadable(
+                f"{self.folder}: {len(paths):,} records, and zoomgrad reads at most {MOST_RECORDS:,} of a run\n"
+                "  Measure fewer cells or blocks in a run."
+            )
+        return _in_order(run.cells, [self._record(path, run, vouchings) for path in paths])
 
-    def _record(self, path: Path, plan: Container[Cell], hosts: Container[str]) -> Record:
+    def _record(self, path: Path, run: Run, vouchings: Mapping[str, Vouching]) -> Record:
         record = read(path, Record)
         _refuse_misnamed(path, file_name(record.cell, str(record.block)))
-        if record.cell not in plan:
-            raise Unreadable(
-                f"{path}: {record.cell} is not a cell of this run\n  Remove the file: it belongs to another run."
-            )
-        if record.host and record.host not in hosts:
-            raise Unreadable(
-                f"{path}: measured by {record.host}, which is not a host of this run\n"
-                "  Remove the file, then resume the run."
-            )
+        try:
+            run.refuse(record, vouchings)
+        except ValueError as error:
+            raise Unreadable(f"{path}: {error}\n  Remove the file, then resume the run.") from None
         return record
 
     def snapshot(self) -> Snapshot:

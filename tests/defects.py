@@ -528,6 +528,20 @@ DEFECTS = (
         "harness/test_misbehaving.py::test_an_engine_that_replays_a_stretch_fails",
     ),
     Defect(
+        "records: a proof of fewer steps than were timed counts",
+        "results/record.py",
+        "if proof.steps != self.stretch_steps or proof.stretches < timed:",
+        "if proof.stretches < timed:",
+        "results/test_record.py",
+    ),
+    Defect(
+        "outcome: a cell without a proof has a time",
+        "reports/measured/outcome.py",
+        'if bits == "unchecked":',
+        'if bits == "unknown":',
+        "reports/measured/test_table.py::test_a_cell_without_a_proof_has_no_time",
+    ),
+    Defect(
         "isolation: a process that left the worker's session outlives the worker",
         "harness/containment/running.py",
         "    descendants.end_orphans(known)\n",

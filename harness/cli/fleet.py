@@ -80,6 +80,9 @@ def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait
             complain(str(lost))
             say_next(f"Resume with: {resume}")
             raise typer.Exit(FAILED) from None
+        except OSError as error:
+            error.add_note(f"All records so far are kept: continue with `{resume}`.")
+            raise
         except KeyboardInterrupt:
             say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")
             raise typer.Exit(INTERRUPTED) from None

@@ -86,6 +86,9 @@ def measuring(
                 schedule = Schedule(plan, store, isolate, environments.environment, progress, peers)
                 yield schedule
                 schedule.clean_up()
+        except OSError as error:
+            error.add_note(f"All records so far are kept: continue with `zoomgrad run --resume {plan.run.id}`.")
+            raise
         except KeyboardInterrupt:
             resume = " && ".join(filter(None, [f"zoomgrad run --resume {plan.run.id}", then]))
             say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")

@@ -20,7 +20,7 @@ from results.files import Unreadable, first_of
 TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange, BadFile)
 """Exceptions whose texts are written for users."""
 
-SPACE = "All records so far are kept. Free some space, then measure the rest with `zoomgrad run --resume RUN`."
+SPACE = "Free some space, then try again."
 _REMEDIES = {
     errno.ENOSPC: SPACE,
     errno.EDQUOT: SPACE,
@@ -28,7 +28,7 @@ _REMEDIES = {
     errno.EROFS: "Keep runs elsewhere: set ZOOMGRAD_RUNS to a writable folder.",
     errno.EACCES: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
     errno.EPERM: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
-    errno.EIO: "The disk is failing: copy its files to another disk, and use `zoomgrad run --resume RUN` there.",
+    errno.EIO: "The disk is failing: copy its files to another disk, then try again there.",
     errno.ENAMETOOLONG: "Keep runs in a folder with a shorter path: set ZOOMGRAD_RUNS.",
     errno.EMFILE: "Allow more open files: `ulimit -n 1024`.",
     errno.ENOMEM: "Free some memory, then try again.",
@@ -57,10 +57,10 @@ def tell(error: Exception) -> int | None:
 
 
 def trouble(error: OSError) -> str:
-    """Message of a system error: path, cause and remedy."""
+    """Message of a system error: path, cause, remedy, and the notes of the command that it ended."""
     where = f"{error.filename}: " if error.filename else ""
     remedy = _REMEDIES.get(error.errno or 0, "Check the path and its permissions, then try again.")
-    return f"{where}{error.strerror or error}\n  {remedy}"
+    return f"{where}{error.strerror or error}\n  {' '.join([remedy, *getattr(error, '__notes__', ())])}"
 
 
 def let_go_of_output() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.gate.limits import Limits
-from reports.measured.outcome import MEASURED, UNSTEADY, Outcome, outcomes, promise
+from reports.measured.outcome import MEASURED, UNPROVEN, UNSTEADY, Outcome, outcomes, promise
 from reports.profiling.instructions import change
 from results import units
 from results.comparability import same_machine, unlike_settings
@@ -125,8 +125,8 @@ def _broken(
 ) -> tuple[Word, str] | None:
     """Return why a cell has no result that counts, or a weaker one than before; None if it has one, or never had."""
     had = there is not None and there.status == MEASURED
-    if here.status == MEASURED and here.bits == "unchecked":
-        return "unproven", "its results were not compared with the reference's"
+    if here.status == UNPROVEN:
+        return "unproven", here.reason
     if here.status == MEASURED and had and _bound(promised) > _bound(before):
         return "weaker", f"promised {promise(before)}, and now {promise(promised)}"
     if here.status != MEASURED and had:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from reports.measured.headline import claim, compiled
-from reports.measured.outcome import IDENTICAL, MISSING, UNSTEADY
+from reports.measured.outcome import IDENTICAL, MISSING, UNPROVEN, UNSTEADY
 from reports.measured.table import ON_THREADS, contenders, largest, measured, smallest
 from results import units
 from results.record import BASELINE
@@ -20,6 +20,7 @@ _PHRASES = {
     "failed": "failed",
     "timed-out": "timed out",
     UNSTEADY: "never settled",
+    UNPROVEN: "not compared with a reference",
     MISSING: "never run",
 }
 
@@ -132,10 +133,5 @@ def _correctness(table: pd.DataFrame) -> Iterator[str]:
     if different:
         verb, their = ("differs", "its time is") if different == 1 else ("differ", "their times are")
         yield f"{units.count(different, 'cell')} {verb} from the reference by more than promised: {their} not shown."
-    results = measured(table)
-    unchecked = int((results["bits"] == "unchecked").sum())
-    if unchecked:
-        verb = "was" if unchecked == 1 else "were"
-        yield f"{units.count(unchecked, 'measured cell')} {verb} not checked against the reference."
-    elif not results.empty and not different:
+    if not measured(table).empty and not different:
         yield "Every measured cell computes what its engine promises."

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.outcome import IDENTICAL, MEASURED, MISSING, UNSTEADY
+from reports.measured.outcome import IDENTICAL, MEASURED, MISSING, UNPROVEN, UNSTEADY
 from reports.measured.table import contenders, each, in_order, ladder, measured, smallest
 from results import units
 from results.record import BASELINE
 
-_WORDS = {"timed-out": "timed out", UNSTEADY: "never settled", MISSING: "not run"}
+_WORDS = {"timed-out": "timed out", UNSTEADY: "never settled", UNPROVEN: "not proven", MISSING: "not run"}
 UNPLANNED = "unplanned"
 """Status of an engine and interpreter whose cell is not in the plan."""
 PUBLISHED_WORKLOADS = ("mnist-b1000", "mnist")

@@ -13,6 +13,8 @@ MEASURED = "measured"
 IDENTICAL = "identical bits"
 UNSTEADY = "unsteady"
 """Status of a cell whose processes never settled: a mean would depend on how long they ran."""
+UNPROVEN = "unproven"
+"""Status of a cell with times that were not compared with a reference."""
 MISSING = "missing"
 """Status of a planned cell without a record: the run was interrupted before its turn."""
 
@@ -35,8 +37,8 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
 
     No block: missing. A failed block: failed, because a flaky engine has no speed. A timed-out block: timed-out,
     because only its fast blocks remain, whose median would flatter it. A measured block: failed if a proof breaks the
-    engine's promise, because a wrong engine has no speed either; unsteady if most processes never settled; else
-    measured. Anything else: skipped.
+    engine's promise, because a wrong engine has no speed either; unproven if a process has no proof; unsteady if most
+    processes never settled; else measured. Anything else: skipped.
 
     facts: None counts as strict.
     """
@@ -58,6 +60,9 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
     if any(block.status == MEASURED for block in blocks):
         if bits == "different":
             return Outcome("failed", bits, worst_error, _broken_promise(proofs, facts), "Its time is not shown.")
+        if bits == "unchecked":
+            reason = "its results were not compared with a reference, so its time is not shown"
+            return Outcome(UNPROVEN, bits, worst_error, reason, "Measure it again in a new run.")
         restless = _restless(blocks)
         return Outcome(UNSTEADY, bits, worst_error, *restless) if restless else Outcome(MEASURED, bits, worst_error)
     return Outcome("skipped", bits, worst_error, blocks[0].reason, blocks[0].remedy)

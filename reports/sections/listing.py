@@ -110,7 +110,5 @@ def _notes(run: Run, rows: pd.DataFrame) -> list[str]:
         )
     if (results["blocks"] < run.blocks).any():
         notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: see the column “blocks”.")
-    if "unchecked" in set(results["bits"]):
-        notes.append("“unchecked”: the cell was not compared with the reference.")
     notes += native_note(in_order(rows, "engine"), run.engines)
     return notes

@@ -79,7 +79,9 @@ def test_a_report_that_does_not_fit_keeps_the_previous_one(limited, tmp_path):
     page = store.folder / "report.html"
     page.write_text("the one before")
     before = store.records()
-    check_error(limited(4096, "report", store.folder), "File too large")
+    ended = limited(4096, "report", store.folder)
+    check_error(ended, "File too large")
+    assert "--resume" not in ended.stderr  # no run was interrupted
     assert page.read_text() == "the one before"
     assert store.records() == before
     assert not list(store.folder.rglob("*.draft"))
@@ -162,11 +164,12 @@ def test_a_run_whose_disk_fails_loses_no_record_and_can_be_resumed(on_disk, tmp_
         exit $code
         """,
         *(tmp_path / "full", tmp_path / "whole"),
-        size="20m",
+        size="80m",
     )
     assert ended.returncode in (1, 2), ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
     assert "No space left on device" in ended.stderr or "Read-only file system" in ended.stderr
+    assert "All records so far are kept: continue with `zoomgrad run --resume" in ended.stderr
     full = [Store(path.parent).records() for path in (tmp_path / "full").glob("*/run.json")]
     whole = Store(next((tmp_path / "whole").glob("*/run.json")).parent).records()
     assert records <= sum(map(len, full)) < len(whole) == 7

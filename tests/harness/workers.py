@@ -84,7 +84,7 @@ class Workers:
             "peak_bytes": 1000,
             "losses": [(0, 4.0), (9, 2.0)],
             "parameters_sha256": "abc",
-            "proof": {"reference": job["reference_cell"], "steps": 25, "identical": True, "worst_error": 0.0},
+            "proof": {**MEASURED["proof"], "reference": job["reference_cell"], "steps": 25, "stretches": 6},
         }
         return WorkerResult(
             reply, 2.0, pyperf_json(self.tmp_path, self.seconds(job["engine"], block), **self.metadata(block))

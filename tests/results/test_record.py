@@ -1,6 +1,7 @@
 """The schema keeps floats exact, refuses unknown fields, and requires times or a reason for their absence."""
 
 import math
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from results.record import Cell, LossPoint, Proof, Record
+from results.record import Cell, EngineFacts, LossPoint, Proof, Record, Run, Voucher, Vouching
+from results.run_file import Snapshot
+from tests.harness.runs import run
 
 CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="xor")
 
@@ -66,6 +69,75 @@ def test_a_record_survives_a_round_trip():
 def test_a_contradiction_is_refused(fields):
     with pytest.raises(ValidationError):
         record(**fields)
+
+
+PROOF = {"reference": "tcc/cpython-3.13/xor", "steps": 8, "stretches": 4, "identical": True, "worst_error": 0.0}
+
+
+def proven(changes=None, **fields):
+    """A measured record with a proof of two values, each two stretches of 8 steps."""
+    timed = {"step_seconds": (0.5, 0.5), "stretch_steps": 8, "steps_per_value": 16}
+    return record(proof={**PROOF, **(changes or {})}, **{**timed, **fields})
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"worst_error": 5e5}, {}),
+        ({"identical": False}, {}),
+        ({"steps": 0}, {}),
+        ({"steps": 4}, {}),
+        ({"stretches": 3}, {}),
+        ({"worst_error": math.nan, "identical": False}, {}),
+        ({}, {"steps_per_value": 15}),
+        ({}, {"step_seconds": (0.5, 0.5, 0.5)}),
+    ],
+)
+def test_a_proof_that_contradicts_itself_or_the_times_is_refused(changes, fields):
+    assert proven().proof
+    assert proven({"identical": False, "worst_error": 1e-12}).proof
+    with pytest.raises(ValidationError):
+        proven(changes, **fields)
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [{"strict": False, "error_bound": 1e6}, {"strict": False}, {"strict": True, "error_bound": 1e-9}],
+)
+def test_a_promise_is_identical_bits_or_a_small_bound(promise):
+    assert EngineFacts(idea="", strict=False, error_bound=1e-9)
+    with pytest.raises(ValidationError):
+        EngineFacts(idea="", **promise)
+
+
+@pytest.mark.parametrize(("engine", "vouches"), [("tuple", True), ("slots", False)])
+def test_only_a_cell_that_vouches_is_its_own_reference(engine, vouches):
+    cells = tuple(CELL.model_copy(update={"engine": name}) for name in ("tuple", "tcc", "clang-O0", "slots"))
+    vouching = Vouching(workload="xor", vouchers=tuple(Voucher(cell=cell, steps=8) for cell in cells[:3]))
+    cell = CELL.model_copy(update={"engine": engine})
+    own = record(proof={**PROOF, "reference": cell.key}).model_copy(update={"cell": cell})
+    with nullcontext() if vouches else pytest.raises(ValueError, match=f"{cell} was compared with itself"):
+        run("a-run", cells=cells).refuse(own, {"xor": vouching})
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "most"),
+    [
+        (Record, "step_seconds", 1_000),
+        (Record, "losses", 1_000),
+        (Record, "phases", 1_000),
+        (Record, "block", 1_000),
+        (Run, "cells", 5_000),
+        (Snapshot, "records", 20_000),
+    ],
+)
+def test_what_a_stranger_sends_is_limited_and_the_message_has_the_limit(model, field, most):
+    """A file of a few kilobytes must not keep a report busy for minutes."""
+    items = {"step_seconds": 0.5, "losses": {"step": 0, "loss": 1.0}, "cells": CELL.model_dump(), "records": record()}
+    found = {"phases": {str(index): 0.5 for index in range(most + 1)}, "block": most + 1}.get(field)
+    with pytest.raises(ValidationError) as refused:
+        model.model_validate({field: found or [items[field]] * (most + 1)})
+    assert any(error["loc"] == (field,) and str(most) in error["msg"] for error in refused.value.errors())
 
 
 def test_a_record_is_immutable():

@@ -90,7 +90,7 @@ MALFORMED = {
     "text for a time": (packed(RUN, RECORD, altered(step_seconds=["fast"])), "line 3: record.step_seconds.0: "),
     "a path for a name": (packed(RUN, of("../x")), "line 2: record.cell"),
     "a record twice": (packed(RUN, RECORD, RECORD), "the same record twice"),
-    "a record of another run": (packed(RUN, of("slots")), "a record belongs to slots"),
+    "a record of another run": (packed(RUN, of("slots")), "slots/cpython-3.13/xor is not a cell of this run"),
     "an unknown line": (packed(RUN, {"more": 1}), "line 2: more: "),
     "two kinds in one line": (packed({**RUN, **RECORD}), "a line must hold exactly one of run, looker, record"),
 }

@@ -92,9 +92,8 @@ def tip(artist: Artist, row: Any, text: str) -> None:
     """
     key = f"{row.engine}/{row.interpreter}/{row.workload}"
     blocks = "1 process" if row.blocks == 1 else f"{row.blocks} processes"
-    bits = "" if row.bits == "unchecked" else f", {row.bits} results"
     text = text.replace(f"({units.ABSENT})", "(no interval)")
-    artist.set_gid(f"{TIP}{key}|{key}: {text}. Median of {blocks}{bits}.")
+    artist.set_gid(f"{TIP}{key}|{key}: {text}. Median of {blocks}, {row.bits} results.")
 
 
 def ink(colour: Any) -> str:
