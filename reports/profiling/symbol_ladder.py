@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reports.profiling.claim_rules.finding import LADDER
+from reports.profiling.claim_metrics import LADDER
 from reports.profiling.profile_index import EVALUATION, ProfileIndex
 from reports.profiling.published_symbols import CUT, FORMER_NAMES, PUBLISHED, SOURCE, plain, published_share
 from reports.text.figures import Figure, Section, Sheet, share

@@ -10,11 +10,9 @@ from reports.build import build
 from reports.charts import charts
 from reports.charts.drawing.svg import drawing
 from reports.pages import html, markdown
+from reports.profiling import claim_metrics as metrics
 from reports.profiling.anatomy import anatomies, parts
-from reports.profiling.claim_rules.accounts import generated_python_is_compiled
-from reports.profiling.claim_rules.compiling import fusing_is_unlikely
-from reports.profiling.claim_rules.finding import of_skybison
-from reports.profiling.claim_rules.lines import adding_and_multiplying_allocate
+from reports.profiling.claims import CLAIMS
 from reports.profiling.collector import collectors
 from reports.profiling.compilers import compilers, split_form
 from reports.profiling.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
@@ -23,7 +21,6 @@ from reports.profiling.jit import compiled, jits
 from reports.profiling.memory_over_time import memories
 from reports.profiling.profile_index import profile_index
 from reports.profiling.profiles import profiled
-from reports.profiling.published_claims import CLAIMS
 from reports.profiling.symbol_ladder import symbol_ladder
 from reports.text.figures import Bar, share
 from results.files import Unreadable
@@ -78,14 +75,14 @@ def test_the_conclusions_come_first_with_a_column_per_interpreter(index):
     assert only.headings == ("claim", *headings)
     of_cpython, of_pypy = ("not seen", "holds", "–", "–"), ("–", "–", "holds", "–")
     of_both, of_none = ("not seen", "holds", "holds", "–"), ("–", "–", "–", "cannot be tested here")
-    conclusions = {claim.rule: tuple(texts(row)[1:]) for claim, row in zip(CLAIMS, only.rows, strict=True)}
-    assert conclusions[generated_python_is_compiled] == ("–", "–", "does not hold", "–")
-    assert conclusions[adding_and_multiplying_allocate] == ("not seen", "does not hold", "–", "–")
-    assert {conclusions[of_skybison]} == {of_none}
+    conclusions = {claim.metric: tuple(texts(row)[1:]) for claim, row in zip(CLAIMS, only.rows, strict=True)}
+    assert conclusions[metrics.is_compiled] == ("–", "–", "does not hold", "–")
+    assert conclusions[metrics.rank_of_adding] == ("not seen", "does not hold", "–", "–")
+    assert {conclusions[None]} == {of_none}
     nobody_compiled = ("–", "–", "–", "–")
-    assert conclusions[fusing_is_unlikely] == nobody_compiled
-    others = {*conclusions.values()} - {of_none, nobody_compiled, conclusions[generated_python_is_compiled]}
-    assert others - {conclusions[adding_and_multiplying_allocate]} == {of_cpython, of_pypy, of_both}
+    assert conclusions[metrics.fused] == nobody_compiled
+    others = {*conclusions.values()} - {of_none, nobody_compiled, conclusions[metrics.is_compiled]}
+    assert others - {conclusions[metrics.rank_of_adding]} == {of_cpython, of_pypy, of_both}
 
 
 @pytest.mark.parametrize("source", ["x = 1", "y" * 60, "z" * 61])
