@@ -122,7 +122,7 @@ def story(
     return Story(
         view=found,
         findings=tuple(findings(table, found.headline_workload)) if run.blocks or not run.cells else (PROFILES_ONLY,),
-        cautions=(*over.cautions, *unseen_hosts(run, first[0], records), *cautions(found)),
+        cautions=(*over.cautions, *unseen_hosts(first[0], records), *cautions(found)),
         hosts=over.section,
         glance=with_notes(at_a_glance(found.headline_rows)),
         means=with_notes(means(rungs)),

@@ -168,7 +168,7 @@ class _Samples:
     steps_as_measured: Mapping[Cell, Blocks]
     compiled: Mapping[Cell, Blocks]
     elsewhere: Mapping[Cell, str]
-    """Cell -> why a host of its records does not count."""
+    """Cell -> why its blocks do not count."""
 
     def has_result(self, cell: Cell) -> bool:
         return cell in self.outcomes and self.outcomes[cell].status == MEASURED
@@ -193,18 +193,16 @@ def _samples(of: MeasuredRun) -> _Samples:
 
 
 def _elsewhere(of: MeasuredRun) -> Mapping[Cell, str]:
-    """Cells with a record of a host that the run does not list, or of another host than its baseline's."""
+    """Cells with a record of another host than its baseline's, whose ratio means nothing."""
     measured = [record for record in of.records if record.status == MEASURED]
     hosts = {(record.cell, record.block): record.host for record in measured}
     found = {}
     for record in measured:
         base = hosts.get((baseline_of(record.cell), record.block), record.host)
-        where = f"{of.run.id}, block {record.block}:"
-        if record.host and record.host not in of.run.hosts:
-            found[record.cell] = f"{where} the run lists no host {record.host}"
-        elif base != record.host:
+        if base != record.host:
             names = " and ".join(name or "the run's own machine" for name in (base, record.host))
-            found[record.cell] = f"{where} {BASELINE} and the engine were measured on two hosts, {names}"
+            reason = f"{BASELINE} and the engine were measured on two hosts, {names}"
+            found[record.cell] = f"{of.run.id}, block {record.block}: {reason}"
     return found
 
 

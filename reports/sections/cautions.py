@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -42,22 +41,16 @@ def cautions(view: View) -> list[Caution]:
     return [caution for caution in found if caution]
 
 
-def unseen_hosts(run: Run, shown: Run, records: Iterable[Record]) -> list[Caution]:
-    """Cautions about records of hosts that the run does not list, or that the report does not show.
+def unseen_hosts(shown: Run, records: Iterable[Record]) -> list[Caution]:
+    """A caution about hosts whose results the report does not show.
 
     shown: the run as one machine type measured it.
     """
-    counts = Counter(record.host for record in records if record.host and record.status == MEASURED)
-    unknown = sorted(counts.keys() - run.hosts.keys())
-    others = sorted(counts.keys() & run.hosts.keys() - shown.hosts.keys())
-    found = []
-    if unknown:
-        said = f"{units.count(sum(counts[name] for name in unknown), 'record')} of hosts that the run does not list"
-        found.append(Caution(f"{said}: {', '.join(unknown)}.", "Ask the run's author for its whole folder."))
-    if others:
-        said = f"Only results of one machine type are shown, and not those of {', '.join(others)}"
-        found.append(Caution(f"{said}: seconds of two types can't be mixed.", "Run once on each type of machine."))
-    return found
+    others = sorted({record.host for record in records if record.status == MEASURED} - {"", *shown.hosts})
+    if not others:
+        return []
+    cause = f"Only results of one machine type are shown, and not those of {', '.join(others)}"
+    return [Caution(f"{cause}: seconds of two types can't be mixed.", "Run once on each type of machine.")]
 
 
 def _busy(results: Sequence[Record]) -> Caution | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.cli.commands.check import Gate, settle
+from harness.cli.commands.check import Gate, measured_run, settle
 from harness.run.schedule import Schedule
 from reports.gate import rules
 from reports.gate.limits import Limits
@@ -39,7 +39,7 @@ def usual(engine, block):
 @pytest.fixture
 def gate(tmp_path):
     schedule, _ = measured(tmp_path, "baseline-run", usual)
-    return Gate(schedule.store, LIMITS)
+    return Gate(measured_run(schedule.store), LIMITS)
 
 
 def failing(gate, schedule):

@@ -6,7 +6,6 @@ import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -88,7 +87,8 @@ def check(
     preset = finished.run.preset if finished else preset or "smoke"
     # A new baseline run need not be comparable with the one before it.
     baseline_run = None if update else _baseline_run(against, preset)
-    gate = Gate(baseline_run, read_limits(ROOT / "pyproject.toml"))
+    limits = read_limits(ROOT / "pyproject.toml")
+    gate = Gate(measured_run(baseline_run) if baseline_run else None, limits)
     if finished:
         store, rerun = finished, ""
     else:
@@ -175,19 +175,13 @@ def _measured(plan: Plan, gate: Gate, instructions: bool, wait: bool) -> tuple[S
 class Gate:
     """Compares runs with one baseline run. Without one it gives no verdicts."""
 
-    baseline_run: Store | None
+    baseline_run: MeasuredRun | None
     limits: Limits
 
     def verdicts(self, store: Store) -> list[Verdict]:
         if self.baseline_run is None:
             return []
-        return rules.verdicts(measured_run(store), self._there, self.limits)
-
-    @cached_property
-    def _there(self) -> MeasuredRun:
-        """The baseline run, read once: it does not change while suspects are measured again."""
-        assert self.baseline_run is not None
-        return measured_run(self.baseline_run)
+        return rules.verdicts(measured_run(store), self.baseline_run, self.limits)
 
 
 def measured_run(store: Store) -> MeasuredRun:
@@ -213,16 +207,16 @@ def settle(schedule: Schedule, gate: Gate) -> str:
 
 
 def _refuse_failed(store: Store) -> None:
-    """Raise Unreadable if a cell failed, because later runs of that cell would have nothing to be compared with."""
+    """Raise Unreadable if a cell failed or was not proven, because later runs could not be compared with it."""
     failed = [
         cell.key
         for cell, found in outcomes(store.run, store.records()).items()
-        if found.status not in (MEASURED, "skipped")
+        if found.status not in (MEASURED, "skipped") or (found.status == MEASURED and found.bits == "unchecked")
     ]
     if failed:
         raise Unreadable(
             f"{store.run.id} can't be a baseline run: "
-            f"{units.count(len(failed), 'cell')} without a result ({failed[0]} …)\n"
+            f"{units.count(len(failed), 'cell')} without a proven result ({failed[0]} …)\n"
             "  Fix the engine, or remove it from the preset."
         )
 

@@ -318,12 +318,11 @@ def hosted(of_tcc, seed=1):
     return MeasuredRun(whole.run, records)
 
 
-@pytest.mark.parametrize(("host", "said"), [("b", "measured on two hosts, a and b"), ("c", "the run lists no host c")])
-def test_a_ratio_of_two_hosts_and_a_record_of_an_unknown_one_are_named_and_not_compared(host, said):
+def test_a_ratio_of_two_hosts_is_named_and_not_compared():
     for new, old, word, figure in (
-        (hosted(host), hosted("a", seed=2), "lost", RESULT),
-        (hosted("a"), hosted(host, seed=2), "unsure", SPEEDUP),
+        (hosted("b"), hosted("a", seed=2), "lost", RESULT),
+        (hosted("a"), hosted("b", seed=2), "unsure", SPEEDUP),
     ):
-        of_tcc = [verdict for verdict in verdicts(new, old, LIMITS) if verdict.cell == cell("tcc")]
-        assert [(one.word, one.figure) for one in of_tcc] == [(word, figure)]
-        assert said in of_tcc[0].reason
+        (verdict,) = [one for one in verdicts(new, old, LIMITS) if one.cell == cell("tcc")]
+        assert (verdict.word, verdict.figure) == (word, figure)
+        assert "measured on two hosts, a and b" in verdict.reason
