@@ -5,7 +5,7 @@ last change. Only programs with machine code of their own are remembered: a scri
 one may be replaced while the script stays the same. The same holds for a link to a program with an unrelated name, such
 as `gcc` -> `ccache`. Failures are not remembered, because the machine may have caused them.
 
-A file is used only under the rules of `private_files`. Callers check the form of an answer only, so its correctness
+A file is used only under the rules of `engines.files`. Callers check the form of an answer only, so its correctness
 rests on the question's key and on these rules.
 """
 
@@ -21,9 +21,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engines import private_files
 from engines.api import Unavailable
-from engines.files import cache_folder
+from engines.files import Unsound, cache_folder, get, put
 
 FOLDER = "compilers"
 """Of all answers, in the cache."""
@@ -51,8 +50,8 @@ class Memory:
             return None
         import json  # here, because processes that compile nothing don't need it
 
-        with contextlib.suppress(Unavailable, private_files.Unsound, ValueError, RecursionError):
-            answer = json.loads(private_files.get(folder, key, MOST_BYTES) or "null")
+        with contextlib.suppress(Unavailable, Unsound, ValueError, RecursionError):
+            answer = json.loads(get(folder, key, MOST_BYTES) or "null")
             return answer if answer is not None and is_valid(answer) else None
         return None
 
@@ -75,7 +74,7 @@ class Memory:
 
             text = json.dumps(answer if is_valid(answer) else None)  # null: the program no longer works
             with contextlib.suppress(OSError, Unavailable):
-                private_files.put(folder, key, text.encode(), most_bytes=MOST_BYTES)
+                put(folder, key, text.encode(), most_bytes=MOST_BYTES)
         return answer
 
 

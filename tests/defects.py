@@ -269,10 +269,10 @@ DEFECTS = (
     ),
     Defect(
         "kept objects: the bytes are not compared with their hash",
-        "engines/private_files.py",
+        "engines/files.py",
         '                if digest.decode("latin-1") != hashlib.sha256(content).hexdigest():',
         "                if not digest:",
-        "engines/test_private_files.py::test_a_file_that_cannot_be_trusted_is_removed[flipped at 71]",
+        "engines/test_files.py::test_a_file_that_cannot_be_trusted_is_removed[flipped at 71]",
     ),
     Defect(
         "kept objects: a changed code of ours loads the kernels of the old one",
@@ -290,10 +290,10 @@ DEFECTS = (
     ),
     Defect(
         "kept objects: an object that others may write to is accepted",
-        "engines/private_files.py",
+        "engines/files.py",
         "        if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:\n            raise Unsound",
         "        if facts.st_uid != os.getuid():\n            raise Unsound",
-        "engines/test_private_files.py::test_a_file_that_cannot_be_trusted_is_removed[620]",
+        "engines/test_files.py::test_a_file_that_cannot_be_trusted_is_removed[620]",
     ),
     Defect(
         "discovery: an engine file that exits during its import ends the harness",

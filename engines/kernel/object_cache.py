@@ -4,7 +4,7 @@ A race keeps objects that are slow to compile from one block of a cell to the ne
 objects in a cache of this user, which `of_user` describes. No race reads objects that were compiled from graphs there.
 
 Loading an object runs its constructors, and a truncated one kills the process by SIGBUS. So it is used only
-under the rules of `private_files`. Its file holds a line of JSON with facts, then the object. The file may change
+under the rules of `engines.files`. Its file holds a line of JSON with facts, then the object. The file may change
 later, so we load a private copy of the verified bytes. If a check fails, the object is compiled again.
 """
 
@@ -22,9 +22,8 @@ from time import time_ns
 from types import MappingProxyType
 from typing import Any, Optional
 
-from engines import private_files
+from engines import files
 from engines.api import Store, Unavailable
-from engines.files import cache_folder
 from engines.kernel.building import Built, private_folder, write
 
 LARGEST_BYTES = 1 << 30
@@ -40,7 +39,7 @@ def of_user(name: str = "objects", from_seconds: Optional[float] = None) -> Opti
 
     from_seconds: by default USERS_FROM_SECONDS.
     """
-    folder = cache_folder(name)
+    folder = files.cache_folder(name)
     seconds = USERS_FROM_SECONDS if from_seconds is None else from_seconds
     return Store(folder, seconds, USERS_MOST_BYTES) if folder else None
 
@@ -84,7 +83,7 @@ def keep(built: Built, store: Store, name: str, facts: Mapping[str, Any] = Mappi
         content = built.path.read_bytes() if name else b""
         if content and (store.most_bytes is None or len(content) <= store.most_bytes):
             first = f"{json.dumps(dict(facts))}\n".encode()
-            private_files.put(store.folder, name, first, content, most_bytes=store.most_bytes)
+            files.put(store.folder, name, first, content, most_bytes=store.most_bytes)
     except Unavailable as error:
         _refuse(store, error)
     except OSError as error:
@@ -142,10 +141,10 @@ def kept_or_built(
 def _verified(store: Store, name: str) -> Optional[bytes]:
     """The facts and the object; None if none is kept, or none that can be trusted."""
     try:
-        return private_files.get(store.folder, name, LARGEST_BYTES)
+        return files.get(store.folder, name, LARGEST_BYTES)
     except Unavailable as error:
         _refuse(store, error)
-    except private_files.Unsound as why:
-        where = store.folder / f"{name}{private_files.SUFFIX}"
+    except files.Unsound as why:
+        where = store.folder / f"{name}{files.SUFFIX}"
         warnings.warn(f"{where} is not the object that was kept ({why}): compiling it again", stacklevel=2)
     return None

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from engines import private_files
 from engines.api import Unavailable
-from engines.files import write_atomically
-from engines.private_files import Unsound, get, put
+from engines.files import Unsound, get, put, write_atomically
 
 if os.name != "posix":
     pytest.skip("owners and modes exist only on POSIX", allow_module_level=True)
@@ -196,7 +194,7 @@ def test_old_drafts_and_no_other_files_are_removed(tmp_path):
 CHURN = """
 import sys
 from pathlib import Path
-from engines.private_files import get, put
+from engines.files import get, put
 folder, content = Path(sys.argv[1]), bytes(range(250)) * 16
 for turn in range(60):
     name = str(turn % 4) * 32
@@ -208,7 +206,7 @@ for turn in range(60):
 def test_processes_share_a_folder(tmp_path):
     """Each writes and removes files of the others, and reads only whole ones."""
     command = [sys.executable, "-W", "error", "-c", CHURN, str(tmp_path / "shared")]
-    root = Path(private_files.__file__).parents[1]
+    root = Path(__file__).parents[2]
     running = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for process in running:
         assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
