@@ -57,6 +57,12 @@ def check_exponent(exponent: Any) -> Number:
     return found  # type: ignore[no-any-return]
 
 
+def numpy_number(given: Any) -> Any:
+    """A number of NumPy, or an array of one without dimensions, as it is: the bits of x**2 differ. None for others."""
+    is_number = type(given).__module__ == "numpy" and given.shape == () and given.dtype.kind in "biufc"
+    return given if is_number else None
+
+
 def refuse_closure(engine: str) -> NoReturn:
     """Raise AttributeError: the engine would never call a backward function that a program sets."""
     raise AttributeError(

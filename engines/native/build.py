@@ -24,7 +24,7 @@ from engines.kernel.c_text import read
 from engines.kernel.extension import LIMITED_API, abi, check_header, include_flags, load_module
 from engines.kernel.toolchains import Toolchain, find
 from engines.native import ops_in_c
-from engines.value_base import check_exponent
+from engines.value_base import check_exponent, numpy_number
 
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
@@ -85,16 +85,10 @@ def class_in(path: Path) -> Any:
         tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
         check_exponent,
         CyclicGraph,
-        _numpy_number,
+        numpy_number,
     )
     value.__module__ = "engines.native"
     return value
-
-
-def _numpy_number(given: Any) -> Any:
-    """A number of NumPy, or an array of one without dimensions, as it is: the bits of x**2 differ. None for others."""
-    is_number = type(given).__module__ == "numpy" and given.shape == () and given.dtype.kind in "biufc"
-    return given if is_number else None
 
 
 def _compilers() -> Iterator[Toolchain]:
