@@ -336,8 +336,6 @@ class HostFacts(Model):
     identity: OneLine
     """Digest that recognises the machine within this run, and nowhere else."""
     machine: dict[OneLine, OneLine]
-    libm: OneLine = ""
-    """Digest of what its mathematical library returns. Where it differs, so do the bits of the reference."""
     interpreters: dict[Name, OneLine] = {}
     """Version of each interpreter of the run that the machine has."""
     shared: bool = False

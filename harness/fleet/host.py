@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import platform
 import shutil
-import struct
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -116,7 +114,6 @@ def describe(run: Run, found: Sequence[Interpreter], slot: str) -> HostFacts:
     return HostFacts(
         identity=_identity(run, slot),
         machine=facts.gather(),
-        libm=libm(),
         shared=bool(slot),
         interpreters={one.name: one.full_version for one in found if one.name in wanted},
     )
@@ -130,14 +127,6 @@ def _identity(run: Run, slot: str) -> str:
             parts.append(Path(file).read_text(encoding="utf-8").strip())
             break
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def libm() -> str:
-    """Digest of the mathematical library's results for fixed inputs: it differs where the last digits do."""
-    inputs = [math.ldexp(1 + k / 997, k % 7 - 3) for k in range(997)]
-    numbers = [f(x) for x in inputs for f in (math.exp, math.tanh, math.log)]
-    numbers += [math.pow(x, y) for x in inputs for y in (-1.0, 2.5, 3.0)]
-    return hashlib.sha256(struct.pack(f"<{len(numbers)}d", *numbers)).hexdigest()[:16]
 
 
 def prepare(run: Run, found: Sequence[Interpreter]) -> None:

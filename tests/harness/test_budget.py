@@ -1,5 +1,7 @@
 """Cells and a time budget -> the cells that fit into it."""
 
+import pytest
+
 from harness.plan.budget import fit
 from results.record import Cell
 
@@ -22,23 +24,23 @@ SECONDS = {
 }
 
 
-def test_everything_fits_into_a_large_budget():
-    assert fit(SECONDS, 56.0) == list(SECONDS)
+XOR = ["baseline/xor", "tuple/xor", "tcc/xor"]
 
 
-def test_cells_are_dropped_by_cost_with_a_share_of_their_baseline():
-    assert keys(fit(SECONDS, 55.0)) == ["baseline/xor", "tuple/xor", "tcc/xor", "baseline/mnist", "tcc/mnist"]
-
-
-def test_a_baseline_is_dropped_with_the_last_of_its_cells():
-    assert keys(fit(SECONDS, 35.0)) == ["baseline/xor", "tuple/xor", "tcc/xor"]
+@pytest.mark.parametrize(
+    ("seconds", "kept"),
+    [
+        (56.0, keys(SECONDS)),
+        (55.0, [*XOR, "baseline/mnist", "tcc/mnist"]),
+        (35.0, XOR),  # a baseline is dropped with the last of its cells
+        (0.5, []),
+    ],
+)
+def test_cells_are_dropped_by_cost_with_a_share_of_their_baseline(seconds, kept):
+    assert keys(fit(SECONDS, seconds)) == kept
 
 
 def test_a_baseline_chosen_on_its_own_counts_as_any_cell():
     alone = {cell("baseline", "mnist"): 30.0, **{at: SECONDS[at] for at in SECONDS if at.workload == "xor"}}
     assert keys(fit(alone, 40.0)) == keys(alone)
-    assert keys(fit(alone, 10.0)) == ["baseline/xor", "tuple/xor", "tcc/xor"]
-
-
-def test_nothing_fits_into_a_tiny_budget():
-    assert not fit(SECONDS, 0.5)
+    assert keys(fit(alone, 10.0)) == XOR

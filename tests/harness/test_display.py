@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from harness.cli import display
-from harness.cli.display import distribution_lines, end_line, means, seconds_text, sparkline, table
+from harness.cli.display import distribution_lines, end_line, seconds_text, sparkline, table
 from tests.harness.runs import measured
 
 
@@ -69,14 +69,6 @@ def test_a_run_shows_its_first_results_once(monkeypatch):
     assert ["tuple", "xor", "cpython-3.13", "750", "ms", "1.00", "s"] in rows
 
 
-def test_a_run_about_to_end_shows_no_first_results(monkeypatch):
-    monkeypatch.setattr(display, "FIRST_SECONDS", 0.0)
-    console = Console(file=io.StringIO(), width=120)
-    with display.RunProgress(console, 1) as progress:
-        progress.finished(measured("baseline", 0), 0.0)
-    assert "first results" not in console.file.getvalue()
-
-
 def end(**changes):
     return {"loss": 1.0, "epochs": 10, "train_seconds": 2.0, "accuracy": 0.5, "converged": None, **changes}
 
@@ -87,11 +79,6 @@ def test_a_finished_training_is_one_line(epochs, text):
     assert end_line(end(epochs=epochs, **more)) == (
         f"seed 1337: {text}, loss 1, accuracy 50.00% on 6 held out, 2.00 s, 500 ms per step  █▁"
     )
-
-
-def test_means_of_the_largest_losses():
-    assert means([1e308] * 9, 3) == [pytest.approx(1e308)] * 3
-    assert means([1.0, 3.0, 5.0, 7.0], 2) == [2.0, 6.0]
 
 
 def test_a_distribution_is_shown_as_quartiles():
@@ -111,9 +98,3 @@ def test_epochs_to_a_tolerance_cover_only_trainings_that_reached_it():
     assert "epochs: median 15, quartiles 12.5 to 17.5, n = 2" in lines
     assert "seconds: median 2, quartiles 2 to 2, n = 2" in lines
     assert lines[1].endswith("n = 3")  # the loss covers all trainings
-
-
-def test_no_training_within_the_tolerance_still_has_a_distribution():
-    lines = distribution_lines([end(converged=False)])
-    assert lines[0] == "0 of 1 within the tolerance"
-    assert [line.partition(":")[0] for line in lines[1:]] == ["loss", "epochs", "seconds", "accuracy"]

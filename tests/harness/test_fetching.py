@@ -121,13 +121,6 @@ def test_a_missing_interpreter_is_fetched_after_its_size_is_said(bare, capsys):
     assert not fetching.lacking(plan([*found, fetched], only_interpreters=["cpython-3.14"]))
 
 
-def test_what_uv_does_not_offer_is_said_and_the_rest_is_fetched(bare, capsys):
-    asked_of_uv = bare()
-    assert fetching.pythons(["cpython-3.9", "cpython-3.14"])
-    assert "cpython-3.9: uv offers no such interpreter" in capsys.readouterr().err
-    assert asked_of_uv()[-1] == ["python", "install", "cpython-3.14"]
-
-
 def test_a_failure_is_one_line(bare, capsys):
     bare(fails="install")
     assert not fetching.pythons(["cpython-3.14"])
@@ -150,14 +143,6 @@ def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare, ca
     forget()
     fetching.with_clang(needs)
     assert asked_of_uv() == done, "a second run must use the Clang that is there"
-
-
-def test_a_clang_that_cannot_be_fetched_leaves_the_reason(bare, capsys):
-    bare(fails="--target")
-    needs = plan(interpreters.discover(), only_engines=["clang-O1"])
-    assert fetching.with_clang(needs) is needs
-    assert capsys.readouterr().err == "zoomgrad: Clang: not fetched (there)\n"
-    assert not own_clang.use()
 
 
 def test_a_clang_on_path_or_chosen_is_preferred(bare, tmp_path, monkeypatch):

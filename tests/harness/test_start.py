@@ -1,4 +1,4 @@
-"""The command line starts quickly because it imports little; `python -m tests.harness.start` measures how quickly."""
+"""The command line starts quickly because it imports little."""
 
 import inspect
 import pkgutil

@@ -9,7 +9,6 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 
 from harness.cli import braille
 from harness.cli.training_plots import Curves, curves_of, draw, lines, plot_file
@@ -55,10 +54,6 @@ def test_a_long_fall_is_logarithmic():
     assert not logarithmic([-1.0, 100.0])
 
 
-def test_no_plot_is_better_than_a_squeezed_one():
-    assert braille.plot("loss", [(1.0, 2.0), (2.0, 1.0)], columns=10, rows=3, text="{:g}".format) == []
-
-
 heights = st.floats(-1e300, 1e300)
 
 
@@ -69,14 +64,6 @@ def test_any_curve_fits_its_place(values, columns, rows):
     assert all(len(line) <= columns for line in drawn)
 
 
-@given(st.lists(heights, min_size=1, max_size=40))
-def test_every_column_from_the_first_point_on_has_a_dot(values):
-    *plot, _, _ = braille.plot("", list(enumerate(values, 1)), columns=40, rows=5, text=lambda y: "")[1:]
-    across = [{line[2 + column : 3 + column] for line in plot} - {"", "⠀"} for column in range(38)]
-    first = next(index for index, marks in enumerate(across) if marks)
-    assert all(across[first:])
-
-
 def test_wide_terminals_have_both_beside_each_other():
     wide, narrow = lines([ONE], 120), lines([ONE], 60)
     assert len(narrow) == 2 * len(wide) == 22
@@ -84,21 +71,10 @@ def test_wide_terminals_have_both_beside_each_other():
     assert [narrow[0], narrow[11]] == ["loss", "accuracy on 6 held out"]
     assert max(map(len, wide)) <= 120
     assert max(map(len, narrow)) <= 60
-
-
-def test_one_accuracy_is_no_curve():
-    assert len(lines([ONE._replace(accuracy=[(1.0, 0.9)])], 120)) == 11
-
-
-def test_the_axis_of_one_epoch():
-    short = ONE._replace(loss=[(0.5, 2.0), (1.0, 1.0)], accuracy=[(1.0, 0.9)])
-    assert lines([short], 60)[-1].endswith(" 1 epoch")
-    assert lines([ONE], 60)[-1].endswith(" 4 epochs")
-
-
-def test_several_trainings_show_their_median():
+    assert narrow[-1].endswith(" 4 epochs")
     assert lines([ONE, OTHER], 60)[0] == "loss, median of 2"
     assert lines([ONE, OTHER], 10) == []
+    assert len(lines([ONE._replace(accuracy=[(1.0, 0.9)])], 120)) == 11  # one accuracy is no curve
 
 
 def test_a_median_keeps_the_last_value_of_a_training_that_stopped():
@@ -169,48 +145,6 @@ def test_a_vector_picture_has_a_line_for_each_training_and_their_median(tmp_path
     assert paths[0] < paths[1]
 
 
-def texts_of(path):
-    return [element.text or "" for element in ET.parse(path).iter() if element.tag.endswith("text")]
-
-
-def test_a_long_description_is_wrapped(tmp_path):
-    word = "shape 784x50x10, "
-    heights = []
-    for words in (1, 20, 1000):
-        drawn(path := tmp_path / f"{words}.svg", [ONE], description=word * words)
-        described = [text for text in texts_of(path) if "784x50" in text]
-        assert len(described) == min(math.ceil(words / 7), 6)
-        assert max(map(len, described)) <= 120
-        heights.append(float(ET.parse(path).getroot().get("viewBox").split()[3]))
-    assert described[-1].endswith(" …")
-    assert heights == sorted(set(heights))
-
-
-def test_a_picture_suits_light_and_dark(tmp_path):
-    assert b"svg{color-scheme:light dark;" in drawn(tmp_path / "plot.svg", [ONE])
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "labels"),
-    [
-        (0.1, 1.7, ["0.1", "0.2", "0.5", "1"]),
-        (7e-31, 0.19, ["1e-30", "1e-25", "1e-20", "1e-15", "1e-10", "1e-05"]),
-        (1e-3, 1e20, ["1", "10000", "1e+08", "1e+12", "1e+16", "1e+20"]),
-        (1.5, 900.0, ["3", "10", "30", "100", "300"]),
-        (0.02, 300.0, ["0.1", "1", "10", "100"]),
-        (5e-324, 1e308, None),
-    ],
-)
-def test_a_logarithmic_axis_has_few_ticks_in_its_range(low, high, labels):
-    axes = Figure().subplots()
-    style.log_axis(axes, "y", low=low, high=high, text="{:g}".format)
-    ticks = axes.get_yticks()
-    assert 2 <= len(ticks) <= 7
-    assert low <= min(ticks) <= max(ticks) <= high
-    if labels:
-        assert [label.get_text() for label in axes.get_yticklabels()] == labels
-
-
 @given(st.floats(1e-300, 1e290), st.floats(30.0, 1e10))
 def test_any_wide_range_has_ticks(low, ratio):
     assert 2 <= len(ticks := style.log_ticks(low, low * ratio)) <= 7
@@ -245,15 +179,6 @@ def test_a_file_of_somebody_else_is_never_replaced(content, picture):
     assert picture.read_bytes() == content
 
 
-def test_a_picture_of_the_other_kind_is_not_replaced(tmp_path):
-    drawn(tmp_path / "plot.png", [ONE]), drawn(tmp_path / "plot.svg", [ONE])
-    (tmp_path / "plot.png").rename(tmp_path / "other.svg")
-    (tmp_path / "plot.svg").rename(tmp_path / "other.png")
-    for name in ("other.svg", "other.png"):
-        with pytest.raises(typer.BadParameter, match="already exists"):
-            plot_file(str(tmp_path / name))
-
-
 def test_nothing_but_a_plain_file_is_replaced(tmp_path):
     drawn(tmp_path / "own.svg", [ONE])
     (tmp_path / "link.svg").symlink_to(tmp_path / "own.svg")
@@ -262,12 +187,6 @@ def test_nothing_but_a_plain_file_is_replaced(tmp_path):
     for name, problem in (("link", "is a link"), ("folder", "already exists"), ("fifo", "already exists")):
         with pytest.raises(typer.BadParameter, match=f"{problem}.*; name "):
             plot_file(str(tmp_path / f"{name}.svg"))
-
-
-def test_a_name_may_be_the_ending_alone(tmp_path):
-    assert plot_file(str(tmp_path / ".png")) == tmp_path / ".png"
-    assert drawn(tmp_path / ".PNG", [ONE]).startswith(b"\x89PNG")
-    assert drawn(tmp_path / ".svg", [ONE]).startswith(b"<!--")
 
 
 @pytest.mark.parametrize(
