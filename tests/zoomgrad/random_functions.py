@@ -88,7 +88,10 @@ def listed(text):
     return [part.strip() for part in text.split("|")]
 
 
-RETURNED = listed("a | a | a | a * b | (a + b) * a, b | a * b, x | a * b, a, 3.0 | [a * b][0] | (a * b, {'b': b})")
+RETURNED = listed("""
+    a | a + b | a + b | a * b + a | a + b | a * b | (a + b) * a, b | a * b, x | a * b, a, 3.0 | [a * b][0] |
+    (a * b, {'b': b})
+""")
 DATA = listed("""
     a * x | x * b | a + x | x - b | -x * a | x * y * a | a / x | x / b | (a - x) / y | b * n | (a + n) * x
 """)
@@ -136,8 +139,8 @@ CHANGES = listed("""
     TABLE.reverse()
 """)
 NUMBERS = listed("""
-    {} | {} | {} | {} | {} | {} | int(3 * {}) | int(3 * {}) | np.float64({}) | np.float64({}) | np.float32({}) |
-    Odd({}) | Kind.TWO | np.int64(3)
+    {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | int(3 * {}) | int(3 * {}) | np.float64({}) |
+    np.float64({}) | np.float32({}) | Odd({}) | Kind.TWO | np.int64(3)
 """)
 LAYOUTS = listed("np.array({}) | np.asfortranarray({}) | np.array({}).T.copy().T | np.array({})[:, ::-1]")
 
@@ -227,9 +230,13 @@ def run(text, made, start, value, wrap):
             except (AttributeError, TypeError):  # it is no loss
                 shown.append("none")
         leaves = [*ws, world["model"].bias, world["derived"]]
+        if not all(math.isfinite(v.grad) for v in leaves):  # where a compiled function may raise an error
+            return [*shown, Failure("not finite of backward")]
         shown += [v.grad for v in leaves]
         for v in leaves:
-            v.data -= 0.01 * v.grad if abs(v.grad) < 10 else 0.0
+            # Those of a compiled function are floats, which matters to float32.
+            v.grad = float(v.grad)
+            v.data = float(v.data - (0.01 * v.grad if abs(v.grad) < 10 else 0.0))
         kept = [world[name] for name in ("SCALE", "TABLE", "KEYS", "state", "numbers", "QUEUE")]
         kept += [world["Model"].factor, world["model"].calls, taken[1], world["LOCK"].locked()]
         shown += [repr(each) for each in kept]
@@ -242,13 +249,12 @@ def run(text, made, start, value, wrap):
 
 def same(a, b, bound):
     """Whether two runs show the same. bound: relative error of numbers."""
-    return len(a) == len(b) and all(
-        x == y or (isinstance(x, float) and isinstance(y, float) and _near(x, y, bound)) for x, y in zip(a, b)
-    )
+    return len(a) == len(b) and all(x == y or _near(x, y, bound) for x, y in zip(a, b))
 
 
 def _near(x, y, bound):
-    return (math.isnan(x) and math.isnan(y)) or abs(x - y) <= bound * max(1.0, abs(x))
+    numbers = isinstance(x, (float, np.floating)) and isinstance(y, (float, np.floating))
+    return numbers and ((math.isnan(x) and math.isnan(y)) or abs(x - y) <= bound * max(1.0, abs(x)))
 
 
 def differs(seed, engine):
