@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from reports.charts.drawing import style
 from reports.measured.table import each, in_order
@@ -46,7 +47,12 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     first = table.groupby("engine", observed=True)["level"].transform("first")
     rows = table.assign(**{name: table[name] / first for name in (*columns, "level")})
     low, high = rows[columns].min().min(), rows[columns].max().max()
-    style.log_axis(axes, "y", low=min(low, 1 / _NARROWEST), high=max(high, _NARROWEST), text=lambda x: f"{x:.3g}×")
+    axes.set_yscale("log")
+    axes.set_ylim(min(low, 1 / _NARROWEST), max(high, _NARROWEST))
+    # A change by a tenth needs ticks between powers of ten.
+    axes.yaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
+    axes.yaxis.set_major_formatter(lambda x, _: f"{x:.3g}×")
+    axes.yaxis.set_minor_locator(NullLocator())
     for engine in in_order(rows, "engine"):
         _series(axes, rows[rows["engine"] == engine], style.engine_colour(engine), engine)
     runs = rows.drop_duplicates("run").sort_values("place")
@@ -69,5 +75,6 @@ def _series(axes: Axes, rows: pd.DataFrame, colour: style.Colour, engine: str) -
         face = "none" if bars is None else colour
         axes.errorbar(row.place, row.speedup, yerr=bars, fmt="o", ms=5, mfc=face, mec=colour, ecolor=style.TEXT, lw=1.0)
         if row.change == row.change:
-            at = row.place - 0.5, row.level
-            axes.annotate(units.ratio(row.change), at, (0, 4), textcoords="offset points", weight="bold")
+            at = row.place - 0.35, row.level
+            text = axes.annotate(units.ratio(row.change), at, (-3, 0), textcoords="offset points", weight="bold")
+            text.set(ha="right", va="center")
