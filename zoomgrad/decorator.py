@@ -310,7 +310,7 @@ class Compiled(Followed):
         used = {id(v): v for v in traced.results()}
         for key in used.keys() & computed:
             raise NotTraced(f"it uses the result of {used[key]._op!r}, computed before the call", "Compute it inside.")
-        for kind in {type(v.data).__name__ for v in used.values()} - {"float", "float64"}:
+        for kind in {type(v.data).__name__ for v in used.values()} - {"int", "float", "float64"}:
             raise NotTraced(f"it computes with a {kind}", "Use doubles only, and powers of positive numbers.")
         for v in traced.run.raising:
             if id(v) not in used:
