@@ -43,8 +43,9 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 """A double represents every value exactly."""
 Blocks = Annotated[int, Field(ge=0, le=1_000)]
 
-MOST_VALUES: Final = 1_000
-"""Limit of the values, the points of a curve and the phases of a record. A record of the preset `full` has 100."""
+MOST_VALUES: Final = 200
+"""Limit of the values, the points of a curve and the phases of a record, whose report takes quadratic time."""
+Values = Annotated[int, Field(ge=0, le=MOST_VALUES)]
 MOST_CELLS: Final = 5_000
 """Limit of the cells of a run."""
 MOST_RECORDS: Final = 20_000

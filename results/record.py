@@ -33,6 +33,7 @@ from results.fields import (
     Share,
     StepSeconds,
     Text,
+    Values,
 )
 
 SCHEMA_VERSION: Final = 1
@@ -306,11 +307,11 @@ class InterpreterFacts(Model):
 class Settings(Model):
     """How each worker measures. Stored with the run, so that a resumed run measures the same way."""
 
-    values: Blocks = 3
+    values: Values = 3
     """Timed values per process."""
-    warmups: Blocks = 1
+    warmups: Values = 1
     """Values before the timed ones, which are recorded but not counted."""
-    jit_warmups: Blocks = 4
+    jit_warmups: Values = 4
     """Warm-up values under a just-in-time compiler, whose first steps run interpreted."""
     value_seconds: Limit = 0.4
     """Duration of a value: as many steps as fill this time, long enough to include garbage collections."""

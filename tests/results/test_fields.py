@@ -14,7 +14,7 @@ from harness.machine import interpreters
 from harness.plan import presets
 from results.fields import LONGEST_NAME, CellKey, Name, OneLine, StepSeconds, Text
 from results.printable import LONGEST_TEXT, printable
-from results.record import Cell, LossPoint, Proof, Record, Run, Vouching
+from results.record import Cell, Record, Run, Vouching
 
 NAME = TypeAdapter(Name)
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -129,11 +129,6 @@ def test_a_step_time_without_a_usable_logarithm_is_refused(seconds):
 def test_a_number_out_of_bounds_is_refused(fields):
     with pytest.raises(ValidationError):
         Record.model_validate({**RECORD, **fields})
-
-
-def test_a_loss_and_an_error_may_be_infinite():
-    assert LossPoint(step=1, loss=math.inf).loss == math.inf
-    assert Proof(reference="a/b/c", steps=1, identical=False, worst_error=math.inf).worst_error == math.inf
 
 
 def test_a_plan_has_each_cell_once():

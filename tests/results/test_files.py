@@ -8,6 +8,7 @@ import stat
 
 import pytest
 
+from results import files
 from results.files import MOST_BYTES, Unreadable, folder_inside, inside, read, read_text, write_atomically
 from results.record import Record, Run
 
@@ -117,13 +118,6 @@ def test_malformed_json_is_one_short_error(root, text, model):
     assert len(str(caught.value)) < 2_000
 
 
-def test_the_error_shows_no_escape_sequence(root):
-    (root / "run.json").write_text('{"\\u001b[2J": 1}')
-    with pytest.raises(Unreadable) as caught:
-        read(root / "run.json", Record)
-    assert "\x1b" not in str(caught.value)
-
-
 # Writing
 
 
@@ -160,13 +154,25 @@ def test_an_interruption_leaves_no_draft(root, monkeypatch):
     assert [path.name for path in root.iterdir()] == ["records"]
 
 
-def test_a_link_to_itself_is_refused(root):
-    (root / "records" / "a.json").symlink_to("a.json")
-    with pytest.raises(Unreadable, match="neither a file nor a folder"):
-        inside(root, "records", "a.json")
+# Folders that zoomgrad made
 
 
-def test_a_file_in_place_of_the_run_folder_is_refused(root):
-    (root / "run").write_text("")
-    with pytest.raises(Unreadable, match="no such file"):
-        read(root / "run" / "run.json", Run)
+def test_a_marked_folder_is_ours(tmp_path):
+    files.mark(tmp_path, "a run")
+    assert files.is_marked(tmp_path)
+
+
+@pytest.mark.parametrize("disguise", ["none", "empty", "another's", "link", "marker elsewhere"])
+def test_a_folder_that_someone_else_made_is_not_ours(tmp_path, disguise):
+    folder, mine = tmp_path / "folder", tmp_path / "mine"
+    mine.mkdir()
+    files.mark(mine, "run")
+    if disguise == "link":
+        folder.symlink_to(mine)
+    else:
+        folder.mkdir()
+        if disguise == "marker elsewhere":
+            (folder / files.MARKER).symlink_to(mine / files.MARKER)
+        elif disguise != "none":
+            (folder / files.MARKER).write_text("" if disguise == "empty" else "another program\n")
+    assert not files.is_marked(folder)

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 from results.record import Cell, Record
 from results.samples import (
-    baseline_of,
     common,
     compile_seconds,
     compiled_seconds,
@@ -54,7 +53,3 @@ def test_only_blocks_of_both_sides_are_compared():
     base = {0: [1.0], 1: [2.0], 3: [4.0], 4: [5.0]}
     assert common(base, {4: [50.0], 0: [10.0], 2: [30.0]}) == ([[1.0], [5.0]], [[10.0], [50.0]])
     assert common(base, {7: [1.0]}) == ([], [])
-
-
-def test_the_baseline_has_the_same_interpreter_and_workload():
-    assert baseline_of(CELL).key == "baseline/cpython-3.13/xor"

@@ -1,6 +1,5 @@
 """The correctness proof: what counts as identical bits, which engines vouch, and that every engine passes."""
 
-import hashlib
 import json
 import math
 from array import array
@@ -54,14 +53,7 @@ def test_the_last_bit_counts():
     assert first == "losses[1] is 0.30000000000000004 instead of 0.3"
     assert 0 < worst < 1e-15
     assert digest([0.1 + 0.2]) != digest([0.3])
-
-
-def test_a_finite_number_against_a_non_finite_one_is_an_infinite_error():
-    assert compare(doubles(math.nan), doubles(1.0))[0] == math.inf
-    assert compare(doubles(1.0), doubles(math.inf))[0] == math.inf
-
-
-def test_a_different_number_of_losses_is_a_difference():
+    assert compare(doubles(math.nan), doubles(1.0))[0] == compare(doubles(1.0), doubles(math.inf))[0] == math.inf
     assert compare(doubles(1.0), doubles(1.0, 2.0)) == (math.inf, "1 losses instead of 2")
 
 
@@ -501,13 +493,3 @@ def test_missing_evidence_is_reported(tmp_path):
     write_evidence(tmp_path, [("4", NUMBERS)])
     with pytest.raises(DamagedEvidence, match="has no entry for '8'"):
         Witness(tmp_path).evidence("8")
-
-
-def test_evidence_of_the_wrong_length_is_reported_even_if_its_hash_is_right(tmp_path):
-    write_evidence(tmp_path, [("4", NUMBERS)])
-    (tmp_path / "4.doubles").write_bytes(b"x" * 7)
-    index = json.loads((tmp_path / "index.json").read_text())
-    index["4"]["sha256"] = hashlib.sha256(b"x" * 7).hexdigest()
-    (tmp_path / "index.json").write_text(json.dumps(index))
-    with pytest.raises(DamagedEvidence, match="was changed after it was written"):
-        Witness(tmp_path).check()
