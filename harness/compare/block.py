@@ -138,7 +138,6 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
                 "waits": sum(turn[side]["waits"] for turn in turns),
                 "compile_seconds": [sum(each.values()) for each in phases[side]],
                 "bits": warm[side]["bits"],
-                "layout": job["sides"][side].get("layout_facts", {}),
             }
             for side in SIDES
         },

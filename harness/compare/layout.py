@@ -36,16 +36,6 @@ class Layout(NamedTuple):
             "code_padding": str(padding) if padding else "",
         }
 
-    def facts(self) -> dict[str, str]:
-        """The whole draw, for the record."""
-        return {
-            "environment bytes": str(self.draw.padding),
-            "hash seed": str(self.draw.hash_seed),
-            "link seed": str(self.link_seed),
-            "heap objects": str(self.heap_objects),
-            "code bytes": str(self.code_bytes),
-        }
-
 
 def draw(rng: random.Random) -> Layout:
     """Draw a layout."""

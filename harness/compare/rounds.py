@@ -189,7 +189,6 @@ class Comparison:
                         "ZOOMGRAD_CACHE": "off",
                     },
                     "layout": drawn.job(padding),
-                    "layout_facts": drawn.facts(),
                 }
             job = {
                 "seed": rng.randrange(2**32),

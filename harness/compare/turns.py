@@ -36,7 +36,6 @@ class Side(Model):
     """Sum of the phases of each preparation."""
     bits: OneLine
     """Digest of the losses and parameters after training."""
-    layout: dict[OneLine, OneLine] = Field(default_factory=dict)
 
     @property
     def is_busy(self) -> bool:

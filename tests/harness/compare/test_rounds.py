@@ -41,6 +41,7 @@ def scripted(ratio=1.0, bits="b", failing=()):
 
     def play(job, limits):
         engine = job["sides"]["head"]["engine"]
+        assert job["sides"]["base"]["layout"] == job["sides"]["head"]["layout"]
         if engine in failing:
             return {"failed": f"no {engine} | here", "side": "head"}
 
@@ -72,7 +73,6 @@ def test_a_real_block_of_two_processes(monkeypatch):
     assert block.base.bits == block.head.bits
     assert len(block.base.step_seconds) == len(block.head.processor_seconds) > 1
     assert block.layouts > 1
-    assert block.base.layout == block.head.layout
 
 
 def test_a_comparison_ends_when_everything_is_known(uncompiled):
