@@ -32,8 +32,9 @@ Own = Mapping[str, Place]
 
 MOST_BYTES = 32 << 20
 """The most memory for the rows' own areas."""
-LEAST_WORK = 100_000
-"""Primitives of the rows taken together, from which on they are divided: about 20 microseconds on one thread."""
+LEAST_WORK = 2_000_000
+"""Primitives of the rows taken together, from which on they are divided: some 200 microseconds on one thread. An empty
+division takes one, if each thread has a core for itself, but a millisecond while other processes use the cores."""
 
 
 def divide(step: Step, form: Form) -> Step:
