@@ -46,8 +46,10 @@ Blocks = Annotated[int, Field(ge=0, le=1_000)]
 MOST_VALUES: Final = 200
 """Limit of the values, the points of a curve and the phases of a record, whose report takes quadratic time."""
 Values = Annotated[int, Field(ge=0, le=MOST_VALUES)]
-MOST_CELLS: Final = 5_000
+MOST_CELLS: Final = 10_000
 """Limit of the cells of a run."""
+MOST_NAMES: Final = 200
+"""Limit of a run's engines, interpreters and workloads: a chart has a mark for each."""
 MOST_RECORDS: Final = 20_000
 """Limit of the records of a run. Their report takes minutes; a run of the preset `full` has 1,100."""
 MOST_ERROR: Final = 1e-2

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from results.fields import (
     MOST_CELLS,
     MOST_ERROR,
+    MOST_NAMES,
     MOST_VALUES,
     Blocks,
     Bytes,
@@ -404,4 +405,8 @@ class Run(Model):
     def _every_cell_once(self) -> Run:
         if len(set(self.cells)) < len(self.cells):
             raise ValueError("a cell appears twice in the plan")
+        for key in Cell.model_fields:
+            names = {getattr(cell, key) for cell in self.cells}
+            if len(names) > MOST_NAMES:
+                raise ValueError(f"the cells have {len(names):,} {key}s, and a run at most {MOST_NAMES}")
         return self

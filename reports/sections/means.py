@@ -6,6 +6,7 @@ Means are comparable only over the same workloads, so an engine that lacks a wor
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -33,7 +34,9 @@ def means(table: pd.DataFrame) -> Section | None:
 def _sheet(interpreter: str, rows: pd.DataFrame) -> Iterator[Sheet]:
     rows = rows[rows["interpreter"] == interpreter]
     workloads = in_order(rows, "workload")
-    by_engine = {engine: list(each(rows[rows["engine"] == engine])) for engine in in_order(rows, "engine")}
+    by_engine: dict[str, list[Any]] = {engine: [] for engine in in_order(rows, "engine")}
+    for row in each(rows):
+        by_engine[row.engine].append(row)
     everywhere = {engine: found for engine, found in by_engine.items() if len(found) == len(workloads)}
     if len(workloads) < 2 or not everywhere:
         return

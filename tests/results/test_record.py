@@ -127,7 +127,7 @@ def test_only_a_cell_that_vouches_is_its_own_reference(engine, vouches):
         (Record, "losses", 200),
         (Record, "phases", 200),
         (Record, "block", 1_000),
-        (Run, "cells", 5_000),
+        (Run, "cells", 10_000),
         (Snapshot, "records", 20_000),
     ],
 )
@@ -138,6 +138,13 @@ def test_what_a_stranger_sends_is_limited_and_the_message_has_the_limit(model, f
     with pytest.raises(ValidationError) as refused:
         model.model_validate({field: found or [items[field]] * (most + 1)})
     assert any(error["loc"] == (field,) and str(most) in error["msg"] for error in refused.value.errors())
+
+
+def test_a_run_has_a_limited_number_of_engines():
+    cells = tuple(CELL.model_copy(update={"engine": f"e{index}"}) for index in range(201))
+    assert run("a-run", cells=cells[:200])
+    with pytest.raises(ValidationError, match="the cells have 201 engines, and a run at most 200"):
+        run("a-run", cells=cells)
 
 
 def test_a_record_is_immutable():
