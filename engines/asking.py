@@ -19,7 +19,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, NamedTuple, Optional, TypeVar
 
 ANSWER_SECONDS = 5.0
@@ -183,7 +183,7 @@ class Programs:
                         more = self._read(process, said[process]) if process in ready else process not in ended
                         if not more:
                             selector.unregister(process.stdout)
-                            _check(process.wait(max(0.0, deadline - monotonic())), said[process])
+                            _check(_exit_code(process, deadline), said[process])
         except (TimeoutError, subprocess.TimeoutExpired):
             output = "\n".join(map(_text, said.values()))
             raise NoAnswer(f"took longer than {self.seconds:g} s", output, is_late=True) from None
@@ -244,6 +244,15 @@ _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11)
 kills the program. Never `preexec_fn`, which may hang in a process with threads."""
 if sys.platform == "win32":
     _OWN_GROUP = {}
+
+
+def _exit_code(process: subprocess.Popen[bytes], deadline: float) -> int:
+    """The exit code of a process that has closed its output. Raises TimeoutExpired."""
+    for _ in range(20):  # it ends within microseconds, and `wait` with a limit would sleep for longer
+        if process.poll() is not None:
+            break
+        sleep(2e-5)
+    return process.wait(max(0.0, deadline - monotonic()))
 
 
 def _text(said: bytearray) -> str:

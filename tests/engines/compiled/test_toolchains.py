@@ -10,7 +10,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from engines.kernel import building, toolchains
 from engines.kernel.building import BuildFailed, TookTooLong, build, compile_unit
 from engines.kernel.toolchains import Toolchain, find
 from tests.engines.compiled.compiling import usable
+from tests.engines.test_asking import is_gone
 
 if os.name != "posix":
     pytest.skip("fake compilers are scripts, which need a POSIX system", allow_module_level=True)
@@ -291,25 +291,6 @@ def test_how_a_compiler_failed(compiler, text):
     message = failure(compiler(text))
     assert message.startswith(FAILING[text])
     assert message.replace("\n", "").isprintable(), "control characters reach the terminal"
-
-
-def alive(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    # A zombie that its parent has not reaped counts as dead.
-    status = Path(f"/proc/{process}/stat")
-    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
-
-
-def is_gone(process):
-    """Whether the process ends within a few seconds, which gives a signal time to arrive."""
-    for _ in range(500):
-        if not alive(process):
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_a_compiler_that_hangs_is_killed_with_its_children(compiler, tmp_path):

@@ -17,6 +17,7 @@ from engines.kernel.engine import Clock, CompiledEngine
 from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from tests.engines.compiled.compiling import usable
+from tests.engines.test_asking import is_gone
 
 OBJECT = 'while [ "$1" != -o ]; do shift; done; read include name; eval cat $name > "$2"'
 """Script of a compiler whose object is the file that its input includes."""
@@ -46,14 +47,6 @@ def linker(tmp_path, monkeypatch):
     monkeypatch.setattr(building, "linker", lambda _: (str(program), "-shared", "-Bsymbolic"))
 
 
-def alive(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("started", [1, 2, 3])
 def test_units_are_compiled_by_the_compilers_that_wait_and_by_more_if_there_are_too_few(compiler, linker, started):
     tool = compiler(OBJECT)
@@ -63,7 +56,7 @@ def test_units_are_compiled_by_the_compilers_that_wait_and_by_more_if_there_are_
         with build(tool, ["one ", "two"], ("-O1",), waiting=compilers) as built:
             assert built.path.read_text() == "one two"
     assert len(compiler.processes()) >= 2
-    assert not any(map(alive, compiler.processes()))
+    assert all(map(is_gone, compiler.processes()))
 
 
 def test_large_units(compiler, linker):
@@ -80,7 +73,7 @@ def test_compilers_that_are_not_needed_are_killed(compiler, linker):
         while not compiler.log.exists():  # a busy machine may not have started one yet
             time.sleep(0.01)
     assert not folder.exists()
-    assert not any(map(alive, compiler.processes()))
+    assert all(map(is_gone, compiler.processes()))
 
 
 def test_a_compiler_that_ends_before_it_has_read_its_unit(compiler, linker):
@@ -150,7 +143,7 @@ def test_the_time_limit_includes_the_time_in_which_a_compiler_does_not_read(comp
     tool = compiler("sleep 1000")
     with waiting(tool, ()) as compilers, pytest.raises(TookTooLong, match=r"fakecc took longer than 0\.5 s"):
         compilers.compile(["x"])
-    assert not any(map(alive, compiler.processes()))
+    assert all(map(is_gone, compiler.processes()))
 
 
 def test_the_time_before_there_is_a_unit_does_not_count(compiler, linker, monkeypatch):
