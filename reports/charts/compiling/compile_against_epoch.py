@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from reports.charts.drawing import style
-from reports.charts.drawing.labels import label_column, label_marks, write_along
-from reports.measured.headline import PUBLISHED_WORKLOADS, claim, compiled, leader
-from reports.measured.table import each, in_order, largest, racing, smallest
-from reports.measured.trade_off import Least, front, least, traded
-from reports.sections.glance import EPOCHS
+from reports.charts.drawing.labels import Label, label_marks
+from reports.measured.headline import PUBLISHED_WORKLOADS, claim, compiled
+from reports.measured.table import each, in_order, racing
+from reports.measured.trade_off import front, traded
 from reports.sections.published import PUBLISHED
 from results import units
 
@@ -26,13 +22,6 @@ SUBJECT = "headline"
 
 _STRIP_SHARE = 0.3
 """Share of the chart's width for engines that compile nothing: a logarithmic axis has no zero."""
-_FAR = 3.0
-"""An engine's slowest mark, if slower than its fastest by this factor, is labelled too: colour alone is not enough."""
-_NEAR, _FEW = 4.0, 4
-"""More than `_FEW` marks within this factor of the leader, in both times, are a crowd."""
-_INSET = (0.45, 0.64, 0.55, 0.36)
-"""Left, bottom, width and height of the enlarged part, as shares of the chart."""
-_DOTTED = (0, (1, 2))
 
 
 def title(table: pd.DataFrame) -> str:
@@ -45,9 +34,9 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     text = (
-        "Further left is less compile time and lower is a faster epoch: no mark is below and left of the solid line, "
-        "and along a dotted line the total for the number of epochs on its label is constant. A colour is a family of "
-        "engines and a shape an interpreter, bars are 95 % intervals, and the frame enlarges the crowded part"
+        "Further left is less compile time and lower is a faster epoch: no mark is below and left of the solid line. A "
+        "colour is a family of engines and a shape an interpreter, bars are 95 % intervals, and names that would "
+        "cover others are left out"
     )
     return f"{text}; hollow diamonds are figures published from another machine." if _published(table) else f"{text}."
 
@@ -66,84 +55,23 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     published = PUBLISHED if _published(table) else ()
     nothing, edge = _scales(axes, rows, [(row.compile_seconds, row.epoch_seconds) for row in published])
 
-    def at(compile_seconds: float) -> float:
-        return compile_seconds or nothing
-
-    crowd = _crowd(rows)
-    marks: list[tuple[float, float]] = []
-    for row in each(rows.sort_values("epoch_seconds", ascending=False)):
-        x, y = at(row.compile_seconds), row.epoch_seconds
-        _mark(axes, table, row, x, y)
-        marks.append((x, y))
-    alone = rows.drop(crowd.index)
-    labels = [(at(row.compile_seconds), row.epoch_seconds, str(row.engine)) for row in _named(alone)]
+    ours = racing(rows)
+    leading = front(ours)
+    labels: dict[str, Label] = {}
+    for row in each(leading):
+        labels.setdefault(row.engine, _mark(axes, table, row, nothing))
     for known in published:
-        x, y = at(known.compile_seconds), known.epoch_seconds
+        x, y = known.compile_seconds or nothing, known.epoch_seconds
         # In front of measured marks, which show through the hollow diamond.
         axes.plot(x, y, "D", markersize=7, markerfacecolor="none", markeredgecolor=style.TEXT, zorder=3)
-        marks.append((x, y))
-        labels.append((x, y, f"{known.name}, published"))
+        labels[known.name] = (x, y, f"{known.name}, published")
+    for row in each(rows.drop(leading.index).sort_values("epoch_seconds")):
+        labels.setdefault(row.engine, _mark(axes, table, row, nothing))
     axes.axvline(edge, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-    ours = racing(rows)
-    lines = _interval_ends(rows) + (_front(axes, front(ours), edge) if len(ours) else [])
+    if len(ours):
+        _front(axes, leading, edge)
     _legend(axes, table, rows, published=bool(published))
-    column = nothing * (edge / nothing) ** 0.25
-    label_column(axes, [label for label in labels if label[0] == nothing], column)
-    # A longer training has a lower line: label the first above and the last below.
-    for rise, epochs in zip((5, -5), EPOCHS if len(ours) else (), strict=False):
-        best = least(ours, epochs)
-        lines += _equal_totals(axes, best, edge, edge if best.row.compile_seconds == 0 else column, rise)
-    if len(crowd):
-        _enlarge(axes, table, crowd)
-        box = axes.transData.inverted().transform(
-            axes.transAxes.transform([(_INSET[0], y / 20) for y in range(12, 21)])
-        )
-        lines += [(float(x), float(y)) for x, y in box]
-    label_marks(axes, [label for label in labels if label[0] != nothing], marks, lines=lines, right_of=edge)
-
-
-def _crowd(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows around the leader that are too close for labels; none if they are few or all there is."""
-    best = leader(rows)
-    if best is None or best.compile_seconds == 0:
-        return rows.iloc[:0]
-    near = rows
-    for column in ("compile_seconds", "epoch_seconds"):
-        near = near[(near[column] <= _NEAR * getattr(best, column)) & (near[column] * _NEAR >= getattr(best, column))]
-    return near if _FEW < len(near) < len(rows) else rows.iloc[:0]
-
-
-def _enlarge(axes: Axes, table: pd.DataFrame, crowd: pd.DataFrame) -> None:
-    """Draw the crowd once more, larger, in the empty corner of slow compiles and slow epochs."""
-    inset = axes.inset_axes(_INSET)
-    inset.set_facecolor("none")
-    for which, column in (("x", "compile_seconds"), ("y", "epoch_seconds")):
-        low, high = float(crowd[column].min()), float(crowd[column].max())
-        room = (high / low) ** 0.3 + 0.15
-        style.log_seconds(inset, which, low=low / room, high=high * room)
-    axes.indicate_inset_zoom(inset, edgecolor=style.MUTED, alpha=0.45)
-    inset.tick_params(labelsize=8)
-    for row in each(crowd):
-        _mark(inset, table, row, row.compile_seconds, row.epoch_seconds)
-    at = [(row.compile_seconds, row.epoch_seconds) for row in each(crowd)]
-    bars = [
-        (float(x), row.epoch_seconds)
-        for row in each(crowd[crowd["compile_seconds_high"].notna()])
-        for x in np.linspace(row.compile_seconds_low, row.compile_seconds_high, 8)
-    ]
-    label_marks(
-        inset, [(row.compile_seconds, row.epoch_seconds, str(row.engine)) for row in _named(crowd)], at, lines=bars
-    )
-
-
-def _named(rows: pd.DataFrame) -> Iterator[Any]:
-    """Yield the marks to label with the engine's name: its fastest, and its slowest if that is far away."""
-    for engine in in_order(rows, "engine"):
-        of_engine = rows[rows["engine"] == engine]
-        fastest, slowest = smallest(of_engine, "epoch_seconds"), largest(of_engine, "epoch_seconds")
-        yield fastest
-        if slowest.epoch_seconds > _FAR * fastest.epoch_seconds:
-            yield slowest
+    label_marks(axes, list(labels.values()))
 
 
 def _published(table: pd.DataFrame) -> bool:
@@ -169,7 +97,9 @@ def _scales(axes: Axes, rows: pd.DataFrame, published: list[tuple[float, float]]
     return nothing, edge
 
 
-def _mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float) -> None:
+def _mark(axes: Axes, table: pd.DataFrame, row: Any, nothing: float) -> Label:
+    """Draw a mark; return its label."""
+    x, y = row.compile_seconds or nothing, row.epoch_seconds
     mark, *_ = axes.errorbar(
         x,
         y,
@@ -180,48 +110,20 @@ def _mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float) -> None
         markeredgecolor=style.TEXT,
         markeredgewidth=0.5,
         markersize=7,
-        capsize=3,
     )
     interval = units.duration_interval(row.epoch_seconds_low, row.epoch_seconds_high)
     epoch = f"{'≈ ' if row.extrapolated else ''}{units.duration(row.epoch_seconds)} per epoch ({interval})"
     style.tip(mark, row, f"{compiled(row.compile_seconds)} to compile, {epoch}")
+    return x, y, str(row.engine)
 
 
-def _front(axes: Axes, rows: pd.DataFrame, edge: float) -> list[tuple[float, float]]:
-    """Draw a staircase that starts at the strip's edge; return points along its steps."""
-    top, right = axes.get_ylim()[1], axes.get_xlim()[1]
+def _front(axes: Axes, rows: pd.DataFrame, edge: float) -> None:
+    """Draw a staircase that starts at the strip's edge."""
     corners = [(max(row.compile_seconds, edge), row.epoch_seconds) for row in each(rows)]
     if corners[0][0] > edge:
-        corners.insert(0, (corners[0][0], top))
-    corners.append((right, corners[-1][1]))
-    xs, ys = zip(*corners, strict=True)
-    axes.step(xs, ys, where="post", color=style.TEXT, linewidth=1.0, alpha=0.55, zorder=1.5)
-    return [
-        (float(x), y) for (start, y), (stop, _) in itertools.pairwise(corners) for x in np.geomspace(start, stop, 40)
-    ]
-
-
-def _equal_totals(axes: Axes, best: Least, edge: float, named: float, rise: int) -> list[tuple[float, float]]:
-    """Draw the line of the least total, with its label starting at x = `named`; return points along both."""
-    left, total = axes.get_xlim()[0], best.total_seconds
-    # The line is horizontal on the strip, where nothing is compiled; then it falls ever more steeply towards the total.
-    line = [(left, best.epoch_seconds(0.0)), (edge, best.epoch_seconds(0.0))]
-    if total > edge:
-        half = max(edge / total, 0.5)
-        shares = [*np.geomspace(edge / total, half, 60), *(1 - np.geomspace(1 - half, 1e-9, 60))]
-        line += [(float(share) * total, best.epoch_seconds(float(share) * total)) for share in shares if share < 1]
-    else:
-        line.append((edge, axes.get_ylim()[0]))
-    axes.plot(*zip(*line, strict=True), color=style.TEXT, linewidth=1.1, linestyle=_DOTTED, zorder=1.5)
-    text = f"{units.count(best.epochs, 'epoch')} in {units.duration(total)}"
-    return line + write_along(axes, (named, best.epoch_seconds(0.0), text), rise)
-
-
-def _interval_ends(rows: pd.DataFrame) -> list[tuple[float, float]]:
-    found = rows[rows["compile_seconds_high"].notna()]
-    return [
-        (getattr(row, f"compile_seconds_{end}"), row.epoch_seconds) for row in each(found) for end in ("low", "high")
-    ]
+        corners.insert(0, (corners[0][0], axes.get_ylim()[1]))
+    corners.append((axes.get_xlim()[1], corners[-1][1]))
+    axes.step(*zip(*corners, strict=True), where="post", color=style.TEXT, linewidth=1.0, alpha=0.55, zorder=1.5)
 
 
 def _legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, published: bool) -> None:
@@ -232,7 +134,6 @@ def _legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, published: b
     if published:
         handles.append(_key("published, another machine", "D", face="none", edge=style.TEXT))
     handles.append(Line2D([], [], color=style.TEXT, linewidth=1.0, alpha=0.55, label="Pareto front"))
-    handles.append(Line2D([], [], color=style.TEXT, linewidth=1.1, linestyle=_DOTTED, label="equal totals"))
     handles += style.family_keys(in_order(rows, "engine"))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
 

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from reports.charts.drawing import style
-from reports.charts.drawing.labels import POINTS, label_column, label_marks
+from reports.charts.drawing.labels import BELOW, POINTS, RIGHT, label_marks
 from reports.measured.table import in_order, measured, racing
 from reports.sections.break_even import AT_ONCE, Cost, Winner, about, costs, noun, samples_an_epoch, winners
 
@@ -47,8 +47,8 @@ def caption(table: pd.DataFrame) -> str:
 
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
-    """Width and height in inches: room for every name."""
-    return 8.4, max(4.6, 1.4 + 0.19 * len(in_order(table, "engine")))
+    """Width and height in inches."""
+    return 8.4, 4.6
 
 
 def draw(table: pd.DataFrame, axes: Axes) -> None:
@@ -70,9 +70,9 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     _epoch(axes, end / EPOCHS)
     dots = [(float(later.images), later.cost.total_seconds(later.images), about(later.images)) for later in leads[1:]]
     axes.plot([x for x, _, _ in dots], [y for _, y, _ in dots], "o", color=style.TEXT, markersize=5.5, zorder=4)
-    label_marks(axes, dots, [(x, cost.total_seconds(x)) for cost in found for x in _spaced(AT_ONCE, end)], left_of=end)
-    names = [(end, cost.total_seconds(end), cost.engine) for cost in found]
-    label_column(axes, names, end * 1.15, muted={cost.engine for cost in found} - leading)
+    by_name = sorted(found, key=lambda cost: (cost.engine not in leading, cost.total_seconds(end)))
+    label_marks(axes, dots, BELOW)
+    label_marks(axes, [(end, cost.total_seconds(end), cost.engine) for cost in by_name], RIGHT)
 
 
 def _workload(table: pd.DataFrame) -> str:
@@ -98,7 +98,7 @@ def _winners(table: pd.DataFrame) -> list[Winner]:
 
 
 def _spaced(start: float, stop: float) -> list[float]:
-    return [float(images) for images in np.geomspace(start, stop, 60)]
+    return [float(images) for images in np.geomspace(start, stop, 30)]
 
 
 def _line(axes: Axes, cost: Cost, start: float, stop: float, **options: Any) -> None:

@@ -80,7 +80,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
                 farthest[engine] = row
     _legend(axes, table)
     names = [(float(row.number), float(row.relative), engine) for engine, row in farthest.items()]
-    label_marks(axes, names, [(float(row.number), float(row.relative)) for row in each(table)])
+    label_marks(axes, names)
 
 
 def _distance(row: Any) -> float:

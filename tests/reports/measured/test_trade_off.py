@@ -1,4 +1,4 @@
-"""Compile time against epoch time: the Pareto front, the smallest totals, and their chart."""
+"""Compile time against epoch time: the Pareto front and its chart."""
 
 import re
 
@@ -8,7 +8,7 @@ import pytest
 from reports.charts import charts
 from reports.charts.drawing.svg import drawing
 from reports.measured.table import cells
-from reports.measured.trade_off import front, least, traded
+from reports.measured.trade_off import front, traded
 
 RACE = {"none": (0.0, 100.0), "slower": (0.0, 120.0), "tcc": (1.0, 5.0), "late": (2.0, 5.0), "clang": (30.0, 1.0)}
 """Engine -> compile seconds and epoch seconds."""
@@ -35,37 +35,9 @@ def test_a_single_row_is_the_front(race):
     assert list(front(race.iloc[:1])["engine"]) == ["none"]
 
 
-@pytest.mark.parametrize(("epochs", "engine", "total"), [(1, "tcc", 6.0), (7, "tcc", 36.0), (8, "clang", 38.0)])
-def test_the_engine_with_the_least_total_is_on_the_front(race, epochs, engine, total):
-    found = least(race, epochs)
-    assert (found.row.engine, found.total_seconds) == (engine, total)
-    assert engine in set(front(race)["engine"])
-
-
-def test_a_line_of_equal_totals_goes_through_its_winner_below_the_others(race):
-    for epochs in (1, 3, 8, 100):
-        found = least(race, epochs)
-        assert found.epoch_seconds(found.row.compile_seconds) == pytest.approx(found.row.epoch_seconds)
-        assert all(row.epoch_seconds >= found.epoch_seconds(row.compile_seconds) for row in race.itertuples())
-
-
 def test_only_rows_with_known_times_are_in_the_trade_off(example):
     assert set(traded(rows(example))["interpreter"]) == {"cpython-3.11", "cpython-3.13"}
     assert traded(rows(example.interrupted(0))).empty
-
-
-def test_the_chart_labels_its_lines(example):
-    svg = drawing("chart", charts()["compile_against_epoch"], rows(example)).svg
-    assert ">Pareto front<" in svg
-    assert ">equal totals<" in svg
-    assert re.findall(r">(\d+ epochs?) in ([\d.]+ m?s)<", svg) == [("1 epoch", "461 ms"), ("100 epochs", "25.3 s")]
-
-
-def test_the_chart_draws_lines_if_nothing_is_compiled(example):
-    """An engine that compiles nothing wins after any number of epochs, so its line stays inside the strip."""
-    plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
-    svg = drawing("chart", charts()["compile_against_epoch"], rows(plain)).svg
-    assert ">1 epoch in 18.7 h<" in svg
 
 
 def test_compile_time_has_an_interval_from_three_blocks_on(example):
