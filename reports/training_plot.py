@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -10,14 +9,12 @@ from typing import NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from reports.charts.drawing import style, svg
 from results.stats.curves import Curve, logarithmic, median
 
-_DPI = 160
 _MARKED = 12
 """A curve of at most this many points shows them as marks."""
 _CHARACTERS, _LINES = 120, 6
@@ -37,16 +34,6 @@ class Trainings(NamedTuple):
     evaluated_on: str
     made_by: str
     """The program, which the file names, so that it knows its own files."""
-
-
-def as_png(trainings: Trainings) -> bytes:
-    """The picture on white."""
-    with matplotlib.rc_context(svg.STYLE):
-        figure = _figure(trainings)
-        FigureCanvasAgg(figure)
-        content = io.BytesIO()
-        figure.savefig(content, format="png", dpi=_DPI, facecolor="white", metadata={"Software": trainings.made_by})
-    return content.getvalue()
 
 
 def as_svg(trainings: Trainings) -> str:

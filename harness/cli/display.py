@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.training_plots import Curves, curves_of, lines
+from harness.cli.training_plots import Curves, curves_of
 from results import units
 from results.printable import printable
 from results.stats.curves import is_level
@@ -244,12 +244,6 @@ class TrainingProgress:
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def plot(self) -> None:
-        """Loss and accuracy over epochs, on a terminal that knows the characters."""
-        if self._console.is_terminal and self._console.encoding.startswith("utf"):
-            for line in lines(self.curves, self._console.width):
-                self._print(line)
 
     def close(self) -> None:
         if self._status:

@@ -1,45 +1,24 @@
-"""The ends of trainings -> curves of loss and accuracy over epochs, for the terminal and for a picture."""
+"""The ends of trainings -> curves of loss and accuracy over epochs, for a picture."""
 
 from __future__ import annotations
 
 import errno
 import math
 import tempfile
-import zlib
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from harness.cli import braille
 from results.files import NotAsWritten, read_bytes, write_atomically
-from results.stats.curves import Curve, median
+from results.stats.curves import Curve
 
 if TYPE_CHECKING:  # matplotlib takes longer to load than a short training
     from reports.training_plot import Trainings
 
-KINDS = (".png", ".svg")
 MADE_BY = "zoomgrad train"
-"""A picture says so near its beginning."""
-
-_SVG = f"<!-- {MADE_BY} -->\n<svg ".encode()
-_PNG = b"\x89PNG\r\n\x1a\n"
-_SOFTWARE = b"tEXtSoftware\0" + MADE_BY.encode()
-_CHUNK = b"%b%b%b" % (
-    (len(_SOFTWARE) - len(b"tEXt")).to_bytes(4, "big"),
-    _SOFTWARE,
-    zlib.crc32(_SOFTWARE).to_bytes(4, "big"),
-)
-"""The chunk with its length and checksum. Metadata in another chunk may quote it without those."""
-_BEGINNING = 1 << 12
-
-_ROWS = 8
-_WIDEST = 76
-_BOTH = 100
-"""Columns from which two plots stand side by side."""
-_GAP = 3
+_BEGINNING = f"<!-- {MADE_BY} -->\n<svg ".encode()
 
 
 class Curves(NamedTuple):
@@ -60,28 +39,11 @@ def curves_of(end: dict[str, Any]) -> Curves:
     return Curves(loss, accuracy, str(end["evaluated_on"]))
 
 
-def lines(trainings: Sequence[Curves], columns: int) -> list[str]:
-    """Plots of the loss and the accuracy, side by side where both fit; of several trainings, the medians."""
-    of_several = f", median of {len(trainings)}" if len(trainings) > 1 else ""
-    loss = median([curves.loss for curves in trainings])
-    accuracy = median([curves.accuracy for curves in trainings])
-    side_by_side = columns >= _BOTH
-    width = min((columns - _GAP) // 2 if side_by_side else columns, _WIDEST)
-    plot = partial(braille.plot, columns=width, rows=_ROWS, unit=" epoch" if loss[-1][0] == 1 else " epochs")
-    above = plot(f"loss{of_several}", loss, text="{:.3g}".format)
-    if len(accuracy) < 2:
-        return above
-    title = f"accuracy on {trainings[0].evaluated_on}{of_several}"
-    limits = min(math.floor(10 * min(share for _, share in accuracy)) / 10, 0.9), 1.0
-    below = plot(title, accuracy, text="{:.0%}".format, limits=limits)
-    return braille.beside(above, below, width + _GAP) if side_by_side else above + below
-
-
 def plot_file(name: str) -> Path:
     """The file that a user names for the picture, which can be written. Raises typer.BadParameter."""
     path = Path(name)
-    if not path.name.lower().endswith(KINDS):
-        raise typer.BadParameter(f"{name!r} must end in .png or .svg; name FILE.png or FILE.svg")
+    if not path.name.lower().endswith(".svg"):
+        raise typer.BadParameter(f"{name!r} must end in .svg; name FILE.svg")
     try:
         _check_free(path)
         with tempfile.TemporaryFile(dir=path.parent):
@@ -107,12 +69,8 @@ def _check_free(path: Path) -> None:
         if error.errno == errno.ELOOP and path.is_symlink():
             raise FileExistsError(errno.EEXIST, "is a link", str(path)) from None
         raise
-    if not (content.startswith(_SVG) if _is_svg(path) else content.startswith(_PNG) and _CHUNK in content[:_BEGINNING]):
+    if not content.startswith(_BEGINNING):
         raise FileExistsError(errno.EEXIST, f"already exists and is not a plot made by `{MADE_BY}`", str(path))
-
-
-def _is_svg(path: Path) -> bool:
-    return path.name.lower().endswith(".svg")
 
 
 def draw(path: Path, trainings: Sequence[Curves], *, title: str, description: str) -> None:
@@ -127,6 +85,6 @@ def draw(path: Path, trainings: Sequence[Curves], *, title: str, description: st
         trainings[0].evaluated_on,
         MADE_BY,
     )
-    content = training_plot.as_svg(drawn) if _is_svg(path) else training_plot.as_png(drawn)
+    content = training_plot.as_svg(drawn)
     _check_free(path)  # training takes long enough for somebody to put another file there
     write_atomically(path, content)

@@ -1,18 +1,11 @@
-"""Run and profiles -> the analysis in Markdown: whether each published claim holds, why not, and all the evidence."""
+"""Run and profiles -> the analysis in Markdown: whether each published claim holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.profiling.anatomy import anatomies
 from reports.profiling.claims import check_claims
-from reports.profiling.collector import collectors
-from reports.profiling.compilers import compilers
-from reports.profiling.hottest import hottest, ladders
-from reports.profiling.jit import jits
-from reports.profiling.memory_over_time import memories
 from reports.profiling.profile_index import ProfileIndex, profile_index
-from reports.profiling.symbol_ladder import symbol_ladder
 from reports.text.markdown import environment
 from results.profile import AnyProfile, LineProfile, SymbolProfile
 from results.record import Run
@@ -26,15 +19,11 @@ def analysis(run: Run, profiles: Iterable[AnyProfile]) -> str:
     index = profile_index(run, profiles)
     template = environment().get_template("analysis.md.j2")
     processor = run.machine.get("processor", "")
-    evidence = [
-        part(index) for part in (anatomies, memories, collectors, symbol_ladder, ladders, hottest, jits, compilers)
-    ]
     return template.render(
         run=run,
         processor=processor,
         checked=check_claims(index),
         tools=_tools(index),
-        evidence=[section for section in evidence if section],
     )
 
 

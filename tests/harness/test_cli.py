@@ -147,9 +147,9 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         ),
         (["train", "xor", "--batch", "0"], "batch must be a whole number from 1 "),
         (["train", "xor", "--fresh-data"], "xor's data is fixed, so it can't use --fresh-data\n  Leave out"),
-        (["train", "xor", "--plot", "plot.pdf"], "'--plot': 'plot.pdf' must end in .png or .svg; name"),
+        (["train", "xor", "--plot", "plot.pdf"], "'--plot': 'plot.pdf' must end in .svg; name"),
         (
-            ["train", "xor", "--plot", "absent/plot.png"],
+            ["train", "xor", "--plot", "absent/plot.svg"],
             "can't be written: No such file or directory;",
         ),
         (["train", "xor", "--save", __file__], "it exists, and zoomgrad did not save it, so it is not replaced\n"),

@@ -1,8 +1,7 @@
-"""Curves of trainings: in braille, their median, and the picture that `zoomgrad train --plot` draws."""
+"""Curves of trainings: their median, and the picture that `zoomgrad train --plot` draws."""
 
 import math
 import os
-import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -10,10 +9,9 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cli import braille
-from harness.cli.training_plots import Curves, curves_of, draw, lines, plot_file
+from harness.cli.training_plots import Curves, curves_of, draw, plot_file
 from reports.charts.drawing import style
-from results.stats.curves import height_at, logarithmic, median
+from results.stats.curves import height_at, median
 
 END = {
     "steps": 8,
@@ -24,57 +22,6 @@ END = {
 }
 ONE = curves_of(END)
 OTHER = Curves([(1.0, 5.0), (2.0, 4.0)], [(1.0, 0.1), (2.0, 0.3)], "6 held out")
-
-
-def test_a_curve_in_braille():
-    drawn = braille.plot("loss", [(1.0, 4.0), (2.0, 1.0), (4.0, 0.0)], columns=16, rows=3, text="{:g}".format)
-    assert drawn == [
-        "loss",
-        "4 ┤⠀⠀⠀⠑⢄",
-        "  ┤⠀⠀⠀⠀⠈⠢⡀",
-        "0 ┤⠀⠀⠀⠀⠀⠀⠉⠒⠒⠢⠤⢄⣀",
-        "  └─────────────",
-        "   0           4",
-    ]
-
-
-@pytest.mark.parametrize("noise", [0.0, 1e-9, -4.4e-16])
-def test_a_level_curve_is_in_the_middle(noise):
-    drawn = braille.plot("loss", [(1.0, 2.0), (2.0, 2.0 + noise)], columns=14, rows=3, text="{:g}".format)
-    assert drawn[1:4] == ["  ┤", "2 ┤⠀⠀⠀⠀⠀⠤⠤⠤⠤⠤⠤", "  ┤"]
-
-
-def test_a_long_fall_is_logarithmic():
-    curve = [(float(x), math.exp(-x)) for x in range(1, 9)]
-    drawn = braille.plot("loss", curve, columns=30, rows=4, text="{:.1g}".format)
-    assert drawn[0] == "loss, logarithmic"
-    assert logarithmic([y for _, y in curve])
-    assert not logarithmic([1.0, 29.0])
-    assert not logarithmic([0.0, 1.0])
-    assert not logarithmic([-1.0, 100.0])
-
-
-heights = st.floats(-1e300, 1e300)
-
-
-@given(st.lists(heights, min_size=1, max_size=40), st.integers(14, 90), st.integers(2, 9))
-def test_any_curve_fits_its_place(values, columns, rows):
-    drawn = braille.plot("x" * 99, list(enumerate(values, 1)), columns=columns, rows=rows, text="{:.3g}".format)
-    assert drawn == [] or len(drawn) == rows + 3
-    assert all(len(line) <= columns for line in drawn)
-
-
-def test_wide_terminals_have_both_beside_each_other():
-    wide, narrow = lines([ONE], 120), lines([ONE], 60)
-    assert len(narrow) == 2 * len(wide) == 22
-    assert re.fullmatch(r"loss {50,}accuracy on 6 held out", wide[0])
-    assert [narrow[0], narrow[11]] == ["loss", "accuracy on 6 held out"]
-    assert max(map(len, wide)) <= 120
-    assert max(map(len, narrow)) <= 60
-    assert narrow[-1].endswith(" 4 epochs")
-    assert lines([ONE, OTHER], 60)[0] == "loss, median of 2"
-    assert lines([ONE, OTHER], 10) == []
-    assert len(lines([ONE._replace(accuracy=[(1.0, 0.9)])], 120)) == 11  # one accuracy is no curve
 
 
 def test_a_median_keeps_the_last_value_of_a_training_that_stopped():
@@ -115,9 +62,9 @@ def test_words_of_an_engine_are_no_curves(change):
 # The picture
 
 
-@pytest.fixture(params=["png", "svg"])
-def picture(request, tmp_path):
-    return tmp_path / f"plot.{request.param}"
+@pytest.fixture
+def picture(tmp_path):
+    return tmp_path / "plot.svg"
 
 
 def drawn(path, trainings, title="xor on <replay> & $co$", description="a_b^2"):
@@ -161,10 +108,6 @@ def test_a_picture_of_any_losses(losses, picture):
     "content",
     [
         b"",
-        b"\x89PNG my own <svg>",
-        b"\x89PNG\r\n\x1a\n my notes on zoomgrad train",
-        b"\x89PNG\r\n\x1a\n\0\0\0\x2atEXtComment\0tEXtSoftware\0zoomgrad train is a quotation",
-        b"tEXtSoftware\0zoomgrad train",
         b"<svg> <!-- zoomgrad train -->\n<svg ",
         b"<!-- zoomgrad train --> <svg ",
         b"<!-- zoomgrad train -->\n<svgs>",
@@ -192,13 +135,11 @@ def test_nothing_but_a_plain_file_is_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("plot.pdf", "must end in .png or .svg"),
-        ("plot", "must end in .png or .svg"),
-        ("", "must end in .png or .svg"),
-        ("absent/plot.png", "can't be written: No such file or directory"),
-        ("file.svg/plot.png", "can't be written: Not a directory"),
-        (f"{'x' * 300}.png", "can't be written: File name too long"),
-        ("/proc/plot.png", "can't be written: "),
+        ("plot.pdf", "must end in .svg"),
+        ("absent/plot.svg", "can't be written: No such file or directory"),
+        ("file.svg/plot.svg", "can't be written: Not a directory"),
+        (f"{'x' * 300}.svg", "can't be written: File name too long"),
+        ("/proc/plot.svg", "can't be written: "),
     ],
     ids=lambda text: text[:20],
 )

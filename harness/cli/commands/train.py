@@ -85,7 +85,7 @@ def train(
         typer.Option(
             parser=training_plots.plot_file,
             metavar="FILE",
-            help="Draw loss and accuracy to this .png or .svg. Replaces an earlier plot, and no other file.",
+            help="Draw loss and accuracy to this .svg file. Replaces an earlier plot, and no other file.",
         ),
     ] = None,
     load: Annotated[
@@ -154,8 +154,6 @@ def train(
         raise typer.Exit(INTERRUPTED)
     if died:  # a part of the trainings must not replace an earlier plot
         raise typer.Exit(FAILED)
-    if progress.curves:
-        progress.plot()
     if plot and progress.curves:
         try:
             training_plots.draw(plot, progress.curves, title=f"{workload} on {engine}", description=chosen.description)

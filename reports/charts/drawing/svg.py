@@ -118,7 +118,7 @@ def _ungrouped(svg: str) -> str:
             bare.append(tag[0] == "<g>")
         return "" if (bare.pop() if tag[0] == "</g>" else bare[-1]) else tag[0]
 
-    return re.sub(r"<g\b[^>]*>|</g>", kept, svg)
+    return re.sub(r"<g\b[^>]*>|</g>", kept, re.sub(r"<g[^>]*/>", "", svg))
 
 
 def _rounded(attribute: str) -> str:
