@@ -53,7 +53,7 @@ def texts(*, exhaustive):
 
 
 # Engines measure which vectors are fastest, so two processes may choose different widths.
-@patch("engines.rerolled.c_engines.fastest", lambda tool, flags, form: form.width)
+@patch("engines.rerolled.widths.fastest", lambda tool, flags, form: form.width)
 def texts_over(tapes, without=()):
     """Return {engine: {graph: hash}} over these tapes, for the engines that generate code from a tape."""
     found, lowered = {}, {}

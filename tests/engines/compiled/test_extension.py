@@ -43,43 +43,24 @@ def replaced(arguments, index, value):
     return (*arguments[:index], value, *arguments[index + 1 :])
 
 
-def test_the_module_computes(module):
-    assert module.forward(X, P, W, Y) == 6.0
-    gradients = doubles(0)
-    module.backward(X, P, W, gradients)
-    assert list(gradients) == [2.0]
-    assert module.train(*TRAIN) == 2
-    assert module.train(*replaced(replaced(TRAIN, 10, doubles()), 12, False)) == 2  # forward passes need no rates
-
-
 @pytest.mark.parametrize(
     ("method", "arguments", "error", "message"),
     [
         ("forward", (X, P, W), TypeError, "forward takes 4 arguments, not 3"),
-        ("forward", (None, P, W, Y), TypeError, "bytes-like object is required"),
         ("forward", (X, b"12345678", W, Y), BufferError, "not writable"),
         ("forward", (X, array("f", [1.0]), W, Y), TypeError, "p must hold doubles"),
         ("forward", (doubles(), P, W, Y), ValueError, "x must hold 1 doubles; it holds 0"),
         ("forward", (X, memoryview(doubles(1, 2, 3))[::2], W, Y), BufferError, "contiguous"),
-        ("backward", (X, P, W, doubles()), ValueError, "q must hold 1 doubles; it holds 0"),
-        ("zero_grad", (), TypeError, "zero_grad takes 1 arguments, not 0"),
         ("update", (P, Q, "fast", 1), TypeError, "real number"),
-        (
-            "set_input",
-            (X, [Column(doubles(1), 1)], 0),
-            TypeError,
-            f"columns must be a tuple of at most {MOST_COLUMNS + 1}",
-        ),
+        ("set_input", (X, [Column(doubles(1), 1)], 0), TypeError, f"a tuple of at most {MOST_COLUMNS + 1}"),
         ("set_input", (X, (doubles(1),), 0), TypeError, "a column must be a tuple"),
         ("set_input", (X, ((doubles(1), "wide", 1.0, False),), 0), TypeError, "width: int"),
         ("set_input", (X, (Column(array("f", [1]), 1),), 0), TypeError, "doubles or bytes"),
         ("set_input", (X, (Column(doubles(1), 1, 1.0, True),), 0), TypeError, "class labels are bytes"),
         ("set_input", (X, (Column(b"123", 2),), 0), ValueError, "a whole number of rows"),
         ("set_input", (X, (Column(b"12", 2),), 0), ValueError, "columns must have 1 inputs per row"),
-        ("set_input", (X, (), 0), ValueError, "columns must have 1 inputs per row"),
         ("set_input", (X, (Column(b"1", 1),), 1), IndexError, "there is no row 1 among 1"),
         ("set_input", (X, (Column(b"1", 1),), -1), IndexError, "there is no row -1 among 1"),
-        ("train", TRAIN[:-1], TypeError, "train takes 14 arguments, not 13"),
         ("train", replaced(TRAIN, 6, 2), IndexError, "there is no row 2 among 2"),
         ("train", replaced(TRAIN, 7, -1), ValueError, "steps must not be negative"),
         ("train", replaced(TRAIN, 8, 0), ValueError, "batch at least 1"),
@@ -92,9 +73,7 @@ def test_the_module_computes(module):
         ("train", replaced(replaced(TRAIN, 7, 2**61), 8, 2**62), ValueError, f"losses must hold {2**61} doubles"),
         ("train", (*TRAIN[:7], 2**63 - 1, 4, 3, *TRAIN[10:]), ValueError, "steps must not be negative"),
         ("set_input", (X, (Column(b"12345678", 2**61),), 0), ValueError, "a whole number of rows"),
-        ("set_input", (X, (Column(doubles(1), 2**61),), 0), ValueError, "a whole number of rows"),
-        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),), 0), ValueError, f"one has {2**63 - 1}"),
-        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),) * 3, 0), ValueError, "columns must have 1 inputs"),
+        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),) * 3, 0), ValueError, f"one has {2**63 - 1}"),
         ("zero_grad", (memoryview(bytearray(24))[1:9].cast("d"),), ValueError, "q must begin at a multiple of 8 bytes"),
         ("set_input", (X, (Column(memoryview(bytes(24))[1:9].cast("d"), 1),), 0), ValueError, "a multiple of 8 bytes"),
     ],
@@ -126,13 +105,6 @@ def test_data_that_a_program_would_refuse_stays_in_its_buffers(module, column):
         assert set(buffer[:8]) == set(buffer[9:]) == {1e67}
 
 
-def test_two_programs_are_two_modules():
-    engine, loss, x, p = product()
-    first = engine.compile(loss, inputs=[x], parameters=[p])
-    second = engine.compile(loss + 1.0, inputs=[x], parameters=[p])
-    assert (first.forward(), second.forward()) == (6.0, 7.0)
-
-
 def test_the_module_compiles_without_warnings(tmp_path):
     """The test uses gcc, which has more warnings than TCC."""
     engine = usable("tcc-extension")
@@ -154,10 +126,3 @@ def test_the_module_compiles_without_warnings(tmp_path):
 def test_other_interpreters_refuse_the_engine():
     with pytest.raises(engines.Unavailable, match="extension modules are for CPython"):
         engines.load("tcc-extension").check()
-
-
-def test_modules_share_no_state():
-    """With multi-phase initialisation, importing the module twice gives two modules."""
-    engine, loss, x, p = product()
-    kernels = [engine.compile(loss, inputs=[x], parameters=[p])._kernel for _ in range(2)]
-    assert kernels[0]._module is not kernels[1]._module

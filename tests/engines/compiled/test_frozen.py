@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import re
 import subprocess
 from array import array
@@ -15,7 +14,6 @@ import engines
 from engines.api import NonFiniteLoss, Unavailable, WrongSuffix
 from engines.graph.value import Value
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CEngine, Frozen
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
@@ -102,28 +100,13 @@ def test_a_frozen_engine_refuses_to_train(engine):
     ("name", "why"),
     [
         ("baseline-frozen", "only straight-line C and C of recovered loops takes it"),
-        ("handwritten-frozen", "only straight-line C and C of recovered loops takes it"),
-        ("tcc-extension-frozen", "only straight-line C and C of recovered loops takes it"),
         ("tcc-published-frozen", "the published form stores every node and its gradient; use tcc-frozen"),
         ("rerolled-clang-sparse-frozen", "a frozen step skips no zeros; use rerolled-clang-frozen"),
-        ("gcc-O1-frozen-native", "suffixes have a fixed order; use gcc-O1-native-frozen"),
-        ("tcc-frozen-frozen", "it already has -frozen; use tcc-frozen"),
     ],
 )
 def test_other_engines_say_why_they_do_not_take_the_suffix(name, why):
     with pytest.raises(WrongSuffix, match=re.escape(why)):
         engines.load(name)
-
-
-@pytest.mark.parametrize("name", FROZEN)
-def test_a_frozen_engine_differs_from_its_twin_in_the_suffix_only(name):
-    frozen, twin = engines.load(name), engines.load(name.removesuffix("-frozen"))
-    assert isinstance(frozen, Frozen)
-    assert isinstance(twin, CEngine)
-    for fact in ("compiler", "flags", "strict", "error_bound", "native"):
-        assert getattr(frozen, fact) == getattr(twin, fact)
-    assert frozen.builds_on == twin.name
-    assert frozen.idea.endswith(Frozen.IDEA)
 
 
 @pytest.mark.host
@@ -160,7 +143,3 @@ def test_the_weights_are_those_of_the_c(name):
         trainer._program.parameters[index] = 1e9
     trainer.train(3)
     assert promised(name, expected()[:3]) == trainer.losses
-
-
-def test_the_fixture_is_finite():
-    assert all(map(math.isfinite, expected()))

@@ -55,10 +55,3 @@ def test_the_published_engine_counts_its_own_form(name):
     assert engines.load("rerolled-clang").fusable(tape) == fusable(lower(tape)), (
         "recovered loops must count as the straight-line code that they replace"
     )
-
-
-def test_a_row_without_adjoint_counts_forward_only():
-    """A row that only an output needs has no adjoint."""
-    x, p = Value(1.0), Value(2.0)
-    output = x * p + 1.0
-    assert fusable_as_published(tape_of(p * 3.0, [x], [p], [output])) == Fusable(1, 1, 0, 1)

@@ -151,14 +151,6 @@ def test_a_loss_that_is_not_finite_ends_a_minibatch(engine):
     assert (list(program.parameters), list(program.gradients)) == ([1.0], [3.0])
 
 
-def test_a_minibatch_without_rows_changes_nothing(engine):
-    x, p = Value(1.0), Value(1.0)
-    program = engine.compile(x * p, inputs=[x], parameters=[p], outputs=[x])
-    assert list(program.accumulate(doubles(1.0), steps=0)) == []
-    assert program.predict(doubles(1.0), steps=0).tolist() == []
-    assert list(program.gradients) == [0.0]
-
-
 def test_a_program_without_inputs(engine):
     p = Value(3.0)
     program = engine.compile((p - 1.0) ** 2, inputs=[], parameters=[p], outputs=[p * 2.0])
@@ -169,6 +161,8 @@ def test_a_program_without_inputs(engine):
     for rows in (None, (), []):
         program.train(rows, rate=lambda update: 0.25, steps=1)
     assert list(program.parameters) == [1.25]
+    with pytest.raises(ValueError, match=r"the program has no outputs\n  Name them"):
+        engine.compile(p * p, inputs=[], parameters=[p]).predict(steps=1)
 
 
 # --- predict ---------------------------------------------------------------------------------------------------------
@@ -196,8 +190,8 @@ def test_rows_of_features(model):
         model.predict(columns[0])
     with pytest.raises(ValueError, match="row 1 has 3 numbers, not 2"):
         model.predict([[1, 2], [1, 2, 3]])
-    with pytest.raises(ValueError, match="row 1 has 1 number, not 3"):
-        model.predict(doubles(1.0, 2.0, 1.0, 2.0))
+    with pytest.raises(ValueError, match="not enough memory"):
+        model.predict([[1, 2]], steps=2**53)
     for use in (model.accumulate, model.set_input):
         with pytest.raises(ValueError, match="each row has 2 numbers in its columns, and the program takes 3"):
             use(features)
@@ -219,13 +213,6 @@ def test_a_backward_pass_after_predictions_needs_a_forward_pass(model):
         model.backward()
 
 
-def test_without_outputs_there_is_nothing_to_predict(engine):
-    x, p = Value(1.0), Value(1.0)
-    program = engine.compile(x * p, inputs=[x], parameters=[p])
-    with pytest.raises(ValueError, match=r"the program has no outputs\n  Name them"):
-        program.predict(doubles(1.0))
-
-
 def test_a_number_that_outputs_lack_is_an_error(engine):
     """C continues with -inf; Python raises. Neither gives zeros that look like outputs."""
     x, p = Value(1.0), Value(1.0)
@@ -237,12 +224,6 @@ def test_a_number_that_outputs_lack_is_an_error(engine):
         assert "math domain" in str(error) or "expected a positive" in str(error)
     else:
         assert found.tolist() == [[0.0], [-math.inf], [0.0]]
-
-
-def test_sizes_of_predictions_are_limited(model):
-    for steps in (2**53, 2**60, -1, 1.5):
-        with pytest.raises(ValueError, match=r"not enough memory|steps must be a whole number"):
-            model.predict([[1, 2]], steps=steps)
 
 
 @pytest.mark.parametrize("name", ["bytecode", "tcc", "tcc-extension"])
@@ -278,25 +259,15 @@ def test_buffers_are_live_views(engine):
     for name in ("inputs", "outputs", "parameters", "gradients"):
         buffer = getattr(program, name)
         views[name] = np.asarray(buffer), np.frombuffer(buffer), memoryview(buffer)
-    calls = [
-        program.forward,
-        program.backward,
-        lambda: program.update(-0.25),
-        lambda: program.set_input([3.0]),
-        lambda: program.train(doubles(1.0, 2.0), rate=-0.5),
-        lambda: program.accumulate(doubles(1.0, 2.0)),
-        lambda: program.accumulate(doubles(1.0, -1.0)),
-        lambda: program.train(doubles(2.0, 0.0), rate=-0.5, batch=3),
-        program.zero_grad,
-    ]
-    for call in calls:
-        try:
-            call()
-        except NonFiniteLoss as error:
-            assert error.step == 1
-        for name, seen in views.items():
-            for view in seen:
-                assert bits(view) == bits(getattr(program, name)), name
+    program.forward()
+    program.backward()
+    program.train(doubles(1.0, 2.0), rate=-0.5)
+    program.accumulate(doubles(1.0, 2.0))
+    with pytest.raises(NonFiniteLoss):
+        program.train(doubles(2.0, 0.0), rate=-0.5, batch=3)
+    for name, seen in views.items():
+        for view in seen:
+            assert bits(view) == bits(getattr(program, name)), name
     views["parameters"][0][:] = 4.0
     program.set_input([0.25])
     assert program.forward() == 0.0
@@ -308,54 +279,31 @@ def test_rows_of_numpy(model):
     features, targets = rows[:, :2].copy(), rows[:, 2:].copy()
     losses = model.accumulate(doubles(*rows.ravel()))
     sums = list(model.gradients)
-    for given_rows in (
-        rows,
-        (features, targets),
-        [features, targets[:, 0].copy()],
-        rows.tolist(),
-        list(rows),
-        rows[::1],
-    ):
-        model.zero_grad()
-        assert model.accumulate(given_rows) == losses
-        assert list(model.gradients) == sums
-        assert np.asarray(model.predict(given_rows)).tolist() == model.predict(features).tolist()
     read_only = rows.copy()
     read_only.flags.writeable = False
-    assert model.accumulate(read_only) == losses
-    model.set_input(rows[1])
-    model.set_input(rows[1:2])
-    assert list(model.inputs) == [3.0, 4.0, 5.0]
-    found = np.asarray(model.predict(features))
-    assert (found.shape, found.dtype) == ((4, 2), np.float64)
+    for same in (rows, (features, targets), [features, targets[:, 0].copy()], list(rows), read_only):
+        model.zero_grad()
+        assert model.accumulate(same) == losses
+        assert list(model.gradients) == sums
+        assert np.asarray(model.predict(same)).tolist() == model.predict(features).tolist()
     refused = {
         "float32": rows.astype(np.float32),
-        "ints": rows.astype(np.int64),
         "objects": rows.astype(object),
         "big-endian": rows.astype(">d"),
         "Fortran's order": np.asfortranarray(rows),
-        "transposed": np.arange(12.0).reshape(3, 4).T,
         "reversed": rows[::-1],
-        "every second": rows[::2],
         "part of the columns": np.zeros((4, 5))[:, :3],
         "broadcast": np.broadcast_to(rows[0], (4, 3)),
         "a pair with float32": (features, targets.astype(np.float32)),
         "three dimensions": rows.reshape(2, 2, 3),
     }
-    for why, wrong in refused.items():
+    for wrong in refused.values():
         for use in (model.accumulate, model.predict, lambda rows: model.train(rows, rate=0.1)):
             with pytest.raises(TypeError, match=r"\n  Convert it: `np.ascontiguousarray\(X, dtype=np.float64\)`"):
                 use(wrong)
-        if why not in ("a pair with float32", "three dimensions"):
-            model.zero_grad()
-            assert model.accumulate(np.ascontiguousarray(wrong, dtype=np.float64)[:1])
     for wrong in (np.zeros((0, 3)), np.zeros((3, 0)), (features, targets[:3].copy()), np.zeros((2, 4))):
         with pytest.raises(ValueError, match=r"at least one|each row has 4 numbers"):
             model.accumulate(wrong)
-    for wrong in ([targets[:3, 0].copy(), targets[:3].copy()], [np.array(1.0)] * 3):
-        with pytest.raises(TypeError, match=r"row [01] (must be a list|does not hold) .*\n  "):
-            model.accumulate(wrong)
-    model.set_input([np.array(1.0)] * 3)
 
 
 def test_rows_that_share_memory_with_the_program_are_refused(engine):
@@ -363,8 +311,7 @@ def test_rows_that_share_memory_with_the_program_are_refused(engine):
     program = engine.compile(x * y * p, inputs=[x, y], parameters=[p], outputs=[x])
     mine = doubles(0.5, 1.0, 2.0, 3.0)
     program.parameters = memoryview(mine)[:1]
-    read_only = memoryview(mine)[:2].toreadonly()
-    for rows in (mine, program.inputs, Column(memoryview(mine)[:2], 2), read_only):
+    for rows in (mine, program.inputs, Column(memoryview(mine)[:2], 2), memoryview(mine)[:2].toreadonly()):
         for use in (program.predict, program.accumulate, lambda rows: program.train(rows, rate=0.1)):
             with pytest.raises(ValueError, match=r"rows must not share memory with the program's .*\n  Copy them"):
                 use(rows)
@@ -377,14 +324,6 @@ def test_rows_that_change_while_they_are_read(engine):
     program = engine.compile(x * p, inputs=[x], parameters=[p])
     rows = [[1.0], [2.0]]
     assert list(program.train(rows, rate=lambda update: rows.clear() or 0.0)) == [1.0, 2.0]
-
-    class Clearing:
-        def __float__(self):
-            rows.clear()
-            return 3.0
-
-    rows = [[Clearing()], [2.0]]
-    assert list(program.accumulate(rows)) == [3.0]
 
 
 def test_columns_whose_numbers_resize_a_matrix(engine):

@@ -47,34 +47,8 @@ def test_a_name_determines_the_engine(name):
     assert engines.load(engine.builds_on), "the engine builds on one that does not exist"
 
 
-@pytest.mark.parametrize("plain", ["tcc", "gcc-O1", "clang-O0"])
-def test_the_published_form_keeps_the_compilers_flags(plain):
-    engine = engines.load(f"{plain}-published")
-    assert isinstance(engine, c_engines.PublishedEngine)
-    assert (engine.flags, engine.builds_on) == (engines.load(plain).flags, plain)
-    assert "as first published" in engine.idea
-    assert "first published" not in engines.load(f"{plain}-whole").idea
-
-
 @pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "clang",
-            "gcc",
-            "gcc-12",
-            "gcc-12-O1",
-            "gcc-O9",
-            "gcc-Os",
-            "gcc-Ofast",
-            "gcc-O1-",
-            "-O1",
-            "gcc--O1",
-            "GCC-O1",
-            "icc-O1",
-        ),
-        *("clang++-O1", "gcc-O1 ", " tcc", "tcc\n", "", "gcc-O1;ls", "rerolled", "natives", "-native", "icc-O1"),
-    ],
+    "name", ["clang", "gcc-12-O1", "gcc-O9", "gcc-O1-", "gcc--O1", "GCC-O1", "clang++-O1", "tcc\n", "", "gcc-O1;ls"]
 )
 def test_a_malformed_name_is_unknown(name):
     with pytest.raises(UnknownName) as error:
@@ -83,84 +57,38 @@ def test_a_malformed_name_is_unknown(name):
 
 
 WRONG = {
-    "tcc-native": "tcc takes no suffix -native: TCC has no such flag; use gcc-O1-native or clang-O1-native",
-    "tcc-fma": "tcc takes no suffix -fma: TCC has no such flag; use gcc-O2-fma or clang-O1-fma",
-    "clang-O1-nativ": "clang-O1 takes no suffix -nativ: there is no such suffix; did you mean clang-O1-native?",
-    "clang-O1-fma-native": (
-        "clang-O1 takes no suffix -fma-native: suffixes have a fixed order; use clang-O1-native-fma"
-    ),
-    "tcc-whole-published": "tcc takes no suffix -published: it already has -whole; use tcc-published",
-    "gcc-O1-generic": "gcc-O1 takes no suffix -generic: it has no -march=native to leave out; use gcc-O1",
-    "rerolled-tcc-generic": (
-        "rerolled-tcc takes no suffix -generic: it has no -march=native to leave out; "
-        "use rerolled-gcc-generic or rerolled-clang-generic"
-    ),
-    "rerolled-clang-native": (
-        "rerolled-clang takes no suffix -native: it already has -march=native; use rerolled-clang"
-    ),
-    "rerolled-clang-fma-generic": (
-        "rerolled-clang takes no suffix -fma-generic: suffixes have a fixed order; use rerolled-clang-generic-fma"
-    ),
-    "rerolled-clang-fast-fma": "rerolled-clang-fast takes no suffix -fma: it already fuses; use rerolled-clang-fast",
-    "rerolled-numpy-fma": (
-        "rerolled-numpy takes no suffix -fma: only C of gcc and Clang takes it; "
-        "use clang-O1-fma, rerolled-clang-fma or handwritten-fma"
-    ),
-    "handwritten-native": "handwritten takes no suffix -native: it already has -march=native; use handwritten",
-    "baseline-native": (
-        "baseline takes no suffix -native: only straight-line C of gcc and Clang takes it; "
-        "use gcc-O1-native or clang-O1-native"
-    ),
-    "rerolled-clang-sparse-threads2": (
-        "rerolled-clang-sparse takes no suffix -threads2: its lists of inputs are not divided; "
-        "use rerolled-clang-threads"
-    ),
-    "numpy-threads2": (
-        "numpy takes no suffix -threads2: only C of recovered loops by gcc and Clang takes it; "
-        "use rerolled-gcc-threads4"
-    ),
-    "tcc-O1": "tcc takes no suffix -O1: only C of gcc and Clang takes it; use gcc-O2, clang-O1 or rerolled-clang-O3",
-    "rerolled-tcc-O2": "rerolled-tcc takes no suffix -O2: TCC does not optimise; use rerolled-tcc",
-    "rerolled-clang-O1": "rerolled-clang takes no suffix -O1: it already has -O1; use rerolled-clang",
-    "rerolled-clang-fast-O2": "rerolled-clang-fast takes no suffix -O2: it already has -O2; use rerolled-clang-fast",
-    "rerolled-clang-v4": "rerolled-clang takes no suffix -v4: there is no such suffix; use rerolled-clang",
-    "python-source-x": "python-source takes no suffix -x: there is no such suffix; use python-source",
+    "tcc-native": "TCC has no such flag; use gcc-O1-native or clang-O1-native",
+    "clang-O1-nativ": "there is no such suffix; did you mean clang-O1-native?",
+    "clang-O1-fma-native": "suffixes have a fixed order; use clang-O1-native-fma",
+    "tcc-whole-published": "it already has -whole; use tcc-published",
+    "gcc-O1-generic": "it has no -march=native to leave out; use gcc-O1",
+    "rerolled-tcc-generic": "it has no -march=native to leave out; use rerolled-gcc-generic or rerolled-clang-generic",
+    "rerolled-clang-native": "it already has -march=native; use rerolled-clang",
+    "rerolled-clang-fast-fma": "it already fuses; use rerolled-clang-fast",
+    "rerolled-numpy-fma": "only C of gcc and Clang takes it; use clang-O1-fma, rerolled-clang-fma or handwritten-fma",
+    "handwritten-native": "it already has -march=native; use handwritten",
+    "hoisted-native": "only straight-line C of gcc and Clang takes it; use gcc-O1-native or clang-O1-native",
+    "rerolled-clang-sparse-threads2": "its lists of inputs are not divided; use rerolled-clang-threads",
+    "numpy-threads2": "only C of recovered loops by gcc and Clang takes it; use rerolled-gcc-threads4",
+    "tcc-O1": "only C of gcc and Clang takes it; use gcc-O2, clang-O1 or rerolled-clang-O3",
+    "rerolled-clang-O1": "it already has -O1; use rerolled-clang",
+    "rerolled-clang-v4": "there is no such suffix; use rerolled-clang",
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_suffix_is_refused_in_one_line(name):
+def test_a_wrong_suffix_is_refused_and_the_remedy_names_real_engines(name):
     with pytest.raises(WrongSuffix) as error:
         engines.load(name)
-    assert str(error.value) == WRONG[name]
-
-
-@pytest.mark.parametrize(
-    "name", [*WRONG, *(f"{name}-{s}" for name in ("hoisted", "tcc-extension") for s in ("fma", "x"))]
-)
-def test_the_remedy_for_a_wrong_suffix_names_real_engines(name):
-    with pytest.raises(WrongSuffix) as error:
-        engines.load(name)
+    assert re.fullmatch(rf"[\w-]+ takes no suffix -[\w-]+: {re.escape(WRONG[name])}", str(error.value))
     remedy = str(error.value).rpartition("; ")[2]
     named = re.split(r", | or ", re.fullmatch(r"(?:use|did you mean) (.*?)\??", remedy)[1])
     assert [engines.load(each).name for each in named] == named
 
 
-@pytest.mark.parametrize("name", ["tcc--whole", "gcc-O1-p50", "gcc-O1-heap", "gcc-O1-whole-static"])
-def test_malformed_suffixes_are_refused(name):
-    with pytest.raises(WrongSuffix):
-        engines.load(name)
-
-
 def test_a_typo_suggests_the_nearest():
     with pytest.raises(UnknownName, match=r"there is no engine 'clang-O9'\n  Did you mean .*clang-O1"):
         engines.load("clang-O9")
-
-
-def test_resolved_names_are_not_listed():
-    """`names()` lists only the ladder, because there are endlessly many other names."""
-    assert "clang-O3" not in engines.names()
-    assert {"tcc", "clang-O1-whole"} <= set(engines.names())
 
 
 # --- cached builds -----------------------------------------------------------------------------------------------

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from functools import cache
-
 import pytest
 
 from engines.graph import value
@@ -12,7 +9,7 @@ from engines.graph.expr import A, B, G, call
 from engines.graph.ops import OPS, Op
 from engines.graph.value import Value
 from tests.engines.compiled.compiling import COMPILED, ONE_OF_EACH_KIND, compiled, difference, reference, usable
-from tests.engines.graphs import NAMED, Graph, classifier
+from tests.engines.graphs import Graph, classifier
 
 EXPONENT = 3
 STARTS = (1.3, 0.6)
@@ -46,23 +43,16 @@ def gradient_errors(program):
     return errors
 
 
-@cache
-def all_ops(name):
-    """Return op -> largest error of its operands' gradients, from one program in which each op has its own leaves."""
-    engine, leaves, total = usable(name), {}, None
-    for op in OPS.values():
-        leaves[op.name] = [Value(x) for x in STARTS[: op.arity]]
-        out = apply(op, leaves[op.name]) * 1.5
-        total = out if total is None else total + out
-    program = engine.compile(total, inputs=[], parameters=[v for operands in leaves.values() for v in operands])
-    errors = iter(gradient_errors(program))
-    return {op: max(next(errors) for _ in operands) for op, operands in leaves.items()}
-
-
-@pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("name", COMPILED)
-def test_gradients_by_finite_differences(name, op):
-    assert all_ops(name)[op] < 1e-6
+def test_gradients_by_finite_differences(name):
+    """One program in which each op has its own leaves."""
+    engine, leaves, total = usable(name), [], None
+    for op in OPS.values():
+        operands = [Value(x) for x in STARTS[: op.arity]]
+        leaves += operands
+        out = apply(op, operands) * 1.5
+        total = out if total is None else total + out
+    assert max(gradient_errors(engine.compile(total, inputs=[], parameters=leaves))) < 1e-6
 
 
 # --- an added op -------------------------------------------------------------------------------------------------
@@ -75,20 +65,13 @@ def sine(monkeypatch):
     monkeypatch.setattr(Value, "sin", lambda self: value._unary("sin", self), raising=False)
 
 
-def test_an_added_op_is_recorded(sine):
-    a = Value(0.5)
-    b = a.sin() * 2.0
-    b.backward()
-    assert (b.data, a.grad) == (math.sin(0.5) * 2.0, math.cos(0.5) * 2.0)
-    assert a.sin()._op == "sin"
-
-
 @pytest.mark.parametrize("name", COMPILED)
 def test_an_added_op_runs_on_every_engine(sine, name):
     engine = usable(name)
     a, b = Value(0.5), Value(-1.25)
     loss = (a * b).sin() * a.sin() + (b.sin() ** 2).exp()
     loss.backward()
+    assert a.sin()._op == "sin"
     program = engine.compile(loss, inputs=[], parameters=[a, b])
     assert program.forward() == loss.data
     program.backward()
@@ -130,15 +113,3 @@ def test_the_suite_catches_a_gradient_computed_in_a_different_order(monkeypatch,
     found = compiled(engine, graph, ["parameter"] * len(numbers), numbers)
     assert difference(found, numbers, reference(graph, numbers)).startswith("gradients")
     assert max(gradient_errors(found.program)) < 1e-6
-
-
-def test_the_programs_notice_swapped_partials(monkeypatch):
-    """Every program listed here multiplies two different leaves, so it must notice."""
-    engine = usable(COMPILED[0])
-    monkeypatch.setitem(OPS, "*", WRONG["swapped"])
-    noticed = set()
-    for graph in NAMED:
-        found = compiled(engine, graph, ["parameter"] * len(graph.numbers), graph.numbers)
-        if difference(found, graph.numbers, reference(graph, graph.numbers)):
-            noticed.add(graph.name)
-    assert noticed >= {"readme", "every_operator", "diamond", "dense_layer"}

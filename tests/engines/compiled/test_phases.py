@@ -77,16 +77,6 @@ def test_phases_add_up_to_the_preparation(time, name):
         assert time.now == time.readings[-1], "something was freed after the last phase"
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_phases_of_a_compilation_add_up(time, name):
-    """The graph is the caller's, so recording and freeing it are not part of it."""
-    engine = usable(name)
-    x, p = engine.Value(2.0), engine.Value(3.0)
-    phases = engine.compile(x * p, inputs=[x], parameters=[p]).phases
-    assert sum(phases.values()) == time.readings[-1] - time.readings[0]
-    assert phases["trace"] == 0.0
-
-
 def test_a_moment_belongs_to_one_phase(time):
     clock = Clock()
     time.now += 5.0

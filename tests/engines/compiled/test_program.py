@@ -56,13 +56,6 @@ def test_a_step_by_hand(program):
     assert state(program) == ([4.5, 7.0], [0.0, 0.0])
 
 
-def test_zero_grad(program):
-    program.forward()
-    program.backward()
-    program.zero_grad()
-    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -136,37 +129,21 @@ def test_two_programs_do_not_share_numbers(engine):
 
 REFUSED_ROWS = {
     "too short": (doubles(1.0, 2.0), ValueError, "row 0 has 2 numbers, not 3\n  Each row must have one"),
-    "too long": (doubles(1.0, 2.0, 3.0, 4.0), ValueError, "row 1 has 1 number, not 3"),
-    "two rows": (doubles(*[1.0] * 6), ValueError, "set_input takes one row, not 2\n  Pass several rows to `train`"),
     "nothing": (doubles(), ValueError, "every column must hold the same number of rows, at least one"),
-    "a short list": ([1.0, 2.0], ValueError, "row 0 has 2 numbers, not 3"),
-    "a long list": ([1.0] * 6, ValueError, "row 0 has 6 numbers, not 3"),
-    "no list": ([], ValueError, "row 0 has 0 numbers, not 3"),
-    "a huge int": ([1.0, 10**400, 1.0], ValueError, "row 0 has a number that is too large"),
+    "a huge int": ([[1.0, 10**400, 1.0]], ValueError, "row 0 has a number that is too large"),
     "a short row": ([[1.0, 2.0, 3.0], [1.0]], ValueError, "row 1 has 1 number, not 3"),
-    "a row of rows": ([[[1.0], [2.0], [3.0]]], TypeError, "row 0 does not hold numbers: "),
     "a row of text": ([[1.0, 2.0, "3"]], TypeError, "row 0 does not hold numbers: "),
     "a dictionary": ([[1, 2, 3], {1: 1, 2: 2, 3: 3}], TypeError, "row 1 must be a list of numbers, not dict"),
     "flat buffers": ((doubles(1, 2, 3), doubles(1, 2, 3)), TypeError, "a tuple of flat buffers could hold rows or"),
     "a list beside a matrix": ((memoryview(bytes(2)).cast("B", (1, 2)), [1.0]), TypeError, "a column .* not list"),
     "no buffer": (3.5, TypeError, "a column must be a buffer of doubles or bytes, not float\n  Pass `array.array"),
-    "None": (None, TypeError, "must be a buffer of doubles or bytes, not NoneType"),
-    "text": ("abc", TypeError, "must be a buffer of doubles or bytes, not str"),
-    "strings": (["1", "2", "3"], TypeError, "row 0 does not hold numbers: must be real number, not str|must be float"),
     "floats of 4 bytes": (array("f", [1, 2, 3]), TypeError, "contiguous buffer of doubles or bytes; its format is 'f'"),
     "signed bytes": (array("b", [1, 2, 3]), TypeError, "its format is 'b', in 1 dimensions"),
-    "ints": (array("l", [1, 2, 3]), TypeError, "its format is 'l'"),
     "every second": (memoryview(doubles(*range(6)))[::2], TypeError, "must be a flat or two-dimensional, C-contig"),
-    "backwards": (memoryview(doubles(*range(3)))[::-1], TypeError, "must be a flat or two-dimensional, C-contig"),
     "a cube": (memoryview(bytes(6)).cast("B", (1, 2, 3)), TypeError, "its format is 'B', in 3 dimensions"),
     "a wide matrix": (memoryview(bytes(4)).cast("B", (1, 4)), ValueError, "each row has 4 numbers in its columns"),
     "narrow columns": ([Column(doubles(1.0), 1)], ValueError, "each row has 1 number in its columns, and the program"),
-    "wide columns": ([Column(bytes(4), 4)], ValueError, "each row has 4 numbers in its columns, and the program takes"),
-    "a column's matrix": (
-        Column(memoryview(bytes(4)).cast("B", (2, 2)), 3),
-        ValueError,
-        "each row of its matrix has 2",
-    ),
+    "a column's matrix": (Column(memoryview(bytes(4)).cast("B", (2, 2)), 3), ValueError, "row of its matrix has 2"),
     "no columns' width": ([Column(bytes(4), 0)], ValueError, "a column has 0 inputs per row"),
     "unequal columns": ([Column(bytes(4), 2), Column(bytes(1), 1)], ValueError, r"at least one; they hold \[1, 2\]"),
     "labels that are doubles": (Column(doubles(1.0), 3, one_hot=True), TypeError, "class labels must be bytes"),
@@ -174,47 +151,39 @@ REFUSED_ROWS = {
 
 
 @pytest.mark.parametrize("why", REFUSED_ROWS)
-def test_a_row_that_does_not_fit_is_refused(program, why):
-    row, kind, message = REFUSED_ROWS[why]
-    with pytest.raises(kind, match=message):
-        program.set_input(row)
-    assert list(program.inputs) == [1.0, 2.0, 3.0]
-
-
-@pytest.mark.parametrize("why", [why for why in REFUSED_ROWS if why != "two rows"])
-def test_training_rows_that_do_not_fit_are_refused(program, why):
+def test_rows_that_do_not_fit_are_refused(program, why):
     rows, kind, message = REFUSED_ROWS[why]
-    if rows is None:
-        kind, message = TypeError, "the program has 3 inputs, so it needs rows"
-    elif rows == []:
-        message = "every column must hold the same number of rows, at least one"
-    elif type(rows) is list and type(rows[0]) is str:
-        message = "row 0 must be a list of numbers, not str\n  Pass a list of rows"
-    elif type(rows) is list and type(rows[0]) is float:
-        kind, message = TypeError, "row 0 must be a list of numbers, not float\n  Pass a list of rows"
-    for use in (program.predict, program.accumulate, lambda rows: program.train(rows, rate=0.1)):
+    training = lambda rows: program.train(rows, rate=0.1)  # noqa: E731
+    for use in (program.set_input, program.predict, program.accumulate, training):
         with pytest.raises(kind, match=message):
             use(rows)
+    assert list(program.inputs) == [1.0, 2.0, 3.0]
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
 
-REFUSED_BUFFERS = {
-    "a list": ([1.0, 2.0], TypeError, "must be a buffer of doubles, not list\n  Pass `array.array"),
-    "floats of 4 bytes": (array("f", [1, 2]), TypeError, "contiguous buffer of doubles; its format is 'f'"),
-    "bytes": (bytearray(16), TypeError, "its format is 'B'"),
-    "too short": (doubles(1.0), ValueError, "must hold 2 doubles; it holds 1\n  Pass `array.array"),
-    "too long": (doubles(1.0, 2.0, 3.0), ValueError, "must hold 2 doubles; it holds 3"),
-    "read-only": (memoryview(bytes(16)).cast("d"), TypeError, "must be writable, and this memoryview is not"),
-    "every second": (memoryview(doubles(*range(4)))[::2], TypeError, "must be a flat, contiguous buffer"),
-}
+def test_one_row_and_several_are_distinguished(program):
+    with pytest.raises(ValueError, match="set_input takes one row, not 2\n  Pass several rows to `train`"):
+        program.set_input(doubles(*[1.0] * 6))
+    with pytest.raises(TypeError, match="row 0 must be a list of numbers, not float\n  Pass a list of rows"):
+        program.train([1.0, 2.0, 3.0], rate=0.1)
+    with pytest.raises(TypeError, match="the program has 3 inputs, so it needs rows"):
+        program.train(None, rate=0.1)
+
+
+REFUSED_BUFFERS = (
+    ([1.0, 2.0], TypeError, "must be a buffer of doubles, not list\n  Pass `array.array"),
+    (array("f", [1, 2]), TypeError, "contiguous buffer of doubles; its format is 'f'"),
+    (doubles(1.0), ValueError, "must hold 2 doubles; it holds 1\n  Pass `array.array"),
+    (memoryview(bytes(16)).cast("d"), TypeError, "must be writable, and this memoryview is not"),
+    (memoryview(doubles(*range(4)))[::2], TypeError, "must be a flat, contiguous buffer"),
+)
 
 
 @pytest.mark.parametrize("buffer", ["parameters", "gradients"])
-@pytest.mark.parametrize("why", REFUSED_BUFFERS)
-def test_a_buffer_that_does_not_fit_is_refused(program, why, buffer):
-    offered, kind, message = REFUSED_BUFFERS[why]
-    with pytest.raises(kind, match=f"{buffer} {message}" if message.startswith("must") else message):
-        setattr(program, buffer, offered)
+def test_a_buffer_that_does_not_fit_is_refused(program, buffer):
+    for offered, kind, message in REFUSED_BUFFERS:
+        with pytest.raises(kind, match=message):
+            setattr(program, buffer, offered)
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
 
@@ -237,22 +206,21 @@ def test_backward_needs_a_forward_over_the_same_numbers(program):
         program.backward()
 
 
-@pytest.mark.parametrize("batch", [0, -1, 1.5, "2", None])
-def test_a_batch_is_a_whole_number(program, batch):
-    for use in (
-        lambda: program.update(0.1, batch),
-        lambda: program.train(doubles(1.0, 1.0, 1.0), rate=0.1, batch=batch),
-    ):
-        with pytest.raises(ValueError, match=rf"batch must be a whole number from 1 to [\d,]+, not {batch!r}"):
-            use()
+def test_a_batch_is_a_whole_number(program):
+    for batch in (0, -1, 1.5, "2"):
+        message = rf"batch must be a whole number from 1 to [\d,]+, not {batch!r}"
+        with pytest.raises(ValueError, match=message):
+            program.update(0.1, batch)
+        with pytest.raises(ValueError, match=message):
+            program.train(doubles(1.0, 1.0, 1.0), rate=0.1, batch=batch)
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
 
 def test_steps_and_first_row_are_limited(program):
     rows = doubles(*range(6))
     for name, most, wrong in (
-        ("steps", "9,007,199,254,740,992", [-1, 2.0, "2", 2**53 + 1, 2**63, -(2**63), 10**400]),
-        ("first_row", "[0-9,]+", [-1, 2, 0.0, None, 2**63, 2**64]),
+        ("steps", "9,007,199,254,740,992", [-1, 2.0, 2**53 + 1, 2**63, 10**400]),
+        ("first_row", "[0-9,]+", [-1, 2, 0.0, 2**64]),
     ):
         for number in wrong:
             with pytest.raises(ValueError, match=rf"{name} must be a whole number from 0 to {most}, not "):
@@ -369,11 +337,6 @@ def test_bytes_are_divided_and_not_multiplied_by_a_reciprocal(echo):
         assert list(echo.inputs) == [byte / 255.0 for byte in row]
 
 
-def test_bytes_without_a_column_are_whole_numbers(echo):
-    echo.train(bytes(range(250, 256)), rate=0.1)
-    assert list(echo.inputs) == [250.0, 251.0, 252.0, 253.0, 254.0, 255.0]
-
-
 def test_a_label_beyond_the_classes_is_refused(echo):
     message = "row {} has the class label 7; its column has 6 classes, counted from 0\n  Widen the column"
     with pytest.raises(ValueError, match=message.format(0)):
@@ -385,12 +348,6 @@ def test_a_label_beyond_the_classes_is_refused(echo):
     assert list(echo.inputs) == [1.0] * 6
     echo.train(labels, rate=0.1, first_row=3, steps=1)
     assert list(echo.inputs) == [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
-
-
-def test_a_column_may_be_a_view_of_a_larger_buffer(echo):
-    buffer = memoryview(doubles(*range(20)))
-    echo.train(Column(buffer[4:16], 6), rate=0.1)
-    assert list(echo.inputs) == [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]
 
 
 # --- training ----------------------------------------------------------------------------------------------------
@@ -456,29 +413,16 @@ def test_a_schedule_is_called_once_per_update(engine):
     assert state(program) == ([-1.75], [0.0])
 
 
-def test_a_rate_may_be_an_int(engine):
-    program = sum_of(engine)
-    program.train(doubles(1.0), rate=1)
-    assert list(program.parameters) == [0.0]
-
-
-@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("bad", [float("-inf"), float("nan")])
 def test_training_ends_at_a_non_finite_loss(engine, bad):
-    program = sum_of(engine)
-    rows = doubles(1.0, 2.0, bad, 4.0)
-    with pytest.raises(NonFiniteLoss, match="the loss of step 2 is not a finite number") as error:
-        program.train(rows, rate=0.25)
-    assert error.value.step == 2
-    assert error.value.value == bad or (error.value.value != error.value.value and bad != bad)
-    assert state(program) == ([0.25], [0.0]), "there should be two updates, not a third"
-
-
-def test_the_failing_step_adds_nothing_to_its_batch(engine):
-    program = sum_of(engine)
-    with pytest.raises(NonFiniteLoss) as error:
-        program.train(doubles(1.0, 2.0, float("nan")), rate=0.25, batch=3)
-    assert error.value.step == 2
-    assert state(program) == ([1.0], [3.0])
+    """The failing step adds nothing to its batch."""
+    for batch, left in ((1, ([0.25], [0.0])), (3, ([1.0], [3.0]))):
+        program = sum_of(engine)
+        with pytest.raises(NonFiniteLoss, match="the loss of step 2 is not a finite number") as error:
+            program.train(doubles(1.0, 2.0, bad, 4.0), rate=0.25, batch=batch)
+        assert error.value.step == 2
+        assert repr(error.value.value) == repr(bad)
+        assert state(program) == left
 
 
 def test_a_domain_error_in_the_forward_pass_ends_training(engine):
@@ -496,9 +440,3 @@ def test_an_update_that_overflows_makes_the_next_loss_non_finite(engine):
     with pytest.raises(NonFiniteLoss) as error:
         program.train(doubles(1e300), rate=1e300, steps=3)
     assert error.value.step == 1
-
-
-def test_a_program_records_its_compile_phases_and_sizes(program):
-    assert set(program.phases) == {"trace", "lower", "generate", "compile", "load"}
-    assert all(seconds >= 0.0 for seconds in program.phases.values())
-    assert program.sizes["tape_rows"] == 12

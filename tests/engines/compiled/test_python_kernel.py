@@ -9,7 +9,7 @@ import pytest
 
 from engines.columns import Column
 from engines.kernel.program import Stretch
-from engines.kernel.python_kernel import PythonKernel, Training, read_row
+from engines.kernel.python_kernel import PythonKernel, read_row
 
 
 def stretch_of(rows=3, first_row=0, steps=5, batch=1, taken=0, rate=0.5):
@@ -42,19 +42,6 @@ class Product(PythonKernel):
             raise self.error("backward")
 
 
-def test_training_wraps_around_the_rows():
-    (x, p, w, y, q), stretch = buffers_of(), stretch_of(first_row=2, steps=4, batch=2)
-    assert Product().train((x, p, w, y, q), stretch) == 4
-    assert list(stretch.losses) == [30.0, 10.0, 18.0, 27.0]
-    assert (x[0], p[0], y[0], q[0]) == (3.0, 9.0 - 0.5 * (2.0 + 3.0) / 2, -3.0, 0.0)
-
-
-def test_a_batch_begun_by_another_call():
-    (x, p, w, y, q), stretch = buffers_of(gradient=4.0), stretch_of(steps=3, batch=4, taken=2)
-    assert Product().train((x, p, w, y, q), stretch) == 3
-    assert (p[0], q[0]) == (10.0 - 0.5 * (4.0 + 1.0 + 2.0) / 4, 3.0)
-
-
 @pytest.mark.parametrize("error", [ZeroDivisionError, OverflowError, ValueError])
 @pytest.mark.parametrize("where", ["forward_raises_at", "backward_raises_at"])
 def test_a_turn_that_raises_ends_training_with_nan(where, error):
@@ -72,12 +59,6 @@ def test_any_other_error_leaves_the_buffers_at_the_failing_step():
     with pytest.raises(KeyError):
         Product(backward_raises_at=3.0, error=KeyError).train((x, p, w, y, q), stretch)
     assert (x[0], p[0], q[0]) == (3.0, 10.0 - 0.5 - 1.0, 3.0)
-
-
-def test_a_non_finite_loss_ends_training_before_its_backward_pass():
-    (x, p, w, y, q), stretch = buffers_of(parameter=math.inf), stretch_of()
-    assert Product().train((x, p, w, y, q), stretch) == 0
-    assert (stretch.losses[0], x[0], p[0], q[0]) == (math.inf, 1.0, math.inf, 0.0)
 
 
 def test_a_subclass_may_store_parameters_elsewhere():
@@ -103,15 +84,3 @@ def test_a_subclass_may_store_parameters_elsewhere():
     assert Elsewhere(0).train((x, p, w, y, q), stretch) == 5
     assert list(stretch.losses) == [3.0, 3.0, 7.0, 7.0, 9.0]
     assert (x[0], p[0]) == (2.0, 9.0)
-
-
-def test_rows_and_batches_are_counted_as_in_c():
-    t = Training(buffers_of(), stretch_of(rows=2, first_row=1, batch=3, taken=1))
-    assert [t.batch_ends(rows) for rows in (1, 1, 3, 1, 2)] == [False, True, True, False, True]
-    seen = []
-    for _ in range(3):
-        seen.append(t.row)
-        assert t.record(1.0)
-    assert (seen, t.step) == ([1, 0, 1], 3)
-    assert not t.record(math.nan)
-    assert (t.row, t.step) == (0, 3)

@@ -17,7 +17,7 @@ import pytest
 from engines import asking
 from engines.api import Unavailable
 from engines.kernel import building, toolchains
-from engines.kernel.building import BuildFailed, TookTooLong, build, compile_unit
+from engines.kernel.building import BuildFailed, build, compile_unit
 from engines.kernel.toolchains import Toolchain, find
 from tests.engines.compiled.compiling import usable
 from tests.engines.test_asking import is_gone
@@ -59,14 +59,6 @@ def path(tmp_path, monkeypatch):
 
 
 # --- choosing a compiler -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("family", ["tcc", "gcc", "clang"])
-def test_no_compiler_on_path(path, family):
-    with pytest.raises(Unavailable) as error:
-        find(family)
-    assert error.value.reason == f"there is no {family} on PATH"
-    assert f"apt install {family}`" in error.value.remedy
 
 
 def test_the_newest_compiler_is_taken(path):
@@ -174,14 +166,6 @@ def test_the_clang_in_a_zig_is_called_itself_with_zigs_headers_and_linker(path, 
     assert not [flag for flag in tool.own_flags if str(tmp_path) in flag], "a record must not hold the user's paths"
 
 
-@pytest.mark.parametrize(("system", "remedy"), [("darwin", "xcode-select --install"), ("linux", "apt install clang")])
-def test_the_remedy_fits_the_system(path, monkeypatch, system, remedy):
-    monkeypatch.setattr(sys, "platform", system)
-    with pytest.raises(Unavailable) as error:
-        find("clang")
-    assert remedy in error.value.remedy
-
-
 # --- a build -----------------------------------------------------------------------------------------------------
 
 
@@ -239,31 +223,11 @@ def drivers_link(monkeypatch):
     monkeypatch.setattr(building, "linker", lambda _: ())
 
 
-@pytest.fixture
-def linker(tmp_path, monkeypatch):
-    """A fake `ld` that logs its arguments."""
-    program = tmp_path / "ld"
-    program.write_text('#!/bin/sh\necho "$@" >> log\ntouch "$4"\n')
-    program.chmod(0o755)
-    command = (str(program), "-shared", "-Bsymbolic")
-    monkeypatch.setattr(building, "linker", lambda _: command)
-    return program
-
-
-def test_one_unit_is_compiled_and_then_linked_if_there_is_a_linker(compiler, linker):
-    with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a"], ["-O1"]) as built:
-        compiled, linked = (built.path.parent / "log").read_text().splitlines()
-    assert " -c " in compiled
-    assert linked.startswith("-shared -Bsymbolic -o")
-    assert linked.endswith("unit_0.o")
-
-
 def test_several_units_are_compiled_separately_and_linked(compiler):
-    with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a", "b", "c"], ["-O1"]) as built:
+    with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a", "b"], ["-O1"]) as built:
         lines = (built.path.parent / "log").read_text().splitlines()
-    assert len(lines) == 4
-    assert sorted(line.split()[-1].rpartition("/")[2] for line in lines[:3]) == ["unit_0.c", "unit_1.c", "unit_2.c"]
-    assert [part.rpartition("/")[2] for part in lines[3].split()[-3:]] == ["unit_0.o", "unit_1.o", "unit_2.o"]
+    assert sorted(line.split()[-1].rpartition("/")[2] for line in lines[:2]) == ["unit_0.c", "unit_1.c"]
+    assert [part.rpartition("/")[2] for part in lines[2].split()[-2:]] == ["unit_0.o", "unit_1.o"]
 
 
 def test_the_end_of_a_failing_compilers_output_is_quoted(compiler):
@@ -271,8 +235,6 @@ def test_the_end_of_a_failing_compilers_output_is_quoted(compiler):
     message = failure(compiler(text))
     assert message.startswith("fakecc ended with exit code 3: …")
     assert "the last word\n  It had 1800 s and 16,384 MiB" in message
-    assert "line 499 of many" in message
-    assert "line 1 of" not in message
     assert len(message) < building.TAIL_CHARACTERS + 200
     assert not compiler.folder().exists()
 
@@ -301,13 +263,6 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(compiler, tmp_path):
     assert not compiler.folder().exists()
 
 
-def test_if_one_unit_fails_the_other_compilers_are_killed(compiler, tmp_path):
-    text = f'case "$*" in *unit_1.c*) sleep 1000 & echo $! > "{tmp_path}/child"; wait;; esac\nsleep 0.2; exit 1'
-    assert "ended with exit code 1" in failure(compiler(text), units=["a", "b"])
-    if (tmp_path / "child").exists():
-        assert is_gone(int((tmp_path / "child").read_text()))
-
-
 def test_a_compiler_that_needs_too_much_memory(tmp_path, compiler):
     resource = pytest.importorskip("resource", reason="the limits need the resource module")
     if not hasattr(resource, "prlimit"):
@@ -318,20 +273,6 @@ def test_a_compiler_that_needs_too_much_memory(tmp_path, compiler):
     assert "MemoryError" in failure(compiler(text), most_bytes=2 << 30)
     greedy.write_text("import time\ntime.sleep(0.2)\nbytearray(1 << 20)\n")
     assert "wrote no object" in failure(compiler(text), most_bytes=2 << 30)
-
-
-def test_a_compiler_that_cannot_be_started(tmp_path):
-    message = failure(Toolchain("gcc", (str(tmp_path / "nowhere"),), "1.0"))
-    assert message.startswith("nowhere can't be started (")
-    assert "zoomgrad doctor" in message
-
-
-@pytest.mark.parametrize("name", ["tcc", "gcc-O0", "clang-O0"])
-def test_a_real_compilers_error_is_quoted(name):
-    tool = find(usable(name).compiler)
-    message = failure(tool, ["double f(void) { return nonsense; }\n"])
-    assert "ended with exit code" in message
-    assert "nonsense" in message
 
 
 # --- a single unit -----------------------------------------------------------------------------------------------
@@ -349,29 +290,9 @@ def test_a_compiled_unit_has_the_compilers_output(compiler):
     assert not folder.exists()
 
 
-def test_a_timeout_and_a_failure_raise_different_errors(compiler):
-    with pytest.raises(TookTooLong), compile_unit(compiler("sleep 1000"), "int x;", (), seconds=0.5):
-        pass
-    with pytest.raises(BuildFailed) as error, compile_unit(compiler("echo no; exit 1"), "int x;", ()):
-        pass
-    assert not isinstance(error.value, TookTooLong)
-    assert error.value.reason == "fakecc ended with exit code 1: no"
-    assert error.value.remedy.startswith("It had 1800 s")
-    assert not compiler.folder().exists()
-
-
 # --- programs that only look like compilers ----------------------------------------------------------------------
 
-INVALID_VERSIONS = (
-    "12..3",
-    "99999999999999999999.1",
-    "12.99999999999999999999",
-    "1.2.3.4.5",
-    "12",
-    "١٢.٣",
-    "-1.0",
-    "12.",
-)
+INVALID_VERSIONS = ("12..3", "99999999999999999999.1", "12", "١٢.٣")
 MISBEHAVING = {
     **{f"echo '{GCC.format(version)}'": "prints no gcc version: " for version in (*INVALID_VERSIONS, "\x1b[2J12.0")},
     r"printf '\377\376\377'": "prints no gcc version: \N{REPLACEMENT CHARACTER}",
@@ -427,20 +348,7 @@ def test_a_compiler_in_the_current_folder_is_not_run(path, tmp_path, monkeypatch
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_first_working_compiler_of_a_name_is_taken(path, tmp_path, monkeypatch):
-    """A broken program does not hide the next one of that name. A working one does, as in a shell."""
-    folders = [Path(os.environ["PATH"])] + [tmp_path / name for name in "abc"]
-    for folder, text in zip(
-        folders, ["exit 1", "echo hello", *(f"echo '{GCC.format(v)}'" for v in ("11.1.0", "12.2.0"))]
-    ):
-        folder.mkdir(exist_ok=True)
-        script(folder / "gcc", text)
-    monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
-    assert find("gcc") == Toolchain("gcc", (str(tmp_path / "b" / "gcc"),), "11.1.0")
-    assert [skipped.path for skipped in toolchains.skipped()] == [str(folder / "gcc") for folder in folders[:2]]
-
-
-@pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377'; exit 2"])
+@pytest.mark.parametrize("text", ["exec sleep 1000", r"printf '\377'; exit 2"])
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux uses a separate linker")
 def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
     folder = Path(os.environ["PATH"])
@@ -451,9 +359,7 @@ def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
     assert str(folder / "ld") in [skipped.path for skipped in toolchains.skipped()]
 
 
-@pytest.mark.parametrize(
-    "text", ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377#define \n'", "echo '#define '"]
-)
+@pytest.mark.parametrize("text", ["exec sleep 1000", r"printf '\377#define \n'", "echo '#define '"])
 def test_a_compiler_that_misbehaves_has_no_macros(tmp_path, monkeypatch, text):
     monkeypatch.setattr(toolchains.asking, "ANSWER_SECONDS", 0.5)
     tool = Toolchain("gcc", (str(script(tmp_path / "cc", text)),), "1.0")
@@ -471,48 +377,20 @@ def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
         assert built.size
 
 
-@pytest.fixture
-def temporary_folder(monkeypatch):
-    """`temporary_folder(path)` sends all temporary files there."""
-
-    def choose(path):
-        monkeypatch.setattr(building.tempfile, "tempdir", str(path))
-
-    return choose
-
-
-def test_a_missing_temporary_folder(compiler, tmp_path, temporary_folder):
-    temporary_folder(tmp_path / "nowhere")
+def test_a_missing_temporary_folder(compiler, tmp_path, monkeypatch):
+    monkeypatch.setattr(building.tempfile, "tempdir", str(tmp_path / "nowhere"))
     message = failure(compiler(OUTPUT))
     assert message.startswith("no folder can be created for the build: ")
     assert "Point TMPDIR at" in message
 
 
-def test_a_temporary_folder_that_is_a_link(compiler, tmp_path, temporary_folder):
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    temporary_folder(tmp_path / "link")
-    with build(compiler(OUTPUT), ["int x;"], ()) as built:
-        assert stat.S_IMODE(built.path.parent.stat().st_mode) == 0o700
-    assert list((tmp_path / "real").iterdir()) == []
-
-
-@pytest.fixture
-def full_disk(tmp_path, monkeypatch):
-    """Writing more than a kilobyte fails as on a full disk."""
-    write_bytes = Path.write_bytes
-
+def test_a_full_disk(compiler, monkeypatch):
     def write(self, content):
-        if len(content) > 1024:
-            write_bytes(self, content[:1024])
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
-        return write_bytes(self, content)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
 
+    tool = compiler(OUTPUT)
     monkeypatch.setattr(Path, "write_bytes", write)
-
-
-def test_a_full_disk(compiler, full_disk):
-    message = failure(compiler(OUTPUT), ["/* long */" * 1000])
+    message = failure(tool)
     assert message.startswith("unit_0.c could not be written: ")
     assert os.strerror(errno.ENOSPC) in message
     assert "free space" in message.splitlines()[1]
