@@ -29,7 +29,7 @@ Word = Literal["wrong", "unproven", "weaker", "lost", "slower", "unsure", "same"
 WORDS: tuple[Word, ...] = get_args(Word)
 FAILING: tuple[Word, ...] = ("wrong", "unproven", "weaker", "lost", "slower")
 
-STEP, SPEEDUP, COMPILE_TIME, INSTRUCTIONS, RESULT = "step", "speedup", "compile time", "instructions", "result"
+STEP, SPEEDUP, COMPILE_TIME, RESULT = "step", "speedup", "compile time", "result"
 """The figures of verdicts."""
 
 Sides = tuple[intervals.Samples, intervals.Samples]
@@ -48,7 +48,7 @@ class Verdict:
     _: KW_ONLY
     then: float = NAN
     now: float = NAN
-    """The figure itself on both sides: a speedup, a number of instructions, a time in seconds or in baseline steps."""
+    """The figure itself on both sides: a speedup, a time in seconds or in baseline steps."""
     limit: float = NAN
     """How much longer it may take: 0.10 is a tenth."""
     unit: str = ""

@@ -255,32 +255,8 @@ class CompilerProfile(Profile):
     """Why they were not counted."""
 
 
-class InstructionsProfile(Profile):
-    """Instructions of a compiled step, which machine noise does not change. `steps` counts the steps measured."""
-
-    profiler: Literal["instructions"] = "instructions"
-    step_instructions: Annotated[float, Field(ge=0.0, le=2.0**53)] = 0.0
-    """Average over steps, for the compiled code and its callees, including the step's share of the update. The
-    processor's counter can't separate functions, so its figure includes Python; `tool` says so."""
-    target: OneLine = ""
-    """Architecture that the C was compiled for, if not the host's: callgrind does not support AVX-512."""
-    compiler: OneLine = ""
-    """Name and version."""
-    flags: tuple[OneLine, ...] = ()
-
-
-COMPARABLE: Final = ("tool", "target", "compiler", "flags", "steps")
-"""Fields that must be equal before two instruction counts may be compared, because each of them affects the count."""
-
 AnyProfile = Annotated[
-    AnatomyProfile
-    | MemoryProfile
-    | LineProfile
-    | SymbolProfile
-    | CollectorProfile
-    | JitProfile
-    | CompilerProfile
-    | InstructionsProfile,
+    AnatomyProfile | MemoryProfile | LineProfile | SymbolProfile | CollectorProfile | JitProfile | CompilerProfile,
     Field(discriminator="profiler"),
 ]
 PROFILE: Final[TypeAdapter[AnyProfile]] = TypeAdapter(AnyProfile)

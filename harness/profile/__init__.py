@@ -22,7 +22,7 @@ from harness.machine import environments
 from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter
 from harness.plan.planning import Plan
-from harness.profile import anatomy, collector, compilers, instructions, jit, memory, perf, scalene
+from harness.profile import anatomy, collector, compilers, jit, memory, perf, scalene
 from harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
 from harness.run.replies import first_error
 from harness.run.schedule import NO_ENVIRONMENT_REMEDY
@@ -38,11 +38,8 @@ PROFILERS: dict[str, Profiler] = {
     "perf": perf.profile,
     "jit": jit.profile,
     "compiler": compilers.profile,
-    "instructions": instructions.profile,
 }
-ON_DEMAND = ("instructions",)
-"""Opt-in profilers, which run only if named: callgrind is slow."""
-ONCE = ("compiler", "instructions")
+ONCE = ("compiler",)
 """Profilers of the compiled C, whose result does not depend on the interpreter. One interpreter is enough for them."""
 
 
@@ -61,8 +58,6 @@ def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
         # Steps in C create no garbage and give a JIT nothing to compile.
         "collector": not compiles_c,
         "jit": has_jit and not compiles_c,
-        # Valgrind does not notice when a JIT overwrites code.
-        "instructions": compiles_c and not has_jit,
     }[name]
 
 

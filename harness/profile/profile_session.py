@@ -16,7 +16,6 @@ from harness.containment import Finished, Limits
 from harness.machine.interpreters import Interpreter
 from harness.machine.project import importable
 from harness.run import isolate
-from harness.worker.job import CountJob, ProfileJob
 from results.record import Cell
 
 DRAW = isolate.Draw()
@@ -77,45 +76,27 @@ class Session:
         refer to a folder that is removed afterwards. seconds: duration, by default the session's. Raises NoProfile with
         the worker's reason.
         """
-        return self.answer(
-            "profile",
-            lambda reply_file: {
-                "engine": self.cell.engine,
-                "workload": self.cell.workload,
-                "reply_file": reply_file,
-                "probe": probe,
-                "seconds": self.seconds if seconds is None else seconds,
-                "folder": str(self.folder),
-            },
-            command,
-            environment={"ZOOMGRAD_GENERATED": str(generated()), **(environment or {})},
-        )
-
-    def answer(
-        self,
-        task: str,
-        job: Callable[[str], ProfileJob | CountJob],
-        command: Callable[[Path], Sequence[str]],
-        *,
-        environment: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Run any job in a worker, and return its reply. Otherwise as `work`.
-
-        task: name of the worker's module. job: maps the reply's file to the job.
-        """
+        job = {
+            "engine": self.cell.engine,
+            "workload": self.cell.workload,
+            "probe": probe,
+            "seconds": self.seconds if seconds is None else seconds,
+            "folder": str(self.folder),
+        }
         with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
             reply_file = Path(folder) / "reply.json"
             job_file = Path(folder) / "job.json"
-            job_file.write_text(json.dumps(job(str(reply_file))), encoding="utf-8")
+            job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
             self.folder.mkdir(parents=True, exist_ok=True)
-            surroundings = {**isolate.worker_environment(DRAW), **(environment or {})}
+            own = {"ZOOMGRAD_GENERATED": str(generated()), **(environment or {})}
+            surroundings = {**isolate.worker_environment(DRAW), **own}
             start = time.perf_counter()
             finished = self.run(list(command(job_file)), surroundings, folder, self.limits)
-            seconds = time.perf_counter() - start
-            reply = isolate.reply_of(reply_file, task, finished, self.limits, self.cell.engine)
+            worker_seconds = time.perf_counter() - start
+            reply = isolate.reply_of(reply_file, "profile", finished, self.limits, self.cell.engine)
         if reply["status"] != "measured":
             raise NoProfile(reply["status"], reply["reason"], reply.get("remedy", ""))
-        return {**reply, "worker_seconds": seconds, "output": finished.output}
+        return {**reply, "worker_seconds": worker_seconds, "output": finished.output}
 
 
 WORKER = ("-m", "harness.worker.profiling.profile")

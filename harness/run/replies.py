@@ -92,15 +92,6 @@ class Profiled(_Told):
     readings: dict[str, Any]
 
 
-class Counted(_Told):
-    """Reply of a worker whose instructions were counted, with the fields of `CountReply`."""
-
-    steps: Positive
-    counts: Annotated[list[Seconds], Field(min_length=2, max_length=2)]
-    compiler: OneLine
-    flags: list[OneLine]
-
-
 class NoResult(BaseModel):
     """Reply of a worker without a result, with the reason."""
 
@@ -119,7 +110,6 @@ MODELS = {
     "vouch": TypeAdapter[Any](Annotated[Vouched | NoResult, Field(discriminator="status")]),
     "ready": TypeAdapter[Any](Annotated[Ready | NoResult, Field(discriminator="status")]),
     "profile": TypeAdapter[Any](Annotated[Profiled | NoResult, Field(discriminator="status")]),
-    "count": TypeAdapter[Any](Annotated[Counted | NoResult, Field(discriminator="status")]),
 }
 """Task (the name of the worker's module) -> model of its reply."""
 

@@ -182,36 +182,6 @@ class ProfileReply(TypedDict, total=False):
     readings: dict[str, Any]
 
 
-class CountJob(TypedDict):
-    """Job of a worker whose instructions are counted. Paths are absolute."""
-
-    engine: str
-    workload: str
-    reply_file: str
-    counter: str
-    """A key of `count.COUNTERS`."""
-    target: str
-    """Machine to compile for; empty for this machine."""
-    steps: int
-    """Approximate number of steps to count."""
-    dump: str
-    """Path of callgrind's files, to which it appends numbers."""
-
-
-class CountReply(TypedDict, total=False):
-    """Reply to a CountJob; `status`, `reason` and `remedy` are as in MeasureReply."""
-
-    status: str
-    reason: str
-    remedy: str
-    steps: int
-    """Steps by which the second portion is longer than the first."""
-    counts: list[float]
-    """Instructions of each portion."""
-    compiler: str
-    flags: list[str]
-
-
 def read_json(path: str) -> Any:
     """Read a file that the harness wrote."""
     return json.loads(Path(path).read_text(encoding="utf-8"))

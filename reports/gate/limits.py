@@ -43,8 +43,6 @@ class Limits(_Table):
 
     slowdown: Share = 0.10
     compile_growth: Share = 0.50
-    instructions: Share = 0.01
-    """Growth of a step's instruction count, if both runs counted in the same way. Counts have no noise."""
     elsewhere: PositiveFloat = 5.0
     """Factor on `slowdown` and `compile_growth` if the baseline run is another machine's: processors differ."""
     reruns: NonNegativeInt = 3

@@ -1,7 +1,7 @@
 """Two runs -> a verdict for each cell, with the evidence.
 
-Speedups are compared, never seconds, and instruction counts where both runs have them. Compile times are compared in
-units of the baseline's step time in the same block, both as measured, so that a faster machine can't hide a regression.
+Speedups are compared, never seconds. Compile times are compared in units of the baseline's step time in the same block,
+both as measured, so that a faster machine can't hide a regression.
 A cell fails only if the whole interval of its change is beyond the limit. A cell that may have become slower is a
 suspect, to be measured again.
 
@@ -18,36 +18,31 @@ from dataclasses import dataclass
 
 from reports.gate.limits import Limits
 from reports.measured.outcome import MEASURED, UNPROVEN, UNSTEADY, Outcome, outcomes, promise
-from reports.profiling.instructions import change
 from results import units
 from results.comparability import same_machine, unlike_settings
 from results.compare import (
     COMPILE_TIME,
     ERROR,
-    INSTRUCTIONS,
     RESULT,
     SPEEDUP,
     Sides,
     Verdict,
     Word,
     between_runs,
-    word_of,
 )
 from results.files import Unreadable
-from results.profile import InstructionsProfile
 from results.record import BASELINE, Cell, EngineFacts, Record, Run
 from results.samples import Blocks, baseline_of, common, compiled_seconds, step_seconds, step_seconds_as_measured
 from results.stats import intervals
-from results.stats.intervals import MIN_PROCESSES, Interval
+from results.stats.intervals import MIN_PROCESSES
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run, its records and its instruction counts."""
+    """A run and its records."""
 
     run: Run
     records: Sequence[Record]
-    counts: Sequence[InstructionsProfile] = ()
 
 
 def refuse_incomparable(new: Run, old: Run) -> None:
@@ -116,8 +111,7 @@ def verdicts(new: MeasuredRun, old: MeasuredRun, limits: Limits, *, tolerant: bo
                 limit = limits.compile_growth_of(cell)
                 yield compared(cell, COMPILE_TIME, limit, now.compile_times(cell), then.compile_times(cell))
 
-    found = [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]
-    return [*found, *_counted(new, old, limits)]
+    return [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]
 
 
 def _broken(
@@ -204,42 +198,3 @@ def _elsewhere(of: MeasuredRun) -> Mapping[Cell, str]:
             reason = f"{BASELINE} and the engine were measured on two hosts, {names}"
             found[record.cell] = f"{of.run.id}, block {record.block}: {reason}"
     return found
-
-
-def _counted(new: MeasuredRun, old: MeasuredRun, limits: Limits) -> Iterable[Verdict]:
-    """Yield verdicts on instruction counts, where the old run has one. A count is exact and needs no interval."""
-    then = {profile.cell: profile for profile in old.counts if profile.status == MEASURED}
-    for here in new.counts:
-        there = then.get(here.cell)
-        if there is None:
-            continue
-        unlike = _counted_elsewhere(here, new.run, old.run)
-        ratio = change(here, there)
-        if unlike or isinstance(ratio, str):
-            reason = unlike or str(ratio)
-            yield Verdict(here.cell.key, INSTRUCTIONS, "unsure", reason=reason, cell=here.cell)
-            continue
-        # The processor's own counter also counts the Python code around the compiled code.
-        limit = limits.instructions if here.target else limits.slowdown_of(here.cell)
-        exact = Interval(ratio, ratio, ratio)
-        yield Verdict(
-            here.cell.key,
-            INSTRUCTIONS,
-            word_of(exact, limit, limit),
-            exact,
-            then=there.step_instructions,
-            now=here.step_instructions,
-            limit=limit,
-            cell=here.cell,
-        )
-
-
-def _counted_elsewhere(here: InstructionsProfile, new: Run, old: Run) -> str:
-    """Return why two counts differ even if the code is the same; empty if there is no such reason."""
-    if new.machine.get("libc") != old.machine.get("libc"):
-        return "different C libraries, whose instructions are counted too"
-    interpreter = here.cell.interpreter
-    versions = {run.interpreters[interpreter].version for run in (new, old) if interpreter in run.interpreters}
-    if not here.target and (len(versions) > 1 or not same_machine(new.machine, old.machine)):
-        return "counted on different processors, or under different versions of Python"
-    return ""

@@ -13,7 +13,6 @@ from reports.profiling.claims import claims
 from reports.profiling.collector import collectors
 from reports.profiling.compilers import compilers
 from reports.profiling.hottest import hottest, ladders, pages, top_lines
-from reports.profiling.instructions import instructions
 from reports.profiling.jit import jits
 from reports.profiling.profile_index import ProfileIndex
 from reports.profiling.symbol_ladder import symbol_ladder
@@ -75,7 +74,7 @@ def profiled(index: ProfileIndex) -> Profiled | None:
         accounts=_present(
             collector,
             jit,
-            *(noted(section, index.run.engines) for section in (compilers(index), instructions(index)) if section),
+            *(noted(section, index.run.engines) for section in (compilers(index),) if section),
         ),
         short=_present(anatomy, memory, collector, top_lines(index), jit),
         parts=_of_one_workload(parts(index)),

@@ -11,7 +11,6 @@ from results.profile import (
     CollectorProfile,
     CompilerProfile,
     Generation,
-    InstructionsProfile,
     JitProfile,
     Line,
     LineProfile,
@@ -144,11 +143,6 @@ def compiler(where, seconds, functions, **passes):
     return made(CompilerProfile, where, seconds=seconds, passes=found, fused_instructions=0, **sizes, **FUSABLE)
 
 
-def counted(where, step_instructions):
-    fields = {"tool": "callgrind 3.19.0", "target": "x86-64-v3", "compiler": "clang 14.0.6", "steps": 50}
-    return made(InstructionsProfile, where, step_instructions=step_instructions, **fields)
-
-
 CHILDREN = "self._prev = set(_children)"
 CREATION = 'out = Value(self.data + other.data, (self, other), "+")'
 GRADIENT = "self.grad += out.grad"
@@ -221,7 +215,6 @@ def profiles():
     return [
         jit(cell("python-source", PYPY), aborts={"trace too long": 7}, preparations=3),
         jit(cell("baseline", PYPY), last=0.04),
-        counted(cell("clang-O1"), 198_432.5),
         compiler(cell("clang-O1-whole"), 60.0, 2, **{"Greedy Register Allocator": 0.6, "SROA": 0.1}),
         compiler(cell("clang-O1"), 4.0, 400, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
         *reversed(list(ladder())),

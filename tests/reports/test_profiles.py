@@ -16,7 +16,6 @@ from reports.profiling.claims import CLAIMS
 from reports.profiling.collector import collectors
 from reports.profiling.compilers import compilers, split_form
 from reports.profiling.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
-from reports.profiling.instructions import change, instructions
 from reports.profiling.jit import compiled, jits
 from reports.profiling.memory_over_time import memories
 from reports.profiling.profile_index import profile_index
@@ -24,7 +23,7 @@ from reports.profiling.profiles import profiled
 from reports.profiling.symbol_ladder import symbol_ladder
 from reports.text.figures import Bar, share
 from results.files import Unreadable
-from results.profile import CollectorProfile, InstructionsProfile, JitProfile, LineProfile, SymbolProfile
+from results.profile import CollectorProfile, JitProfile, LineProfile, SymbolProfile
 from results.record import Cell
 from results.store import Store
 from tests.reports import example_profiles
@@ -405,22 +404,6 @@ def test_a_chart_of_nothing_says_so_and_charts_are_byte_identical(index):
     assert "No " in chart.title(nothing)
     assert "</svg>" in drawing("anatomy", chart, nothing).svg
     assert drawing("anatomy", chart, parts(index)).svg == drawing("anatomy", chart, parts(index)).svg
-
-
-def test_a_count_is_beside_its_compiler_target_and_tool(index):
-    (sheet,) = instructions(index).sheets
-    (row,) = sheet.rows
-    told = ["clang-O1", "198,400", "clang 14.0.6", "x86-64-v3", "callgrind 3.19.0", "50"]
-    assert [figure.text for figure in row] == told
-
-
-def test_counts_are_compared_if_they_were_made_in_the_same_way():
-    old = example_profiles.counted(example_profiles.cell("clang-O1"), 2000.0)
-    assert change(old.model_copy(update={"step_instructions": 2200.0}), old) == 1.1
-    newer = change(old.model_copy(update={"compiler": "clang 19.1", "flags": ("-O1",)}), old)
-    assert "compiler: clang 14.0.6 then, clang 19.1 now; flags: none then, -O1 now" in newer
-    absent = example_profiles.missing(InstructionsProfile, old.cell, reason="valgrind is not installed")
-    assert change(absent, old).endswith("was not counted: valgrind is not installed")
 
 
 # --- the whole report --------------------------------------------------------------------------------------------

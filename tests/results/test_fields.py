@@ -80,7 +80,7 @@ def test_three_longest_names_make_a_file_name():
     from results.store import file_name
 
     name = "a" * LONGEST_NAME
-    assert len(file_name(Cell(engine=name, interpreter=name, workload=name), "instructions")) <= 255
+    assert len(file_name(Cell(engine=name, interpreter=name, workload=name), "collector")) <= 255
     TypeAdapter(CellKey).validate_python(f"{name}/{name}/{name}")
 
 

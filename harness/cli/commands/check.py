@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from harness.cli.options import Engines, Interpreters, Wait, Workloads, names, s
 from harness.cli.stores import store_of
 from harness.plan import planning, presets
 from harness.plan.planning import Plan
-from harness.profile import run_profilers
 from harness.run.schedule import Schedule
 from reports.gate import rules
 from reports.gate.limits import Limits, read_limits
@@ -29,7 +27,6 @@ from results import comparability, units
 from results.compare import Verdict
 from results.files import Unreadable, inside, write_atomically
 from results.places import ROOT
-from results.profile import InstructionsProfile
 from results.run_file import SUFFIX
 from results.store import BASELINE_RUNS, RunFile, Store, stored
 
@@ -65,9 +62,6 @@ def check(
     engines_: Engines = None,
     workloads_: Workloads = None,
     interpreters_: Interpreters = None,
-    instructions: Annotated[
-        bool, typer.Option("--instructions", help="Also count instructions, which is slow but free of noise.")
-    ] = False,
     until: Annotated[
         Optional[float],
         typer.Option(
@@ -81,7 +75,7 @@ def check(
 ) -> None:
     """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
     only = {"--engines": engines_, "--workloads": workloads_, "--interpreters": interpreters_}
-    how = {"--preset": preset, "--until": until, "--instructions": instructions}
+    how = {"--preset": preset, "--until": until}
     _refuse_contradictions(run_, _given(only), _given(how), update)
     finished = store_of(run_) if run_ else None
     preset = finished.run.preset if finished else preset or "smoke"
@@ -102,7 +96,7 @@ def check(
             only_interpreters=only_interpreters,
             precision=until or 0.0,
         )
-        store, rerun = _measured(plan, gate, instructions, wait)
+        store, rerun = _measured(plan, gate, wait)
     if update:
         _refuse_failed(store)
         kept = _keep(store)
@@ -156,7 +150,7 @@ def _refuse_contradictions(run: Optional[str], only: Sequence[str], how: Sequenc
         raise Unreadable(f"a baseline run must have all cells of its preset\n  Leave out {', '.join(only)}.")
 
 
-def _measured(plan: Plan, gate: Gate, instructions: bool, wait: bool) -> tuple[Store, str]:
+def _measured(plan: Plan, gate: Gate, wait: bool) -> tuple[Store, str]:
     """Measure a new run, then remeasure its suspects. Return its store, and a sentence about the suspects."""
     if gate.baseline_run:
         rules.refuse_incomparable(plan.run, gate.baseline_run.run)
@@ -165,9 +159,6 @@ def _measured(plan: Plan, gate: Gate, instructions: bool, wait: bool) -> tuple[S
     with measuring(plan, then=f"zoomgrad check {plan.run.id}", wait=wait) as schedule:
         schedule.execute()
         rerun = settle(schedule, gate)
-        if instructions:
-            out.print("counting instructions")
-            deque(run_profilers(plan, schedule.store, ["instructions"], seconds=1.0), maxlen=0)
     return schedule.store, rerun
 
 
@@ -186,8 +177,7 @@ class Gate:
 
 def measured_run(store: Store) -> MeasuredRun:
     """Return a stored run with what the rules need of it."""
-    counts = [profile for profile in store.profiles() if isinstance(profile, InstructionsProfile)]
-    return MeasuredRun(store.run, store.records(), counts)
+    return MeasuredRun(store.run, store.records())
 
 
 def settle(schedule: Schedule, gate: Gate) -> str:

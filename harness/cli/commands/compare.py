@@ -149,7 +149,7 @@ def _cells(engine_names: Sequence[str], hosts: Sequence[str], workload_names: Se
 
 def _between_runs(old: Store, new: Store, within: float) -> VerdictTable:
     """Compare the speedups and compile times of two finished runs, as the gate does but without its tolerance."""
-    limits = Limits(slowdown=within, compile_growth=max(within, COMPILE_WITHIN), instructions=within, reruns=0)
+    limits = Limits(slowdown=within, compile_growth=max(within, COMPILE_WITHIN), reruns=0)
     found = rules.verdicts(measured_run(new), measured_run(old), limits, tolerant=False)
     notes = (
         *differences(new, old),

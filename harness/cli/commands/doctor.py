@@ -16,7 +16,7 @@ from harness import workloads
 from harness.cli import display
 from harness.cli.app import app, out, say_next
 from harness.machine import facts, interpreters
-from harness.profile import instructions, perf
+from harness.profile import perf
 from harness.profile.profile_session import NoProfile
 
 Row = tuple[str, str, str]
@@ -31,7 +31,7 @@ def doctor() -> None:
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
     rows += [state(f"engine {name}", engines.load(name).check) for name in engines.names()]
     rows += [(f"engines of {problem.where}", "left out", problem.what) for problem in engines.problems()]
-    rows += [state("profiler perf", perf.find), state("profiler instructions", lambda: instructions.find()[0])]
+    rows.append(state("profiler perf", perf.find))
     rows += [state(f"data of {name}", workload.data) for name, workload in workloads.WORKLOADS.items()]
     lacking = [row for row in rows if row[1] != "ready"]
     skipped = _skipped([*no_pythons, *toolchains.skipped()])

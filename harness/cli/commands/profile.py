@@ -29,7 +29,7 @@ from harness.cli.options import (
 from harness.cli.stores import folder_of
 from harness.plan import planning
 from harness.plan.planning import Plan
-from harness.profile import ON_DEMAND, PROFILERS, planned, run_profilers
+from harness.profile import PROFILERS, planned, run_profilers
 from harness.run.isolate import RUN
 from results import units
 from results.files import Unreadable
@@ -48,7 +48,7 @@ def profile(
         Optional[str],
         typer.Option(
             callback=some_names,
-            help=f"Only these of {', '.join(PROFILERS)}. Default: all except {', '.join(ON_DEMAND)}.",
+            help=f"Only these of {', '.join(PROFILERS)}. Default: all.",
         ),
     ] = None,
     seconds: Annotated[
@@ -72,7 +72,7 @@ def profile(
     Also shows what the garbage collector, PyPy's JIT and the compilers report about themselves. Never runs at the
     same time as a timed run.
     """
-    chosen = names(profilers) or [name for name in PROFILERS if name not in ON_DEMAND]
+    chosen = names(profilers) or list(PROFILERS)
     for name in chosen:
         if name not in PROFILERS:
             raise UnknownName("profiler", name, PROFILERS)

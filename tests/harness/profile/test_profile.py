@@ -59,7 +59,7 @@ def test_profilers_by_cell(found, running):
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
     by_engine = {name: [p for cell, p in profile.planned(chosen, ALL) if cell.engine == name] for name in engines}
     assert by_engine["tuple"] == ["anatomy", "memory", "collector", "scalene", "perf"]
-    assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler", "instructions"]
+    assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler"]
 
 
 def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, running):
@@ -72,7 +72,7 @@ def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, r
     on_pypy = [(cell.engine, p) for cell, p in planned if cell.interpreter == pypy]
     of_tuple = [("tuple", name) for name in ("anatomy", "memory", "collector", "perf", "jit")]
     assert on_pypy == [*of_tuple, ("gcc-O1", "perf")]
-    assert [p for _, p in planned].count("compiler") == [p for _, p in planned].count("instructions") == 1
+    assert [p for _, p in planned].count("compiler") == 1
 
 
 def test_the_default_plan_is_the_ladder_on_the_interpreters_worth_profiling(found):

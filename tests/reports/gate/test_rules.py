@@ -1,16 +1,14 @@
 """Two runs -> verdicts. Samples are scripted; nothing is timed."""
 
 import random
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from reports.gate.limits import Exemption, Limits
 from reports.gate.rules import MeasuredRun, suspects, verdicts
-from results.compare import COMPILE_TIME, INSTRUCTIONS, RESULT, SPEEDUP
+from results.compare import COMPILE_TIME, RESULT, SPEEDUP
 from results.files import Unreadable
-from results.profile import InstructionsProfile
 from results.record import Cell, EngineFacts, HostFacts, Proof, Record, Run, Settings
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -199,43 +197,6 @@ def test_unrequested_cells_are_not_lost_and_new_cells_are_not_compared():
     assert words(verdicts(few, BASELINE_RUN, LIMITS)) == {"tcc": "same"}
     found = verdicts(race(), race(engines=("baseline", "tcc")), LIMITS)
     assert [verdict.word for verdict in found if verdict.cell.engine == "hoisted"] == ["new"]
-
-
-def counted(race_, instructions, **fields):
-    profile = InstructionsProfile(
-        profiler="instructions",
-        cell=cell("tcc"),
-        status="measured",
-        started_at=NOW,
-        tool="callgrind 3.19",
-        compiler="tcc 0.9.27",
-        steps=50,
-        step_instructions=instructions,
-        **{"target": "x86-64-v3", **fields},
-    )
-    return replace(race_, counts=[profile])
-
-
-def test_an_instruction_count_has_a_tight_limit():
-    then = counted(BASELINE_RUN, 1000.0)
-    assert words(verdicts(counted(race(), 1000.0), then, LIMITS), INSTRUCTIONS) == {"tcc": "same"}
-    assert words(verdicts(counted(race(), 900.0), then, LIMITS), INSTRUCTIONS) == {"tcc": "faster"}
-    found = verdicts(counted(race(), 1020.0), then, LIMITS)
-    assert words(found, INSTRUCTIONS) == {"tcc": "slower"}
-    assert not suspects(found)  # another count would give the same number
-
-
-def test_counts_for_different_targets_are_not_compared():
-    found = verdicts(counted(race(), 2000.0), counted(BASELINE_RUN, 1000.0, target="other"), LIMITS)
-    assert words(found, INSTRUCTIONS) == {"tcc": "unsure"}
-    assert not any(verdict.fails for verdict in found)
-
-
-def test_a_processors_count_is_compared_on_one_machine_with_a_wide_limit():
-    by_processor = counted(BASELINE_RUN, 1000.0, target="")
-    assert words(verdicts(counted(race(), 1020.0, target=""), by_processor, LIMITS), INSTRUCTIONS) == {"tcc": "same"}
-    elsewhere = counted(race(machine=ELSEWHERE), 2000.0, target="")
-    assert words(verdicts(elsewhere, by_processor, LIMITS), INSTRUCTIONS) == {"tcc": "unsure"}
 
 
 def test_a_cell_that_never_settled_is_unsure():
