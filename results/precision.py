@@ -2,7 +2,7 @@
 
 A run that adds blocks until its intervals are narrow looks at them only a few times, and each look has an equal part of
 the error. So all intervals of a cell together leave out its true speedup at most once in twenty times, and so does the
-last one, however narrow it is by chance (Bonferroni). docs/statistics.md shows it.
+last one, however narrow it is by chance (Bonferroni). docs/proof.md shows it.
 """
 
 from __future__ import annotations

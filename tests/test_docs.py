@@ -43,9 +43,6 @@ EXCEPTIONS = {
     "turn:\n": "tests/engines/rerolled/test_step.py compares it with the step's text",
     "[tool.zoomgrad.gate]": "test_the_gates_table_is_read reads it",
     "0: for i<": "tests/test_readme.py compares them with the loops",
-    "w[2] = (w[0]": "tests/engines/families/test_families.py compares it with the C",
-    "const lanes mean": "tests/engines/families/test_families.py compares it with the C",
-    "for n<15": "tests/engines/rerolled/test_series.py compares it with the series",
     "for i<c0": "tests/engines/rerolled/test_merged.py compares it with the merged loops",
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }

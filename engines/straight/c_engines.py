@@ -28,7 +28,7 @@ FORMS = {
     "gcc": Form(piece=100, units=CORES),
     "clang": Form(piece=400, units=CORES),
 }
-"""Sizes from docs/sweeps.md. gcc and Clang are slow enough that one translation unit for each core pays off."""
+"""Sizes from docs/results.md. gcc and Clang are slow enough that one translation unit for each core pays off."""
 
 COMPILE_ROW_SECONDS = {
     "tcc": 6e-6,

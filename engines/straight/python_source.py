@@ -20,7 +20,7 @@ from engines.straight.pieces import Language, Piece, Pieces, Shape, cut
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
 SHAPE = Shape(piece=400)
-"""On CPython the size of functions does not matter; PyPy runs larger functions faster (docs/sweeps.md)."""
+"""On CPython the size of functions does not matter; PyPy runs larger functions faster (docs/results.md)."""
 
 BETWEEN = "\n\n"
 """Separates two functions in the complete text."""

@@ -8,7 +8,7 @@ different hosts. Two questions have two answers:
 - `of_fleet`: what do these very hosts give on average? Only blocks were drawn at random, so the interval is narrower.
   It says nothing about other hosts.
 
-Hosts of different types have no common figure, so a report shows one type. docs/statistics.md gives the coverage.
+Hosts of different types have no common figure, so a report shows one type. docs/proof.md gives the coverage.
 """
 
 from __future__ import annotations

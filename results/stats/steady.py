@@ -2,7 +2,7 @@
 
 Method: Barrett, Bolz-Tereick, Killick, Mount and Tratt, "Virtual machine warmup blows hot and cold", OOPSLA 2017. A run
 sequence is cut where its mean or variance changes. It has a steady state if the segments at its end are equivalent to
-the last one. Their sequences have 2,000 values and ours 4 to a few dozen; docs/statistics.md lists the differences.
+the last one. Their sequences have 2,000 values and ours 4 to a few dozen; docs/proof.md lists the differences.
 """
 
 from __future__ import annotations

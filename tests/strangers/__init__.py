@@ -1,4 +1,4 @@
-"""Run other people's micrograd programs: `python -m tests.strangers FOLDER`. See docs/programs.md.
+"""Run other people's micrograd programs: `python -m tests.strangers FOLDER`. See docs/using.md.
 
 find       folder -> programs: scripts and notebooks that use a class like micrograd's Value
 notebook   notebook -> script

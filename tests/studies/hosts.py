@@ -1,5 +1,5 @@
 """Coverage of intervals over hosts: `python -m tests.studies.hosts [TRIALS]` prints the table of
-docs/statistics.md.
+docs/proof.md.
 
 Each host has its own factor on the speedup, each block on a host another, both on logarithms. The seed is fixed.
 """

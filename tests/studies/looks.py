@@ -1,6 +1,6 @@
 """How often a figure errs that is looked at again and again: `python -m tests.studies.looks` prints the tables.
 
-They are part of docs/statistics.md. The first simulates `run --until`: cells whose true speedup is known get blocks
+They are part of docs/proof.md. The first simulates `run --until`: cells whose true speedup is known get blocks
 until their interval is narrow enough. The second simulates `check`: whole runs of equal code with ten figures, and
 runs in which one figure is worse. The seed is fixed.
 """

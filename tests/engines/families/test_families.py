@@ -7,7 +7,6 @@ import random
 import sys
 from array import array
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
@@ -95,20 +94,6 @@ def test_engines_agree(engine):
     row = workload.row(1)
     for how in ({}, {"batch": 3}, {"rows": 3, "batch": 2}):
         assert bits(trained(engine, workload, **how), row) == bits(trained("tuple", workload, **how), row), how
-
-
-@pytest.mark.host
-def test_the_listings_in_the_docs():
-    """Each line of C in docs/microgpt.md is generated, in that order."""
-    from harness import stages  # for CPython 3.11 and newer
-
-    page = (Path(__file__).parents[3] / "docs" / "microgpt.md").read_text(encoding="utf-8")
-    smallest = workloads.load("microgpt-L1-D2-H1-T2")
-    sources = stages.text(engines.load("tcc"), smallest, stages.Stage.source), in_c.source(ADAM, 8)
-    for beginning, source in zip(("w[2] =", "const lanes mean"), sources):
-        lines = iter(map(str.strip, source.splitlines()))
-        (listing,) = (part for part in page.split("```\n") if part.startswith(beginning))
-        assert all(line in lines for line in listing.splitlines() if line != "…")
 
 
 @given(data=strategies.data())

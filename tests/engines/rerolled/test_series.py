@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -123,12 +122,6 @@ def test_the_checker_refuses_mistakes(attending):
         with pytest.raises(BrokenStep):
             check_step(mistake)
     assert count > 100
-
-
-def test_the_series_on_the_page_of_microgpt():
-    page = Path(__file__).parents[3] / "docs" / "microgpt.md"
-    shown = next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("for n<15"))
-    assert any(shown.partition("…")[0] in line for line in step_of(gpt("microgpt", 16), ROUNDS).lines())
 
 
 def test_more_positions_take_little_more_code():
