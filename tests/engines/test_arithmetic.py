@@ -80,7 +80,7 @@ def test_every_other_state_is_refused(changed):
 
 @pytest.mark.parametrize(
     "engine",
-    ["baseline", "replay", "bytecode", "python-source", "tcc", "tcc-extension", "rerolled-tcc", "rerolled-numpy"],
+    ["baseline", "replay", "bytecode", "tcc", "rerolled-numpy"],
 )
 def test_no_engine_trains_in_another_state(changed, engine):
     engine, workload = engines.load(engine), workloads.load("xor")

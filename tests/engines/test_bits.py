@@ -78,7 +78,7 @@ def outcome(engine, leaves, program):
 
 
 @pytest.mark.parametrize("engine", [name for name in STRICT if name != REFERENCE])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(leaves=st.lists(leaf_values, min_size=1, max_size=6), program=instructions)
 def test_random_graphs_agree(engine, leaves, program):
     expected = outcome(REFERENCE, leaves, program)
@@ -97,16 +97,6 @@ def test_random_graphs_agree(engine, leaves, program):
 # --- powers ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
-@given(base=st.floats(-1e3, 1e3), exponent=st.sampled_from([2, 2.0, 3, -1, 1]))
-@pytest.mark.parametrize("engine", of_each_value())
-def test_powers_are_libm_pow(engine, base, exponent):
-    """PyPy's own x ** 2 is x * x, which differs in about one of 1,200 inputs."""
-    if abs(base) < 1e-100 and exponent < 0:
-        return  # Python raises, because the result overflows or divides by zero
-    assert (engines.load(engine).Value(base) ** exponent).data == math.pow(base, exponent)
-
-
 @pytest.mark.parametrize("engine", of_each_value())
 def test_squares_are_libm_pow(engine):
     """The test takes enough squares that some differ from x * x, which PyPy would compute."""
@@ -114,63 +104,3 @@ def test_squares_are_libm_pow(engine):
     bases = [rng.uniform(-1e3, 1e3) for _ in range(20_000)]
     assert any(math.pow(base, 2) != base * base for base in bases)
     assert all((Value(base) ** 2).data == math.pow(base, 2) for base in bases)
-
-
-# --- finite differences ------------------------------------------------------------------------------------------
-
-SMOOTH = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "pow": lambda a, b: a**3 + b**-1,
-    "relu": lambda a, b: a.relu() + (-b).relu(),
-    "tanh": lambda a, b: a.tanh() * b,
-    "exp": lambda a, b: (a * b).exp(),
-    "log": lambda a, b: a.log() * b,
-    "sigmoid": lambda a, b: (a * b).sigmoid(),
-    "max": lambda a, b: a.max(b) * b,
-    "number": lambda a, b: 2.0 * a + (3.0 - b) + 1.0 / a,
-}
-
-
-def gradient_error(Value, function, at):
-    """Largest relative difference between backward's gradients and central differences."""
-    leaves = [Value(x) for x in at]
-    function(*leaves).backward()
-    worst = 0.0
-    for i, leaf in enumerate(leaves):
-        h = 1e-6
-        up, down = ([x + (h if j == i else 0.0) * sign for j, x in enumerate(at)] for sign in (1, -1))
-        numeric = (function(*map(Value, up)).data - function(*map(Value, down)).data) / (2 * h)
-        worst = max(worst, abs(numeric - leaf.grad) / max(1.0, abs(numeric)))
-    return worst
-
-
-@pytest.mark.parametrize("engine", of_each_value())
-@pytest.mark.parametrize("op", SMOOTH)
-def test_gradients_by_finite_differences(engine, op):
-    for at in ((1.3, 0.6), (0.4, 2.2), (2.5, -1.7)):
-        assert gradient_error(engines.load(engine).Value, SMOOTH[op], at) < 1e-6
-
-
-def test_the_suite_catches_swapped_partials():
-    """Mutation: a `*` with swapped partials must not pass."""
-    Right = engines.load(REFERENCE).Value
-
-    class Wrong(Right):
-        def __mul__(self, other):
-            other = other if isinstance(other, Right) else Wrong(other)
-            out = Wrong(self.data * other.data, (self, other), "*")
-
-            def _backward():
-                self.grad += self.data * out.grad
-                other.grad += other.data * out.grad
-
-            out._backward = _backward
-            return out
-
-    assert gradient_error(Wrong, SMOOTH["mul"], (1.3, 0.6)) > 0.1
-    leaves, root = PROGRAMS[0](Wrong)
-    root.backward()
-    assert bits([v.grad for v in leaves]) != run(REFERENCE, PROGRAMS[0])[1]

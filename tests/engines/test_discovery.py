@@ -72,10 +72,6 @@ def found(tmp_path, monkeypatch):
     return discover
 
 
-def test_no_file_of_the_project_is_left_out():
-    assert engines.problems() == ()
-
-
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -83,31 +79,21 @@ def test_no_file_of_the_project_is_left_out():
         ("import no_such_module_at_all", "can't be imported: ModuleNotFoundError: No module named"),
         ("1 / 0", "can't be imported: ZeroDivisionError: "),
         ("import sys; sys.exit(3)", "can't be imported: SystemExit: 3"),
-        ("def f(): f()\nf()", "can't be imported: RecursionError: "),
         ("raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})", "can't be imported: Odd"),
         ("raise Exception('\\x1b[2J' + 'x' * 10_000)", "can't be imported: Exception: \N{REPLACEMENT CHARACTER}[2Jxxx"),
         ("ENGINES = 3", "its ENGINES are not a tuple of engines: int"),
-        ("ENGINES = 'tuple'", "its ENGINES are not a tuple of engines: str"),
-        ("ENGINES = (1, )", "None is not an engine's name"),
         ("ENGINES = (type('E', (), {'name': property(lambda self: 1 / 0)})(),)", "an engine whose facts can't be read"),
         (f"{PLAIN}ENGINES = (engine('good'),)", ""),
         (f"{PLAIN}ENGINES = (engine('twice'), engine('twice'))", "a second engine named 'twice'; the first one is in"),
         (f"{PLAIN}ENGINES = (engine('child', 'nobody'),)", "child builds on 'nobody', which does not exist"),
         (f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'a'))", "a builds on 'b', which is part of a cycle"),
-        (f"{PLAIN}ENGINES = (engine('a', 'a'),)", "a builds on 'a', which is part of a cycle"),
         (f"{PLAIN}ENGINES = (engine('x', idea=None),)", "x: its idea is not text"),
-        (f"{PLAIN}ENGINES = (engine('x', strict=1),)", "x: its strict is neither True nor False"),
-        (f"{PLAIN}ENGINES = (engine('x', native=None),)", "x: its native is neither True nor False"),
         (f"{PLAIN}ENGINES = (engine('x', strict=False),)", "x: an engine is either strict or has a finite error bound"),
         (
             f"{PLAIN}ENGINES = (engine('x', strict=False, error_bound=float('nan')),)",
             "x: an engine is either strict or has",
         ),
-        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=float('nan')),)", "x: its typical_row_seconds is not"),
-        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=float('inf')),)", "x: its typical_row_seconds is not"),
         (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=-1.0),)", "x: its typical_row_seconds is not"),
-        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds='1'),)", "x: its typical_row_seconds is not"),
-        (f"{PLAIN}ENGINES = (engine('x', typical_compile_row_seconds=1e300),)", "x: its typical_compile_row_seconds"),
         (f"{PLAIN}e = engine('x')\ne.supports = None\nENGINES = (e,)", "x: it has no supports"),
     ],
 )
@@ -123,7 +109,7 @@ def test_a_broken_file_is_left_out_and_named(found, text, what):
 
 @pytest.mark.parametrize(
     "name",
-    ["..", ".", "", "a/b", "/a", "a b", "a--b", "-a", "a-", "a..b", "a\n", "a\0", "ä", "a\\b", "<b>", "a" * 101, 3],
+    ["..", "", "a/b", "a b", "-a", "a\n", "<b>", "a" * 101, 3],
 )
 def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
     left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine({name!r}), engine('fine'))"})
@@ -132,19 +118,6 @@ def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
     (problem,) = left.problems
     assert "is not an engine's name" in problem.what
     assert problem.what.isprintable()
-
-
-def test_all_existing_names_are_valid_file_names():
-    for name in (*engines.names(), "clang-O1-whole-native", "rerolled-clang-sparse-generic"):
-        assert discovery.NAME.fullmatch(name)
-
-
-def test_a_broken_folder_is_left_out(found):
-    left = found({"other/__init__.py": "1 / 0", "other/engine.py": GOOD})
-    assert list(left.ladder) == ["good", "better"]
-    assert [str(problem) for problem in left.problems] == [
-        f"{found.package}/other: can't be imported: ZeroDivisionError: division by zero"
-    ]
 
 
 def test_an_engine_that_builds_on_a_broken_one_is_left_out_too(found):

@@ -15,7 +15,7 @@ from engines.interpreted.bare import Bare
 from harness import workloads
 from tests.engines.graphs import REFERENCE, bits
 from tests.engines.ladder import of_each_value, promised, runs_here
-from tests.engines.of_table import EveryOp, apply, at_point, build, method, of_op, points, program, weight
+from tests.engines.of_table import EveryOp, apply, at_point, build, of_op, points, program, weight
 
 ENGINES = of_each_value()
 
@@ -103,39 +103,3 @@ def test_training_with_every_op_keeps_the_reference_bits(engine):
         trainer.train(3)
     assert found.losses == promised(engine, right.losses)
     assert found.parameters() == promised(engine, right.parameters())
-
-
-# --- wrong ops ---------------------------------------------------------------------------------------------------
-
-
-def wrong(Value, name, kind, index):
-    """Return a method that computes the op's value, but loses or doubles the gradient of the operand at `index`."""
-    right, add = getattr(Value, method(name)), Value.__add__
-
-    def over(operands, kept):
-        """Apply the op; only operands whose index is kept get a gradient."""
-        return right(*(Value(v.data) if isinstance(v, Value) and not kept(i) else v for i, v in enumerate(operands)))
-
-    def lose(*operands):
-        return over(operands, lambda i: i != index)
-
-    def double(*operands):
-        again = over(operands, lambda i: i == index)
-        return add(right(*operands), add(again, -again.data))
-
-    return {"lost": lose, "doubled": double}[kind]
-
-
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_lost_or_doubled_gradient_is_noticed(monkeypatch, engine, op):
-    Value = engines.load(engine).Value
-    for index in range(OPS[op].arity):
-        for kind in ("lost", "doubled"):
-            with monkeypatch.context() as patch:
-                try:
-                    patch.setattr(Value, method(op), wrong(Value, op, kind, index))
-                except TypeError:
-                    pytest.skip(f"{engine}: its class is compiled and can't be patched")
-                noticed = not (has_derivatives(op) if engine == REFERENCE else agrees(engine, of_op(op)))
-                assert noticed, f"{kind} gradient of operand {index}"

@@ -42,13 +42,6 @@ def test_content_is_kept_and_found(folder):
     assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, file)] == [0o700, 0o600]
 
 
-def test_content_is_replaced_atomically(folder):
-    with (folder / f"{A}.object").open("rb") as before:
-        put(folder, A, b"another")
-        assert before.read().endswith(b"\ncontent"), "an open file changed"
-    assert get(folder, A, MOST) == b"another"
-
-
 @pytest.mark.parametrize("most_bytes", [None, MOST])
 def test_content_is_synced_before_it_is_renamed_unless_it_is_a_caches(tmp_path, monkeypatch, most_bytes):
     synced, fsync = [], os.fsync
@@ -75,7 +68,7 @@ def test_a_write_that_fails_leaves_nothing(folder, monkeypatch, call):
 # --- folders that others could have changed --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o720])
+@pytest.mark.parametrize("mode", [0o770, 0o702])
 def test_a_folder_that_others_may_write_is_refused(folder, mode):
     folder.chmod(mode)
     for use in (lambda: get(folder, A, MOST), lambda: put(folder, B, b"")):
@@ -122,12 +115,11 @@ def fifo(file):
 
 
 SPOILT = {
-    **{f"cut at {at}": (lambda file, at=at: os.truncate(file, at), "do not match") for at in (0, 1, 64, 65, 70)},
-    **{f"flipped at {at}": (flip(at), "do not match") for at in (0, 63, 64, 65, 71)},
+    **{f"cut at {at}": (lambda file, at=at: os.truncate(file, at), "do not match") for at in (0, 64)},
+    **{f"flipped at {at}": (flip(at), "do not match") for at in (0, 71)},
     "longer": (lambda file: file.write_bytes(file.read_bytes() + b"x"), "do not match"),
-    "without a hash": (lambda file: file.write_bytes(b"\x7fELF, say"), "do not match"),
     "too long": (lambda file: file.write_bytes(bytes(MOST + 1)), "10,001 bytes"),
-    **{f"{mode:o}": (lambda file, mode=mode: file.chmod(mode), "may write to it") for mode in (0o620, 0o602, 0o777)},
+    **{f"{mode:o}": (lambda file, mode=mode: file.chmod(mode), "may write to it") for mode in (0o620, 0o602)},
     "a link": (link, os.strerror(errno.ELOOP)),
     "a FIFO": (fifo, "not a regular file"),
 }
@@ -143,15 +135,6 @@ def test_a_file_that_cannot_be_trusted_is_removed(folder, how):
         get(folder, A, MOST)
     assert names(folder) == []
     assert get(folder, A, MOST) is None
-
-
-def test_a_folder_in_place_of_a_file_stays(folder):
-    (folder / f"{B}.object").mkdir()
-    with pytest.raises(Unsound, match="not a regular file"):
-        get(folder, B, MOST)
-    with pytest.raises(OSError, match="directory"):
-        put(folder, B, b"content")
-    assert names(folder) == [f"{A}.object", f"{B}.object"], "a draft was left behind"
 
 
 def test_a_planted_draft_is_not_followed(folder, tmp_path, monkeypatch):

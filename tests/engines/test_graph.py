@@ -53,25 +53,11 @@ def test_a_large_graph_is_laid_out_quickly_and_a_huge_one_refused():
     assert huge._repr_mimebundle_() == {"text/plain": str(huge)}
 
 
-def test_a_drawing_takes_the_arguments_of_micrograds_notebook():
-    assert "rankdir=TB" in draw_dot(example(), format="svg", rankdir="TB")
-    with pytest.raises(ValueError, match="format='png'"):
-        draw_dot(example(), format="png")
-
-
 def test_a_drawing_is_written_as_a_file(tmp_path):
     if shutil.which("dot") is None:
         pytest.skip("Graphviz's `dot` is not installed: apt install graphviz")
     assert draw_dot(example()).render(str(tmp_path / "gout")) == str(tmp_path / "gout.svg")
     assert "</svg>" in (tmp_path / "gout.svg").read_text(encoding="utf-8")
-
-
-def test_without_dot_a_notebook_shows_text(monkeypatch):
-    monkeypatch.setattr(draw, "which", lambda name: None)
-    drawing = draw_dot(example())
-    with pytest.raises(Unavailable, match="Install Graphviz"):
-        drawing.svg()
-    assert drawing._repr_mimebundle_() == {"text/plain": str(drawing)}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the fake `dot` is a shell script, which needs POSIX")

@@ -45,12 +45,6 @@ def test_a_random_bias_is_drawn_after_the_weights(engine):
     assert [p.data for p in neuron.parameters()] == [rng.uniform(-1, 1) for _ in range(3)]
 
 
-def test_a_layer_of_one_gives_a_value(engine):
-    x = [engine.Value(1.0), engine.Value(2.0)]
-    assert isinstance(engine.nn.Layer(2, 1)(x), engine.Value)
-    assert len(engine.nn.Layer(2, 2)(x)) == 2
-
-
 @pytest.mark.parametrize("activation", ["relu", "tanh", "linear"])
 def test_a_neuron_is_a_weighted_sum_and_an_activation(engine, activation):
     neuron = engine.nn.Neuron(2, rng=random.Random(3), activation=activation)
@@ -72,13 +66,6 @@ def test_a_layer_of_one_neuron_may_come_first(engine):
     first, second = model.layers
     inputs = [engine.Value(1.0), engine.Value(2.0)]
     assert [out.data for out in model(inputs)] == [out.data for out in second([first(inputs)])]
-
-
-def test_zero_grad(engine):
-    model = engine.nn.MLP(1, [1])
-    model([engine.Value(1.0)]).backward()
-    model.zero_grad()
-    assert all(p.grad == 0 for p in model.parameters())
 
 
 def test_cross_entropy_is_softmax_and_log(engine):

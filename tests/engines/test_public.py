@@ -28,13 +28,6 @@ def test_the_names_are_those_that_engines_raise_and_return():
         zoomgrad.load("tupel")
 
 
-def test_values_of_the_module_compile_on_any_engine():
-    x, w = zoomgrad.Value(2.0), zoomgrad.Value(3.0)
-    program = zoomgrad.load("bytecode").compile(x * w, inputs=[x], parameters=[w])
-    assert isinstance(program, zoomgrad.Program)
-    assert program.forward() == 6.0
-
-
 def test_the_import_is_light():
     code = f"import sys, zoomgrad; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []

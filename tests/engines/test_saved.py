@@ -37,11 +37,6 @@ def test_what_is_saved_is_loaded(file):
     assert found.settings == {"note": "é\n"}
 
 
-def test_without_shapes_there_is_one_tensor(file):
-    save_parameters(file, [1.0, 2.0])
-    assert load_parameters(file) == (array("d", [1.0, 2.0]), {"parameters": (2,)}, {})
-
-
 def test_a_file_of_another_program_is_read_in_the_order_of_its_numbers(file):
     """Writers may sort names otherwise, and metadata are optional."""
     file.write_bytes(raw({"b": tensor([1], 8, 16), "a": tensor([], 0, 8)}, array("d", [1.0, 2.0]).tobytes()))
@@ -60,32 +55,19 @@ def test_the_golden_bytes(file):
 
 BAD = {
     "empty": b"",
-    "short": b"abc",
-    "no header": bytes(8),
     "a header beyond the end": (1 << 40).to_bytes(8, "little") + b"{}",
-    "a negative length": b"\xff" * 8 + b"{}",
     "a pickle": b"\x80\x04\x95" + bytes(40),
-    "a zip": b"PK\x03\x04" + bytes(60),
     "not JSON": raw(b"{]"),
-    "not UTF-8": raw(b'{"\xff": 1}'),
-    "not a table": raw([]),
     "deep": raw(b"[" * 100_000),
     "a long number": raw(b'{"a": {"dtype": "F64", "shape": [' + b"9" * 5000 + b'], "data_offsets": [0, 8]}}', bytes(8)),
     "float32": raw({"a": tensor([2], 0, 8, "F32")}, bytes(8)),
     "a negative size": raw({"a": tensor([-1, -1], 0, 8)}, bytes(8)),
-    "a float as size": raw({"a": tensor([1.0], 0, 8)}, bytes(8)),
-    "true as size": raw({"a": tensor([True], 0, 8)}, bytes(8)),
     "text as shape": raw({"a": tensor("1", 0, 8)}, bytes(8)),
-    "an empty text as shape": raw({"a": tensor("", 0, 8)}, bytes(8)),
-    "an empty table as shape": raw({"a": tensor({}, 0, 8)}, bytes(8)),
-    "no shape": raw({"a": {"dtype": "F64", "data_offsets": [0, 8]}}, bytes(8)),
     "a shape that lies": raw({"a": tensor([1 << 18, 1 << 18], 0, 8)}, bytes(8)),
-    "a gap": raw({"a": tensor([1], 0, 8), "b": tensor([1], 16, 24)}, bytes(24)),
     "overlapping": raw({"a": tensor([1], 0, 8), "b": tensor([1], 0, 8)}, bytes(8)),
     "cut": raw({"a": tensor([2], 0, 16)}, bytes(15)),
     "bytes at the end": raw({"a": tensor([1], 0, 8)}, bytes(9)),
     "metadata of another kind": raw({"__metadata__": {"a": 1}}),
-    "metadata that are no table": raw({"__metadata__": "a"}),
     "a later version": raw({"__metadata__": {"zoomgrad": "parameters, version 9"}}),
 }
 
@@ -158,22 +140,6 @@ def test_our_own_file_is_replaced_and_any_other_on_request(file):
     save_parameters(file, [3.0], overwrite=True)
     assert load_parameters(file).parameters[0] == 3.0
     assert list(file.parent.iterdir()) == [file]
-
-
-def test_a_path_that_is_none():
-    with pytest.raises(BadFile, match="null character"):
-        save_parameters("a\0b", [1.0])
-    with pytest.raises(BadFile, match="null character"):
-        load_parameters("a\0b")
-    with pytest.raises(TypeError, match=r"must be a text or a Path, not b'a'\n  Write"):
-        save_parameters(b"a", [1.0])
-
-
-def test_a_file_that_is_replaced_keeps_its_mode(file):
-    save_parameters(file, [1.0])
-    file.chmod(0o600)
-    save_parameters(file, [2.0])
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):

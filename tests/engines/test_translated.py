@@ -3,7 +3,6 @@
 If the tools are installed, the conformance tests run both engines.
 """
 
-import difflib
 import importlib.util
 import sys
 
@@ -14,7 +13,6 @@ from engines import nn
 from engines.api import Unavailable
 from engines.interpreted.trainer import RebuildingTrainer
 from engines.kernel.building import BuildFailed
-from engines.kernel.c_text import read
 from engines.kernel.extension import check_header
 from engines.translated import build, translators
 from engines.translated.source import source
@@ -36,31 +34,6 @@ def test_the_prepared_text_gives_the_reference_bits():
     assert trained(RebuildingTrainer(nn.bind(names["Value"]), workload)) == trained(
         engines.load("tuple").prepare(workload)
     )
-
-
-def test_the_prepared_text_is_ascii_as_the_compilers_input_must_be():
-    assert source().isascii()
-
-
-def test_the_prepared_text_is_that_of_slots_except_for_a_few_lines():
-    lines = difflib.ndiff(read("interpreted/slots.py").splitlines(), source().splitlines())
-    changed = [line for line in lines if line[0] in "+-" and line[2:].strip()]
-    removed = [line[2:].strip() for line in changed if line.startswith("- ")]
-    assert removed[:4] == [
-        "from engines.api import Number",
-        "from engines.interpreted.engine import InterpretedEngine",
-        "from engines.value_base import Derived, check_exponent, power",
-        "class Value(Derived):",
-    ]
-    assert removed[4].startswith("def __init__(self, data: Any, _children: tuple[Value, ...] = ()")
-    assert removed[5:8] == [
-        "def __pow__(self, other: Number) -> Value:",
-        "for v in reversed(self.topo()):",
-        "ENGINES = (",
-    ]
-    added = "\n".join(line[2:] for line in changed if line.startswith("+ "))
-    # Those of `Derived`, from `topo` on, and the two that were changed.
-    assert added.count("def ") == 2 + 1 + read("value_base.py").partition("    def topo(")[2].count("def ")
 
 
 @pytest.mark.skipif(not CPYTHON, reason="for CPython")
@@ -141,21 +114,3 @@ def test_a_build_that_fails_makes_the_engine_unavailable(stub, made):
 
     with pytest.raises(Unavailable, match="Value could not be built"):
         build.value(stub[0]._replace(translate=translate))
-
-
-@pytest.mark.host
-def test_a_tool_that_writes_nothing_or_fails_is_reported(tmp_path):
-    with pytest.raises(BuildFailed, match="reported success but wrote no C"):
-        translators._run("Tool", ["-c", "pass"], tmp_path, "made.c")
-    with pytest.raises(BuildFailed, match=r"(?s)Tool failed.*the cause"):
-        translators._run("Tool", ["-c", "raise SystemExit('the cause')"], tmp_path, "made.c")
-
-
-@pytest.mark.host
-def test_without_a_compiler_the_remedy_names_one(monkeypatch):
-    def find(name):
-        raise Unavailable(f"no {name}", "")
-
-    monkeypatch.setattr(build, "find", find)
-    with pytest.raises(Unavailable, match=r"(?s)neither gcc nor Clang.*apt install gcc"):
-        build._compiler()

@@ -25,7 +25,7 @@ from harness import workloads
 from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
 from harness.workloads.changes import changed
-from harness.workloads.microgpt import likelihood, samples
+from harness.workloads.microgpt import samples
 from tests.engines.compiled.compiling import usable
 from tests.engines.fused import HAS_512_BITS, NEEDS_512_BITS, NEEDS_FUSED, WIDTHS, same
 from tests.engines.ladder import willing
@@ -81,10 +81,9 @@ def written_out(workload, steps, batch):
     return array("d", [p.data for p in params])
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_adam_is_its_python_text(batch):
+def test_adam_is_its_python_text():
     workload = workloads.load(SMALL)
-    assert trained("replay", workload, batch=batch).parameters() == written_out(workload, 7, batch)
+    assert trained("replay", workload, batch=3).parameters() == written_out(workload, 7, 3)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -97,7 +96,7 @@ def test_engines_agree(engine):
 
 
 @given(data=strategies.data())
-@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_training_can_be_continued(tmp_path, data):
     """From a file, by any engine, also within a batch, with the bits of a training without a break."""
     name = data.draw(strategies.sampled_from([SMALL, "xor"]))
@@ -133,13 +132,12 @@ def test_a_checkpoint_of_another_training(tmp_path):
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
-@pytest.mark.parametrize("engine", ["python-source", "tcc"])
-def test_every_optimiser(engine, optimiser):
+def test_every_optimiser(optimiser):
     """On a workload with one shape, too, whose rows are doubles."""
     for name in (SMALL, "xor"):
         workload = replace(workloads.load(name), optimiser=optimiser)
         row = workload.row(0)
-        assert bits(trained(engine, workload), row) == bits(trained("tuple", workload), row), name
+        assert bits(trained("tcc", workload), row) == bits(trained("tuple", workload), row), name
 
 
 def test_the_proof_covers_every_shape():
@@ -162,11 +160,10 @@ def test_a_loss_that_is_not_finite():
             trained(engine, replace(workload, start=start))
 
 
-@pytest.mark.parametrize("engine", [NATIVE, "tcc"])
-def test_invented_names(engine):
+def test_invented_names():
     """They are the same with every engine, and fit the context."""
     workload = workloads.load(SMALL)
-    found = samples(workload, trained(engine, workload).predict, 5)
+    found = samples(workload, trained("tcc", workload).predict, 5)
     assert found == samples(workload, trained("tuple", workload).predict, 5)
     assert all(len(name) <= 4 and not set(name) - set(names.ALPHABET) for name in found)
 
@@ -184,24 +181,12 @@ def test_names_of_a_length_that_no_row_has(tmp_path):
     assert all(len(name) <= 5 for name in found)
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_a_model_without_numbers_invents_nothing(number):
+def test_a_model_without_numbers_invents_nothing():
     workload = workloads.load(SMALL)
     count = len(trained("hoisted", workload, pieces=()).parameters())
-    broken = replace(workload, start=array("d", [number]) * count)
+    broken = replace(workload, start=array("d", [math.nan]) * count)
     with pytest.raises(ArithmeticError, match="probabilities"):
         samples(broken, willing("hoisted", broken).prepare(broken).predict, 1)
-
-
-def test_a_target_without_probability_has_an_infinite_loss():
-    assert likelihood([0.5, 0.0], [0.0, 1.0]) == math.inf
-
-
-def test_a_frozen_engine_needs_no_update():
-    """A workload that only runs forward never calls its optimiser."""
-    workload = workloads.load("digits-forward")
-    trainer = trained("tcc-frozen", replace(workload, optimiser=ADAM))
-    assert trainer.losses == trained("tcc", workload).losses
 
 
 def near_powers_of_two():
@@ -226,13 +211,9 @@ def powers_in_lanes(lib, numbers, is_root, is_known):
     return found, lib.powers(*pointers, len(numbers), is_root, is_known)
 
 
+@pytest.mark.host
 @pytest.mark.parametrize(
-    ("compiler", "width"),
-    [
-        *((compiler, 4) for compiler in ("gcc", "clang")),
-        *(pytest.param(compiler, 8, marks=NEEDS_512_BITS) for compiler in ("gcc", "clang")),
-        ("tcc", 1),
-    ],
+    ("compiler", "width"), [("gcc", 4), pytest.param("clang", 8, marks=NEEDS_512_BITS), ("tcc", 1)]
 )
 @pytest.mark.parametrize("is_root", [0, 1])
 def test_powers_in_lanes(compiler, width, is_root):
@@ -240,7 +221,7 @@ def test_powers_in_lanes(compiler, width, is_root):
     tool = toolchains.find(compiler)
     flags = (*toolchains.STRICT, *(() if width == 1 else ("-O2", *toolchains.NATIVE)))
     lib = in_c.load(tool, flags, ADAM, width)
-    numbers = hard_numbers(40_001)
+    numbers = hard_numbers(8001)
     for known in {0, int(in_c.libm_is_known(lib))}:
         found, left = powers_in_lanes(lib, numbers, is_root, known)
         wanted = array("d", [power(number, 0.5 if is_root else 2.0) for number in numbers])
@@ -256,7 +237,7 @@ def test_powers_in_lanes(compiler, width, is_root):
 def test_powers_with_other_bits(width, is_root):
     """Those of a fast update are within two units, and only numbers after the last whole vector are left to libm."""
     lib = in_c_library(in_c.source(ADAM, width, is_fast=True))
-    numbers = array("d", [0.0, -0.0, 2.0**-1022, 1e-300, 1e-100, 1e100, 1e300, math.inf, *hard_numbers(40_000)[12:]])
+    numbers = array("d", [0.0, -0.0, 2.0**-1022, 1e-300, 1e-100, 1e100, 1e300, math.inf, *hard_numbers(8000)[12:]])
     found, left = powers_in_lanes(lib, numbers, is_root, 1)
     assert left == len(numbers) % width
     for number, x in zip(numbers, found):
@@ -315,7 +296,7 @@ DIVISORS = [
     *(1 - math.pow(0.85, n) for n in (1, 2, 3, 50, 200, 215, 220)),
     *(1 - math.pow(0.99, n) for n in (1, 2, 777)),
     *(1.0, 0.5, 3.0, 2.0**-60, 1 - 2.0**-53, 1 - 2.0**-49, 1 - 9 * 2.0**-53, 0.5 + 2.0**-53, 2 / 3, 1e-12),
-    *(random.Random(n).randrange(1 << 52, 1 << 53) / 2.0**53 for n in range(100)),
+    *(random.Random(n).randrange(1 << 52, 1 << 53) / 2.0**53 for n in range(20)),
 ]
 
 
@@ -329,53 +310,6 @@ def test_quotients_in_lanes(width):
     assert wrong == 0
     assert divided < 4001 * len(DIVISORS) // 5
     assert wrong_quotients(lib, [-0.5, 1e-300, 1e300, math.inf, math.nan], 101)[0] == 0
-
-
-@pytest.mark.host
-@NEEDS_FUSED
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("return minus_product(excess, all(d->nearest), q);", "(void)excess; return q;"),
-        ("product_plus(x, all(d->below), x * d->rest)", "x * d->below"),
-        ("*unsure |= outside(q, 1024);", "(void)unsure;"),
-        ("x * d->rest", "-x * d->rest"),
-    ],
-)
-def test_a_broken_quotient_is_caught(right, wrong):
-    source = in_c.source(ADAM, 4)
-    assert source.count(right) == 1
-    assert wrong_quotients(in_c_library(source.replace(right, wrong)), DIVISORS)[0]
-
-
-def bare():
-    """An optimiser whose states are powers, so that each bit of them is visible."""
-    v, r, share = map(Leaf, ("v", "r", "share"))
-    states = {"v": call("pow", Q / BATCH, 2.0), "r": call("pow", v / share, 0.5)}
-    return Optimiser("bare", RATE * r, states, {"share": 1 - call("pow", 0.9, UPDATE)})
-
-
-@pytest.mark.host
-@NEEDS_FUSED
-@pytest.mark.parametrize(
-    ("width", "optimiser", "right", "wrong"),
-    [
-        (4, bare(), "#define WIDER 1.032", "#define WIDER 1.0"),
-        (4, bare(), "all(1.4342245291445828)", "all(1.40)"),
-        pytest.param(8, bare(), "1.027 * h", "h", marks=NEEDS_512_BITS),
-        pytest.param(8, bare(), "x + 0x1p-1022", "x", marks=NEEDS_512_BITS),
-        (4, bare(), "if (KEEPS_BITS && any(unsure)) {", "if (0) {"),
-        (4, ADAM, "again[count_again++]", "again[0]"),
-        (4, ADAM, "while (count_again > 0)", "while (count_again > 1)"),
-        *((4, ADAM, f"new_{name} = chosen(unsure, AT(u.{name} + i), new_{name});", "") for name in "pqmv"),
-    ],
-)
-def test_a_broken_update_is_caught(width, optimiser, right, wrong):
-    """One that takes the nearest double for libm's, or that does not compute a lane again."""
-    source = in_c.source(optimiser, width)
-    assert source.count(right) == 1
-    assert differing_updates(in_c_library(source), 40, optimiser) == 0
-    assert differing_updates(in_c_library(source.replace(right, wrong)), 40, optimiser)
 
 
 @pytest.mark.host
@@ -416,18 +350,12 @@ def differing_updates(lib, updates, optimiser=ADAM):
     return differing
 
 
-@WIDTHS
+@pytest.mark.host
+@pytest.mark.parametrize(("tool", "width"), [("gcc", 4), pytest.param("clang", 8, marks=NEEDS_512_BITS)])
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
-def test_the_update_in_c_is_that_in_python(optimiser, width):
-    for tool in ("gcc", "clang"):
-        lib = in_c.load(toolchains.find(tool), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, width)
-        assert differing_updates(lib, 40, optimiser) == 0
-
-
-def test_the_numbers_of_an_update():
-    assert ADAM.numbers(0, 0.01) == [0.01, 1 - math.pow(0.85, 1), 1 - math.pow(0.99, 1)]
-    assert ADAM.numbers(6, 0.02) == [0.02, 1 - math.pow(0.85, 7), 1 - math.pow(0.99, 7)]
-    assert SGD.numbers(6, 0.02) == [0.02]
+def test_the_update_in_c_is_that_in_python(optimiser, tool, width):
+    lib = in_c.load(toolchains.find(tool), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, width)
+    assert differing_updates(lib, 20, optimiser) == 0
 
 
 def update_expressions(names):
@@ -454,7 +382,7 @@ SHARE = Leaf("share")
 @pytest.mark.host
 @NEEDS_FUSED
 @given(data=strategies.data())
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_the_update_of_any_optimiser(data):
     """States may read each other, before and after they change, and their names may be those of the C's variables."""
     names = data.draw(strategies.lists(strategies.sampled_from(["m", "mean", "result0"]), unique=True))
@@ -464,21 +392,3 @@ def test_the_update_of_any_optimiser(data):
     with contextlib.suppress(ArithmeticError):  # Python raises where C continues
         for width in (4, 8) if HAS_512_BITS else (4,):
             assert differing_updates(in_c_library(in_c.source(optimiser, width)), 4, optimiser) == 0
-
-
-@WIDTHS
-def test_an_update_with_other_expressions(width):
-    """Powers that share a statement, are nested, or hang on a state that changes later."""
-    m, v, share = map(Leaf, ("m", "v", "share"))
-    root, square = (lambda x: call("pow", x, 0.5)), (lambda x: call("pow", x, 2.0))
-    factors = {"share": 1 - call("pow", 0.9, UPDATE)}
-    for states, change in (
-        ({"m": m + square(Q / BATCH) * square(Q)}, RATE * Q / (root(m / share) + root(m) + 1.0)),
-        ({"m": 0.5 * v + Q, "v": v + square(root(square(Q)))}, RATE * m / (root(v) + 1e-3)),
-        ({"m": 0.5 * m + square(Q / share + 1.0)}, RATE * square(m / share) / (root(square(m / share)) + 1e-3)),
-        ({"v": v + 0.01 * square(Q), "m": 0.9 * m + root(v / share) * Q}, m / share),
-        ({"m": square(Q) / share, "v": square(root(Q))}, m),
-    ):
-        optimiser = Optimiser("other", change, states, factors)
-        lib = in_c_library(in_c.source(optimiser, width))
-        assert differing_updates(lib, 20, optimiser) == 0

@@ -91,7 +91,7 @@ def test_an_error_is_left_for_the_step_that_raises_it(why):
     assert len(tape) == len(numbers) + 3
 
 
-@pytest.mark.parametrize("why", WRONG)
+@pytest.mark.parametrize("why", ["division by zero", "overflow of a product"])
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_an_unfoldable_constant_still_compiles(name, why):
     """C continues with infinity or NaN. Python raises where its operators do, and loops in NumPy give NaN there."""
@@ -108,20 +108,6 @@ def test_an_unfoldable_constant_still_compiles(name, why):
 
 
 # --- outputs and losses that are constants -----------------------------------------------------------------------
-
-
-def test_a_folded_output_stays():
-    a, c = Value(1.0), Value(2.0)
-    inner = c * 3.0
-    assert lines(a * (inner + 1.0), inputs=[a], outputs=[inner, c, inner]) == [
-        "%0 = input 0",
-        "%1 = constant 2.0",
-        "%2 = constant 6.0",
-        "%3 = constant 7.0",
-        "%4 = * %0 %3",
-        "loss %4",
-        "outputs %2 %1 %2",
-    ]
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)

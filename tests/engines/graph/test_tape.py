@@ -11,25 +11,19 @@ from engines.api import CyclicGraph
 from engines.graph.check import BrokenTape, check
 from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
-from engines.graph.tape import codes, names
+from engines.graph.tape import names
 from engines.graph.value import Value
 from engines.kernel import c_text
 from engines.nn import bind, squared_error
 from engines.straight.c_source import Form, c_source
 from engines.straight.lower import lower
 from engines.straight.published import published_source
-from tests.engines.graphs import NAMED, classifier
-from tests.engines.programs import readme
+from tests.engines.graphs import NAMED
 from tests.engines.rows import from_rows
 
 
 def text(tape):
     return "\n".join(tape.lines()) + "\n"
-
-
-def readme_tape():
-    (a, b), g = readme(Value)
-    return linearize(g, inputs=[a], parameters=[b])
 
 
 def mlp_tape():
@@ -40,15 +34,11 @@ def mlp_tape():
     return linearize(loss, inputs=inputs, parameters=model.parameters(), outputs=[output])
 
 
-TAPES = {"readme": readme_tape, "mlp": mlp_tape}
-
-
 # --- golden text -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TAPES)
-def test_text(golden, name):
-    golden(f"tape-{name}.txt", text(TAPES[name]()))
+def test_text(golden):
+    golden("tape-mlp.txt", text(mlp_tape()))
 
 
 @pytest.fixture
@@ -57,24 +47,15 @@ def fixed_text_by_name(monkeypatch):
     monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
 
 
-@pytest.mark.parametrize("name", TAPES)
-def test_c(golden, fixed_text_by_name, name):
+def test_c(golden, fixed_text_by_name):
     """The functions are small, so the text shows how values pass between them."""
-    source = c_source(lower(optimize(TAPES[name]())), Form(piece=12, expression=4))
-    golden(f"{name}.c", "".join(source.units))
+    source = c_source(lower(optimize(mlp_tape())), Form(piece=12, expression=4))
+    golden("mlp.c", "".join(source.units))
 
 
-def test_c_in_several_units(golden, fixed_text_by_name):
-    """The first unit has the passes, and declares the functions that the others define."""
-    source = c_source(lower(optimize(mlp_tape())), Form(piece=12, expression=4, units=2))
-    assert len(source.units) == 2
-    golden("mlp-units.c", "\n/* --- the next unit --- */\n\n".join(source.units))
-
-
-@pytest.mark.parametrize("name", TAPES)
-def test_c_as_first_published(golden, fixed_text_by_name, name):
+def test_c_as_first_published(golden, fixed_text_by_name):
     """The published form has one statement per row and per adjoint, in the tape's order."""
-    golden(f"{name}-published.c", "".join(published_source(optimize(TAPES[name]())).units))
+    golden("mlp-published.c", "".join(published_source(optimize(mlp_tape())).units))
 
 
 # --- canonical order ---------------------------------------------------------------------------------------------
@@ -107,11 +88,6 @@ def test_the_order_is_that_of_backward(graph):
     ]
 
 
-def test_a_square_has_its_operand_twice():
-    a = Value(2.0)
-    assert text(linearize(a * a, parameters=[a])) == "%0 = parameter 0\n%1 = * %0 %0\nloss %1\n"
-
-
 def test_rows_that_only_outputs_need_come_after_the_loss():
     a, b, unused = Value(1.0), Value(2.0), Value(3.0)
     loss = a + 1.0
@@ -136,37 +112,6 @@ def test_a_chain_of_100_000_rows():
     tape = linearize(x, inputs=[a])
     assert len(tape) == 100_001
     assert (tape.left[-1], tape.right[-1], tape.loss) == (99_999, 0, 100_000)
-
-
-def test_a_chain_to_the_right():
-    a = Value(1.0)
-    x = a
-    for _ in range(20_000):
-        x = a + x
-    assert len(linearize(x, inputs=[a])) == 20_001
-
-
-def test_a_graph_of_200_000_rows():
-    leaves = [Value(1.0) for _ in range(400)]
-    total = Value(0.0)
-    for a in leaves[:250]:
-        for b in leaves:
-            total = total + a * b
-    tape = check(linearize(total, parameters=leaves))
-    assert len(tape) == 401 + 200_000
-    assert tape.ops.count(codes()["parameter"]) == 400
-
-
-def test_linearizing_twice_gives_the_same_tape():
-    """A Value stores its row during the walk only."""
-    graph, _ = classifier()
-    leaves = [Value(x) for x in graph.numbers]
-    values = graph.build(Value, leaves)
-    first, second = (linearize(values[-1], inputs=leaves, outputs=values) for _ in range(2))
-    assert first == second
-    part = linearize(values[0], inputs=leaves)
-    assert part.loss == len(part) - 1
-    assert clean(*leaves, *values)
 
 
 # --- refusals ----------------------------------------------------------------------------------------------------
@@ -239,14 +184,6 @@ def test_a_cycle_is_refused(outputs):
     assert len(linearize(c, inputs=[a])) == 5
 
 
-def test_a_value_that_is_its_own_operand():
-    a = Value(1.0)
-    a._prev = (a,)
-    with pytest.raises(CyclicGraph):
-        linearize(a)
-    assert a._row == -1
-
-
 # --- the checker -------------------------------------------------------------------------------------------------
 
 
@@ -262,17 +199,10 @@ BROKEN = {
     "an operand comes later": ([X, ("+", 0, 2, None), P, ("*", 1, 2, None)], r"%1 \(\+.*does not come before it"),
     "its own operand": ([X, ("+", 0, 1, None)], r"%1 .*does not come before it"),
     "one operand too few": ([X, ("+", 0, -1, None)], r"%1 .*'\+' takes 2 operands"),
-    "the left operand is missing": ([X, ("ReLU", -1, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
-    "one operand too many": ([X, ("ReLU", 0, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
     "a leaf with an operand": ([X, ("input", 0, -1, 0)], r"%1 .*'input' takes 0 operands"),
     "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*'\*\*' takes a number"),
-    "a sum with a number": ([X, ("+", 0, 0, 2.0)], r"%1 .*'\+' takes no number"),
-    "an input without a number": ([("input", -1, -1, None)], r"%0 .*'input' takes a number"),
     "no such input": ([("input", -1, -1, 1)], r"%0 .*there are only 1"),
-    "no such parameter": ([("parameter", -1, -1, -2)], r"%0 .*there are only 1"),
     "an infinite constant": ([X, ("constant", -1, -1, float("inf")), ("+", 0, 1, None)], r"%1 .*must be finite"),
-    "a constant that is NaN": ([("constant", -1, -1, float("nan"))], r"%0 .*must be finite"),
-    "an infinite exponent": ([X, ("**", 0, -1, float("inf"))], r"%1 .*must be finite"),
     "a dangling row": ([X, TWO, ("*", 0, 0, None)], r"%1 \(constant.*nothing reads it"),
 }
 
@@ -292,26 +222,14 @@ def test_the_roots_are_rows(row):
         check(tape(X, ("+", 0, 0, None), outputs=(0, row)))
 
 
-def test_check_returns_a_valid_tape():
-    for make in TAPES.values():
-        whole = make()
-        assert check(whole) is whole
-    assert check(tape(X, TWO, ("*", 0, 0, None), outputs=(1,)))
-
-
 def test_optimize_checks_before_the_first_pass():
     with pytest.raises(BrokenTape, match="nothing reads it"):
-        optimize(replace(readme_tape(), loss=0))
+        optimize(replace(mlp_tape(), loss=0))
 
 
 def test_an_op_that_is_not_in_the_table_is_refused():
     with pytest.raises(BrokenTape, match=r"^row %1 \(200, .*there is no op with the code 200"):
         check(replace(tape(X, ("+", 0, 0, None)), ops=bytes([0, 200])))
-
-
-def test_columns_of_different_lengths_are_refused():
-    with pytest.raises(BrokenTape, match="its columns differ in length"):
-        check(replace(tape(X, ("+", 0, 0, None)), ops=bytes([0])))
 
 
 def test_a_value_of_an_unknown_operation_is_refused():

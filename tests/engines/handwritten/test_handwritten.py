@@ -131,7 +131,7 @@ def of_reference(workload, stretches, batch):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize(
     ("workload", "stretches"),
-    [("digits", (11, 1, 8)), ("xor", (7, 33)), ("mlp-5x4x3", (50, 51)), ("mlp-70x60x1", (9, 7)), ("mlp-3x7x65", (20,))],
+    [("xor", (7, 33)), ("mlp-70x60x1", (9, 7)), ("mlp-3x7x65", (20,))],
 )
 @pytest.mark.parametrize("name", ENGINES)
 def test_it_trains_as_the_reference_does(name, workload, stretches, batch):
@@ -236,8 +236,7 @@ def test_columns_of_all_kinds(name):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize(("bad", "batch"), [(math.inf, 1), (math.nan, 2)])
 @pytest.mark.parametrize("name", ENGINES)
 def test_training_ends_at_a_non_finite_loss(name, bad, batch, loss):
     rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [1.0, 0.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, bad, 0.0]]
@@ -246,20 +245,6 @@ def test_training_ends_at_a_non_finite_loss(name, bad, batch, loss):
 
 SECOND_NEURON = [0.5, 0.25, 0.0]
 """Parameters of a second hidden neuron, needed only because a layer of one neuron gives a Value, not a list."""
-
-
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
-@pytest.mark.parametrize("name", ENGINES)
-def test_a_weight_that_is_not_finite_meets_an_input_of_zero(name, bad, batch):
-    """0 times infinity is NaN, so the input must not be skipped."""
-    rows = [[0.0, 1.0, 0.5]]
-    assert (
-        agree(
-            name, Task((2, 2, 1), "squared_error", rows, [bad, 1.0, 0.0, *SECOND_NEURON, 1.0, 1.0, 0.0], batch), (3,)
-        )[0]
-        == 0
-    )
 
 
 @pytest.mark.parametrize("batch", [1, 2])
@@ -284,16 +269,6 @@ def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
     assert [x != x for x in parameters[:6]] == [True, True, True, False, False, False]
 
 
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("name", ENGINES)
-def test_an_infinite_input_of_a_dead_neuron(name, batch):
-    """The loss is finite, but the update is not: it is infinity times the neuron's gradient of 0."""
-    rows = [[math.inf, 1.0, 0.5], [0.0, 1.0, 0.5]]
-    task = Task((2, 2, 1), "squared_error", rows, [-1.0, 1.0, 0.0, -0.5, 1.0, 0.0, 1.0, 1.0, 0.0], batch)
-    failed, parameters = agree(name, task, (1, 3))
-    assert (failed, parameters[0] != parameters[0]) == ((1, True) if batch == 1 else (2, True))
-
-
 @pytest.mark.parametrize("name", ENGINES)
 def test_the_last_of_equal_outputs_is_the_peak(name):
     biases = (0.3, 0.3, -1.7, 0.3)
@@ -304,23 +279,6 @@ def test_the_last_of_equal_outputs_is_the_peak(name):
 
 
 # --- zeros -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize(
-    "features",
-    [
-        [[0.0] * 9],
-        [[1.0 + i for i in range(9)]],
-        [[0.0, -0.0, 1e-320, -1.0, 0.0, 0.0, 0.0, 0.0, 0.5], [-0.0] * 9, [0.25] * 9, [0.0] * 8 + [1.0]],
-    ],
-    ids=["all zero", "none zero", "mixed"],
-)
-@pytest.mark.parametrize("name", ENGINES)
-def test_rows_with_zeros(name, features, batch, loss):
-    rows = [[*row, 0.0, 1.0, 0.0] for row in features]
-    assert agree(name, Task((9, 6, 3), loss, rows, batch=batch, speed=0.01), (3, 10))[0] is None
 
 
 sizes = st.sampled_from([0.0, -0.0, 1.0]) | st.floats(-3.0, 3.0)
@@ -338,7 +296,7 @@ def test_random_networks(name, loss):
 
     wild = sizes | leaf_values
 
-    @settings(max_examples=examples(150), deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(
         rows=st.lists(numbers(sizes, 7), min_size=1, max_size=3) | st.lists(numbers(wild, 7), min_size=1, max_size=3),
         parameters=numbers(sizes, weights) | numbers(wild, weights),
@@ -371,13 +329,8 @@ PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
     ("network", "reason"),
     [
         (None, "it is written for MLPs, and this model is not an MLP"),
-        (PLAIN._replace(shape=(2, 1)), "it is written for two layers of weights, and this model has 1"),
         (PLAIN._replace(shape=(2, 3, 4, 1)), "it is written for two layers of weights, and this model has 3"),
         (PLAIN._replace(activation="tanh"), "it is written for ReLU and a linear last layer, and this model has tanh"),
-        (
-            PLAIN._replace(last_linear=False),
-            "it is written for ReLU and a linear last layer, and this model has relu on all layers",
-        ),
         (
             PLAIN._replace(loss="hinge_l2"),
             "it is written for cross_entropy and squared_error, and this loss is hinge_l2",
@@ -385,12 +338,11 @@ PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
         (PLAIN._replace(samples=100), "it is written for one sample per step, and a step of this workload has 100"),
     ],
 )
-@pytest.mark.parametrize("name", ENGINES)
-def test_unsupported_networks_are_refused(name, network, reason):
-    engine = engines.load(name)
+def test_unsupported_networks_are_refused(network, reason):
+    engine = engines.load("handwritten")
     assert engine.supports(Unlike(PLAIN)) is None
     assert engine.supports(Unlike(network)) == reason
-    with pytest.raises(ValueError, match=f"{name} can't run unlike: {reason}"):
+    with pytest.raises(ValueError, match=f"handwritten can't run unlike: {reason}"):
         engine.prepare(Unlike(network))
     assert "adam" in engine.supports(replace(workloads.load("digits"), optimiser=ADAM))
 

@@ -72,18 +72,9 @@ def bits(x):
 
 
 def test_random_programs_compute_what_tuple_computes():
-    for seed in range(examples(3000)):
+    for seed in range(examples(1000)):
         expected, found = (str(told(Class, seed)).replace("-0.0", "0.0") for Class in (Reference, Value))
         assert found == expected, seed
-
-
-def test_overflow_and_division_by_zero_are_infinite():
-    with pytest.warns(RuntimeWarning):
-        assert (Value(numpy.float64(1e200)) ** 2).data == float("inf")
-    with pytest.warns(RuntimeWarning):
-        assert (1 / Value(numpy.float64(0.0))).data == float("inf")
-    y = (0.3 * Value(numpy.float32(0.1)) + 0.7) ** 2
-    assert float(y.data) == 0.5329000353813171
 
 
 def test_data_keep_their_type():

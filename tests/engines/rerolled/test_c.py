@@ -22,11 +22,8 @@ from tests.engines.rerolled.rolling import form, step_of, tape_of
 pytestmark = pytest.mark.host
 
 FORMS = {
-    "scalars": form(rows=0),
     "scalars, three rows": form(rows=3),
-    "vectors of 8, a row at a time": form(width=8),
     "vectors of 4, two rows, three units": form(width=4, rows=2, registers=8, piece=9, units=3),
-    "vectors of 2, zeros skipped": form(width=2, rows=0, accumulators=3, sparse=True),
     "vectors of 4, zeros skipped, two rows": form(width=4, rows=2, accumulators=3, sparse=True),
 }
 

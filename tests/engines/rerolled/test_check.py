@@ -18,7 +18,7 @@ from engines.rerolled.recover.check import BrokenLoops, check_groups, check_loop
 from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import Phase, group
 from engines.rerolled.recover.layout import lay_out
-from engines.rerolled.recover.loops import Access, Table
+from engines.rerolled.recover.loops import Access
 from engines.rerolled.recover.sums import CONSTANT, GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
 from harness import workloads
 from tests.engines.graphs import classifier
@@ -103,11 +103,6 @@ def reads_itself(found):
     return with_slot(found, term, 0, node)
 
 
-def reads_what_comes_later(found):
-    _, term = of_kind(found, VALUE)
-    return with_slot(found, term, 0, found.loss)
-
-
 def value_reads_a_gradient(found):
     gradient, _ = of_kind(found, GRADIENT)
     _, term = of_kind(found, VALUE)
@@ -134,49 +129,27 @@ def second_sink(found):
 
 
 BROKEN_SUMS = {
-    "a column too short": (lambda s: replace(s, template=s.template[1:]), "the columns of terms, or those of nodes"),
-    "an owner that is not a node": (
-        lambda s: replace(s, owner=changed(s.owner, -1, s.nodes)),
-        r"term \d+ of %\d+: there",
-    ),
     "terms out of order": (lambda s: replace(s, owner=s.owner[::-1]), r"^term 1 of %\d+ comes after one of %\d+$"),
     "a slot that is not a node": (lambda s: with_slot(s, 3, 0, s.nodes), r"^term 3 of %\d+: not all of \[\d+"),
     "a leaf with terms": (
         lambda s: replace(s, kind=changed(s.kind, s.owner[0], PARAMETER)),
         r"^term 0 of %\d+, which is a leaf",
     ),
-    "no such template": (lambda s: replace(s, template=changed(s.template, 5, 99)), r"^term 5 of %\d+ has no template"),
     "a slot that is empty": (lambda s: with_slot(s, 4, 0, NONE), r"^term 4 of %\d+: its template reads a slot that"),
-    "one slot too many": (lambda s: with_slot(s, 6, 2, 0), r"^term 6 of %\d+ fills a slot that its template does not"),
     "a sum that reads itself": (reads_itself, r"^term \d+ of %(\d+) reads %\1, which does not come before it"),
-    "a value that reads the loss": (reads_what_comes_later, r"reads %\d+, which does not come before it"),
     "a value that reads a gradient": (value_reads_a_gradient, r"reads %\d+, which does not come before it"),
     "an operand without terms": (has_no_terms, r"^%\d+ is read but has no terms"),
     "a sink that is read": (sink_is_read, r"^%\d+ is read but is a sink"),
     "a loss that is not a node": (lambda s: replace(s, loss=-1), r"^the loss is %-1, which is not a value"),
-    "a loss that is a gradient": (
-        lambda s: replace(s, loss=of_kind(s, GRADIENT)[0]),
-        r"^the loss is %\d+, which is not a value",
-    ),
-    "an output that is not a value": (
-        lambda s: replace(s, outputs=(s.loss, s.nodes)),
-        r"^outputs\[1\] is %\d+, which is not a",
-    ),
     "a value with a mirror": (
         lambda s: replace(s, mirrors=changed(s.mirrors, s.loss, 0)),
         r"^%\d+ can't be the gradient of %0",
-    ),
-    "a sink without a parameter": (
-        lambda s: replace(s, mirrors=changed(s.mirrors, of_kind(s, SINK)[0], s.loss)),
-        r"^%\d+ can't be the gradient of %\d+",
     ),
     "two sinks of one parameter": (second_sink, r"^%\d+ has several gradients"),
     "no such input": (
         lambda s: replace(s, number=changed(s.number, np.flatnonzero(s.kind == INPUT)[0], s.inputs)),
         r"^x6: there are only 6",
     ),
-    "a leaf has no number": (lambda s: replace(s, number=s.number[:2]), r"^%\d+ is a leaf without a number"),
-    "no such parameter": (lambda s: replace(s, parameters=1), r"^p\d+: there are only 1"),
     "an infinite constant": (
         lambda s: replace(s, number=changed(s.number, np.flatnonzero(s.kind == CONSTANT)[0], np.inf)),
         r"^%\d+ is inf",
@@ -192,10 +165,6 @@ def test_broken_sums(why):
 
 
 # --- groups ------------------------------------------------------------------------------------------------------
-
-
-def lanes(group, members):
-    return replace(group, nodes=group.nodes[members], first=group.first[members])
 
 
 def with_group(groups, at, **changes):
@@ -225,10 +194,6 @@ def chain_of_max():
 BROKEN_GROUPS = {
     "a group that is missing": (lambda groups: groups[1:], r"^%\d+ is in no group"),
     "a duplicate group": (lambda groups: [groups[0], *groups], r"^%\d+ is in groups 2 times"),
-    "a duplicate lane": (
-        lambda groups: [lanes(groups[0], [0, 0, *range(1, len(groups[0].nodes))]), *groups[1:]],
-        "2 times",
-    ),
     "groups out of order": (lambda groups: swapped(groups, 0, 1), r"^group 0: its %\d+ reads %\d+, of group 1"),
     "the backward pass first": (
         lambda groups: swapped(groups, 0, last_of(groups, Phase.BACKWARD)),
@@ -238,16 +203,8 @@ BROKEN_GROUPS = {
         lambda groups: swapped(groups, last_of(groups, Phase.BACKWARD), last_of(groups, Phase.BACKWARD) + 1),
         r"^group \d+ \(backward\) comes after one of the sink phase",
     ),
-    "a value in the backward pass": (
-        lambda groups: with_group(groups, last_of(groups, Phase.FORWARD), phase=Phase.BACKWARD),
-        r"^group \d+ \(backward\) has sums of another phase",
-    ),
     "the wrong first terms": (
         lambda groups: with_group(groups, 0, first=groups[0].first + 1),
-        r"^group 0 \(forward\): its terms are not those of its sums",
-    ),
-    "the wrong number of terms": (
-        lambda groups: with_group(groups, 0, terms=groups[0].terms - 1),
         r"^group 0 \(forward\): its terms are not those of its sums",
     ),
 }
@@ -304,11 +261,6 @@ def with_operand(whole, at, operand, *, segment=0, slot=0):
     return with_loop(whole, at, segments=tuple(segments))
 
 
-def first_of(whole, phase, lanes=2):
-    """Return the index of the first loop of that phase with at least this many lanes."""
-    return next(at for at, loop in enumerate(whole.loops) if loop.phase == phase and loop.lanes >= lanes)
-
-
 def sink(whole):
     """Return the index of the sink with the most lanes: rows of lanes, without padding."""
     return max((loop.lanes, at) for at, loop in enumerate(whole.loops) if loop.phase == Phase.SINK)[1]
@@ -318,41 +270,16 @@ def reads_its_own_target(whole):
     return with_operand(whole, 1, whole.loops[1].target)
 
 
-def reads_a_kept_gradient(whole):
-    """Make a sink read its own target, a gradient that sinks add up."""
-    at = sink(whole)
-    return with_operand(whole, at, whole.loops[at].target)
-
-
-def with_table(whole):
-    at = first_of(whole, Phase.FORWARD)
-    return with_operand(whole, at, Table(np.zeros((2, 9), np.int64)))
-
-
-def with_copy(whole, **changes):
-    return replace(whole, copies=[whole.copies[0]._replace(**changes), *whole.copies[1:]])
-
-
 BROKEN_LOOPS = {
     "phases out of order": (
         lambda w: replace(w, loops=w.loops[::-1]),
         r"^loop \d+ \(backward\) comes after loop \d+ \(sink\)",
     ),
     "no terms": (lambda w: with_loop(w, 0, segments=()), r"^loop 0 \(forward\) has no lanes, or no terms"),
-    "no lanes": (lambda w: with_loop(w, 0, counts=(0,)), r"^loop 0 \(forward\) has no lanes, or no terms"),
     "a target of the wrong shape": (
         lambda w: with_loop(w, 0, target=Access(w.loops[0].target.base, (1, 1))),
         r"^loop 0 \(forward\): the strides of its target do not match",
     ),
-    "the wrong number of offsets": (
-        lambda w: with_loop(w, 0, target=Access(w.loops[0].target.base, ((0, 1),))),
-        r"^loop 0 \(forward\): the strides of its target do not match",
-    ),
-    "an operand of the wrong shape": (
-        lambda w: with_operand(w, 0, Access(0, (0, 0))),
-        r"^loop 0 \(forward\): segment 0 has an operand whose strides",
-    ),
-    "a table of the wrong shape": (with_table, r"^loop 0 \(forward\): segment 0 has an operand whose strides"),
     "one operand too few": (
         lambda w: with_loop(w, 0, segments=(w.loops[0].segments[0]._replace(operands=()),)),
         r"^loop 0 \(forward\): the operands of segment 0 do not match its template",
@@ -361,45 +288,23 @@ BROKEN_LOOPS = {
         lambda w: with_operand(w, 0, Access(w.workspace - 1, (1,))),
         r"^loop 0 \(forward\): operand 0 of segment 0 reaches from \d+ to \d+, of \d+ places",
     ),
-    "an operand before the workspace": (
-        lambda w: with_operand(w, 0, Access(0, (-1,))),
-        r"^loop 0 \(forward\): operand 0 of segment 0 reaches from -\d+ to 0",
-    ),
     "an operand in two areas": (
         lambda w: with_operand(w, 0, Access(w.area("v").start - 1, (1,))),
         r"^loop 0 \(forward\): operand 0 of segment 0 reaches from p to v",
     ),
-    "a loss beyond the workspace": (lambda w: replace(w, loss=Access(w.workspace, ())), r"^the loss reaches from"),
     "a value among gradients": (
         lambda w: with_target(w, 0, w.area("g").start - w.area("v").start),
         r"^loop 0 \(forward\) writes to g",
-    ),
-    "a gradient among values": (
-        lambda w: with_target(w, first_of(w, Phase.BACKWARD), w.area("v").start - w.area("g").start),
-        r"^loop \d+ \(backward\) writes to [vpq]",
-    ),
-    "a sink among parameters": (
-        lambda w: with_target(w, sink(w), w.area("p").start - w.area("q").start),
-        r"^loop \d+ \(sink\) writes to p",
     ),
     "a target written twice": (
         lambda w: with_loop(w, 1, target=w.loops[0].target),
         r"^loop 1 \(forward\) writes a second time to v\[0\]",
     ),
-    "lanes with one target": (
-        lambda w: with_loop(w, 0, target=w.loops[0].target._replace(lanes=(0,)), room=w.loops[0].counts[-1]),
-        r"^loop 0 \(forward\) writes a second time to v\[0\]",
-    ),
     "a sink of no parameter": (
         lambda w: with_loop(w, sink(w), target=moved(w.loops[sink(w)].target, 1)),
         r"^loop \d+ \(sink\) (adds to|writes a second time to) q\[\d+\]",
     ),
-    "loops out of order": (
-        lambda w: replace(w, loops=swapped(w.loops, 0, 1)),
-        r"^loop 0 \(forward\) reads v\[0\] before it is written",
-    ),
     "a loop that reads its target": (reads_its_own_target, r"^loop 1 \(forward\) reads v\[\d+\] before it is written"),
-    "a sink that reads a sink": (reads_a_kept_gradient, r"^loop \d+ \(sink\) reads q\[\d+\] before it is written"),
     "padding that is read": (
         lambda w: with_operand(w, 1, moved(w.loops[0].target, w.loops[0].counts[-1] + 4)),
         r"^loop 1 \(forward\) reads v\[\d+\] before it is written",
@@ -408,31 +313,17 @@ BROKEN_LOOPS = {
         lambda w: replace(w, loss=Access(w.area("u").stop - 1, ())),
         r"^the loss or an output reads u\[\d+\] before it is written",
     ),
-    "room for too few lanes": (lambda w: with_loop(w, 0, room=1), r"^loop 0 \(forward\) has room for 1 of 4 lanes"),
     "room that others use": (
         lambda w: with_loop(w, 0, room=64),
         r"^loop 0 \(forward\) has room in v\[\d+\], which is used",
-    ),
-    "room beyond the workspace": (
-        lambda w: with_loop(w, 0, room=w.workspace),
-        r"^loop 0 \(forward\) has room beyond the workspace",
     ),
     "room with gaps between the lanes": (
         lambda w: with_loop(w, 0, target=w.loops[0].target._replace(lanes=(2,)), room=8),
         r"^loop 0 \(forward\) has room, but its lanes are not contiguous",
     ),
-    "a parameter outside p": (
-        lambda w: with_copy(w, place=moved(w.copies[0].place, -w.area("p").start)),
-        r"^parameter \d+ is at \d+, not in p",
-    ),
-    "no such parameter": (lambda w: replace(w, parameters=5), r"^there is no parameter \d+ to copy"),
     "a parameter in two places": (
         lambda w: replace(w, copies=[*w.copies, w.copies[0]]),
         r"^parameter \d+ has a second place",
-    ),
-    "two parameters in one place": (
-        lambda w: with_copy(w, place=w.copies[1].place, parameter=w.copies[0].parameter, counts=w.copies[1].counts),
-        r"^parameter \d+ (shares its place with another one|has a second place)",
     ),
     "a parameter without a copy": (
         lambda w: replace(w, copies=w.copies[1:]),

@@ -29,21 +29,6 @@ def libc(monkeypatch):
 KEEP, AFTERWARDS = list(heap._KEEP.items()), list(heap._AFTERWARDS.items())
 
 
-def test_the_first_block_keeps_memory_and_the_last_gives_it_back(libc):
-    with HEAP.kept():
-        assert libc.calls == KEEP
-        with HEAP.kept():
-            pass
-        assert libc.calls == KEEP
-    assert libc.calls == KEEP + AFTERWARDS
-
-
-def test_a_block_that_raises_ends_too(libc):
-    with pytest.raises(ValueError, match="broken"), HEAP.kept():
-        raise ValueError("broken")
-    assert libc.calls == KEEP + AFTERWARDS
-
-
 def test_threads_share_one_outermost_block(libc):
     inside, go_on = threading.Barrier(3), threading.Event()
 
@@ -61,12 +46,6 @@ def test_threads_share_one_outermost_block(libc):
     for thread in threads:
         thread.join()
     assert libc.calls == KEEP + AFTERWARDS
-
-
-def test_another_c_library_is_left_alone(monkeypatch):
-    monkeypatch.setattr(heap, "_glibc", lambda: None)
-    with HEAP.kept():
-        pass
 
 
 def test_the_real_library_answers():

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-import time
 from array import array
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 from hypothesis import given, settings
@@ -18,14 +14,10 @@ from hypothesis import strategies as st
 pytest.importorskip("numpy")
 
 import engines
-from engines.api import Store
-from engines.families.trainer import SPARE
 from engines.kernel import object_cache
 from engines.kernel.engine import Clock, Order
-from engines.rerolled import family as family_module
 from engines.rerolled.c_engines import SCALARS, VECTORS
 from engines.rerolled.engine import lower_passes
-from engines.rerolled.family import Traced
 from engines.rerolled.form import Form
 from engines.rerolled.merged import align as aligning
 from engines.rerolled.merged.check import check_merged
@@ -35,7 +27,6 @@ from engines.rerolled.merged.table import Table
 from engines.rerolled.merged.table import number as number_of
 from engines.rerolled.rearrange import OF_PASSES
 from engines.rerolled.recover.check import BrokenLoops
-from engines.rerolled.recover.loops import VECTOR
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import Graph, bits
@@ -108,13 +99,6 @@ def test_every_graph_finds_its_loops_in_order(graphs):
     assert all(any(each.loops) for each in found)
 
 
-def test_the_pattern_of_the_example(monkeypatch):
-    monkeypatch.setattr(aligning, "_runs", lambda loops, known: _runs_of(loops))
-    found = aligning.align(["abbbcbe", "abbdcb", "ae"], None)
-    assert "".join(chr(each.kind) for each in found) == "abdcbe"
-    assert ["".join(each.loops[2]) for each in found] == ["a", "", "", "", "", "e"]
-
-
 def _runs_of(letters):
     runs = []
     for letter in letters:
@@ -170,14 +154,6 @@ def merged_of(engine, family):
     kinds = [("input",) * inputs + ("parameter",) * parameters for _, inputs in graphs]
     form = engine.form_of_passes(OF_PASSES)
     return merge([lower_passes(form, tape_of(graph, its, outputs)) for (graph, _), its in zip(graphs, kinds)])
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(families)
-def test_each_graph_has_its_own_loops(family):
-    """`merge` checks itself: tests set ZOOMGRAD_CHECK."""
-    merged = merged_of(engines.load("rerolled-tcc"), family)
-    assert len(merged.table.rows) == len(family[0])
 
 
 PASSES = 2
@@ -266,27 +242,6 @@ def test_a_rearranged_step_is_refused():
         merge([step, step])
 
 
-def test_losses_in_several_areas_are_refused():
-    """The loss of the first graph is its input."""
-
-    def total(count):
-        build = lambda Value, leaves: [sum(leaves[1:], leaves[0])]  # noqa: E731
-        return step_of(Graph("total", (0.5,) * count, build), count, 0)
-
-    with pytest.raises(Unmergeable, match="losses"):
-        merge([total(1), total(4)])
-
-
-def test_the_order_of_blocks():
-    """Blocks of 4 outer lanes, then of 2 and of 1, cover any number of lanes once. Six sums would give 6, 3 and 1."""
-    hunt(of_form("tcc", replace(SCALARS, accumulators=6)), 10)
-
-
-def test_room_after_the_inputs():
-    """A kernel may read whole vectors."""
-    assert VECTOR <= SPARE
-
-
 @pytest.mark.host
 @pytest.mark.parametrize("name", ["rerolled-tcc", "rerolled-clang"])
 def test_a_family_has_one_kernel_in_the_cache(name, tmp_path, monkeypatch):
@@ -303,71 +258,6 @@ def test_a_family_has_one_kernel_in_the_cache(name, tmp_path, monkeypatch):
         assert len(list((tmp_path / "objects").iterdir())) == 1
         monkeypatch.setattr(type(engine), "lower_passes", None)
     assert trained[0] == trained[1]
-
-
-def test_a_kept_family_has_the_names_of_all_its_graphs(tmp_path):
-    engine, workload = engines.load("rerolled-tcc"), workloads.load(SMALL)
-    store = object_cache.of_user()._replace(folder=tmp_path)
-    shapes = workload.shapes()
-    tapes = [engine._record(Clock(), workload, workload.row(shape.rows[0]))[0] for shape in shapes]
-    traced = [Traced(shape, tape, Clock()) for shape, tape in zip(shapes, tapes)]
-    named = [engine._order_of_family(some, store).name() for some in (traced, traced[:1], traced[1:], traced[::-1])]
-    assert len(set(named)) == 4 or not object_cache.code_signature()
-
-
-@pytest.mark.host
-def test_a_race_loads_a_kept_family(tmp_path):
-    """Such a block has no compile times."""
-    workload, engine = workloads.load(SMALL), usable("rerolled-tcc")
-    store = Store(tmp_path / "objects", from_seconds=0.0)
-    first, second = (engine.prepare(workload, objects=store) for _ in range(2))
-    assert first.phases["lower"] > 0
-    assert sum(first.shape_seconds.values()) > 0
-    assert "lower" not in second.phases
-    assert not any(second.shape_seconds.values())
-    for trainer in (first, second):
-        trainer.train(5)
-    assert first.losses == second.losses
-
-
-@pytest.mark.host
-def test_the_time_of_an_attempt_to_merge_counts(monkeypatch):
-    def refuse(steps, **_):
-        time.sleep(1)  # most of the time, so that a busy machine can't hide that it counts
-        raise Unmergeable("no")
-
-    monkeypatch.setattr(family_module, "merge", refuse)
-    workload, engine = workloads.load(SMALL), usable("rerolled-tcc")
-    start = perf_counter()
-    trainer = engine.prepare(workload)
-    elapsed = perf_counter() - start
-    trainer.train(5)
-    whole = engines.load("native" if sys.implementation.name == "cpython" else "tuple").prepare(workload)
-    whole.train(5)
-    assert trainer.losses == whole.losses
-    assert 0.8 * elapsed < sum(trainer.phases.values()) <= elapsed
-
-
-@pytest.mark.host
-def test_all_lengths_are_shown():
-    from harness import stages  # for CPython 3.11 and newer
-
-    workload, engine = workloads.load(SMALL), usable("rerolled-tcc")
-    shown = stages.text(engine, workload, stages.Stage.step)
-    assert "graph " in shown and "c0" in shown
-    assert "passes_of" in stages.text(engine, workload, stages.Stage.source)
-
-
-@pytest.mark.host
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_no_compiler_warns(tmp_path, compiler):
-    engine = usable(f"rerolled-{compiler}")
-    for number, unit in enumerate(engine.generate(engine.merged(workloads.load(SMALL))).units):
-        (tmp_path / f"unit{number}.c").write_text(unit, encoding="ascii")
-    files = sorted(path.name for path in tmp_path.iterdir())
-    command = [*engine.toolchain().command, *engine.flags, "-Wall", "-Wextra", "-Werror", "-fPIC", "-c", *files]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
 @pytest.mark.host

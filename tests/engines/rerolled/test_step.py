@@ -13,8 +13,7 @@ import engines
 from engines.rerolled import step
 from engines.rerolled.engine import reroll
 from engines.rerolled.numpy_engine import NumpyEngine
-from engines.rerolled.rearrange import PASSES, weight_reuse
-from engines.rerolled.rearrange.freeze import freeze
+from engines.rerolled.rearrange import weight_reuse
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.check import check_step
 from engines.rerolled.step.language import Perform, rewrite, walk
@@ -44,21 +43,9 @@ def classified(name):
     return step_of(tape_of(graph, kinds, [0, 1, 2]), FORMS[name])
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", ["plain", "everything"])
 def test_text(golden, name):
-    golden(f"rerolled-step-{name.replace(' ', '-')}.txt", text(classified(name).lines()))
-
-
-def test_text_of_a_frozen_step(golden):
-    """It has no area for gradients, and takes its parameters once."""
-    step = classified("plain")
-    frozen = freeze(step, [0.5] * step.loops.parameters)
-    assert [area.name for area in frozen.areas] == [*"xkpvu"]
-    golden("rerolled-step-frozen.txt", text(frozen.lines()))
-
-
-def test_every_pass_is_in_the_list():
-    assert {*form(rows=2, sparse=True).rearrangements, "divided", "in rounds"} == set(PASSES)
+    golden(f"rerolled-step-{name}.txt", text(classified(name).lines()))
 
 
 # --- the same bits ---------------------------------------------------------------------------------------------------
@@ -70,7 +57,7 @@ def numpy_engine(name):
     return engine
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 5])
+@pytest.mark.parametrize("batch", [1, 5])
 @pytest.mark.parametrize("name", FORMS)
 def test_numpy_trains_like_straight_line_code(name, batch):
     """This includes rearrangements that the NumPy engine does not use: a step means the same to every back end."""
@@ -88,12 +75,6 @@ def test_numpy_trains_like_straight_line_code(name, batch):
 
 
 # --- the checker -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("workload", ["xor", "digits", "moons", "recurrent", "attention"])
-@pytest.mark.parametrize("name", FORMS)
-def test_steps_of_workloads_pass(name, workload):
-    check_step(step_of(tape_of_workload(workloads.load(workload)), FORMS[name]))
 
 
 def without(step, statement):
@@ -212,15 +193,6 @@ def test_a_broken_step_is_refused(what):
     check_step(step)
     with pytest.raises(BrokenStep, match=message):
         check_step(broken(step))
-
-
-def test_the_text_follows_the_grammar():
-    """Each statement of the text begins with a word that the module's docstring lists."""
-    words = {"take", "give", "run", "guard", "guard,", "next", "update", "copy", "set", "clear", "measure", "list"}
-    words |= {"check", "if", "else:", "for", "end", "turn", "keep"}
-    lines = itertools.chain.from_iterable(classified(name).lines() for name in FORMS)
-    bodies = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert set(bodies) <= words | {"loop", "loops"}
 
 
 def test_the_turn_in_the_documentation_is_current():

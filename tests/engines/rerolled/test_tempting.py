@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from array import array
 
 import pytest
@@ -94,24 +96,26 @@ def hunt(engine, graphs, examples):
 @pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("name", by_kernel(["rerolled-numpy", "rerolled-tcc"]))
 def test_tempting_graphs_keep_the_reference_bits(name, graphs):
-    hunt(usable(name), GRAPHS[graphs], 60)
+    hunt(usable(name), GRAPHS[graphs], 25)
 
 
 @pytest.mark.parametrize("graphs", GRAPHS)
 def test_tempting_graphs_keep_the_bits_if_all_hashes_collide(monkeypatch, graphs):
     monkeypatch.setattr(groups, "mix", lambda key: key * key.dtype.type(0))
-    hunt(usable("rerolled-numpy"), GRAPHS[graphs], 30)
+    hunt(usable("rerolled-numpy"), GRAPHS[graphs], 12)
+
+
+ANY = functools.reduce(operator.or_, GRAPHS.values())
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("name", FORMS)
-def test_tempting_graphs_keep_the_bits_in_any_form(name, graphs):
+def test_tempting_graphs_keep_the_bits_in_any_form(name):
     compiler, exactly = FORMS[name]
-    hunt(of_form(compiler, exactly), GRAPHS[graphs], 40 if compiler == "tcc" else 15)
+    hunt(of_form(compiler, exactly), ANY, 40 if compiler == "tcc" else 15)
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", SLOW)
 def test_tempting_graphs_keep_the_bits_under_optimising_compilers(name):
-    hunt(usable(name), GRAPHS["networks"] | GRAPHS["plain networks"] | GRAPHS["vectors"], 6)
+    hunt(usable(name), ANY, 6)

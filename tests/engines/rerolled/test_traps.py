@@ -17,20 +17,17 @@ from engines.rerolled.engine import reroll
 from engines.rerolled.rearrange import weight_reuse as pairs
 from engines.rerolled.rearrange.together import lay_out
 from engines.rerolled.rearrange.weight_reuse import pair
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Table
 from engines.rerolled.step.language import TakeRows, walk
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.spans import allows_updates_in_place
-from harness import workloads
 from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, training_difference, usable
 from tests.engines.graphs import Graph, bits
-from tests.engines.rerolled.rolling import QUICK, form, of_form, tape_of, tape_of_workload
+from tests.engines.rerolled.rolling import form, of_form, tape_of
 
-ENGINES = {name: lambda name=name: usable(name) for name in QUICK} | {
+ENGINES = {
+    "rerolled-numpy": lambda: usable("rerolled-numpy"),
     "tcc, three rows": lambda: usable(of_form("tcc", form(rows=3))),
     "vectors": lambda: usable(of_form("gcc", form(width=8, rows=2))),
-    "vectors, zeros skipped": lambda: usable(of_form("gcc", form(width=8, sparse=True))),
 }
 
 
@@ -127,7 +124,7 @@ TRAPS = {
 }
 
 
-@pytest.mark.parametrize("batch", [1, 3, 5])
+@pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("trap", TRAPS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_training_keeps_the_reference_bits(engine, trap, batch):
@@ -187,51 +184,11 @@ def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch)
 # --- updates in place --------------------------------------------------------------------------------------------
 
 
-def places(operand, lanes, terms=()):
-    """Return, for each lane, the set of places that the operand's terms reach."""
-    if isinstance(operand, float):
-        return [set() for _ in itertools.product(*map(range, lanes))]
-    if isinstance(operand, Table):
-        return [set(row) for row in operand.places.tolist()]
-
-    def offsets(counts, strides):
-        digits = itertools.product(*map(range, counts))
-        return [sum(s * d if isinstance(s, int) else s[d] for s, d in zip(strides, step)) for step in digits]
-
-    of_terms = offsets(terms, operand.terms)
-    return [{operand.base + lane + term for term in of_terms} for lane in offsets(lanes, operand.lanes)]
-
-
-def reads_what_another_updates(loops):
-    """Whether a lane of a sink reads a parameter that another lane updates, checked lane by lane."""
-    away = loops.area("q").start - loops.area("p").start
-    reads, owners = [], {}
-    for at, loop in enumerate(loops.loops):
-        if loop.phase == Phase.SINK:
-            for lane, (place,) in enumerate(places(loop.target, loop.counts)):
-                owners[place - away] = (at, lane)
-            for segment in loop.segments:
-                for operand in segment.operands:
-                    for lane, some in enumerate(places(operand, loop.counts, segment.counts)):
-                        reads += [(place, (at, lane)) for place in some]
-    return any(place in owners and owners[place] != reader for place, reader in reads)
-
-
-IN_PLACE = {"neighbours": False, "mirrored": False}
-
-
 @pytest.mark.parametrize("trap", TRAPS)
 def test_updates_are_in_place_if_none_reads_what_another_updates(trap):
     graph, kinds = TRAPS[trap]
     loops = reroll(tape_of(graph, kinds))
-    assert allows_updates_in_place(loops) == IN_PLACE.get(trap, True) == (not reads_what_another_updates(loops))
-
-
-@pytest.mark.parametrize("name", ["xor", "digits", "moons", "recurrent", "conv-1d", "polynomial"])
-def test_workloads_are_updated_in_place(name):
-    loops = reroll(tape_of_workload(workloads.load(name)))
-    assert allows_updates_in_place(loops)
-    assert not reads_what_another_updates(loops)
+    assert allows_updates_in_place(loops) == (trap not in ("neighbours", "mirrored"))
 
 
 # --- weight reuse ------------------------------------------------------------------------------------------------
@@ -242,16 +199,6 @@ def pairs_of(trap, outputs=()):
     loops = reroll(tape_of(graph, kinds, outputs))
     found = pair(loops)
     return loops, found
-
-
-def test_a_layer_gives_a_pair():
-    loops, found = pairs_of("skipping_a_layer")
-    forward, sink = loops.loops[found.forward], loops.loops[found.sink]
-    assert (forward.phase, sink.phase) == (Phase.FORWARD, Phase.SINK)
-    assert found.inputs == (0, 4)
-    weights = forward.segments[found.segment].operands[found.slot]
-    assert isinstance(weights, Access)
-    assert loops.area_of(weights.base).name == "p"
 
 
 def test_no_pair_where_vectors_would_reach_into_the_next_row():
@@ -269,18 +216,8 @@ def test_rows_are_not_taken_together_if_others_read_their_inputs(trap):
 # --- outputs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["rerolled-tcc", "rerolled-numpy"])
-def test_outputs_after_training_are_those_of_the_last_forward_pass(engine):
-    """As in all other engines, an output that is a parameter is the one that the last forward pass read."""
-    engine = usable(engine)
-    x, p = engine.Value(3.0), engine.Value(2.0)
-    program = engine.compile(p * x, inputs=[x], parameters=[p], outputs=[p, x])
-    program.train(array("d", [3.0, 5.0]), rate=0.5)
-    assert list(program.outputs) == [0.5, 5.0]
-
-
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("batch", [1, 3, 4])
+@pytest.mark.parametrize("batch", [1, 4])
 def test_outputs_of_a_parameter_and_of_inputs_after_rows_together(engine, batch):
     """This holds even if a row fails: straight-line code gives the values that its forward pass read."""
     graph, kinds = NETWORKS["two layers"]
@@ -326,7 +263,7 @@ WITH_LISTS = {"vectors, lists of rows": lambda: usable(of_form("gcc", form(width
 
 
 @pytest.mark.parametrize("batch", [1, 6])
-@pytest.mark.parametrize("engine", ENGINES | WITH_LISTS)
+@pytest.mark.parametrize("engine", ["rerolled-numpy", *WITH_LISTS])
 def test_bytes_of_any_divisor_train_like_their_quotients(engine, batch):
     """Vectors compute most quotients without a division; those of some divisors must be looked up."""
 

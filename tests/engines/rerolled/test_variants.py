@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 
 import pytest
 
 from engines.kernel import building
-from engines.kernel.c_engine import variant_for
 from engines.rerolled.rearrange import weight_reuse
 from engines.rerolled.step.language import Alone, Batched, Perform, conditions, walk
 from engines.rerolled.step.variants import variants
@@ -68,15 +66,7 @@ def test_each_variant_holds_only_what_its_batches_run(name):
         assert variant.programs["forward"] == whole.programs["forward"]
 
 
-def test_the_variant_for_a_batch():
-    found = usable(of_form("tcc", FORMS["together"])).variants(step("together"))
-    assert [variant_for(batch, found).name for batch in (0, 1, 2, 3, 100)] == [
-        *["single rows"] * 2,
-        *["rows together"] * 3,
-    ]
-
-
-@pytest.mark.parametrize(("name", "batch"), [("together", 1), ("together", 3), ("everything", 2)])
+@pytest.mark.parametrize(("name", "batch"), [("together", 3), ("everything", 2)])
 def test_a_variant_trains_like_the_other(name, batch, monkeypatch):
     """A stretch may follow one with another batch, so a variant begins where the other one ended."""
     trained = []
@@ -129,26 +119,6 @@ def test_a_build_that_fails_during_training_leaves_the_program_as_it_was(monkeyp
         program.train(rows, rate=0.1, batch=1)
     program.train(rows, rate=0.1, batch=2)
     assert bits(program.parameters) != before
-
-
-def test_two_threads_do_not_build_the_same_variant(monkeypatch):
-    program, rows = program_of("together")
-    build, entered, go_on = building.build, threading.Event(), threading.Event()
-
-    def slow(*args, **limits):
-        entered.set()
-        assert go_on.wait(30)
-        return build(*args, **limits)
-
-    monkeypatch.setattr(building, "build", slow)
-    thread = threading.Thread(target=program.train, args=(rows,), kwargs={"rate": 0.1, "batch": 2})
-    thread.start()
-    assert entered.wait(30)
-    with pytest.raises(RuntimeError, match="already running"):
-        program.train(rows, rate=0.1, batch=2)
-    go_on.set()
-    thread.join()
-    assert list(program.late_seconds) == ["rows together"]
 
 
 def test_a_proof_refuses_steps_that_ran_what_prepare_did_not_build():

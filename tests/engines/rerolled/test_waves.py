@@ -5,26 +5,18 @@ from __future__ import annotations
 import functools
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numpy")
 
-import numpy as np
 
 import engines
 from engines.kernel.engine import Clock
 from engines.rerolled.engine import reroll
-from engines.rerolled.recover import groups, waves
-from engines.rerolled.recover.chains import chain
-from engines.rerolled.recover.fuse import fuse
-from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.sums import NONE, SINK
 from engines.rerolled.step.spans import reads
 from harness import workloads
 from tests.engines.compiled.compiling import usable
-from tests.engines.rerolled.rolling import tape_of
 from tests.engines.rerolled.tempting import case, seeds
 from tests.engines.rerolled.test_tempting import hunt
 
@@ -80,32 +72,7 @@ texts = st.builds(text_network, seeds, st.integers(1, 2), st.integers(1, 6))
 
 @pytest.mark.parametrize("name", ["rerolled-numpy", "rerolled-tcc"])
 def test_positions_keep_the_reference_bits(name):
-    hunt(usable(name), texts, 15)
-
-
-def test_positions_keep_the_bits_if_all_colours_are_the_same(monkeypatch):
-    """Then sums wait for others that have nothing to do with them."""
-    monkeypatch.setattr(waves, "mix", lambda key: key * np.uint64(0))
-    hunt(usable("rerolled-numpy"), texts, 10)
-
-
-@pytest.mark.parametrize("patience", [waves.PATIENCE, 0])
-@settings(max_examples=25, deadline=None)
-@given(texts)
-def test_each_sum_runs_once_after_its_operands(patience, drawn):
-    found = fuse(chain(pull(tape_of(drawn.graph, drawn.kinds))))
-    graph = groups._Graph(found)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waves, "PATIENCE", patience)
-        ordered = waves.waves(found, graph.first, graph.count, graph.node)
-    turn = np.full(found.nodes + 1, -1)
-    for number, wave in enumerate([*ordered.values, *ordered.gradients]):
-        assert (np.diff(wave) > 0).all()
-        assert (turn[graph.node[wave]] < 0).all()
-        turn[graph.node[wave]] = number
-    assert ((turn >= 0).sum() == (found.kind[graph.node] != SINK).sum()) and turn[NONE] == -1
-    reader = turn[found.owner][:, None]
-    assert ((reader < 0) | (found.slots == NONE) | (turn[found.slots] < reader)).all()
+    hunt(usable(name), texts, 10)
 
 
 def multiplied(workload, positions):
