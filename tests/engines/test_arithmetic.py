@@ -11,9 +11,6 @@ from engines.api import Unavailable
 from engines.arithmetic import ChangedArithmetic, check_arithmetic
 from engines.kernel import building, toolchains
 from harness import workloads
-from harness.worker.evidence import Witness, left_by
-from harness.worker.proof import prepare_proof
-from harness.worker.vouch import vouch
 
 pytestmark = [
     pytest.mark.host,
@@ -68,10 +65,6 @@ def changed(request, processor):
     return change
 
 
-def test_the_default_state_is_fine():
-    check_arithmetic()
-
-
 def test_every_other_state_is_refused(changed):
     with changed() as message, pytest.raises(ChangedArithmetic, match=message):
         check_arithmetic()
@@ -103,18 +96,3 @@ def test_no_call_of_a_program_computes_in_another_state(changed, call):
     options = {"rate": 0.1} if call == "train" else {}
     with changed() as message, pytest.raises(ChangedArithmetic, match=message):
         getattr(program, call)(*arguments, **options)
-
-
-def test_nothing_is_proven_in_another_state(changed, tmp_path):
-    job = {"engine": "slots", "workload": "xor", "outcome_file": "", "witnesses": {}, "folder": str(tmp_path)}
-    with changed() as message, pytest.raises(ChangedArithmetic, match=message):
-        vouch({**job, "seconds": 1.0, "steps": 4, "starts": 1})
-    vouch({**job, "seconds": 1.0, "steps": 4, "starts": 1})
-    assert Witness(tmp_path).steps == 4
-    engine, workload = engines.load("slots"), workloads.load("xor")
-    trainer = engine.prepare(workload)
-    reference = {"reference_folder": str(tmp_path), "reference_cell": "slots/here/xor", "values": 1}
-    proof = prepare_proof(engine, trainer, workload, {**reference, "reference_steps": 4, "reference_drills": []})
-    trainer.train(4)
-    with changed() as message, pytest.raises(ChangedArithmetic, match=message):
-        proof.stretch(trainer, 4, 0, left_by(trainer))

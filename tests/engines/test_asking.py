@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from engines import asking
-from engines.asking import NoAnswer, ask, on_path, one_line, side_by_side, surroundings, unusable, which
+from engines.asking import NoAnswer, ask, on_path, surroundings, unusable, which
 
 if os.name != "posix":
     pytest.skip("the programs are scripts, which need a POSIX system", allow_module_level=True)
@@ -50,10 +49,6 @@ def test_an_answer(tmp_path):
 
 def test_stdin_is_empty_and_the_folder_can_be_chosen(tmp_path):
     assert ask([script(tmp_path / "p", "cat; pwd -P")], folder=tmp_path).strip() == str(tmp_path.resolve())
-
-
-def test_invalid_utf8_is_replaced(tmp_path):
-    assert ask([script(tmp_path / "p", r"printf 'a\377b'")]) == "a\N{REPLACEMENT CHARACTER}b"
 
 
 def test_a_program_that_fails(tmp_path):
@@ -151,32 +146,3 @@ def test_the_first_usable_program_is_taken(tmp_path, monkeypatch):
         "",
     ]
     assert which("tool") == str(folders[5] / "tool")
-
-
-def test_results_come_in_order():
-    assert side_by_side(lambda n: n * n, range(100)) == [n * n for n in range(100)]
-    assert side_by_side(str, []) == []
-
-
-def test_slow_programs_run_in_parallel(tmp_path):
-    """Each program waits until all the others have started."""
-    count = 8
-    programs = [
-        script(
-            tmp_path / f"p{n}",
-            f'touch "$0.started"; while [ $(ls "{tmp_path}" | grep -c started) -lt {count} ];'
-            " do sleep 0.02; done; echo done",
-        )
-        for n in range(count)
-    ]
-    assert side_by_side(lambda program: ask([program], seconds=60), programs) == ["done\n"] * count
-
-
-def test_one_line():
-    assert one_line("a\n b\t\x1b[31m\x00") == "a b \N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}"
-    assert one_line("x" * 10, most=3) == "xxx…"
-
-
-def test_importing_asking_does_not_import_a_pool():
-    code = "import sys; import engines.asking; print('concurrent.futures' in sys.modules)"
-    assert ask([sys.executable, "-c", code], folder=Path(__file__).parent.parent.parent).strip() == "False"

@@ -1,7 +1,7 @@
 """micrograd's conventions where mathematics leaves the gradient open, as literal numbers.
 
-The literals keep `tuple` from being compared with itself. Elsewhere `tests/oracle` checks `tuple`, but derivatives are
-not defined at a kink, so an oracle can't.
+The literals keep `tuple` from being compared with itself. Elsewhere `test_every_op.py` compares `tuple` with
+derivatives, which are not defined at a kink.
 """
 
 import math

@@ -22,12 +22,6 @@ def test_the_ladder():
         assert engine.strict == (engine.error_bound is None)
 
 
-def test_an_unknown_name_suggests_the_nearest():
-    with pytest.raises(UnknownName) as error:
-        engines.load("hoistd")
-    assert str(error.value) == "there is no engine 'hoistd'\n  Did you mean hoisted?"
-
-
 def test_listing_imports_no_third_party_package():
     code = (
         "import sys; before = set(sys.modules); import engines; engines.names();"
@@ -124,12 +118,6 @@ def test_an_engine_that_builds_on_a_broken_one_is_left_out_too(found):
     left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'nobody'), engine('c', 'good'))"})
     assert list(left.ladder) == ["good", "better", "c"]
     assert [problem.what.partition(" builds")[0] for problem in left.problems] == ["a", "b"]
-
-
-def test_the_first_of_two_engines_with_the_same_name_wins(found):
-    left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('good', idea='false'),)"})
-    assert left.ladder["good"].idea == "none"
-    assert left.problems[0].what.endswith(f"the first one is in {found.package}/mine/good.py")
 
 
 RESOLVES = f"{PLAIN}def resolve(name):\n    "

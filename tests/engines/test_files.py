@@ -166,14 +166,6 @@ def test_what_was_not_used_for_the_longest_time_is_removed_first(tmp_path):
     assert names(tmp_path) == [f"{name}.object" for name in (A, C, D)]
 
 
-def test_old_drafts_and_no_other_files_are_removed(tmp_path):
-    for name, age in ((".old.draft", 7200), (".new.draft", 0), ("others.object", 7200)):
-        (tmp_path / name).write_bytes(bytes(5000))
-        aged(tmp_path / name, age)
-    put(tmp_path, A, bytes(1000), most_bytes=2500)
-    assert names(tmp_path) == [".new.draft", f"{A}.object", "others.object"]
-
-
 CHURN = """
 import sys
 from pathlib import Path

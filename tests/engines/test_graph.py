@@ -53,13 +53,6 @@ def test_a_large_graph_is_laid_out_quickly_and_a_huge_one_refused():
     assert huge._repr_mimebundle_() == {"text/plain": str(huge)}
 
 
-def test_a_drawing_is_written_as_a_file(tmp_path):
-    if shutil.which("dot") is None:
-        pytest.skip("Graphviz's `dot` is not installed: apt install graphviz")
-    assert draw_dot(example()).render(str(tmp_path / "gout")) == str(tmp_path / "gout.svg")
-    assert "</svg>" in (tmp_path / "gout.svg").read_text(encoding="utf-8")
-
-
 @pytest.mark.skipif(os.name != "posix", reason="the fake `dot` is a shell script, which needs POSIX")
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "kill -SEGV $$"])
 def test_if_dot_misbehaves_a_notebook_shows_text(tmp_path, monkeypatch, text):

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 import engines
-from engines.api import NonFiniteLoss, Unavailable, WrongSuffix
-from engines.discovery import is_peer
+from engines.api import NonFiniteLoss, Unavailable
 from engines.graph.optimisers import ADAM
 from engines.peers import engine as peers
 from harness import workloads
@@ -69,21 +68,6 @@ def test_what_a_peer_is_not_written_for_is_refused_with_the_reason():
     assert "adam" in engines.load("numpy").supports(replace(workloads.load("digits"), optimiser=ADAM))
     with pytest.raises(ValueError, match="Call `supports` first"):
         engines.load("numpy").prepare(workloads.load("moons"))
-
-
-def test_a_suffix_changes_the_number_of_threads_only():
-    engine = engines.load("jax-scan-threads")
-    assert (engine.name, engine.threads) == ("jax-scan-threads", True)
-    assert engine.environment == engines.load("jax").environment
-    with pytest.raises(WrongSuffix, match="numpy takes no suffix -native"):
-        engines.load("numpy-native")
-
-
-def test_peers_come_last_and_build_on_nothing():
-    kinds = [is_peer(engines.load(name)) for name in engines.names()]
-    assert kinds == sorted(kinds)
-    assert sum(kinds) == len(PEERS)
-    assert not any(engines.load(name).builds_on for name in PEERS)
 
 
 def test_a_missing_library_says_how_to_get_it(monkeypatch):

@@ -54,11 +54,9 @@ def test_the_golden_bytes(file):
 
 
 BAD = {
-    "empty": b"",
     "a header beyond the end": (1 << 40).to_bytes(8, "little") + b"{}",
     "a pickle": b"\x80\x04\x95" + bytes(40),
     "not JSON": raw(b"{]"),
-    "deep": raw(b"[" * 100_000),
     "a long number": raw(b'{"a": {"dtype": "F64", "shape": [' + b"9" * 5000 + b'], "data_offsets": [0, 8]}}', bytes(8)),
     "float32": raw({"a": tensor([2], 0, 8, "F32")}, bytes(8)),
     "a negative size": raw({"a": tensor([-1, -1], 0, 8)}, bytes(8)),

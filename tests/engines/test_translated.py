@@ -96,15 +96,6 @@ def test_a_class_is_built_once_and_then_kept(stub):
 
 
 @pytest.mark.host
-def test_another_version_of_the_tool_builds_again(stub, monkeypatch):
-    tool, calls = stub
-    build.value(tool)
-    monkeypatch.setattr(Translator, "version", lambda self: "stub 2")
-    build.value(tool)
-    assert len(calls) == 2
-
-
-@pytest.mark.host
 @pytest.mark.parametrize("made", [BuildFailed("stub failed", "no", "Mend it."), Translated("not C")])
 def test_a_build_that_fails_makes_the_engine_unavailable(stub, made):
     def translate(folder, module):

@@ -182,10 +182,3 @@ def test_an_exponent_must_be_finite(Value, exponent):
             ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers are constants"
         ):
             Value(base) ** exponent
-
-
-def test_each_division_makes_its_own_power_node(Value):
-    a, b = Value(1.0), Value(4.0)
-    first, second = a / b, a / b
-    powers = [v for v in (first + second).topo() if v._op == "**-1"]
-    assert len(powers) == 2

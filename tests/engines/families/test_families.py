@@ -312,16 +312,6 @@ def test_quotients_in_lanes(width):
     assert wrong_quotients(lib, [-0.5, 1e-300, 1e300, math.inf, math.nan], 101)[0] == 0
 
 
-@pytest.mark.host
-@NEEDS_FUSED
-@WIDTHS
-def test_the_root_of_minus_zero(width):
-    """libm's is 0.0, the processor's -0.0."""
-    r = Leaf("r")
-    optimiser = Optimiser("signed", RATE * r, {"r": call("pow", Q, 0.5)})
-    assert differing_updates(in_c_library(in_c.source(optimiser, width)), 2, optimiser) == 0
-
-
 def differing_updates(lib, updates, optimiser=ADAM):
     """After each update, the numbers that differ from those of the update in Python.
 

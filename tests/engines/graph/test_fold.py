@@ -105,19 +105,3 @@ def test_an_unfoldable_constant_still_compiles(name, why):
         assert isinstance(program._kernel, PythonKernel)
     else:
         assert bits([loss]) == bits([value]) or (name == "rerolled-numpy" and math.isnan(loss))
-
-
-# --- outputs and losses that are constants -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_constants_work_as_outputs_and_as_the_loss(name):
-    engine = usable(name)
-    x, p, c = Value(1.0), Value(4.0), Value(2.0)
-    folded = c * 3.0
-    program = engine.compile(folded + 1.0, inputs=[x], parameters=[p], outputs=[folded, c, x, folded])
-    program.set_input([9.0])
-    assert program.forward() == 7.0
-    program.backward()
-    assert list(program.outputs) == [6.0, 2.0, 9.0, 6.0]
-    assert list(program.gradients) == [0.0]

@@ -159,26 +159,6 @@ def test_a_trainer_records_its_compile_phases_and_sizes(name):
 # --- a program -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("name", ENGINES)
-def test_single_passes_do_the_same_as_training(name, loss):
-    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
-    reference, trainer = trainers(name, Task((3, 4, 2), loss, rows, batch=2))
-    made = trainer._program
-    for step in range(4):
-        made.set_input(rows[step % 2])
-        found = made.forward()
-        reference.train(1)
-        assert found == reference.losses[step]
-        made.backward()
-        if step % 2 == 0:
-            assert bits(made.gradients) == bits(reference.gradients())
-        else:
-            made.update(0.1 / (1 + step // 2), batch=2)
-            assert bits(made.parameters) == bits(reference.parameters())
-            assert not any(made.gradients)
-
-
 @pytest.mark.parametrize("name", ENGINES)
 def test_existing_gradients_join_the_first_update(name):
     """With an update after every step, training need not store gradients, except those that exist when it begins."""
@@ -196,20 +176,6 @@ def test_existing_gradients_join_the_first_update(name):
         made.train(array("d", rows[1]), rate=0.5, steps=1 if by_hand else 2)
         found.append(bits([*made.parameters, *made.gradients]))
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_training_leaves_the_last_row_and_its_outputs(name):
-    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
-    reference, trainer = trainers(name, Task((3, 4, 2), "cross_entropy", rows))
-    reference.train(2)
-    expected = reference.predict(array("d", rows[0]))
-    trainer.train(3)
-    made = trainer._program
-    assert list(made.inputs) == rows[0]
-    assert bits(made.outputs) == bits(expected)
-    trainer.train(0)
-    assert list(made.inputs) == rows[0]
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -235,18 +201,6 @@ def test_columns_of_all_kinds(name):
 # --- infinities and NaN ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("bad", "batch"), [(math.inf, 1), (math.nan, 2)])
-@pytest.mark.parametrize("name", ENGINES)
-def test_training_ends_at_a_non_finite_loss(name, bad, batch, loss):
-    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [1.0, 0.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, bad, 0.0]]
-    assert agree(name, Task((3, 4, 2), loss, rows, batch=batch), (1, 7))[0] == 2
-
-
-SECOND_NEURON = [0.5, 0.25, 0.0]
-"""Parameters of a second hidden neuron, needed only because a layer of one neuron gives a Value, not a list."""
-
-
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_weight_that_becomes_infinite_meets_an_input_of_zero(name, batch):
@@ -267,15 +221,6 @@ def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
     failed, parameters = agree(name, task, (batch, 1))
     assert failed == batch
     assert [x != x for x in parameters[:6]] == [True, True, True, False, False, False]
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_the_last_of_equal_outputs_is_the_peak(name):
-    biases = (0.3, 0.3, -1.7, 0.3)
-    parameters = [*SECOND_NEURON * 2, *(x for bias in biases for x in (0.0, 0.0, bias))]
-    for labels in itertools.permutations([1.0, 0.0, 0.0, 0.0]):
-        rows = [[0.5, 2.0, *labels], [1.0, -1.0, *labels]]
-        assert agree(name, Task((2, 2, 4), "cross_entropy", rows, parameters), (3,))[0] is None
 
 
 # --- zeros -----------------------------------------------------------------------------------------------------------

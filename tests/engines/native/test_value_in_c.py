@@ -7,7 +7,6 @@ import pickle
 import sys
 import threading
 import weakref
-from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -133,21 +132,6 @@ def test_data_are_numbers(wrong):
     assert repr(v) == "Value(data=1.0, grad=0)"
 
 
-def test_ints_stay_ints_as_in_micrograd():
-    assert repr(Value(20)) == "Value(data=20, grad=0)"
-    v = Value(3) * 4 + 2**80
-    assert repr(v) == f"Value(data={12 + 2**80}, grad=0)"
-    v.backward()
-    assert repr(v._prev[0]._prev[0]) == "Value(data=3, grad=4)"
-
-
-def test_other_numbers_become_doubles():
-    assert repr(Value(Fraction(1, 2))) == "Value(data=0.5, grad=0)"
-    assert repr(Value(True)) == "Value(data=1, grad=0)"
-    assert repr(Value(-8.0) ** 0.5) == repr(Reference(-8.0) ** 0.5)
-    assert (Value(-8.0) ** 0.5).data == (-8.0) ** 0.5
-
-
 # --- graphs ----------------------------------------------------------------------------------------------------------
 
 
@@ -256,11 +240,6 @@ def test_pickles_keep_shared_operands():
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_collector_does_not_track_plain_values():
-    v = (Value(1.0) * 2.0).tanh()
-    assert not any(map(gc.is_tracked, v.topo()))
 
 
 def test_a_backward_function_of_the_program_frees_its_cycle():

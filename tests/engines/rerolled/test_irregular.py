@@ -14,7 +14,7 @@ from engines.rerolled.engine import MANY
 from engines.rerolled.step.step import Step
 from engines.straight.lower import Code
 from harness import workloads
-from tests.engines.compiled.compiling import compiled, difference, reference, trains_alike, usable
+from tests.engines.compiled.compiling import compiled, difference, reference, usable
 from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier, random_graphs, tame_values
 from tests.engines.rerolled.rolling import QUICK, REROLLED, tape_of, tape_of_workload
 from tests.examples import examples
@@ -101,12 +101,3 @@ def test_random_graphs_keep_the_bits_in_straight_lines(name, data):
         with all_irregular():
             found = compiled(usable(name), graph, kinds, graph.numbers, [0])
         assert difference(found, graph.numbers, expected) == ""
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_entries_train_as_by_hand(name):
-    """With updates after single rows, and after several."""
-    graph, kinds = entries(150, depth=3)
-    rows = [[0.1 * i, -0.3, 0.2 * i, 0.5] for i in range(4)]
-    for batch in (1, 3):
-        trains_alike(usable(name), graph, kinds, rows, batch, steps=7)

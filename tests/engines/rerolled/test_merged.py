@@ -18,11 +18,10 @@ from engines.kernel import object_cache
 from engines.kernel.engine import Clock, Order
 from engines.rerolled.c_engines import SCALARS, VECTORS
 from engines.rerolled.engine import lower_passes
-from engines.rerolled.form import Form
 from engines.rerolled.merged import align as aligning
 from engines.rerolled.merged.check import check_merged
 from engines.rerolled.merged.merge import merge
-from engines.rerolled.merged.places import NONE, Unmergeable
+from engines.rerolled.merged.places import NONE
 from engines.rerolled.merged.table import Table
 from engines.rerolled.merged.table import number as number_of
 from engines.rerolled.rearrange import OF_PASSES
@@ -30,7 +29,7 @@ from engines.rerolled.recover.check import BrokenLoops
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import Graph, bits
-from tests.engines.rerolled.rolling import of_form, tape_of, tape_of_workload, text
+from tests.engines.rerolled.rolling import of_form, tape_of, text
 from tests.engines.rerolled.test_waves import MIXES
 from tests.examples import examples
 
@@ -230,16 +229,6 @@ def test_a_wrong_number_is_found():
     for loops, places in (([graphs[1], graphs[0]], losses), ([graphs[0], graphs[1][:-1]], losses), (graphs, [0, 0])):
         with pytest.raises(BrokenLoops):
             check_merged(merged, loops, places)
-
-
-def test_a_rearranged_step_is_refused():
-    """Its loops depend on more than numbers. Such an engine compiles each graph on its own, with the same bits."""
-    step = of_form("tcc", Form(rearrangements=("zeros skipped",))).lower_passes(
-        tape_of_workload(workloads.load("digits"))
-    )
-    assert step.skips
-    with pytest.raises(Unmergeable, match="rearranged"):
-        merge([step, step])
 
 
 @pytest.mark.host

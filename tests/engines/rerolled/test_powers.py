@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import random
 from array import array
 from functools import cache
@@ -15,10 +14,7 @@ from engines.graph.optimisers import power
 from engines.kernel import building, toolchains
 from engines.kernel.c_text import libm, unit
 from engines.kernel.c_tree import Declarations, Define, Include
-from engines.kernel.engine import Clock
 from engines.rerolled import c_engines
-from harness import workloads
-from tests.engines.compiled.compiling import usable
 from tests.engines.fused import NEEDS_FUSED, same
 
 pytestmark = pytest.mark.host
@@ -144,27 +140,6 @@ def test_an_unknown_libm_computes_all_powers(right, wrong):
     with library(text.replace(right, wrong), "gcc", toolchains.NATIVE) as lib:
         assert not lib.is_known()
         assert not any(differing(lib, name) for name in EXPONENTS)
-
-
-@NEEDS_FUSED
-def test_this_libm_is_known_if_it_is_recent():
-    name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or " 0").partition(" ")
-    with library(source(), "gcc", toolchains.NATIVE) as lib:
-        assert bool(lib.is_known()) == (name == "glibc" and tuple(map(int, version.split("."))) >= (2, 28))
-
-
-@pytest.mark.parametrize(
-    ("name", "workload", "has_powers"),
-    [
-        ("rerolled-gcc", "digits", True),
-        ("rerolled-gcc", "moons", False),  # no powers
-        ("rerolled-tcc", "digits", False),  # no vectors
-    ],
-)
-def test_which_engines_have_such_powers(name, workload, has_powers):
-    engine, workload = usable(name), workloads.load(workload)
-    tape, *_ = engine._record(Clock(), workload, workload.row(0))
-    assert ("rounded_pow" in engine.source(engine.lower(tape))) == has_powers
 
 
 # --- fast engines ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numpy")
@@ -24,7 +23,7 @@ from engines.rerolled.step.plain import plain
 from engines.rerolled.step.ways import BrokenStep
 from harness import workloads
 from tests.engines.compiled.compiling import usable
-from tests.engines.rerolled.rolling import of_form, step_of, tape_of
+from tests.engines.rerolled.rolling import of_form, step_of
 from tests.engines.rerolled.tempting import case
 from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
@@ -67,14 +66,6 @@ def test_text(attending):
 def test_rounds_keep_the_reference_bits(compiler, form):
     usable(f"rerolled-{compiler}")
     hunt(of_form(compiler, form), texts, 8)
-
-
-@settings(max_examples=25, deadline=None)
-@given(texts)
-def test_series_are_the_loops_of_the_listing(drawn):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_rounds, "MANY", 1)
-        check_step(step_of(tape_of(drawn.graph, drawn.kinds), ROUNDS))
 
 
 def mistaken(step):

@@ -16,7 +16,7 @@ from engines.rerolled.numpy_engine import NumpyEngine
 from engines.rerolled.rearrange import weight_reuse
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.check import check_step
-from engines.rerolled.step.language import Perform, rewrite, walk
+from engines.rerolled.step.language import Perform, rewrite
 from engines.rerolled.step.ways import BrokenStep
 from harness import workloads
 from tests.engines.compiled.compiling import compiled, usable
@@ -93,12 +93,6 @@ def never_settled(step):
     return step.with_programs(leave=step.programs["leave"][1:])
 
 
-def swapped(step):
-    """Swap the first two statements of the turn."""
-    first, second, *rest = step.programs["turn"]
-    return step.with_programs(turn=(second, first, *rest))
-
-
 def in_every_row(step):
     """Make updates in place for rows that are not alone in their batch."""
     turn = rewrite(
@@ -109,12 +103,6 @@ def in_every_row(step):
             else (s,)
         ),
     )
-    return step.with_programs(turn=turn)
-
-
-def copies_too_much(step):
-    copy = next(s for s in walk(step.programs["turn"]) if isinstance(s, steps.Copy))
-    turn = rewrite(step.programs["turn"], lambda s: (replace(s, size=s.size + 8),) if s == copy else (s,))
     return step.with_programs(turn=turn)
 
 
@@ -146,13 +134,9 @@ def made_twice(step):
 
 BROKEN = {
     "a row is not taken": ("plain", lambda s: without(s, steps.TakeRow()), "of another row"),
-    "the loss comes before its values": ("plain", lambda s: swapped(without(s, steps.TakeRow())), "before its values"),
     "no guard": ("plain", lambda s: without(s, steps.Guard()), "before the loss is recorded"),
-    "a lost forward loop": ("plain", lambda s: without_run(s, "values"), "forward: it runs loops"),
-    "a lost gradient": ("plain", lambda s: without(s, Perform("gradients")), "before all gradients are computed"),
     "a lost sink": ("in place", lambda s: without_run(s, "sinks in place"), "it ends without loops"),
     "no update": ("plain", lambda s: without(s, steps.Update()), "a batch ends without an update"),
-    "no rate": ("in place", lambda s: without(s, steps.NextRate()), "without"),
     "in place although a batch has several rows": ("in place", in_every_row, "alone"),
     "an update that waits is lost": ("deferred", never_settled, "leave: an update still waits"),
     "an update that waits is applied twice": (
@@ -160,8 +144,6 @@ BROKEN = {
         made_twice,
         "the flag says that an update waits",
     ),
-    "an update waits for nothing": ("deferred", lambda s: without(s, Perform("values after the update")), "waits"),
-    "a copy that is too long": ("deferred", copies_too_much, "a copy reaches"),
     "no list of inputs": ("zeros", lambda s: without(s, steps.ListInputs()), "without a list of this row's"),
     "factors are not checked": ("zeros", lambda s: without(s, steps.CheckFactors()), "factors are not checked"),
     "sums of another row": ("together", without_copies_to("v"), r"reads v\[0\] of another row"),
@@ -171,13 +153,8 @@ BROKEN = {
         nothing_for_those_before,
         "rows before one that fails lose a sink",
     ),
-    "no such routine": ("plain", lambda s: without_routine(s, "sinks"), "there is no routine 'sinks'"),
     "weights are measured too early": ("everything", lambda s: unsettled(s), "waits"),
 }
-
-
-def without_routine(step, name):
-    return replace(step, routines={each: runs for each, runs in step.routines.items() if each != name})
 
 
 def unsettled(step):

@@ -104,23 +104,6 @@ def test_a_variant_is_built_when_a_batch_first_needs_it(monkeypatch):
     assert (len(built), program.late_variant) == (2, "")
 
 
-def test_a_build_that_fails_during_training_leaves_the_program_as_it_was(monkeypatch):
-    program, rows = program_of("together")
-    before = bits(program.parameters)
-
-    def fail(*args, **limits):
-        raise building.BuildFailed("gcc ended with exit code 1", "no space", "Free some.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "build", fail)
-        with pytest.raises(building.BuildFailed, match="no space"):
-            program.train(rows, rate=0.1, batch=2)
-        assert bits(program.parameters) == before
-        program.train(rows, rate=0.1, batch=1)
-    program.train(rows, rate=0.1, batch=2)
-    assert bits(program.parameters) != before
-
-
 def test_a_proof_refuses_steps_that_ran_what_prepare_did_not_build():
     class Late:
         late_variant = "rows together"

@@ -11,7 +11,6 @@ from engines.api import Unavailable
 from engines.kernel import toolchains
 from engines.kernel.building import build
 from engines.rerolled import widths
-from engines.rerolled.form import Form
 from tests.engines.compiled.compiling import usable
 
 
@@ -84,8 +83,3 @@ def test_a_width_that_does_not_exist_is_refused(monkeypatch):
     monkeypatch.setenv(widths.SETTING, "16")
     with pytest.raises(Unavailable, match=r"ZOOMGRAD_VECTORS is '16', but .*\n  Unset ZOOMGRAD_VECTORS"):
         engine.check()
-
-
-def test_a_product_that_does_not_build_leaves_the_widest_vectors():
-    engine = usable("rerolled-gcc")
-    assert widths.measured(engine.toolchain(), ["-fno-such-flag"], Form(width=4), [4, 2]) == {}
