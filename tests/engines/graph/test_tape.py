@@ -181,6 +181,7 @@ X, P, TWO = ("input", -1, -1, 0), ("parameter", -1, -1, 0), ("constant", -1, -1,
 
 BROKEN = {
     "an operand comes later": ([X, ("+", 0, 2, None), P, ("*", 1, 2, None)], r"%1 \(\+.*does not come before it"),
+    "its own operand": ([X, ("+", 0, 1, None)], r"%1 .*does not come before it"),
     "one operand too few": ([X, ("+", 0, -1, None)], r"%1 .*'\+' takes 2 operands"),
     "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*'\*\*' takes a number"),
     "no such input": ([("input", -1, -1, 1)], r"%0 .*there are only 1"),
