@@ -166,9 +166,8 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
             containers.append((made.values(), list(made.values())))
             return made
         if kind == "array":
-            made = _rebuilt_array(s, datum)
-            flat = made if s[1] is array else made.ravel("K")
-            containers.append((flat, list(flat)))
+            made, memory = _rebuilt_array(s, datum)
+            containers.append((memory, list(memory)))
             return made
         if kind == "value":
             return found.values[s[1]]
@@ -179,18 +178,40 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
     return build(structure), data, containers
 
 
-def _rebuilt_array(s: Any, datum: Callable[[type, type], Any]) -> Any:
+def _rebuilt_array(s: Any, datum: Callable[[type, type], Any]) -> tuple[Any, Any]:
+    """The array, and the memory that it shows."""
     _, kind, shape, of, strides = s
     if kind is array:
-        return _Entries(datum(of, of) for _ in range(shape[0]))
+        entries = _Entries(datum(of, of) for _ in range(shape[0]))
+        return entries, entries
     import numpy as np
 
     number = np.int64 if of is int else np.float64
-    order: Any = "F" if strides == tuple(sorted(strides)) else "C"
-    filled = np.empty(shape, dtype=object, order=order)
+    steps = _steps(shape, strides)
+    ends = [step * max(0, length - 1) for step, length in zip(steps, shape)]
+    memory = np.empty(1 + sum(map(abs, ends)), dtype=object)
+    begin = -sum(end for end in ends if end < 0)
+    filled = np.lib.stride_tricks.as_strided(memory[begin:], shape, [step * memory.itemsize for step in steps])
     for place in np.ndindex(*shape):
         filled[place] = datum(number, of)
-    return filled
+    return filled, memory
+
+
+def _steps(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """Strides in entries of a smaller array with the same order in memory, which `ravel("K")` and `ravel("A")` follow.
+
+    A gap stays a gap, but a small one. Example: strides (8, 640, 160) of shape (10, 6, 4) are steps (1, 44, 11).
+    """
+    steps = [0] * len(shape)
+    step, size, end = 1, 1, 8  # of the last axis: step, entries and bytes up to the next place
+    for distance in sorted({abs(stride) for stride, length in zip(strides, shape) if length > 1} - {0}):
+        step = size if distance == end else size + step
+        size, end = step, distance
+        for axis, length in enumerate(shape):
+            if length > 1 and abs(strides[axis]) == distance:  # if several, they overlap
+                steps[axis] = step if strides[axis] > 0 else -step
+                size, end = size * length, end * length
+    return steps
 
 
 class _Entries(list):  # type: ignore[type-arg]
