@@ -12,7 +12,6 @@ from engines.arithmetic import check_arithmetic
 from engines.columns import check_labels
 from engines.families.conductor import Conductor, Course, Member, Shared
 from engines.kernel.program import Doubles, Kernel
-from engines.saving.checkpoint import Checkpoint
 
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""
@@ -167,24 +166,6 @@ class FamilyTrainer:
 
     def gradients(self) -> array[float]:
         return self._as_in_the_model(self._shared.q)
-
-    def states(self) -> dict[str, array[float]]:
-        """What the optimiser keeps, by name."""
-        names = self._workload.optimiser.states
-        return {name: self._as_in_the_model(state) for name, state in zip(names, self._shared.states)}
-
-    def checkpoint(self) -> Checkpoint:
-        """The training so far, to be continued with `resume`."""
-        optimiser = self._workload.optimiser.name
-        return Checkpoint(self.parameters(), self.gradients(), self.losses[:], self.states(), optimiser, self._batch)
-
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
-        checkpoint.check(self.checkpoint())
-        losses, parts = array("d", checkpoint.losses), (*checkpoint[:2], *checkpoint.states.values())
-        for buffer, numbers in zip((self._shared.p, self._shared.q, *self._shared.states), parts):
-            buffer[:] = self._in_our_order(numbers)
-        self.losses = losses
 
     def _in_our_order(self, numbers: Sequence[float]) -> array[float]:
         return array("d", (0.0 if index == NONE else numbers[index] for index in self._order))

@@ -19,7 +19,6 @@ from engines.arithmetic import check_arithmetic
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.graph.optimisers import SGD
 from engines.nn import Networks
-from engines.saving.checkpoint import Checkpoint
 
 
 class ScalarTrainer:
@@ -104,21 +103,6 @@ class ScalarTrainer:
 
     def _no_states(self) -> list[list[float]]:
         return [[0.0] * len(self._workload.optimiser.states) for _ in self._parameters]
-
-    def checkpoint(self) -> Checkpoint:
-        """The training so far, to be continued with `resume`."""
-        optimiser = self._workload.optimiser
-        states = {name: array("d", kept) for name, kept in zip(optimiser.states, zip(*self._kept))}
-        return Checkpoint(self.parameters(), self.gradients(), self.losses[:], states, optimiser.name, self._batch)
-
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
-        checkpoint.check(self.checkpoint())
-        for p, data, grad in zip(self._parameters, *checkpoint[:2]):
-            p.data, p.grad = data, grad
-        if checkpoint.states:
-            self._kept = [[*kept] for kept in zip(*checkpoint.states.values())]
-        self.losses = array("d", checkpoint.losses)
 
     def parameters(self) -> array[float]:
         return array("d", [p.data for p in self._parameters])

@@ -25,7 +25,6 @@ from engines.kernel.building import BuildFailed, Waiting
 from engines.kernel.program import Doubles, Kernel, Program
 from engines.kernel.trainer import CompiledTrainer
 from engines.native.recorder import recorder
-from engines.saving.recipe import Recipe
 from engines.value_engine import ValueEngine
 
 PHASES = ("trace", "lower", "generate", "compile", "load")
@@ -171,16 +170,7 @@ class CompiledEngine(ValueEngine):
                 tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             numbers = [v.data for v in inputs], [v.data for v in parameters]
             program = self._compile(clock, tape, *numbers, Order(objects, compilers=compilers))
-            program.recipe = Recipe(self.name, tape)
-        clock.stop()
-        return program
-
-    def compile_tape(self, tape: Tape, inputs: list[float], parameters: list[float]) -> Program:
-        """Compile the tape of a recipe, with these numbers. Raises the errors of `compile`."""
-        clock = Clock()
-        with COLLECTOR.paused():
-            program = self._compile(clock, tape, inputs, parameters, Order(object_cache.of_user()))
-            program.recipe = Recipe(self.name, tape)
+            program.tape = tape
         clock.stop()
         return program
 

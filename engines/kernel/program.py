@@ -22,8 +22,8 @@ from engines.columns import (
     holds_rows,
     one_row,
 )
+from engines.graph.tape import Tape
 from engines.kernel.buffers import Buffer, Table
-from engines.saving import recipe
 from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
 
 Doubles = MutableSequence[float]
@@ -124,23 +124,8 @@ class Program:
         self._alone = _Alone()
         self._ran_forward = False
         self._taken = 0
-        self.recipe: Optional[recipe.Recipe] = None
-        """What pickle stores; None unless `compile` made the program."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return recipe.reduced(self)
-
-    def state(self) -> tuple[Any, ...]:
-        """Copies of the inputs, parameters and gradients, and the steps since the last update."""
-        with self._alone:
-            return (*(array("d", buffer.ready()) for buffer in (self._x, self._p, self._q)), self._taken)
-
-    def set_state(self, state: tuple[Any, ...]) -> None:
-        """Return to what `state` returned."""
-        with self._alone:
-            for buffer, numbers in zip((self._x, self._p, self._q), state):
-                memoryview(buffer.ready())[:] = numbers
-            self._ran_forward, self._taken = False, whole(state[3], "steps", 0)
+        self.tape: Optional[Tape] = None
+        """None unless `compile` made the program."""
 
     @property
     def late_variant(self) -> str:
@@ -262,7 +247,9 @@ class Program:
         overwrite: bool = False,
     ) -> None:
         """Write the parameters to a file, as `engines.saving.parameters.save_parameters` does."""
-        save_parameters(path, self.state()[1], shapes=shapes, settings=settings, overwrite=overwrite)
+        with self._alone:
+            parameters = array("d", self._p.ready())
+        save_parameters(path, parameters, shapes=shapes, settings=settings, overwrite=overwrite)
 
     def load(self, path: FilePath) -> Saved:
         """Set the parameters to those in the file, and discard gradients and any partial batch.
@@ -270,7 +257,9 @@ class Program:
         Raises BadFile, also for another number of parameters, and OSError; nothing is changed then.
         """
         found = load_parameters(path, count=self._p.length)
-        self.set_state((self.state()[0], found.parameters, array("d", bytes(8 * self._q.length)), 0))
+        with self._alone:
+            memoryview(self._p.ready())[:] = found.parameters
+        self.reset()
         return found
 
     def train(
@@ -348,10 +337,10 @@ class Program:
 
     @cached_property
     def _features(self) -> int:
-        """How many of the first inputs the outputs depend on. All, if the program has no recipe."""
-        if self.recipe is None:
+        """How many of the first inputs the outputs depend on. All, if the program has no tape."""
+        if self.tape is None:
             return self._x.length
-        return 1 + max(self.recipe.tape.read_by_outputs(), default=-1)
+        return 1 + max(self.tape.read_by_outputs(), default=-1)
 
     def _taken_from(
         self, rows: Optional[Rows], first_row: int, steps: Optional[int], fewer: Optional[int] = None

@@ -10,7 +10,6 @@ from engines.api import NonFiniteLoss, Workload
 from engines.arguments import whole
 from engines.columns import check_labels, columns
 from engines.kernel.program import Program
-from engines.saving.checkpoint import Checkpoint
 
 
 class CompiledTrainer:
@@ -64,18 +63,6 @@ class CompiledTrainer:
         self.losses.extend(losses)
         if failed is not None:
             raise NonFiniteLoss(len(self.losses), failed)
-
-    def checkpoint(self) -> Checkpoint:
-        """The training so far, to be continued with `resume`."""
-        optimiser = self._workload.optimiser.name
-        return Checkpoint(self.parameters(), self.gradients(), self.losses[:], {}, optimiser, self._batch)
-
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
-        checkpoint.check(self.checkpoint())
-        inputs, taken = self._program.state()[0], len(checkpoint.losses) % self._batch
-        self._program.set_state((inputs, *checkpoint[:2], taken))
-        self.losses = array("d", checkpoint.losses)
 
     def parameters(self) -> array[float]:
         return array("d", self._program.parameters)

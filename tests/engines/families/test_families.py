@@ -9,7 +9,7 @@ from array import array
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies
+from hypothesis import given, settings, strategies
 
 import engines
 from datasets import names
@@ -17,10 +17,8 @@ from engines.families import in_c
 from engines.families.conductor import Conductor, Shared
 from engines.families.update_in_c import BLOCK
 from engines.graph.expr import Leaf, call
-from engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, SGD, UPDATE, Optimiser, Q, power
+from engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from engines.kernel import building, toolchains
-from engines.saving.checkpoint import load_checkpoint, save_checkpoint
-from engines.saving.parameters import BadFile, save_parameters
 from harness import workloads
 from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
@@ -93,42 +91,6 @@ def test_engines_agree(engine):
     row = workload.row(1)
     for how in ({}, {"batch": 3}, {"rows": 3, "batch": 2}):
         assert bits(trained(engine, workload, **how), row) == bits(trained("tuple", workload, **how), row), how
-
-
-@given(data=strategies.data())
-@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_training_can_be_continued(tmp_path, data):
-    """From a file, by any engine, also within a batch, with the bits of a training without a break."""
-    name = data.draw(strategies.sampled_from([SMALL, "xor"]))
-    first, second = (data.draw(strategies.sampled_from(["replay", "tcc", "rerolled-tcc"])) for _ in "ab")
-    n, m, batch = (data.draw(strategies.integers(*ends)) for ends in ((0, 9), (0, 9), (1, 4)))
-    workload = replace(workloads.load(name), optimiser=data.draw(strategies.sampled_from([SGD, ADAM])))
-    saved = trained(first, workload, (n,), batch=batch).checkpoint()
-    save_checkpoint(tmp_path / "training", saved)
-    continued = trained(second, workload, (3,), batch=batch)
-    continued.resume(load_checkpoint(tmp_path / "training"))
-    continued.train(m)
-    found, row = continued.checkpoint(), workload.row(0)
-    ended = bits(continued, row)
-    whole = trained("replay", workload, (n + m,), batch=batch)
-    assert ended == bits(whole, row)
-    assert found.states == whole.checkpoint().states
-
-
-def test_a_checkpoint_of_another_training(tmp_path):
-    """A wrong file or another model changes nothing."""
-    workload = workloads.load(SMALL)
-    trainer = trained("tcc", workload)
-    before = bits(trainer, workload.row(0))
-    saved = trainer.checkpoint()
-    for change in ({"batch": 2}, {"optimiser": "sgd"}, {"parameters": array("d", [1.0])}, {"states": {}}):
-        with pytest.raises(ValueError, match="\n  Continue with"):
-            trainer.resume(saved._replace(**change))
-    assert bits(trainer, workload.row(0)) == before
-    file = tmp_path / "parameters"
-    save_parameters(file, [1.0], settings={"optimiser": "adam", "batch": "1"})
-    with pytest.raises(BadFile, match="does not hold a training"):
-        load_checkpoint(file)
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
