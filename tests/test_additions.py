@@ -40,7 +40,6 @@ WORKLOADS = """
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.005),
-            synthetic=True,
             whole_set=True,
         ),
 """

@@ -27,7 +27,7 @@ COMMANDS = {
     "run": "Measure cells in fresh processes, then print the results and build the report.",
     "report": "Rebuild a run's report from its records.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
-    "train": "Train interactively with live loss and accuracy, over one seed or several.",
+    "train": "Train interactively with live loss and accuracy.",
     "sample": "Invent names with a trained microgpt.",
     "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
     "build": "Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad.",

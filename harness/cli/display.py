@@ -15,20 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.training_plots import Curves, curves_of
 from results import units
 from results.printable import printable
-from results.stats.curves import is_level
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list` and `train`
     from harness.plan.planning import Plan
     from results.profile import AnyProfile
     from results.record import Cell, Record
-
-BARS = "▁▂▃▄▅▆▇█"
-
-SPARKS = 32
-"""Most bars of a training's sparkline."""
 
 FIRST_SECONDS = 45.0
 """A run shows its first results when this time has passed, so that nobody waits longer than a minute for a table."""
@@ -193,8 +186,7 @@ class TrainingProgress:
         self._console = console
         self._status = console.status("preparing") if console.is_terminal else None
         self._start: dict[str, Any] = {}
-        self.ends: list[dict[str, Any]] = []
-        self.curves: list[Curves] = []
+        self.ended = False
         self.failures: list[str] = []
         self.saved = ""
         """The file that the parameters are in."""
@@ -211,25 +203,21 @@ class TrainingProgress:
         elif kind == "prepared" and event["shapes"]:
             each = ", ".join(f"{inputs:,}: {units.duration(seconds)}" for inputs, seconds in event["shapes"])
             total = units.duration(event["seconds"])
-            more, when = ("more ", ", when first met") if event.get("later") else ("", "")
             shared = event["seconds"] - math.fsum(seconds for _, seconds in event["shapes"])
-            rest = f"; shared stages: {units.duration(shared)}" if shared > 0 and not when else ""
-            self._print(f"{more}graphs, by number of inputs, compiled in {total}{when}: {each}{rest}")
+            rest = f"; shared stages: {units.duration(shared)}" if shared > 0 else ""
+            self._print(f"graphs, by number of inputs, compiled in {total}: {each}{rest}")
         elif kind == "saved":
             self.saved = str(event["path"])
         elif kind == "end":
-            line, curves = end_line(event), curves_of(event)
-            self.ends.append(event)
-            self.curves.append(curves)
-            self._print(line)
+            self._print(end_line(event))
+            self.ended = True
             if event.get("samples"):
                 self._print(f"invented: {', '.join(map(printable, event['samples']))}")
         elif kind == "progress":
             steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
             line = (
                 f"seed {self._start['seed']}  epoch {event['epoch']}/{self._start['epochs']}  "
-                f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}  "
-                f"accuracy {event['accuracy']:.0%} of {event['accuracy_rows']}"
+                f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}"
             )
             if self._status:
                 self._status.update(line)
@@ -251,7 +239,7 @@ class TrainingProgress:
 
 
 def end_line(end: dict[str, Any]) -> str:
-    """One line about a finished training: epochs, loss, accuracy, times and loss curve."""
+    """One line about a finished training: epochs, loss, accuracy and times."""
     parts = [f"seed {end['seed']}: {units.count(end['epochs'], 'epoch')}, loss {end['loss']:.4g}"]
     if end["converged"] is not None:
         figure, value = end["figure"]
@@ -262,35 +250,4 @@ def end_line(end: dict[str, Any]) -> str:
         parts.append(f"held-out loss {end['evaluation_loss']:.4f}")
     seconds = end["train_seconds"]
     parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} per step")
-    return ", ".join(parts) + f"  {sparkline(means([loss for _, loss in end['curve']], SPARKS))}"
-
-
-def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
-    """Lines with medians and quartiles of the figures that vary from seed to seed."""
-    lines = []
-    converged = [end for end in ends if end["converged"]]
-    if any(end["converged"] is not None for end in ends):
-        lines.append(f"{len(converged)} of {len(ends)} within the tolerance")
-    figures = {"loss": [end["loss"] for end in ends], "epochs": [float(end["epochs"]) for end in converged or ends]}
-    figures["seconds"] = [end["train_seconds"] for end in converged or ends]
-    figures["accuracy"] = [end["accuracy"] for end in ends]
-    for name, values in figures.items():
-        low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-        lines.append(f"{name}: median {middle:.4g}, quartiles {low:.4g} to {high:.4g}, n = {len(values)}")
-    return lines
-
-
-def means(values: Sequence[float], most: int) -> list[float]:
-    """At most that many means of neighbours, in order."""
-    ends = sorted({round(len(values) * (index + 1) / most) for index in range(most)} - {0})
-    parts = [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    return [math.fsum(value / len(part) for value in part) for part in parts]  # the sum of a part may overflow
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Curve as one line of bar characters."""
-    if not values:
-        return ""
-    low, high = min(values), max(values)
-    scale = 0.0 if is_level(low, high) else (len(BARS) - 1) / (high - low)
-    return "".join(BARS[round((value - low) * scale)] for value in values)
+    return ", ".join(parts)

@@ -1,9 +1,8 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
 `python -m harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
-`prepared` if there are several graphs (again before the end, if more were compiled later), `progress`, `epoch` and
-`end`, or `failed`; and `saved` if the parameters were written to a file. The harness displays them; any other program
-that reads lines can too.
+`prepared` if there are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were
+written to a file. The harness displays them; any other program that reads lines can too.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from array import array
 from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
@@ -24,36 +22,22 @@ from engines import NonFiniteLoss, Unavailable, UnknownName
 from engines.api import Trainer
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.kernel import object_cache
-from engines.kernel.engine import CompiledEngine
 from engines.saving.parameters import BadFile, check_destination
 from harness import workloads
 from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload, parameters
-from harness.workloads.changes import InvalidChange, changed, fresh
+from harness.workloads.changes import InvalidChange, changed
 from harness.workloads.microgpt import Sizes, samples
-from harness.workloads.workload import forget_data
 
 REPORT_SECONDS = 0.2
 """Approximate interval of progress events, which come only between steps."""
 
-LIVE_ROWS = 100
-"""Number of evaluation rows for the live accuracy."""
-
-LIVE_SHARE = 0.1
-"""Approximate limit of the live accuracy's time, as a share of the training time, which excludes it."""
-
-FREE_SECONDS = 1.0
-"""The accuracies between epochs may take this time beyond that share, so that a short training has a curve too."""
-
-LOSS_POINTS, ACCURACY_POINTS = 256, 64
-"""Most points of the curves."""
+EVALUATION_SECONDS = 2.0
+"""Approximate training time between two accuracies on all evaluation rows, which exclude their own time."""
 
 SAMPLES = 20
 """Names that a model of names invents at the end."""
-
-SHORT_POINTS = 16
-"""Approximate number of loss points when a training has fewer epochs than this."""
 
 
 class Settings(TypedDict, total=False):
@@ -67,18 +51,13 @@ class Settings(TypedDict, total=False):
     """Stop once the figure of the workload's stopping rule reaches this."""
     rate: Optional[float]
     batch: Optional[int]
-    loss: Optional[str]
     activation: Optional[str]
-    when_met: bool
-    """Whether to compile the graph of each length of a row when one is first met, not before the first step."""
     names: Optional[str]
     """File of the names to train on."""
     shape: Optional[str]
     """Sizes of the layers, as in `784x50x10`."""
-    repeats: int
-    """Number of trainings from different starting parameters: seeds count up from the workload's. One if absent."""
-    fresh_data: bool
-    """Whether each training draws its data from its seed."""
+    seed: Optional[int]
+    """Seed of the starting parameters."""
     load: Optional[str]
     """File of the parameters to start from."""
     save: Optional[str]
@@ -90,14 +69,8 @@ class Settings(TypedDict, total=False):
 Event = dict[str, Any]
 
 
-def task(settings: Settings, repeat: int = 0) -> Workload:
-    """The workload of that repeat. Raises UnknownName, InvalidChange and BadFile."""
-    for name in ("save", "load"):
-        if settings.get(name) and settings.get("repeats", 1) > 1:
-            raise InvalidChange(
-                f"--{name} needs one training, and --repeats asks for {settings['repeats']:,}",
-                f"Leave out --repeats or --{name}.",
-            )
+def task(settings: Settings) -> Workload:
+    """The workload with its changes. Raises UnknownName, InvalidChange and BadFile."""
     if settings.get("force") and not settings.get("save"):
         raise InvalidChange("--force lets --save replace a file, and there is no --save", "Add --save FILE.")
     if settings.get("save"):
@@ -108,26 +81,22 @@ def task(settings: Settings, repeat: int = 0) -> Workload:
             f"{workload.name} runs forward passes only, so there is nothing to train",
             "Choose a workload that learns, such as `digits`.",
         )
-    if settings.get("when_met") and not workload.varies:
-        raise InvalidChange(
-            f"{workload.name} has one graph, so none can be met later", "Leave out --when-met, or choose microgpt."
-        )
-    workload = replace(workload, seed=workload.seed + repeat)
-    return fresh(workload) if settings.get("fresh_data") else workload
+    seed = settings.get("seed")
+    return workload if seed is None else replace(workload, seed=seed)
 
 
 def train(settings: Settings) -> Iterator[Event]:
-    """Yield the events of all repeats.
+    """Yield the events of a training.
 
     Raises UnknownName, InvalidChange, BadFile, Unavailable and datasets.Unavailable before the first.
     """
-    first = task(settings)
-    engine = runnable(settings["engine"], first)
-    first.evaluation_rows()  # raise for missing data now, not after an epoch
-    for repeat in range(settings.get("repeats", 1)):
-        yield from _train_once(engine, task(settings, repeat), settings)
-        if settings.get("fresh_data"):
-            forget_data()
+    workload = task(settings)
+    engine = runnable(settings["engine"], workload)
+    workload.evaluation_rows()  # raise for missing data now, not after an epoch
+    try:
+        yield from _train(engine, workload, settings)
+    except NonFiniteLoss as error:
+        yield {"event": "failed", "reason": f"seed {workload.seed}: {error}"}
 
 
 def runnable(name: str, workload: Workload) -> engines.Engine:
@@ -140,75 +109,40 @@ def runnable(name: str, workload: Workload) -> engines.Engine:
     return engine
 
 
-def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) -> Iterator[Event]:
-    path, force = settings.get("save"), settings.get("force", False)
+def _train(engine: engines.Engine, workload: Workload, settings: Settings) -> Iterator[Event]:
     tolerance, epochs, steps_per_epoch = workload.tolerance, workload.epochs, workload.steps_per_epoch
     stopping = workload.stopping
     yield {"event": "start", "seed": workload.seed, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
     start = perf_counter()
-    objects = object_cache.of_user()
-    if settings.get("when_met") and isinstance(engine, CompiledEngine):
-        trainer = engine.prepare(workload, objects=objects, ahead=False)
-    else:
-        trainer = engine.prepare(workload, objects=objects)
+    trainer = engine.prepare(workload, objects=object_cache.of_user())
     prepare_seconds = perf_counter() - start
-    ahead = dict(getattr(trainer, "shape_seconds", {}))
     if workload.varies:
-        yield {"event": "prepared", "seconds": prepare_seconds, "shapes": sorted(ahead.items())}
-    live = _Live(trainer, workload)
+        shapes = sorted(getattr(trainer, "shape_seconds", {}).items())
+        yield {"event": "prepared", "seconds": prepare_seconds, "shapes": shapes}
+    train_seconds = shown_at = evaluated_at = 0.0
     converged, ended, epoch, loss, figure = False, False, 0, math.nan, math.nan
-    try:
-        while not ended:
-            epoch += 1
-            report = stopping.before_update and live.evaluate_if_due(epoch)
-            for seconds in _portions(trainer, steps_per_epoch):
-                live.trained(seconds)
-                if live.due():
-                    yield {
-                        "event": "progress",
-                        "epoch": epoch,
-                        "steps": len(trainer.losses),
-                        "loss": trainer.losses[-1],
-                        "accuracy": live.accuracy(),
-                        "accuracy_rows": LIVE_ROWS,
-                    }
-            try:
-                loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
-            except OverflowError:
-                reason = f"the mean loss of epoch {epoch} is too large for a double\n  Lower the rate."
-                yield {"event": "failed", "reason": f"seed {workload.seed}: {reason}"}
-                return
-            figure = stopping.measure(loss, workload.samples_per_step)
-            converged = tolerance is not None and stopping.reached(figure, tolerance)
-            ended = converged or epoch == epochs
-            losses = trainer.losses
-            if not stopping.before_update:
-                report = live.evaluate_if_due(epoch, at_least=ended)
-            elif ended:
-                evaluated = live.evaluated(epoch)
-                if path or not evaluated:
-                    _undo_update(trainer, workload, len(losses) - 1)
-                if not evaluated:
-                    live.evaluate(epoch)
-            # An epoch of a tour is one short step: printing ten thousand lines a second would take most of the time.
-            if report:
-                yield {
-                    "event": "epoch",
-                    "epoch": epoch,
-                    "loss": loss,
-                    "accuracy": live.accuracies[-1][1],
-                    "train_seconds": live.train_seconds,
-                }
-    except NonFiniteLoss as error:
-        yield {"event": "failed", "reason": f"seed {workload.seed}: {error}"}
-        return
-    held_out, invented = workload.evaluation_loss(trainer.predict), _invented(workload, trainer)
-    later = {
-        inputs: seconds for inputs, seconds in getattr(trainer, "shape_seconds", {}).items() if inputs not in ahead
-    }
-    if later:
-        total = math.fsum(later.values())
-        yield {"event": "prepared", "later": True, "seconds": total, "shapes": sorted(later.items())}
+    while not ended:
+        epoch += 1
+        for seconds in _portions(trainer, steps_per_epoch):
+            train_seconds += seconds
+            if train_seconds - shown_at >= REPORT_SECONDS:
+                shown_at, steps = train_seconds, len(trainer.losses)
+                yield {"event": "progress", "epoch": epoch, "steps": steps, "loss": trainer.losses[-1]}
+        try:
+            loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
+        except OverflowError:
+            reason = f"the mean loss of epoch {epoch} is too large for a double\n  Lower the rate."
+            yield {"event": "failed", "reason": f"seed {workload.seed}: {reason}"}
+            return
+        figure = stopping.measure(loss, workload.samples_per_step)
+        converged = tolerance is not None and stopping.reached(figure, tolerance)
+        ended = converged or epoch == epochs
+        if not ended and train_seconds - evaluated_at >= EVALUATION_SECONDS:
+            evaluated_at, accuracy = train_seconds, _accuracy(trainer, workload)
+            yield {"event": "epoch", "epoch": epoch, "loss": loss, "accuracy": accuracy, "train_seconds": train_seconds}
+    steps = len(trainer.losses)
+    if stopping.before_update:
+        _undo_update(trainer, workload, steps - 1)
     yield {
         "event": "end",
         "seed": workload.seed,
@@ -216,24 +150,33 @@ def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) 
         "converged": None if tolerance is None else converged,
         "loss": loss,
         "figure": (stopping.figure, figure),
-        "curve": curve(losses, epoch),
-        "accuracy": live.accuracies[-1][1],
-        "accuracies": live.accuracies,
+        "accuracy": _accuracy(trainer, workload),
         "evaluated_on": workload.evaluation_rows()[0],
-        "evaluation_loss": held_out,
-        "samples": invented,
+        "evaluation_loss": workload.evaluation_loss(trainer.predict),
+        "samples": _invented(workload, trainer),
         "prepare_seconds": prepare_seconds,
-        "train_seconds": live.train_seconds,
-        "steps": len(losses),
+        "train_seconds": train_seconds,
+        "steps": steps,
     }
-    if path:
-        try:
-            parameters.save(workload, trainer.parameters(), path, overwrite=force)
-        except OSError as error:
-            reason = f"{path} can't be written: {error.strerror or error}\n  Name another file with --save."
-            yield {"event": "failed", "reason": reason}
-        else:
-            yield {"event": "saved", "path": path}
+    if settings.get("save"):
+        yield _saved(workload, trainer, str(settings["save"]), overwrite=settings.get("force", False))
+
+
+def _accuracy(trainer: Trainer, workload: Workload) -> float:
+    try:
+        return workload.accuracy(trainer.predict)
+    except DOMAIN_ERRORS as error:  # the last update was too large
+        tell_domain_error(len(trainer.losses), error)
+        raise
+
+
+def _saved(workload: Workload, trainer: Trainer, path: str, *, overwrite: bool) -> Event:
+    try:
+        parameters.save(workload, trainer.parameters(), path, overwrite=overwrite)
+    except OSError as error:
+        reason = f"{path} can't be written: {error.strerror or error}\n  Name another file with --save."
+        return {"event": "failed", "reason": reason}
+    return {"event": "saved", "path": path}
 
 
 def _invented(workload: Workload, trainer: Trainer) -> list[str]:
@@ -247,101 +190,6 @@ def _undo_update(trainer: Trainer, workload: Workload, steps: int) -> None:
     """Return to the parameters before the last update by training up to it again."""
     trainer.restart(batch=workload.batch)
     trainer.train(steps)
-
-
-def curve(losses: array[float], epochs: int) -> list[tuple[int, float]]:
-    """Loss curve of pairs (steps taken, mean loss of the steps since the pair before).
-
-    A pair covers whole epochs, and a short training has the same number of pairs in each. Otherwise, a hard part of
-    the data would make waves in the curve.
-    """
-    steps = len(losses)
-    if epochs <= SHORT_POINTS:
-        points = epochs * (SHORT_POINTS // epochs)
-        ends = sorted({round(steps * (index + 1) / points) for index in range(points)} - {0})
-    else:
-        stride = -(-epochs // LOSS_POINTS) * (steps // epochs)
-        ends = [*range(stride, steps, stride), steps]
-    return [(end, _mean(losses[start:end])) for start, end in zip([0, *ends], ends)]
-
-
-def _mean(losses: array[float]) -> float:
-    try:
-        return math.fsum(losses) / len(losses)
-    except OverflowError:  # the sum of a pair's epochs, each of which has a sum
-        return math.fsum(loss / len(losses) for loss in losses)
-
-
-class _Live:
-    """Clock of a training, and pacing of its events."""
-
-    def __init__(self, trainer: Trainer, workload: Workload) -> None:
-        self._trainer = trainer
-        self._workload = workload
-        self.train_seconds = 0.0
-        self._told = self._told_epoch = self._evaluate_at = 0.0
-        self._accuracy = math.nan
-        self.accuracies: list[tuple[int, float]] = []
-        """(epoch, accuracy) of some epochs, in order: after the epoch; before it if its stopping rule is."""
-        self._epochs_between = 1
-        self._curve_seconds = 0.0
-
-    def trained(self, seconds: float) -> None:
-        self.train_seconds += seconds
-
-    def due(self) -> bool:
-        if self.train_seconds - self._told < REPORT_SECONDS:
-            return False
-        self._told = self.train_seconds
-        return True
-
-    def evaluate_if_due(self, epoch: int, *, at_least: bool = False) -> bool:
-        """Evaluate accuracy for that epoch if it is due, or `at_least` then. Returns whether an epoch event is due."""
-        report = self._due_for_epoch()
-        if report or at_least or self._due_for_curve(epoch):
-            self.evaluate(epoch)
-        return report
-
-    def _due_for_epoch(self) -> bool:
-        """Epoch events are rarer than progress events, because each evaluates all rows."""
-        if self.train_seconds - self._told_epoch < 10 * REPORT_SECONDS:
-            return False
-        self._told_epoch = self.train_seconds
-        return True
-
-    def _due_for_curve(self, epoch: int) -> bool:
-        """Whether to evaluate accuracy after this epoch."""
-        if len(self.accuracies) >= ACCURACY_POINTS:
-            self._epochs_between *= 2
-            self.accuracies = [point for point in self.accuracies if point[0] % self._epochs_between == 0]
-        wanted = epoch % self._epochs_between == 0
-        return wanted and self._curve_seconds <= FREE_SECONDS + LIVE_SHARE * self.train_seconds
-
-    def evaluated(self, epoch: int) -> bool:
-        """Whether the accuracy for that epoch, the current one, is known."""
-        return bool(self.accuracies) and self.accuracies[-1][0] == epoch
-
-    def evaluate(self, epoch: int) -> None:
-        """Evaluate accuracy on all evaluation rows for that epoch, the current one."""
-        start = perf_counter()
-        accuracy = self._evaluate()
-        self._curve_seconds += perf_counter() - start
-        self.accuracies.append((epoch, accuracy))
-
-    def _evaluate(self, rows: Optional[int] = None) -> float:
-        try:
-            return self._workload.accuracy(self._trainer.predict, rows=rows)
-        except DOMAIN_ERRORS as error:  # the last update was too large
-            tell_domain_error(len(self._trainer.losses), error)
-            raise
-
-    def accuracy(self) -> float:
-        """Recent accuracy on a sample of the evaluation rows."""
-        if self.train_seconds >= self._evaluate_at:
-            start = perf_counter()
-            self._accuracy = self._evaluate(LIVE_ROWS)
-            self._evaluate_at = self.train_seconds + (perf_counter() - start) / LIVE_SHARE
-        return self._accuracy
 
 
 def _portions(trainer: Trainer, steps: int) -> Iterator[float]:

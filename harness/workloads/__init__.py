@@ -72,5 +72,4 @@ def _mlp(name: str) -> Workload:
         is_correct=within(0.5),
         batch=int(batch or 1),
         rate=constant(0.001 * min(1.0, 300 / weights) * deeper),
-        synthetic=True,
     )

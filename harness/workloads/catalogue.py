@@ -32,7 +32,6 @@ def _tour(name: str, activation: str) -> Workload:
         batch=1,
         rate=constant(0.05),
         whole_set=True,
-        synthetic=True,
         tolerance=0.05,
         stopping=TOUR,
         epochs=100,
@@ -102,7 +101,6 @@ WORKLOADS = {
             batch=1,
             rate=lambda update: 1.0 - 0.9 * min(update, 100) / 100,
             whole_set=True,
-            synthetic=True,
             epochs=100,
         ),
         _DIGITS,
@@ -120,7 +118,6 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.01),
-            synthetic=True,
             epochs=2,
         ),
         Workload(
@@ -133,7 +130,6 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.01),
-            synthetic=True,
             epochs=5,
         ),
         Workload(
@@ -158,7 +154,6 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.02),
-            synthetic=True,
             epochs=5,
         ),
         Workload(
@@ -171,7 +166,6 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.002),
-            synthetic=True,
             whole_set=True,
             epochs=1000,
         ),
@@ -185,7 +179,6 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.04),
-            synthetic=True,
             epochs=5,
         ),
         Workload(

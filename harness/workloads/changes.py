@@ -1,4 +1,4 @@
-"""Workload -> the same workload with another rate, batch, loss, activation or shape, or on other data.
+"""Workload -> the same workload with another rate, batch, activation or shape, or on other names.
 
 The result is an ordinary workload: engines and workers treat it like one of the catalogue.
 """
@@ -17,17 +17,11 @@ from datasets import names
 from engines.api import UnknownName
 from engines.arguments import whole
 from engines.nn import ACTIVATIONS
-from harness.workloads import losses
-from harness.workloads.catalogue import WORKLOADS, constant
+from harness.workloads.catalogue import constant
 from harness.workloads.microgpt import Decay
 from harness.workloads.models import MOST_WEIGHTS, Mlp
 from harness.workloads.parameters import started
 from harness.workloads.workload import Workload
-
-LOSSES = {name: loss for loss, name in losses.NAMES.items()}
-
-DATA_SEEDS = 1 << 32
-"""Added to the seed, so that fresh data do not repeat the random numbers of the starting parameters."""
 
 
 class InvalidChange(ValueError):
@@ -40,7 +34,7 @@ class InvalidChange(ValueError):
 def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
     """Return the workload with every change that `CHANGES` knows and that is not None.
 
-    Raises InvalidChange, UnknownName for a loss or an activation that does not exist, and BadFile for a file of
+    Raises InvalidChange, UnknownName for an activation that does not exist, and BadFile for a file of
     parameters that does not fit.
     """
     asked = {name: changes[name] for name in CHANGES if changes.get(name) is not None}
@@ -51,18 +45,6 @@ def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
         listed = ", ".join(described)
         workload = replace(workload, description=f"{workload.description}; changed: {listed}")
     return workload
-
-
-def fresh(workload: Workload) -> Workload:
-    """Return the workload on new data, drawn from its seed. Raises InvalidChange if its data are not synthetic."""
-    if not workload.synthetic:
-        others = ", ".join(other.name for other in WORKLOADS.values() if other.synthetic)
-        raise InvalidChange(
-            f"{workload.name}'s data is fixed, so it can't use --fresh-data",
-            f"Leave out --fresh-data, or choose one of {others}, mlp-IxHxO.",
-        )
-    reader = partial(workload.reader, seed=workload.seed + DATA_SEEDS)
-    return replace(workload, reader=reader, description=f"{workload.description}; fresh data")
 
 
 def _epochs(workload: Workload, epochs: int) -> Workload:
@@ -103,20 +85,6 @@ def _batch(workload: Workload, batch: int) -> Workload:
             "Lower --batch, or raise --epochs.",
         )
     return replace(workload, batch=batch)
-
-
-def _loss(workload: Workload, name: str) -> Workload:
-    if name not in LOSSES:
-        raise UnknownName("loss", name, LOSSES)
-    loss = LOSSES[name]
-    needed, there = losses.TARGETS[loss], losses.TARGETS.get(workload.loss_of)
-    if loss is not losses.by_squared_error and needed != there:
-        own = losses.NAMES.get(workload.loss_of)
-        others = " or ".join(dict.fromkeys(filter(None, [own, losses.NAMES[losses.by_squared_error]])))
-        raise InvalidChange(
-            f"{name} needs targets of {needed}; {workload.name}'s are {there or 'of another kind'}", f"Use {others}."
-        )
-    return replace(workload, loss_of=loss, figure_of=None)
 
 
 def _activation(workload: Workload, activation: str) -> Workload:
@@ -166,7 +134,6 @@ CHANGES: Mapping[str, Callable[[Workload, Any], Workload]] = {
     "tolerance": _tolerance,
     "rate": _rate,
     "batch": _batch,
-    "loss": _loss,
     "activation": _activation,
     "shape": _shape,
     "names": _names,

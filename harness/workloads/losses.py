@@ -36,13 +36,6 @@ NAMES: dict[Loss, str] = {
 }
 """Loss -> its name in `engines.api.Network.loss`."""
 
-TARGETS: dict[Loss, str] = {
-    by_squared_error: "arbitrary numbers",
-    by_hinge_and_l2: "-1 or 1",
-    by_cross_entropy: "one-hot classes",
-}
-"""What targets a loss is made for. The squared error also takes all others."""
-
 
 def same_class(outputs: Sequence[float], targets: Sequence[float]) -> bool:
     """Whether the largest output is at the index of the target class."""

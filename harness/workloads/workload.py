@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from array import array
@@ -42,8 +41,6 @@ class Workload:
     whole_set: bool = False
     held_out: Optional[Callable[[], Dataset]] = None
     """Reader of a separate test set, if the dataset does not include one."""
-    synthetic: bool = False
-    """Whether the data are drawn, and `reader(seed=…)` draws others."""
     tolerance: Optional[float] = None
     """Where `zoomgrad train` stops, by the rule below."""
     stopping: Stopping = MEAN_LOSS
@@ -151,10 +148,10 @@ class Workload:
             return f"{len(held_out):,} held out", (data.inputs(row) for row in held_out)
         return f"its own {self.train_rows:,} training rows", (self.row(step) for step in range(self.steps_per_epoch))
 
-    def accuracy(self, predict: Callable[[array[float]], array[float]], *, rows: Optional[int] = None) -> float:
-        """Share of correct samples in the evaluation rows, or in the first `rows` of them."""
+    def accuracy(self, predict: Callable[[array[float]], array[float]]) -> float:
+        """Share of correct samples in the evaluation rows."""
         right = total = 0
-        for row in itertools.islice(self.evaluation_rows()[1], rows):
+        for row in self.evaluation_rows()[1]:
             outputs = predict(row)
             for index, targets in enumerate(self._targets(row)):
                 right += self.is_correct(outputs[index * len(targets) : (index + 1) * len(targets)], targets)
@@ -177,13 +174,6 @@ class Workload:
         for _, targets in self.samples(row):
             size = self.classes or len(targets)
             yield from (targets[start : start + size] for start in range(0, len(targets), size))
-
-
-def forget_data() -> None:
-    """Drop all data that were read, which a process otherwise keeps."""
-    _read.cache_clear()
-    _whole_set.cache_clear()
-    _shapes.cache_clear()
 
 
 @cache

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -135,7 +134,6 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "xor", "--engine", "tupel"], "no engine 'tupel'\n  Did you mean tuple"),
         (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
         (["train", "xor", "--activation", "tahn"], "no activation 'tahn'\n  Did you mean tanh"),
-        (["train", "xor", "--loss", "hinge"], "no loss 'hinge'\n  Did you mean hinge_l2"),
         (
             ["train", "digits", "--shape", "64x9"],
             "64x9 does not fit digits, whose rows have 64 inputs",
@@ -146,12 +144,6 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
             "a rate must be a finite number above 0, not nan\n  Use a number such as 0.05.",
         ),
         (["train", "xor", "--batch", "0"], "batch must be a whole number from 1 "),
-        (["train", "xor", "--fresh-data"], "xor's data is fixed, so it can't use --fresh-data\n  Leave out"),
-        (["train", "xor", "--plot", "plot.pdf"], "'--plot': 'plot.pdf' must end in .svg; name"),
-        (
-            ["train", "xor", "--plot", "absent/plot.svg"],
-            "can't be written: No such file or directory;",
-        ),
         (["train", "xor", "--save", __file__], "it exists, and zoomgrad did not save it, so it is not replaced\n"),
         (
             ["train", "xor", "--save", "/dev/null", "--force"],
@@ -160,11 +152,6 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
             else "/dev/null: its folder can't be written to\n",
         ),
         (["train", "xor", "--save", "absent/model"], "its folder does not exist\n  Make the folder"),
-        (["train", "xor", "--save", "model", "--repeats", "2"], "--save needs one training, and --repeats asks for 2"),
-        (
-            ["train", "xor", "--save", "curve.svg", "--plot", "curve.svg"],
-            "--plot and --save both name curve.svg\n  Name",
-        ),
         (["train", "xor", "--force"], "--force lets --save replace a file, and there is no --save\n  Add --save FILE"),
         (["train", "xor", "--save", "a\0b"], "a file's name can't hold a null character\n  Name another file"),
         (["train", "xor", "--load", "absent"], "absent: No such file or directory\n  Name a file"),
@@ -174,7 +161,6 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "microgpt-L1000000-D1000000-H4-T16"], "weights; the limit is 10,000,000\n  Use smaller sizes"),
         (["train", "mlp-9999999x9999999x9"], "weights; the limit is 10,000,000\n  Use smaller sizes"),
         (["train", "mlp-5000000x1"], "a row would have 5,000,001 numbers; the limit is 50,000\n  Use smaller sizes"),
-        (["train", "xor", "--when-met"], "xor has one graph, so none can be met later\n  Leave out --when-met"),
         (["train", "microgpt", "--names", __file__], "' is not a name\n  Write it with 2 to 15 letters"),
         (["sample", "absent"], "absent: No such file or directory\n  Name a file"),
         (["sample", __file__, "--workload", "xor"], "not a file of parameters: it has no header, or more than"),
@@ -411,44 +397,6 @@ def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
     assert re.search(rf"(?m)^{line}", result.stdout)
 
 
-def test_train_repeats_and_sums_up(zoomgrad):
-    result = zoomgrad("train", "xor", "--engine", "hoisted", "--epochs", 50, "--repeats", 2)
-    assert result.returncode == 0, result.stderr
-    assert re.findall(r"(?m)^seed (\d+): 50 epochs, loss [\d.]+, accuracy ", result.stdout) == ["1337", "1338"]
-    assert re.search(r"(?m)^loss: median .*, n = 2$", result.stdout)
-    assert last_line(result) == "Compare the engines on it: `zoomgrad run --workloads xor`."
-
-
-def test_a_changed_training_draws_its_curves(zoomgrad, tmp_path):
-    shape, plot = ("--shape", "2x3x1", "--rate", 0.2), ("--plot", "plot.svg")
-    result = zoomgrad("train", "xor", *shape, "--batch", 2, "--epochs", 20, "--repeats", 3, *plot)
-    assert result.returncode == 0, result.stderr
-    assert "Plot: plot.svg" in result.stdout.splitlines()
-    assert last_line(result) == "Compare the engines on the unchanged workload: `zoomgrad run --workloads xor`."
-    assert "changed: rate 0.2, batch 2, shape 2x3x1<" in (tmp_path / "plot.svg").read_text()
-    assert "⠀" not in result.stdout, "what is no terminal has no plot"
-
-
-@pytest.mark.parametrize("columns", [50, 130])
-def test_a_terminal_shows_the_curves(columns, command):
-    ours, theirs = pty.openpty()
-    started = command("train", "xor", "--epochs", 100, "--repeats", 2)
-    started["env"] |= {"COLUMNS": str(columns), "TERM": "xterm", "PYTHONUTF8": "1"}
-    with subprocess.Popen(**started, stdout=theirs) as process:
-        os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError):  # Linux reports the end of a terminal as an error
-            while part := os.read(ours, 1 << 16):
-                shown += part
-        os.close(ours)
-    assert process.returncode == 0
-    lines = [line.rstrip("\r") for line in shown.decode().split("\n")]
-    axes = [line for line in lines if "└─" in line]
-    assert len(axes) == (2 if columns == 50 else 1)
-    assert max(map(len, axes)) <= columns
-    assert sum(line.count("loss, median of 2") + line.count("training rows, median of 2") for line in lines) == 2
-
-
 def test_a_training_is_saved_and_continues_on_another_engine(zoomgrad, asked_there, tmp_path):
     result = zoomgrad("train", "xor", "--engine", "tuple", "--epochs", 30, "--save", "model")
     assert result.returncode == 0, result.stderr
@@ -476,32 +424,15 @@ def test_a_training_that_diverges_fails_and_names_the_step(zoomgrad):
     assert "Traceback" not in result.stderr
 
 
-@contextlib.contextmanager
-def long_training(command, *arguments):
-    """A training of 100,000 repeats, of which one is finished at least."""
-    started = command("train", "xor", "--epochs", 20, "--repeats", 100_000, *arguments)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(**started, **pipes, preexec_fn=obey_signals) as process:
-        assert process.stdout.readline().startswith("seed 1337: 20 epochs, ")
-        yield process
-
-
-def test_a_worker_that_is_killed_is_reported_and_draws_no_plot(command, zoomgrad, tmp_path):
-    plot = tmp_path / "plot.svg"
-    assert zoomgrad("train", "xor", "--epochs", 2, "--plot", plot).returncode == 0
-    earlier = plot.read_bytes()
-    with long_training(command, "--plot", plot) as process:
+def test_a_worker_that_is_killed_is_reported(command):
+    started = command("train", "xor", "--epochs", 10_000_000)
+    with subprocess.Popen(**started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().startswith("epoch ")
         (worker,) = psutil.Process(process.pid).children()
         worker.kill()
-        shown, errors = process.stdout.read(), process.stderr.read()  # `communicate` would lose what is buffered
+        errors = process.stderr.read()  # `communicate` would lose what is buffered
     assert process.returncode == 1
-    assert re.fullmatch(
-        r"zoomgrad: The worker was killed by signal 9 after [\d,]+ of 100,000 trainings\n"
-        r"  Use fewer weights, or free memory\.\n",
-        errors,
-    )
-    assert "Plot: " not in shown
-    assert plot.read_bytes() == earlier
+    assert errors == "zoomgrad: The worker was killed by signal 9\n  Use fewer weights, or free memory.\n"
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -514,21 +445,18 @@ def test_a_worker_that_ends_without_a_reason_is_reported(code, command):
     result = subprocess.run(**started, capture_output=True, text=True, timeout=60)
     assert result.returncode == 1
     first, second = result.stderr.splitlines()
-    assert first == f"zoomgrad: The worker ended with exit code {code} after 0 of 1 training"
+    assert first == f"zoomgrad: The worker ended with exit code {code}"
     assert second == "  Read its messages above."
 
 
-def test_an_interrupted_training_sums_up_what_is_finished(command, tmp_path):
-    with long_training(command, "--plot", tmp_path / "plot.svg") as process:
+def test_an_interrupted_training_ends_without_an_error(command):
+    started = command("train", "xor", "--epochs", 10_000_000)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(**started, **pipes, preexec_fn=obey_signals) as process:
+        assert process.stdout.readline().startswith("epoch ")
         process.send_signal(signal.SIGINT)
-        shown, errors = process.stdout.read(), process.stderr.read()  # `communicate` would lose what is buffered
+        errors = process.stderr.read()
     assert (process.returncode, errors) == (130, "")
-    *_, accuracy, last = shown.splitlines()
-    finished = re.fullmatch(r"([\d,]+) of 100,000 trainings", last)[1]
-    assert finished == f"{shown.count('seed ') + 1:,}"
-    assert accuracy.startswith("accuracy: median ")
-    assert accuracy.endswith(f"n = {finished.replace(',', '')}")
-    assert not (tmp_path / "plot.svg").exists()
 
 
 # Running

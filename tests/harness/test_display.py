@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from harness.cli import display
-from harness.cli.display import distribution_lines, end_line, seconds_text, sparkline, table
+from harness.cli.display import end_line, seconds_text, table
 from tests.harness.runs import measured
 
 
@@ -25,21 +25,6 @@ from tests.harness.runs import measured
 )
 def test_waiting_times_are_in_everyday_units(seconds, text):
     assert seconds_text(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("values", "bars"),
-    [
-        ([], ""),
-        ([3.0], "▁"),
-        ([2.0, 2.0, 2.0], "▁▁▁"),
-        ([0.0, 7.0], "▁█"),
-        ([7.0, 3.0, 0.0], "█▄▁"),
-        ([2.0, 2.0 + 1e-9, 2.0], "▁▁▁"),
-    ],
-)
-def test_a_sparkline_spans_from_the_lowest_to_the_highest(values, bars):
-    assert sparkline(values) == bars
 
 
 def test_a_table_shows_markup_literally():
@@ -75,26 +60,7 @@ def end(**changes):
 
 @pytest.mark.parametrize(("epochs", "text"), [(1, "1 epoch"), (2500, "2,500 epochs")])
 def test_a_finished_training_is_one_line(epochs, text):
-    more = {"seed": 1337, "steps": 4, "evaluated_on": "6 held out", "curve": [(1, 2.0), (4, 1.0)]}
+    more = {"seed": 1337, "steps": 4, "evaluated_on": "6 held out"}
     assert end_line(end(epochs=epochs, **more)) == (
-        f"seed 1337: {text}, loss 1, accuracy 50.00% on 6 held out, 2.00 s, 500 ms per step  █▁"
+        f"seed 1337: {text}, loss 1, accuracy 50.00% on 6 held out, 2.00 s, 500 ms per step"
     )
-
-
-def test_a_distribution_is_shown_as_quartiles():
-    lines = distribution_lines([end(loss=loss) for loss in (4.0, 1.0, 3.0, 2.0, 5.0)])
-    assert lines == [
-        "loss: median 3, quartiles 2 to 4, n = 5",
-        "epochs: median 10, quartiles 10 to 10, n = 5",
-        "seconds: median 2, quartiles 2 to 2, n = 5",
-        "accuracy: median 0.5, quartiles 0.5 to 0.5, n = 5",
-    ]
-
-
-def test_epochs_to_a_tolerance_cover_only_trainings_that_reached_it():
-    reached = [end(converged=True, epochs=epochs) for epochs in (10, 20)]
-    lines = distribution_lines([*reached, end(converged=False, epochs=1000)])
-    assert lines[0] == "2 of 3 within the tolerance"
-    assert "epochs: median 15, quartiles 12.5 to 17.5, n = 2" in lines
-    assert "seconds: median 2, quartiles 2 to 2, n = 2" in lines
-    assert lines[1].endswith("n = 3")  # the loss covers all trainings

@@ -14,7 +14,7 @@ import engines
 from engines.domain import DOMAIN_ERRORS
 from engines.nn import ACTIVATIONS
 from harness import workloads
-from harness.cli import display, training_plots
+from harness.cli import display
 from harness.cli.app import (
     FAILED,
     INTERRUPTED,
@@ -36,9 +36,7 @@ from harness.interrupts import uninterrupted
 from harness.machine.project import worker_command
 from harness.worker.train import SAMPLES, Event, Settings, runnable, task
 from harness.workloads import SEED, parameters
-from harness.workloads.changes import LOSSES
 from harness.workloads.microgpt import Sizes, samples
-from results import units
 from results.printable import printable
 
 LINE_CHARACTERS = 1 << 20
@@ -56,7 +54,6 @@ def train(
     ] = None,
     rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
-    loss: Annotated[Optional[str], typer.Option(help=f"One of {', '.join(LOSSES)}.")] = None,
     activation: Annotated[
         Optional[str], typer.Option(help=f"One of {', '.join(ACTIVATIONS)}; of an MLP's hidden layers.")
     ] = None,
@@ -69,24 +66,8 @@ def train(
             callback=some_name, metavar="FILE", help="For microgpt: train on the names in this file, one a line."
         ),
     ] = None,
-    when_met: Annotated[
-        bool,
-        typer.Option("--when-met", help="For microgpt: compile the graph of each length when a name first needs it."),
-    ] = False,
-    repeats: Annotated[
-        int,
-        typer.Option(min=1, help="Trainings from different starting parameters; with more than one, prints quartiles."),
-    ] = 1,
-    fresh_data: Annotated[
-        bool, typer.Option("--fresh-data", help="New data for each training, if they are drawn at random.")
-    ] = False,
-    plot: Annotated[
-        Optional[Path],
-        typer.Option(
-            parser=training_plots.plot_file,
-            metavar="FILE",
-            help="Draw loss and accuracy to this .svg file. Replaces an earlier plot, and no other file.",
-        ),
+    seed: Annotated[
+        Optional[int], typer.Option(help="Seed of the starting parameters. Default: the workload's.")
     ] = None,
     load: Annotated[
         Optional[str],
@@ -105,7 +86,7 @@ def train(
     force: Annotated[bool, typer.Option("--force", help="Let --save replace any file.")] = False,
     interpreter: OnInterpreter = None,
 ) -> None:
-    """Train interactively with live loss and accuracy, over one seed or several."""
+    """Train interactively with live loss and accuracy."""
     settings: Settings = {
         "engine": engine,
         "workload": workload,
@@ -113,57 +94,27 @@ def train(
         "tolerance": tolerance,
         "rate": rate,
         "batch": batch,
-        "loss": loss,
         "activation": activation,
         "shape": shape,
         "names": names and str(Path(names).absolute()),
-        "when_met": when_met,
-        "repeats": repeats,
-        "fresh_data": fresh_data,
+        "seed": seed,
         "load": load and str(Path(load).absolute()),
         "save": save and str(Path(save).absolute()),
         "force": force,
     }
     engines.load(engine)
-    if plot and save and _is_same_file(plot, Path(save)):
-        complain(f"--plot and --save both name {printable(save)}\n  Name another file for one of them.")
-        raise typer.Exit(WRONG_USE)
     chosen = task(settings)
     fetch_data([workload])
     progress = display.TrainingProgress(out)
-    interrupted, code = False, None
     try:
         code = _work(settings, python_of(interpreter), progress)
     except KeyboardInterrupt:
-        interrupted = True
-    finished = f"{len(progress.ends):,} of {units.count(repeats, 'training')}"
+        raise typer.Exit(INTERRUPTED) from None
     for failure in progress.failures:
         complain(str(failure))
-    died = (
-        None
-        if interrupted
-        else _death(code or 0, finished, silent=not progress.failures, all_finished=len(progress.ends) == repeats)
-    )
-    if died:
+    if died := _death(code or 0, silent=not progress.failures, ended=progress.ended):
         complain(died)
-    if repeats > 1 and progress.ends:
-        out.print(*display.distribution_lines(progress.ends), sep="\n", soft_wrap=True)
-    if interrupted:
-        if repeats > 1:
-            out.print(finished, soft_wrap=True)
-        raise typer.Exit(INTERRUPTED)
-    if died:  # a part of the trainings must not replace an earlier plot
         raise typer.Exit(FAILED)
-    if plot and progress.curves:
-        try:
-            training_plots.draw(plot, progress.curves, title=f"{workload} on {engine}", description=chosen.description)
-        except FileExistsError as error:
-            complain(f"{plot} {error.strerror}\n  Name another file with --plot.")
-            raise typer.Exit(FAILED) from None
-        except OSError as error:  # the disk has filled since
-            complain(f"{plot} can't be written: {error.strerror}\n  Name another file with --plot.")
-            raise typer.Exit(FAILED) from None
-        out.print(f"Plot: {short(plot)}", markup=False, soft_wrap=True)
     if progress.saved:
         out.print(f"Parameters: {printable(short(Path(progress.saved)))}", markup=False, soft_wrap=True)
     if progress.failures or code:
@@ -205,10 +156,6 @@ def sample(
         out.print(name, markup=False)
 
 
-def _is_same_file(plot: Path, save: Path) -> bool:
-    return plot.resolve() == save.resolve() or (plot.exists() and save.exists() and plot.samefile(save))
-
-
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
     """Train in a worker and show its events. Returns its exit code. Raises KeyboardInterrupt; the worker has ended."""
     command = worker_command(python, "harness.worker.train", json.dumps(settings))
@@ -235,12 +182,12 @@ def _work(settings: Settings, python: Path, progress: display.TrainingProgress) 
     return code
 
 
-def _death(code: int, finished: str, *, silent: bool, all_finished: bool) -> str | None:
+def _death(code: int, *, silent: bool, ended: bool) -> str | None:
     """How the worker died, and the remedy; None if it did not. silent: whether it reported no failure."""
     if code < 0:
-        return f"The worker was killed by signal {-code} after {finished}\n  Use fewer weights, or free memory."
-    if silent and (code or not all_finished):  # an engine may exit with code 0
-        return f"The worker ended with exit code {code} after {finished}\n  Read its messages above."
+        return f"The worker was killed by signal {-code}\n  Use fewer weights, or free memory."
+    if silent and (code or not ended):  # an engine may exit with code 0
+        return f"The worker ended with exit code {code}\n  Read its messages above."
     return None
 
 

@@ -1,7 +1,6 @@
 """Changed workloads: ordinary ones, on which every engine computes the same bits; what can't be changed says why."""
 
 import math
-from array import array
 from functools import cache, partial
 
 import pytest
@@ -11,18 +10,17 @@ from engines.api import UnknownName
 from engines.asking import which
 from engines.nn import ACTIVATIONS
 from harness import workloads
-from harness.worker.train import curve, task, train
-from harness.workloads.changes import CHANGES, MOST_WEIGHTS, InvalidChange, changed, fresh
+from harness.worker.train import task, train
+from harness.workloads.changes import CHANGES, MOST_WEIGHTS, InvalidChange, changed
 from tests.engines.ladder import promised, runnable
 
 CHANGED = {
     "deeper": {"workload": "xor", "shape": "2x5x3x1", "activation": "tanh", "rate": 0.2, "batch": 2},
     "smaller": {"workload": "digits", "shape": "64x6x10", "batch": 3, "rate": 0.1},
-    "other-loss": {"workload": "digits", "shape": "64x4x10", "loss": "squared_error", "rate": 0.001},
-    "other-points": {"workload": "moons", "shape": "2x4x1", "loss": "squared_error", "rate": 1e-3, "fresh_data": True},
-    "other-rows": {"workload": "mlp-5x4x3", "activation": "linear", "rate": 0.01, "batch": 4, "fresh_data": True},
-    "other-tour": {"workload": "tour", "shape": "3x2x1", "activation": "relu", "rate": 0.01, "fresh_data": True},
-    "not-an-mlp": {"workload": "attention", "rate": 0.01, "batch": 2, "fresh_data": True},
+    "other-points": {"workload": "moons", "shape": "2x4x1", "rate": 1e-3},
+    "other-rows": {"workload": "mlp-5x4x3", "activation": "linear", "rate": 0.01, "batch": 4},
+    "other-tour": {"workload": "tour", "shape": "3x2x1", "activation": "relu", "rate": 0.01},
+    "not-an-mlp": {"workload": "attention", "rate": 0.01, "batch": 2},
 }
 KINDS = {"slots", "replay", "bytecode", "python-source", "tcc", "rerolled-numpy", "rerolled-tcc", "handwritten"}
 STEPS = {"moons": 3, "attention": 5}
@@ -85,19 +83,6 @@ def test_a_change_is_an_ordinary_value():
         ("xor", {"epochs": 2, "batch": 9}, "a batch of 9 is never full: the training has 8 steps", "--epochs"),
         ("tour", {"epochs": 1, "batch": 2}, "a batch of 2 is never full: the training has 1 step\n", "--epochs"),
         ("moons", {"batch": 101}, "the training has 100 steps", "Lower --batch"),
-        (
-            "digits",
-            {"loss": "hinge_l2"},
-            "hinge_l2 needs targets of -1 or 1; digits's are one-hot classes",
-            "cross_entropy or",
-        ),
-        (
-            "moons",
-            {"loss": "cross_entropy"},
-            "cross_entropy needs targets of one-hot classes; moons's are -1 or 1",
-            "Use hinge_l2 or squared_error.",
-        ),
-        ("tour", {"loss": "cross_entropy"}, "tour's are arbitrary numbers", "Use squared_error."),
         ("digits", {"shape": "64"}, "'64' is not a shape", "784x50x10"),
         ("digits", {"shape": "64x0x10"}, "'64x0x10' is not a shape", "no size is 0"),
         ("digits", {"shape": "64x5x10x"}, "is not a shape", "784x50x10"),
@@ -119,79 +104,11 @@ def test_what_cannot_be_changed_says_why_on_one_line_and_what_to_do_on_another(n
 
 
 def test_unknown_names_are_told_with_the_nearest():
-    with pytest.raises(UnknownName, match="there is no loss 'hinge'\n  Did you mean hinge_l2"):
-        changed(workloads.load("moons"), {"loss": "hinge"})
     with pytest.raises(UnknownName, match="there is no activation 'tahn'\n  Did you mean tanh"):
         changed(workloads.load("moons"), {"activation": "tahn"})
 
 
-SYNTHETIC = [name for name in (*workloads.names(), "mlp-3x2x1") if workloads.load(name).synthetic]
-
-
-@pytest.mark.parametrize("name", SYNTHETIC)
-def test_fresh_data_are_new_for_each_seed_and_the_same_for_one(name):
-    usual = workloads.load(name)
-    settings = {"workload": name, "fresh_data": True}
-    first, again, second = task(settings), task(settings), task(settings, 1)
-    assert first.data() == again.data()
-    assert len({bytes(data.features) for data in (usual.data(), first.data(), second.data())}) == 3
-    assert first.data()._replace(features=0, targets=0) == usual.data()._replace(features=0, targets=0)
-
-
-@pytest.mark.parametrize("name", ["xor", "digits"])
-def test_data_that_are_not_drawn_are_never_fresh(name):
-    with pytest.raises(InvalidChange, match=f"{name}'s data is fixed, so it can't use --fresh-data\n  Leave out"):
-        fresh(workloads.load(name))
-
-
-def test_fresh_data_are_not_the_numbers_that_parameters_start_from():
-    workload = fresh(workloads.load("mlp-3x2x1"))
-    start = engines.load("tuple").prepare(workload).parameters()
-    assert not set(start) & set(workload.data().features)
-
-
-def test_each_repeat_trains_on_its_own_data():
-    fixed, drawn = (
-        [event["loss"] for event in train({**settings, "fresh_data": fresh_data}) if event["event"] == "end"]
-        for settings in [{"engine": "replay", "workload": "tour", "epochs": 1, "repeats": 3}]
-        for fresh_data in (False, True)
-    )
-    assert len({*fixed, *drawn}) == 6
-
-
-def ends(**settings):
-    return [event for event in train({"engine": "replay", **settings}) if event["event"] == "end"]
-
-
-def test_the_curves_of_a_training():
-    (end,) = ends(workload="xor", epochs=100)
-    assert len(end["curve"]) == 100
-    assert [steps for steps, _ in end["curve"]] == list(range(4, 401, 4))
-    assert end["curve"][-1][1] == pytest.approx(end["loss"])
-    epochs = [epoch for epoch, _ in end["accuracies"]]
-    assert epochs == list(range(2, 101, 2)), "every epoch, then every second one"
-    assert end["accuracies"][-1][1] == end["accuracy"]
-
-
-POINTS = [(1, 16), (3, 15), (8, 16), (16, 16), (17, 17), (256, 256), (257, 129), (300, 150), (999, 250)]
-
-
-@pytest.mark.parametrize(("epochs", "points"), POINTS)
-def test_a_short_training_has_several_points_in_each_epoch(epochs, points):
-    assert len(curve(array("d", bytes(8 * 100 * epochs)), epochs)) == points
-
-
-@pytest.mark.parametrize("epochs", [17, 256, 300, 999])
-def test_rows_that_differ_make_no_waves(epochs):
-    losses = array("d", [1.0, 5.0, 2.0, 100.0, 3.0, 0.0, 1.0] * epochs)
-    drawn = curve(losses, epochs)
-    assert {loss for _, loss in drawn} == {16.0}
-    assert drawn[-1][0] == len(losses)
-
-
 def test_losses_whose_sum_overflows():
-    """Each epoch has a mean; four hundred of them have a mean too."""
-    assert {loss for _, loss in curve(array("d", [1e308] * 400), 400)} == {1e308}
     *_, last = train({"engine": "replay", "workload": "xor", "rate": 3.2e38, "epochs": 4})
     assert last == {
         "event": "failed",
@@ -201,10 +118,9 @@ def test_losses_whose_sum_overflows():
 
 def test_a_training_whose_last_update_overflows_is_a_failure():
     """Its accuracy cannot be computed any more."""
-    settings = {"engine": "replay", "workload": "moons", "shape": "2x2x1", "loss": "squared_error", "epochs": 1}
-    *_, last = train({**settings, "rate": 1e155})
+    *_, last = train({"engine": "replay", "workload": "mlp-3x2x1", "batch": 1000, "epochs": 1, "rate": 1e155})
     assert last["event"] == "failed"
-    assert "seed 1337: the loss of step 1 is not a finite number" in last["reason"]
+    assert "seed 1337: the loss of step 1000 is not a finite number" in last["reason"]
     assert "Lower the rate" in last["reason"]
 
 

@@ -8,7 +8,6 @@ from engines.saving.parameters import BadFile, load_parameters, save_parameters
 from harness import workloads
 from harness.worker.train import task, train
 from harness.workloads import parameters
-from harness.workloads.changes import InvalidChange
 
 ENGINES = ("slots", "replay", "bytecode", "tcc", "rerolled-numpy", "handwritten")
 
@@ -109,12 +108,6 @@ def test_layers_in_another_order_are_refused(file):
     save_parameters(file, [1.0] * 17, shapes=shapes, settings=parameters.settings_of(workload))
     with pytest.raises(BadFile, match=r"its tensors are not layers\.0, layers\.1 in that order\n"):
         task({"engine": "slots", "workload": "xor", "load": file})
-
-
-@pytest.mark.parametrize("name", ["save", "load"])
-def test_one_file_is_for_one_training(name, file):
-    with pytest.raises(InvalidChange, match=f"--{name} needs one training"):
-        task({"engine": "slots", "workload": "xor", name: file, "repeats": 2})
 
 
 def test_a_disk_that_fills_loses_only_the_file(file, monkeypatch):
