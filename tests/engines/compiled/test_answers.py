@@ -127,15 +127,6 @@ def test_macros_are_remembered_for_one_processor(add, cache, asked, monkeypatch)
     assert asked.count("macros") == 2
 
 
-def test_no_macros_are_not_remembered(add, asked):
-    """The machine may have been out of memory."""
-    add("gcc", GCC.format("12.2.0"))
-    for _ in range(2):
-        assert toolchains.macros(find("gcc"), ()) == frozenset()
-        forget()
-    assert len([name for name in asked if name == "gcc"]) == 3, "one question for the version, two for macros"
-
-
 def test_scripts_and_disguised_links_are_asked_every_time(add, cache, asked, tmp_path):
     """What they start may be replaced while they stay the same."""
     script(tmp_path / "bin" / "gcc-11", f"echo '{GCC.format('11.1.0')}'")
@@ -155,17 +146,6 @@ def test_a_package_that_an_interpreter_runs_is_asked_every_time(cache):
         command = (sys.executable, "-I", "-m", "ziglang", "cc")
         assert MEMORY.answer(command, "version", lambda answer: True, lambda: said.append("asked") or "1.0") == "1.0"
     assert len(said) == 2
-
-
-def test_programs_that_do_not_answer_are_still_reported(add, asked):
-    add("clang", "cannot load a library", code=1)
-    add("clang-14", "hello")
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            find("clang")
-        assert {Path(no.path).name for no in toolchains.skipped()} == {"clang", "clang-14"}
-        forget()
-    assert sorted(asked) == ["clang", "clang", "clang-14", "clang-14"]
 
 
 def damaged(file):
@@ -210,15 +190,6 @@ def test_without_a_memory(add, asked, monkeypatch, recwarn, tmp_path, setting):
     assert not (tmp_path / "relative").exists()
 
 
-def test_the_doctor_asks_again(add, asked, monkeypatch):
-    add("gcc", GCC.format("12.2.0"))
-    find("gcc")
-    forget()
-    monkeypatch.setattr(MEMORY, "is_on", False)
-    find("gcc")
-    assert asked == ["gcc", "gcc"]
-
-
 def test_a_program_that_has_stopped_to_answer_is_forgotten(add, cache, asked, monkeypatch):
     """Its file may be the same, because a library that it needs was removed."""
     add("gcc", GCC.format("12.2.0"))
@@ -229,14 +200,6 @@ def test_a_program_that_has_stopped_to_answer_is_forgotten(add, cache, asked, mo
     with pytest.raises(Unavailable):
         find("gcc")
     assert kept(cache) == [None]
-
-
-def test_the_memory_is_bounded(add, cache, asked, monkeypatch):
-    monkeypatch.setattr(answers, "MOST_BYTES", 100)
-    for name in ("gcc", "gcc-9", "gcc-10"):
-        add(name, GCC.format("12.2.0"))
-    find("gcc")
-    assert kept(cache) == ["12.2.0"]
 
 
 def test_places_of_the_caches(monkeypatch):

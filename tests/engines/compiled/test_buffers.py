@@ -12,7 +12,7 @@ import pytest
 
 from engines.columns import MOST_COLUMNS, Column
 from engines.graph.value import Value
-from engines.kernel.buffers import CACHE_LINE, FixedArray, address, at_cache_line
+from engines.kernel.buffers import CACHE_LINE, address, at_cache_line
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
 
 PINS = sys.implementation.name == "cpython"
@@ -35,7 +35,7 @@ def doubles(*numbers):
     return array("d", numbers)
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 4192])
+@pytest.mark.parametrize("count", [1, 8, 9])
 def test_a_copy_at_a_cache_line(count):
     """cffi, which hands it to C, writes to the copy itself."""
     ffi, numbers = cffi.FFI(), array("d", range(count))
@@ -60,49 +60,35 @@ def computes(program):
     return True
 
 
-USES = {
-    "forward": lambda program: program.forward(),
-    "zero_grad": lambda program: program.zero_grad(),
-    "reset": lambda program: program.reset(),
-    "update": lambda program: program.update(0.1),
-    "train": lambda program: program.train(doubles(1.0), rate=0.1),
-}
-
 # --- the program's own buffers -----------------------------------------------------------------------------------
 
-RESIZES = {
-    "fewer": lambda buffer: buffer.__setitem__(slice(None), doubles(*buffer[1:])),
-    "more": lambda buffer: buffer.__setitem__(slice(0, 1), doubles(1.0, 2.0)),
-    "none": lambda buffer: buffer.__setitem__(slice(0, 1), doubles()),
-    "del": lambda buffer: buffer.__delitem__(slice(None)),
-    "del one": lambda buffer: buffer.__delitem__(0),
-    "append": lambda buffer: buffer.append(1.0),
-    "extend": lambda buffer: buffer.extend([1.0]),
-    "insert": lambda buffer: buffer.insert(0, 1.0),
-    "pop": lambda buffer: buffer.pop(),
-    "remove": lambda buffer: buffer.remove(buffer[0]),
-    "fromlist": lambda buffer: buffer.fromlist([1.0]),
-    "frombytes": lambda buffer: buffer.frombytes(bytes(8)),
-    "+=": lambda buffer: buffer.__iadd__(doubles(1.0)),
-    "*=": lambda buffer: buffer.__imul__(2),
-}
+RESIZES = (
+    lambda buffer: buffer.__setitem__(slice(None), doubles(*buffer[1:])),
+    lambda buffer: buffer.__setitem__(slice(0, 1), doubles(1.0, 2.0)),
+    lambda buffer: buffer.__delitem__(slice(None)),
+    lambda buffer: buffer.__delitem__(0),
+    lambda buffer: buffer.append(1.0),
+    lambda buffer: buffer.extend([1.0]),
+    lambda buffer: buffer.insert(0, 1.0),
+    lambda buffer: buffer.pop(),
+    lambda buffer: buffer.remove(buffer[0]),
+    lambda buffer: buffer.fromlist([1.0]),
+    lambda buffer: buffer.frombytes(bytes(8)),
+    lambda buffer: buffer.__iadd__(doubles(1.0)),
+    lambda buffer: buffer.__imul__(2),
+)
 
 
 @pytest.mark.parametrize("name", ["inputs", "outputs", "parameters", "gradients"])
-@pytest.mark.parametrize("how", RESIZES)
-def test_a_programs_buffer_keeps_its_length(program, name, how):
+def test_a_programs_buffer_keeps_its_length(program, name):
+    """On PyPy an export does not pin the array against a method of its base class, so the next call raises."""
     buffer = getattr(program, name)
     before = list(buffer)
-    with pytest.raises((ValueError, BufferError), match="a program's buffer"):
-        RESIZES[how](buffer)
-    assert list(getattr(program, name)) == before
+    for resize in RESIZES:
+        with pytest.raises((ValueError, BufferError), match="a program's buffer"):
+            resize(buffer)
+        assert list(getattr(program, name)) == before
     assert computes(program)
-
-
-@pytest.mark.parametrize("name", ["inputs", "outputs", "parameters", "gradients"])
-def test_a_base_class_method_cannot_resize_it_unnoticed(program, name):
-    """On PyPy an export does not pin the array, so the next call that uses it raises."""
-    buffer = getattr(program, name)
     if PINS:
         with pytest.raises(BufferError, match="cannot resize an array that is exporting buffers"):
             array.append(buffer, 1.0)
@@ -113,56 +99,84 @@ def test_a_base_class_method_cannot_resize_it_unnoticed(program, name):
             program.train(doubles(1.0), rate=0.1)
 
 
-def test_a_programs_buffer_is_otherwise_an_array(program):
-    buffer = program.parameters
-    assert isinstance(buffer, FixedArray)
-    assert (buffer[0], buffer[-1], list(buffer[:1]), list(buffer), len(buffer)) == (0.5, -1.0, [0.5], [0.5, -1.0], 2)
-    assert array("d", buffer) == buffer == doubles(0.5, -1.0)
-    buffer[0] = 3
-    buffer[1:] = [4]
-    assert list(buffer) == [3.0, 4.0]
-    buffer[:] = memoryview(doubles(5.0, 6.0))
-    buffer[::-1] = buffer[:]
-    buffer[1:1] = doubles()
-    assert list(buffer) == [6.0, 5.0]
-    memoryview(buffer)[0] = 7.0
-    assert program.forward() == 2.0 * 7.0 + 5.0
-
-
 # --- the caller's buffers ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("use", USES)
+def refuses_to_compute(program, message):
+    """Assert that no call that would read or write the buffer does."""
+    for use in (
+        program.forward,
+        lambda: program.update(0.1),
+        lambda: program.train(doubles(1.0), rate=0.1),
+        lambda: program.accumulate(doubles(1.0)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            use()
+
+
 @pytest.mark.parametrize("name", ["parameters", "gradients"])
-def test_an_array_that_is_emptied_after_it_was_assigned(program, name, use):
+def test_an_array_that_is_emptied_after_it_was_assigned(program, name):
     mine = doubles(0.5, -1.0)
     setattr(program, name, mine)
     try:
         del mine[:]
     except BufferError:
         assert PINS
-        USES[use](program)
     else:
         assert not PINS
-        if (name, use) not in {("parameters", "zero_grad"), ("parameters", "reset"), ("gradients", "forward")}:
-            with pytest.raises(ValueError, match=f"{name} must hold 2 doubles; it holds 0\n  "):
-                USES[use](program)
+        with pytest.raises(ValueError, match=f"{name} must hold 2 doubles; it holds 0\n  "):
+            program.train(doubles(1.0), rate=0.1)
     setattr(program, name, doubles(0.5, -1.0))
     assert computes(program)
+    if PINS:
+        mine.append(1.0)
 
 
-@only_where_exports_pin
-def test_a_replaced_buffer_is_released(program):
-    mine = doubles(0.5, -1.0)
-    program.parameters = mine
+def test_a_view_that_is_released_after_it_was_assigned(program):
+    raw = bytearray(16)
+    program.parameters, program.gradients = (memoryview(raw).cast("d"), doubles(0.0, 0.0))
+    released = program.parameters
+    released.release()
+    message = "parameters can't be read as a buffer: operation forbidden on released"
+    refuses_to_compute(program, message)
     program.parameters = doubles(0.5, -1.0)
-    mine.append(1.0)
+    raw.clear()
+    with pytest.raises(ValueError, match=message):
+        program.parameters = released
+    assert computes(program)
+
+
+def test_numpy_arrays_are_used_in_place_or_refused(program):
+    np = pytest.importorskip("numpy")
+    for buffer, kind in (
+        (np.zeros(2)[::-1], TypeError),
+        (np.array(1.0), TypeError),
+        (np.zeros((1, 2)), TypeError),
+        (np.zeros(2, ">d"), TypeError),
+        (np.zeros(2, [("d", "d"), ("B", "B")]), TypeError),
+        (np.zeros(2, "M8[s]"), ValueError),
+        (np.zeros(2, object), TypeError),
+        (np.frombuffer(bytearray(24), np.uint8)[1:17].view("d"), TypeError),
+        (np.broadcast_to(1.0, 2), TypeError),
+    ):
+        with pytest.raises(kind, match=r"parameters .*\n  ."):
+            program.parameters = buffer
+    read_only = np.zeros(2)
+    program.parameters = read_only
+    read_only.flags.writeable = False
+    with pytest.raises(TypeError, match="parameters must be writable"):
+        program.forward()
+    mine = np.array([0.5, -1.0])
+    program.parameters = mine
+    assert computes(program)
+    mine.resize(1000, refcheck=False)
+    refuses_to_compute(program, "parameters must hold 2 doubles; it holds 1,000")
+    mine.resize(2, refcheck=False)
     assert computes(program)
 
 
 @only_where_exports_pin
-@pytest.mark.parametrize("name", ["parameters", "gradients"])
-def test_the_owner_of_the_memory_cannot_release_it(program, name):
+def test_the_owner_of_the_memory_cannot_release_it(program):
     raw, mapped = bytearray(16), mmap.mmap(-1, mmap.PAGESIZE)
     view = memoryview(raw).cast("d")
     with memoryview(mapped) as whole:
@@ -173,35 +187,10 @@ def test_the_owner_of_the_memory_cannot_release_it(program, name):
         "a mapping, resized": (part, lambda: mapped.resize(2 * mmap.PAGESIZE)),
     }
     for buffer, let_go in lets_go.values():
-        setattr(program, name, buffer)
+        program.gradients = buffer
         with pytest.raises(BufferError, match="export"):
             let_go()
         assert computes(program)
-
-
-@pytest.mark.parametrize("use", USES)
-def test_a_view_that_is_released_after_it_was_assigned(program, use):
-    raw = bytearray(16)
-    program.parameters, program.gradients = (memoryview(raw).cast("d"), doubles(0.0, 0.0))
-    program.parameters.release()
-    if use in ("zero_grad", "reset"):
-        USES[use](program)
-    else:
-        with pytest.raises(ValueError, match=r"parameters can't be read as a buffer: operation forbidden on released"):
-            USES[use](program)
-    program.parameters = doubles(0.5, -1.0)
-    raw.clear()
-    assert computes(program)
-
-
-def test_a_released_view_is_refused(program):
-    view = memoryview(doubles(0.5, -1.0))
-    view.release()
-    with pytest.raises(ValueError, match=r"parameters can't be read as a buffer: operation forbidden on released"):
-        program.parameters = view
-    with pytest.raises(ValueError, match=r"a column can't be read as a buffer: operation forbidden on released"):
-        program.train(view, rate=0.1)
-    assert computes(program)
 
 
 def test_a_ctypes_array_is_refused(program):
@@ -209,41 +198,6 @@ def test_a_ctypes_array_is_refused(program):
     mine = (ctypes.c_double * 2)(0.5, -1.0)
     with pytest.raises(TypeError, match=r"its format is '<d'"):
         program.parameters = mine
-    assert computes(program)
-
-
-def test_numpy_arrays_are_used_in_place_or_refused(program):
-    np = pytest.importorskip("numpy")
-    refused = {
-        "reversed": (np.zeros(2)[::-1], TypeError),
-        "every second": (np.zeros(4)[::2], TypeError),
-        "0-d": (np.array(1.0), TypeError),
-        "2-d": (np.zeros((1, 2)), TypeError),
-        "big-endian": (np.zeros(2, ">d"), TypeError),
-        "floats of 4 bytes": (np.zeros(2, "f"), TypeError),
-        "a structure": (np.zeros(2, [("d", "d"), ("B", "B")]), TypeError),
-        "no format": (np.zeros(2, "V8"), TypeError),
-        "dates": (np.zeros(2, "M8[s]"), ValueError),
-        "objects": (np.zeros(2, object), TypeError),
-        "unaligned": (np.frombuffer(bytearray(24), np.uint8)[1:17].view("d"), TypeError),
-        "broadcast": (np.broadcast_to(1.0, 2), TypeError),
-    }
-    for why, (buffer, kind) in refused.items():
-        with pytest.raises(kind, match=r"parameters .*\n  .") as error:
-            program.parameters = buffer
-        assert str(error.value), why
-    read_only = np.zeros(2)
-    program.parameters = read_only
-    read_only.flags.writeable = False
-    with pytest.raises(TypeError, match="parameters must be writable"):
-        program.forward()
-    mine = np.array([0.5, -1.0])
-    program.parameters = mine
-    assert computes(program)
-    mine.resize(1000, refcheck=False)
-    with pytest.raises(ValueError, match="parameters must hold 2 doubles; it holds 1,000"):
-        program.forward()
-    mine.resize(2, refcheck=False)
     assert computes(program)
 
 
@@ -286,19 +240,6 @@ def test_rows_keep_their_length_during_a_call(program):
 
     program.train(rows, rate=rate)
     rows.append(3.0)
-    assert computes(program)
-
-
-@pytest.mark.skipif(PINS, reason="CPython pins the memory of an exported buffer")
-def test_rows_that_are_emptied_during_a_call(program):
-    rows = doubles(1.0, 2.0)
-
-    def rate(update):
-        del rows[:]
-        return 0.1
-
-    with pytest.raises(ValueError, match="every column must hold the same number of rows, at least one"):
-        program.train(rows, rate=rate)
     assert computes(program)
 
 
@@ -357,29 +298,26 @@ def test_a_buffer_that_python_code_exports_is_refused(program):
     assert computes(program)
 
 
-WRONG_COLUMNS = {
-    "a huge width": (Column(doubles(1.0), 2**63), ValueError, "a column's width must be a whole number"),
-    "a negative width": (Column(doubles(1.0), -1), ValueError, "a column's width must be a whole number"),
-    "a width that wraps around": (Column(bytes(8), 2**61), ValueError, "a column's width must be a whole number"),
-    "many labels": (Column(b"\0", 2**53, one_hot=True), ValueError, "has 9,007,199,254,740,992 numbers in its"),
-    "a fractional width": (Column(doubles(1.0), 1.0), ValueError, "a column's width must be a whole number"),
-    "no width": (Column(doubles(1.0), None), ValueError, "a column's width must be a whole number"),
-    "no rows": (Column(b"", 1), ValueError, "at least one"),
-    "divided by 0": (Column(b"1", 1, 0.0), ValueError, "a column's divisor must not be 0"),
-    "divided by NaN": (Column(b"1", 1, float("nan")), ValueError, "a column's divisor must be a finite number"),
-    "divided by infinity": (Column(b"1", 1, float("inf")), ValueError, "a column's divisor must be a finite number"),
-    "divided by a huge int": (Column(b"1", 1, 10**400), ValueError, "a column's divisor must be a finite number"),
-    "divided by text": (Column(b"1", 1, "2"), TypeError, "a column's divisor must be a number, not str"),
-    "thousands of columns": ([Column(b"1", 1)] * 5000, ValueError, f"5,000 columns, and the limit is {MOST_COLUMNS}"),
-}
+WRONG_COLUMNS = (
+    (Column(doubles(1.0), 2**63), ValueError, "a column's width must be a whole number"),
+    (Column(doubles(1.0), -1), ValueError, "a column's width must be a whole number"),
+    (Column(bytes(8), 2**61), ValueError, "a column's width must be a whole number"),
+    (Column(b"\0", 2**53, one_hot=True), ValueError, "has 9,007,199,254,740,992 numbers in its"),
+    (Column(doubles(1.0), None), ValueError, "a column's width must be a whole number"),
+    (Column(b"", 1), ValueError, "at least one"),
+    (Column(b"1", 1, 0.0), ValueError, "a column's divisor must not be 0"),
+    (Column(b"1", 1, float("nan")), ValueError, "a column's divisor must be a finite number"),
+    (Column(b"1", 1, 10**400), ValueError, "a column's divisor must be a finite number"),
+    (Column(b"1", 1, "2"), TypeError, "a column's divisor must be a number, not str"),
+    ([Column(b"1", 1)] * 5000, ValueError, f"5,000 columns, and the limit is {MOST_COLUMNS}"),
+)
 
 
-@pytest.mark.parametrize("why", WRONG_COLUMNS)
-def test_invalid_columns_are_refused(program, why):
-    rows, kind, message = WRONG_COLUMNS[why]
-    for use in (program.set_input, lambda rows: program.train(rows, rate=0.1)):
-        with pytest.raises(kind, match=message):
-            use(rows)
+def test_invalid_columns_are_refused(program):
+    for rows, kind, message in WRONG_COLUMNS:
+        for use in (program.set_input, lambda rows: program.train(rows, rate=0.1)):
+            with pytest.raises(kind, match=message):
+                use(rows)
     assert computes(program)
 
 

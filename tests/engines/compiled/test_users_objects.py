@@ -9,17 +9,15 @@ import stat
 import sys
 import warnings
 from array import array
-from dataclasses import replace
-from time import perf_counter
+from dataclasses import fields, replace
 
 import pytest
 
 from engines.api import Store
 from engines.graph.value import Value
 from engines.kernel import building, object_cache
-from engines.kernel.building import Built
-from engines.kernel.engine import Clock, Order
-from engines.kernel.object_cache import USERS_MOST_BYTES, keep, of_user
+from engines.kernel.engine import Order
+from engines.kernel.object_cache import of_user
 from engines.rerolled import c_engines
 from harness import workloads
 from harness.worker import train
@@ -65,7 +63,6 @@ def test_a_program_is_compiled_once(folder, builds):
     assert len(builds) == 2, "another program got the object"
     assert loaded.sizes == compiled.sizes
     assert loaded.phases["generate"] == loaded.phases["compile"] == 0.0 < loaded.phases["load"]
-    assert loaded.phases["lower"] > 0.0, "the phases that ran are still reported"
     for file in objects(folder):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -75,17 +72,6 @@ def test_a_program_is_compiled_once(folder, builds):
 def test_a_quick_build_is_not_kept(folder, monkeypatch):
     monkeypatch.setattr(object_cache, "USERS_FROM_SECONDS", 1000.0)
     program()
-    assert not folder.exists()
-
-
-def test_the_time_of_the_trace_does_not_count(folder):
-    """A user's program is traced again in any case."""
-    engine = usable("tcc")
-    x = Value(5.0)
-    code = engine.lower(engine.tape(x * 2.0, inputs=[x], parameters=[]))
-    clock = Clock()
-    clock.phases["trace"] = 2000.0
-    engine.build(code, clock, Order(Store(folder, 1000.0, USERS_MOST_BYTES)))
     assert not folder.exists()
 
 
@@ -113,38 +99,22 @@ def ordered(batch=1, **more):
     return Order(None, batch, **more)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"constants": [3.0]},
-        {"constants": [2]},
-        {"loss": 1},
-        {"outputs": (1,)},
-        {"inputs": 2},
-        {"parameters": 2},
-        {"ops": "parameter"},
-        {"left": 0},
-        {"right": 0},
-        {"index": 0},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_the_name_of_a_graph_covers_every_part_of_its_tape(change, monkeypatch):
+def test_the_name_of_a_graph_covers_every_part_of_its_tape(monkeypatch):
     monkeypatch.setattr(object_cache, "_SINCE_NS", sys.maxsize)
     engine = usable("tcc")
     x, w = engine.Value(5.0), engine.Value(7.0)
     tape = engine.tape(x * w + 2.0, inputs=[x], parameters=[w], outputs=[x * w])
-    (name,), other = change, tape
-    if name == "ops":
-        other = replace(tape, ops=bytes([*tape.ops[:-1], tape.ops[-1] + 1]))
-    elif name in ("left", "right", "index"):
+    changes = [{"constants": [3.0]}, {"constants": [2]}, {"loss": 1}, {"outputs": (1,)}, {"inputs": 2}]
+    changes += [{"parameters": 2}, {"ops": bytes([*tape.ops[:-1], tape.ops[-1] + 1])}]
+    for name in ("left", "right", "index"):
         column = array("i", getattr(tape, name))
         column[-1] += 1
-        other = replace(tape, **{name: column})
-    else:
-        other = replace(tape, **change)
-    assert engine._name_of_graph(tape, [7.0], ordered()) == engine._name_of_graph(replace(tape), [8.0], ordered())
-    assert engine._name_of_graph(other, [7.0], ordered()) != engine._name_of_graph(tape, [7.0], ordered())
+        changes.append({name: column})
+    assert {field.name for field in fields(tape)} == {name for change in changes for name in change}
+    name_of_tape = engine._name_of_graph(tape, [7.0], ordered())
+    assert engine._name_of_graph(replace(tape), [8.0], ordered()) == name_of_tape
+    names = [engine._name_of_graph(replace(tape, **change), [7.0], ordered()) for change in changes]
+    assert len({name_of_tape, *names}) == 1 + len(names)
 
 
 def test_the_name_of_a_graph_covers_what_turns_it_into_c(monkeypatch):
@@ -192,19 +162,6 @@ def test_code_that_has_changed_since_its_import_has_no_signature(package, monkey
     assert object_cache.code_signature() == ""
 
 
-def test_files_that_an_editor_leaves_do_not_matter(package):
-    (package / "a.py").write_text("1")
-    before = object_cache.code_signature()
-    (package / ".#a.py").symlink_to("somebody@host:1")
-    (package / "loop").symlink_to(package)
-    assert object_cache.code_signature() == before != ""
-
-
-def test_code_that_cannot_be_read_has_no_signature(package, monkeypatch):
-    monkeypatch.setattr(object_cache, "__file__", str(package / "missing" / "engines" / "kernel" / "object_cache.py"))
-    assert object_cache.code_signature() == ""
-
-
 def test_without_a_signature_nothing_is_kept_by_graph(folder, builds, monkeypatch):
     monkeypatch.setattr(object_cache, "code_signature", lambda: "")
     assert [program()[0], program()[0]] == [10.0, 10.0]
@@ -223,24 +180,6 @@ def test_another_variant_of_a_kept_program_is_built_when_needed(folder, builds):
         losses.append(trainer.losses[:])
     assert losses[0] == losses[1]
     assert len(builds) == 2, "the late variant was compiled twice"
-
-
-def test_off(folder, builds, monkeypatch):
-    program()
-    monkeypatch.setenv("ZOOMGRAD_CACHE", "off")
-    assert program()[0] == 10.0
-    assert len(builds) == 2
-    assert of_user() is None
-
-
-def test_a_damaged_object_is_compiled_again(folder, builds):
-    program()
-    (file,) = objects(folder)
-    os.truncate(file, file.stat().st_size // 2)
-    with pytest.warns(UserWarning, match="compiling it again"):
-        assert program()[0] == 10.0
-    assert program()[0] == 10.0
-    assert len(builds) == 2, "the new object was not kept"
 
 
 def test_a_folder_that_others_may_write_is_not_used(folder, builds):
@@ -272,16 +211,6 @@ def test_a_full_disk_is_silent_and_leaves_nothing(folder, builds, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def test_a_large_object_is_not_kept(tmp_path):
-    (tmp_path / "program.so").write_bytes(bytes(4000))
-    keep(Built(tmp_path / "program.so", 4000), Store(tmp_path / "objects", 0.0, 3500), "a" * 32)
-    assert not (tmp_path / "objects").exists()
-
-
-def test_the_users_store_is_bounded(folder):
-    assert of_user() == Store(folder, 0.0, USERS_MOST_BYTES)
-
-
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
 
@@ -302,26 +231,6 @@ def test_training_uses_it(folder, builds):
         assert end["event"] == "end"
     assert len(builds) == 1
     assert len(objects(folder)) == 1
-
-
-def test_gradients_of_a_loaded_object(folder, builds):
-    """The object is the whole program, not only its forward pass."""
-    trained = []
-    for _ in range(2):
-        x, p = Value(2.0), Value(3.0)
-        found = usable("tcc").compile((x * p - 1.0) ** 2, inputs=[x], parameters=[p])
-        trained.append([*found.train(array("d", [1.0, 2.0, 0.5]), rate=0.1), *found.parameters])
-    assert trained[0] == trained[1]
-    assert len(builds) == 1
-
-
-def test_a_moment_of_loading_a_kept_object_counts_once(folder, builds):
-    program()
-    start = perf_counter()
-    _, loaded = program()
-    assert len(builds) == 1
-    assert sum(loaded.phases.values()) <= perf_counter() - start
-    assert loaded.phases["load"] > 0
 
 
 def test_a_kept_object_that_cannot_be_loaded_is_replaced(folder, builds):

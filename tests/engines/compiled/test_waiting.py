@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from engines.api import Store
-from engines.kernel import building, toolchains
+from engines.kernel import building
 from engines.kernel.building import BuildFailed, TookTooLong, build, waiting
-from engines.kernel.engine import Clock, CompiledEngine
+from engines.kernel.engine import Clock
 from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from tests.engines.compiled.compiling import usable
@@ -57,32 +57,6 @@ def test_units_are_compiled_by_the_compilers_that_wait_and_by_more_if_there_are_
             assert built.path.read_text() == "one two"
     assert len(compiler.processes()) >= 2
     assert all(map(is_gone, compiler.processes()))
-
-
-def test_large_units(compiler, linker):
-    units = ["a" * 1_000_000, "b" * 1_000_000]
-    tool = compiler(OBJECT)
-    with waiting(tool, ()) as compilers, build(tool, units, (), waiting=compilers) as built:
-        assert built.path.read_text() == "".join(units)
-
-
-def test_compilers_that_are_not_needed_are_killed(compiler, linker):
-    with waiting(compiler(OBJECT), ()) as compilers:
-        compilers.add()
-        folder = compilers._folder
-        while not compiler.log.exists():  # a busy machine may not have started one yet
-            time.sleep(0.01)
-    assert not folder.exists()
-    assert all(map(is_gone, compiler.processes()))
-
-
-def test_a_compiler_that_ends_before_it_has_read_its_unit(compiler, linker):
-    tool = compiler("echo out of order; exit 3")
-    with waiting(tool, ()) as compilers:
-        time.sleep(0.2)
-        with pytest.raises(BuildFailed, match="fakecc ended with exit code 3: out of order"):
-            compilers.compile(["x"])
-    assert len(compiler.processes()) == 1
 
 
 def test_a_wrapper_that_wants_a_file_gets_one(compiler, linker):
@@ -146,25 +120,6 @@ def test_the_time_limit_includes_the_time_in_which_a_compiler_does_not_read(comp
     assert all(map(is_gone, compiler.processes()))
 
 
-def test_the_time_before_there_is_a_unit_does_not_count(compiler, linker, monkeypatch):
-    monkeypatch.setattr(building, "SECONDS", 1.0)
-    tool = compiler(OBJECT)
-    with waiting(tool, ()) as compilers:
-        time.sleep(1.5)
-        with build(tool, ["one"], (), waiting=compilers) as built:
-            assert built.path.read_text() == "one"
-
-
-def test_a_compiler_that_does_not_start_is_not_waited_for(linker, tmp_path):
-    with waiting(Toolchain("gcc", (str(tmp_path / "none"),), "1.0"), ()) as compilers:
-        assert compilers is None
-
-
-def test_no_compiler_waits_that_would_link_too():
-    with waiting(toolchains.find("tcc"), ()) as compilers:
-        assert compilers is None
-
-
 @pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang", "gcc-O1"])
 def test_a_program_of_a_compiler_that_waited_has_the_same_bits(name, monkeypatch):
     engine, used = usable(name), []
@@ -205,8 +160,3 @@ def test_every_block_of_a_race_starts_a_compiler_early(monkeypatch, tmp_path, mo
     with usable("gcc-O1").compilers(clock, Store(tmp_path, 0.0, most_bytes)) as compilers:
         assert (compilers is None) == (most_bytes is not None)
     assert (clock.phases["compile"] > 0.0) == (most_bytes is None)
-
-
-def test_an_engine_without_a_compiler_starts_none():
-    with CompiledEngine.compilers(usable("bytecode"), None, None) as compilers:
-        assert compilers is None
