@@ -40,7 +40,6 @@ EXCEPTIONS = {
     "workload(Value) -> Value graph": "a diagram of the stages",
     "Value graph -> tape -> sums": "a diagram of the stages",
     "Tape -> Sums -> Sums": "a diagram of the stages",
-    "turn:\n": "tests/engines/rerolled/test_step.py compares it with the step's text",
     "[tool.zoomgrad.gate]": "test_the_gates_table_is_read reads it",
     "0: for i<": "tests/test_readme.py compares them with the loops",
     "for i<c0": "tests/engines/rerolled/test_merged.py compares it with the merged loops",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from array import array
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +17,9 @@ from engines.rerolled.step import language as steps
 from engines.rerolled.step.check import check_step
 from engines.rerolled.step.language import Perform, rewrite
 from engines.rerolled.step.ways import BrokenStep
-from harness import workloads
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier
-from tests.engines.rerolled.rolling import form, step_of, tape_of, tape_of_workload, text
+from tests.engines.rerolled.rolling import form, step_of, tape_of, text
 
 FORMS = {
     "plain": replace(form(), rearrangements=()),
@@ -170,14 +168,6 @@ def test_a_broken_step_is_refused(what):
     check_step(step)
     with pytest.raises(BrokenStep, match=message):
         check_step(broken(step))
-
-
-def test_the_turn_in_the_documentation_is_current():
-    """docs/loops.md shows the turn for `digits`, in vectors of 8."""
-    loops = tape_of_workload(workloads.load("digits"))
-    printed = text(step_of(loops, form(rows=4, width=8)).lines())
-    turn = printed[printed.index("turn:\n") : printed.index("evaluate:\n")]
-    assert f"```\n{turn}```" in (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
 
 
 def test_the_docstring_example_is_correct():
