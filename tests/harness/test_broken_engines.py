@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from engines import discovery
-from results.fields import LONGEST_NAME
 
 ROOT = Path(__file__).parent.parent.parent
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
@@ -102,46 +98,6 @@ def test_list_names_them_and_continues(zoomgrad):
     assert "lost builds on 'nobody', which does not exist" in shown[2]
 
 
-def test_doctor_names_them_and_continues(zoomgrad):
-    result = zoomgrad("doctor")
-    assert result.returncode == 0, result.stderr
-    rows = {line.split("  ")[0].strip(): line for line in result.stdout.splitlines()}
-    assert "ready" in rows["engine tuple"]
-    assert "broken" in rows["engine bad-check"]
-    assert "ZeroDivisionError: check" in rows["engine bad-check"]
-    assert "broken" in rows["engine leaving"]
-    assert "SyntaxError" in rows["engines of engines/mine/broken.py"]
-    assert "left out" in rows["engines of engines/mine/broken.py"]
-    assert "\x1b" not in result.stdout
-
-
-def test_choosing_one_of_them_names_its_file(zoomgrad):
-    for name in ("broken", "..", "lost"):
-        result = zoomgrad("run", "--engines", name, "--interpreters", RUNNING)
-        assert result.returncode == 2
-        assert result.stderr.startswith(f"zoomgrad: there is no engine '{name}'")
-        assert "Left out: engines/mine/broken.py: can't be imported: SyntaxError" in result.stderr
-        assert "Traceback" not in result.stderr
-
-
-PLAN = """
-import json, sys
-from harness.machine import interpreters
-from harness.plan import planning
-plan = planning.plan("smoke", interpreters.discover(), command=[], only_engines=["tuple", "bad-supports", "bad-check"],
-                     only_workloads=["xor"], only_interpreters=[sys.argv[1]], budget_seconds=1e6)
-print(json.dumps([len(plan.run.cells), plan.total_seconds]))
-"""
-
-
-def test_engines_that_fail_can_be_planned(zoomgrad):
-    result = zoomgrad(RUNNING, command=("-c", PLAN))
-    assert result.returncode == 0, result.stderr
-    cells, seconds = json.loads(result.stdout)
-    assert cells == 3
-    assert 0 < seconds < 1e6
-
-
 def test_a_run_continues_and_warns_once(zoomgrad):
     """An exception that an engine raises in a worker becomes the reason in its record."""
     options = ("--preset", "smoke", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", "1")
@@ -151,7 +107,3 @@ def test_a_run_continues_and_warns_once(zoomgrad):
     assert line.startswith("zoomgrad: left out: engines/mine/broken.py: can't be imported: SyntaxError")
     assert "Traceback" not in result.stderr
     assert "ZeroDivisionError" in result.stdout
-
-
-def test_engines_and_records_allow_names_of_the_same_length():
-    assert discovery.MOST_CHARACTERS == LONGEST_NAME

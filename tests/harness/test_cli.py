@@ -20,26 +20,14 @@ from engines.kernel.extension import check_header
 from harness.machine import interpreters
 from harness.run.isolate import RUN
 from harness.run.lock import LOCK, locked
-from harness.worker.lifeline import HARNESS, identity
 from results.store import RunFile, Store
 from tests.engines.compiled.compiling import usable
-from tests.engines.ladder import available, of_each_value
-from tests.engines.programs import MICROGRAD_README
+from tests.engines.ladder import available
 from tests.harness import runs as made
 from tests.harness.answering import Answering
 
 ROOT = Path(__file__).parent.parent.parent
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
-
-PROGRAM = (
-    MICROGRAD_README
-    + """
-import sys
-
-print(__name__, sys.argv[1:])
-sys.exit(len(sys.argv))
-"""
-)
 
 
 @pytest.fixture
@@ -100,16 +88,16 @@ def pypy():
 # Listing, and usage errors
 
 
-def test_list_shows_everything_there_is(zoomgrad):
-    result = zoomgrad("list")
+def test_list_shows_everything_there_is(asked):
+    result = asked("list")
     assert result.returncode == 0, result.stderr
     for name in (*engines.names(), "xor", "mnist-b1000", "mlp-IxHxO", RUNNING, "smoke", "quick", "full"):
         assert re.search(rf"(?m)^{re.escape(name)} ", result.stdout), name
     assert last_line(result).startswith("Measure some of them: `zoomgrad run")
 
 
-def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
-    result = zoomgrad("doctor")
+def test_doctor_says_what_is_there_and_how_to_get_the_rest(asked):
+    result = asked("doctor")
     assert result.returncode == 0, result.stderr
     problems, ready, machine = re.fullmatch(r"(?s)(.*?)^(ready *\n.*?)^(machine *\n.*)", result.stdout, re.M).groups()
     for what in (f"interpreter {RUNNING}", "engine replay", "data of xor"):
@@ -126,24 +114,10 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["run", "--engines", "hoistd", "--interpreters", RUNNING], "no engine 'hoistd'\n  Did you mean hoisted"),
         (["run", "--workloads", "moon", "--interpreters", RUNNING], "no workload 'moon'\n  Did you mean moons"),
         (["run", "--interpreters", RUNNING.replace("-", "")], "no interpreter"),
-        (["run", "--preset", "smoek", "--interpreters", RUNNING], "no preset 'smoek'\n  Did you mean smoke"),
         (["run", "--resume", "2025-01-01"], "no run '2025-01-01'"),
-        (["report", "2025-01-01"], "no run '2025-01-01'"),
         (["report"], "no run yet\n  Make one with `zoomgrad run"),
         (["train", "xr"], "no workload 'xr'\n  Did you mean xor"),
-        (["train", "xor", "--engine", "tupel"], "no engine 'tupel'\n  Did you mean tuple"),
-        (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
         (["train", "xor", "--activation", "tahn"], "no activation 'tahn'\n  Did you mean tanh"),
-        (
-            ["train", "digits", "--shape", "64x9"],
-            "64x9 does not fit digits, whose rows have 64 inputs",
-        ),
-        (["train", "recurrent", "--shape", "4x1"], "recurrent is not a plain MLP: its shape can't be changed\n"),
-        (
-            ["train", "xor", "--rate", "nan"],
-            "a rate must be a finite number above 0, not nan\n  Use a number such as 0.05.",
-        ),
-        (["train", "xor", "--batch", "0"], "batch must be a whole number from 1 "),
         (["train", "xor", "--save", __file__], "it exists, and zoomgrad did not save it, so it is not replaced\n"),
         (
             ["train", "xor", "--save", "/dev/null", "--force"],
@@ -151,45 +125,23 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
             if os.access("/dev", os.W_OK)
             else "/dev/null: its folder can't be written to\n",
         ),
-        (["train", "xor", "--save", "absent/model"], "its folder does not exist\n  Make the folder"),
         (["train", "xor", "--force"], "--force lets --save replace a file, and there is no --save\n  Add --save FILE"),
-        (["train", "xor", "--save", "a\0b"], "a file's name can't hold a null character\n  Name another file"),
         (["train", "xor", "--load", "absent"], "absent: No such file or directory\n  Name a file"),
-        (["train", "xor", "--load", __file__], "not a file of parameters: it has no header, or more than"),
-        (["train", "microgpt-L1-D9-H2-T4"], "2 heads can't share 9 dimensions\n  Choose sizes as in microgpt"),
-        (["train", "microgpt-L1-D8-H2-T17"], "it has 17 positions; names need 2 to 16\n  Choose another T"),
-        (["train", "microgpt-L1000000-D1000000-H4-T16"], "weights; the limit is 10,000,000\n  Use smaller sizes"),
-        (["train", "mlp-9999999x9999999x9"], "weights; the limit is 10,000,000\n  Use smaller sizes"),
-        (["train", "mlp-5000000x1"], "a row would have 5,000,001 numbers; the limit is 50,000\n  Use smaller sizes"),
-        (["train", "microgpt", "--names", __file__], "' is not a name\n  Write it with 2 to 15 letters"),
-        (["sample", "absent"], "absent: No such file or directory\n  Name a file"),
         (["sample", __file__, "--workload", "xor"], "not a file of parameters: it has no header, or more than"),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
-        (["show", "xor", "--stage", "tape"], "such as `--engine tcc`"),
-        (["show", "xor", "--stage", "loops"], "such as `--engine rerolled-tcc`"),
-        (["show", "xor", "-e", "handwritten", "--stage", "step"], "such as `--engine rerolled-tcc`"),
         (
             ["show", "xor", "--engine", "tcc", "--stage", "loops"],
             "tcc compiles xor in straight lines, so it has no stage loops\n  Use",
         ),
         (["show", "xor", "--engine", "handwritten"], "handwritten runs whole models only"),
-        (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten runs whole models only"),
-        (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten runs whole models only"),
-        (["show", "tour", "--engine", "handwritten", "--stage", "source"], "handwritten can't run tour: it is written"),
         (["exec", "--engine", "handwritten", __file__], "handwritten runs whole models only"),
         (["exec", "absent.py"], "absent.py"),
         (["build", "absent", "--into", "built"], "there is no workload 'absent'"),
         (["build", "microgpt", "--into", "built"], "microgpt has several graphs"),
-        (
-            ["train", "digits-forward"],
-            "digits-forward runs forward passes only, so there is nothing to train\n",
-        ),
-        (["show", "xor", "-e", "tcc-frozen"], "tcc-frozen can't run xor: its weights are constants"),
         (["run", "--engines", "baseline-frozen"], "baseline takes no suffix -frozen: only straight-line C and C of"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
-        (["run", "--blocks", "0"], "--blocks"),
         (
             ["run", "--interpreters", "/usr/bin/python3"],
             "/usr/bin/python3: a path needs a name\n  Write it as NAME=PATH",
@@ -198,9 +150,6 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["profile", "--interpreters", "mine=absent"], "mine: absent can't be inspected"),
         (["compare", "absent", "HEAD"], "absent: not a run, an interpreter or a commit of this repository\n  Name two"),
         (["compare", "HEAD", "--", "--all"], "--all: not a run, an interpreter or a commit"),
-        (["compare", "HEAD", ""], "is an empty name"),
-        (["compare", RUNNING, "HEAD"], "HEAD: not an interpreter, but the other one is"),
-        (["compare", "full.jsonl.xz", "HEAD"], "full.jsonl.xz: not a run, an interpreter or a commit"),
         (["compare", str(ROOT / "results/baseline_runs/full.jsonl.xz"), "HEAD"], "HEAD: not a run, but the other one"),
         (["rnu"], "rnu"),
     ],
@@ -283,7 +232,7 @@ def line(command, option, value):
     return [command, option, value, *([] if option == "--format" else needs)]
 
 
-@pytest.mark.parametrize("value", ["", " ", ",", "xor,", " ,xor"])
+@pytest.mark.parametrize("value", ["", "xor,"])
 @pytest.mark.parametrize(("command", "option"), NAMES)
 def test_an_empty_name_among_several_is_refused(command, option, value, asked):
     result = asked(*line(command, option, value))
@@ -310,30 +259,7 @@ def test_an_empty_name_is_unknown_where_names_are_looked_up(command, option, ask
     assert not asked.runs.exists()
 
 
-def test_a_separate_process_answers_like_the_shared_one(asked, zoomgrad, tmp_path):
-    """The shared process gives the answers that a user gets."""
-    script = tmp_path / "told.py"
-    script.write_text("import sys; print('out'); sys.exit('err')")
-    for arguments in (["rnu"], ["exec", script]):
-        own, shared = zoomgrad(*arguments), asked(*arguments)
-        assert (own.returncode, own.stdout, own.stderr) == (shared.returncode, shared.stdout, shared.stderr)
-
-
 # Other people's programs
-
-
-@pytest.mark.parametrize("engine", of_each_value())
-def test_the_readme_of_micrograd_runs_unchanged(engine, asked, tmp_path):
-    script = tmp_path / "readme.py"
-    script.write_text(PROGRAM)
-    result = asked("exec", "--engine", engine, script, "first", "--second", "-3")
-    assert result.stdout.splitlines() == [
-        "24.7041",
-        "138.8338",
-        "645.5773",
-        "__main__ ['first', '--second', '-3']",
-    ], result.stderr
-    assert result.returncode == 4
 
 
 @pytest.mark.parametrize(("engine", "does"), [("tcc", "compiles"), ("replay", "replays")])
@@ -350,18 +276,18 @@ def test_exec_says_what_an_engine_does_not_do_there(engine, does, asked, tmp_pat
 # Comparing
 
 
-def test_two_runs_are_compared_without_measuring_anything(zoomgrad, runs):
+def test_two_runs_are_compared_without_measuring_anything(asked_there, runs):
     for name, seconds in (("one", 0.5), ("another", 1.0)):
         store = Store.create(made.run(name, cells=tuple(made.cell(each) for each in ("baseline", "tuple"))), under=runs)
         for block in range(3):
             store.write(made.measured("baseline", block))
             store.write(made.measured("tuple", block, step_seconds=(seconds,) * 3))
-    result = zoomgrad("compare", "one", "another")
+    result = asked_there("compare", "one", "another")
     assert "another against one" in result.stdout
     assert result.returncode == 1
     assert last_line(result).startswith("FAILED against one: ")
-    assert "would have no effect" in zoomgrad("compare", "one", "another", "--budget", "1m").stderr
-    assert "the same run" in zoomgrad("compare", "one", "one").stderr
+    assert "would have no effect" in asked_there("compare", "one", "another", "--budget", "1m").stderr
+    assert "the same run" in asked_there("compare", "one", "one").stderr
 
 
 # Showing and training
@@ -371,12 +297,6 @@ def test_show_prints_the_graph_as_text(asked, golden):
     result = asked("show", "xor", "--stage", "graph")
     assert result.returncode == 0, result.stderr
     golden("show-xor.txt", result.stdout)
-
-
-def test_show_prints_the_recovered_loops(asked, golden):
-    result = asked("show", "xor", "--engine", "rerolled-tcc", "--stage", "loops")
-    assert result.returncode == 0, result.stderr
-    golden("loops-xor.txt", result.stdout)
 
 
 @pytest.mark.parametrize(
@@ -397,12 +317,12 @@ def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
     assert re.search(rf"(?m)^{line}", result.stdout)
 
 
-def test_a_training_is_saved_and_continues_on_another_engine(zoomgrad, asked_there, tmp_path):
-    result = zoomgrad("train", "xor", "--engine", "tuple", "--epochs", 30, "--save", "model")
+def test_a_training_is_saved_and_continues_on_another_engine(asked_there, tmp_path):
+    result = asked_there("train", "xor", "--engine", "tuple", "--epochs", 30, "--save", "model")
     assert result.returncode == 0, result.stderr
     assert "Parameters: model" in result.stdout.splitlines()
     saved = (tmp_path / "model").read_bytes()
-    result = zoomgrad("train", "xor", "--engine", "bytecode", "--epochs", 1, "--load", "model", "--save", "model")
+    result = asked_there("train", "xor", "--engine", "bytecode", "--epochs", 1, "--load", "model", "--save", "model")
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "model").read_bytes() != saved
     result = asked_there("train", "xor", "--shape", "2x5x1", "--load", "model")
@@ -411,13 +331,13 @@ def test_a_training_is_saved_and_continues_on_another_engine(zoomgrad, asked_the
     (tmp_path / "model").write_text("a letter")
     assert asked_there("train", "xor", "--save", "model").returncode == 2
     assert (tmp_path / "model").read_text() == "a letter"
-    assert zoomgrad("train", "xor", "--epochs", 1, "--save", "model", "--force").returncode == 0
+    assert asked_there("train", "xor", "--epochs", 1, "--save", "model", "--force").returncode == 0
     assert {path.name for path in tmp_path.iterdir()} == {"model"}
 
 
-def test_a_training_that_diverges_fails_and_names_the_step(zoomgrad):
+def test_a_training_that_diverges_fails_and_names_the_step(asked):
     # Too deep for the rate: each layer makes the gradients larger.
-    result = zoomgrad("train", f"mlp-{'16x' * 20}1", "--epochs", 1)
+    result = asked("train", f"mlp-{'16x' * 20}1", "--epochs", 1)
     assert result.returncode == 1
     assert re.search(r"seed 1337: the loss of step \d+ is not a finite number", result.stderr)
     assert "Lower the rate" in result.stderr
@@ -433,20 +353,6 @@ def test_a_worker_that_is_killed_is_reported(command):
         errors = process.stderr.read()  # `communicate` would lose what is buffered
     assert process.returncode == 1
     assert errors == "zoomgrad: The worker was killed by signal 9\n  Use fewer weights, or free memory.\n"
-
-
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_worker_that_ends_without_a_reason_is_reported(code, command):
-    started = command("train", "xor")
-    (started["cwd"] / "sitecustomize.py").write_text(
-        f"import os, sys\nif 'harness.worker.train' in sys.orig_argv: os._exit({code})\n"
-    )
-    started["env"]["PYTHONPATH"] = os.pathsep.join([str(started["cwd"]), str(ROOT)])
-    result = subprocess.run(**started, capture_output=True, text=True, timeout=60)
-    assert result.returncode == 1
-    first, second = result.stderr.splitlines()
-    assert first == f"zoomgrad: The worker ended with exit code {code}"
-    assert second == "  Read its messages above."
 
 
 def test_an_interrupted_training_ends_without_an_error(command):
@@ -498,19 +404,6 @@ def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs, p
     assert again.returncode == 0, again.stderr
     assert page.exists()
     assert text.read_text() == written
-
-
-def test_a_missing_interpreter_is_not_a_failure(zoomgrad, runs):
-    lacking = interpreters.missing(interpreters.discover())
-    if not lacking:
-        pytest.skip("no interpreter is missing on this machine")
-    absent = next((m for m in lacking if m.name.startswith("cpython")), lacking[0])
-    if absent.name.startswith("pypy"):
-        pytest.skip("naming a missing PyPy makes the run install it")
-    result = zoomgrad("run", "--engines", "tuple", "--workloads", "xor", "--interpreters", absent.name, "--blocks", 1)
-    assert result.returncode == 0, result.stdout + result.stderr
-    (record,) = Store(next(runs.iterdir())).records()
-    assert (record.status, record.remedy) == ("skipped", absent.remedy)
 
 
 def test_an_interrupted_run_says_how_to_resume_and_can_be_resumed(command, zoomgrad, runs):
@@ -570,22 +463,6 @@ def test_a_second_run_does_not_measure_during_the_first(zoomgrad, arguments, tmp
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.alone
-def test_a_run_that_waits_starts_when_the_other_has_ended(command, runs, tmp_path, monkeypatch):
-    monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
-    with locked():
-        process = subprocess.Popen(
-            **command("run", "--preset", "smoke", *ONE_CELL, "--wait"), stdout=subprocess.PIPE, text=True
-        )
-        line = next(line for line in process.stdout if "waiting" in line)
-        assert f"waiting for another run to end: pid {os.getpid()} (" in line
-        assert not runs.exists()
-    output = process.communicate(timeout=120)[0]
-    assert process.returncode == 0, output
-    assert "waiting" not in output
-    assert [record.status for record in Store(next(runs.iterdir())).records()] == ["measured"]
-
-
 def marked(run):
     """Processes that work for that run."""
     found = []
@@ -604,7 +481,7 @@ def obey_signals():
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("numbers", [[signal.SIGINT] * 3, [signal.SIGTERM, signal.SIGINT], [signal.SIGHUP] * 2])
+@pytest.mark.parametrize("numbers", [[signal.SIGTERM, signal.SIGINT], [signal.SIGHUP] * 2])
 def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command, runs, numbers):
     process = subprocess.Popen(
         **command("run", "--preset", "smoke", *ONE_CELL[:-2], "--blocks", 9),
@@ -629,45 +506,19 @@ def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command
     assert not marked(folder.name)
 
 
-def test_resuming_ends_the_processes_of_a_killed_harness(command, zoomgrad, runs):
-    process = subprocess.Popen(**command("run", "--preset", "smoke", *ONE_CELL[:-2], "--blocks", 2))
-    while not list(runs.glob("*/records/[!.]*.json")):
-        assert process.poll() is None
-        time.sleep(0.02)
-    (folder,) = runs.iterdir()
-    while not marked(folder.name):
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    # Like a compiler, this process is not notified that the harness died.
-    dead = psutil.Popen(
-        [sys.executable, "-c", "import time; time.sleep(600)"],
-        env={**os.environ, RUN: folder.name, HARNESS: f"{process.pid}-1-{identity().rpartition('-')[2]}"},
-    )
-    try:
-        result = zoomgrad("run", "--resume", folder.name)
-        assert result.returncode == 0, result.stdout + result.stderr
-        assert not dead.is_running() or dead.status() == psutil.STATUS_ZOMBIE
-    finally:
-        dead.kill()
-    assert not marked(folder.name)
-    assert [record.status for record in Store(folder).records()] == ["measured"] * 2
-
-
 @pytest.mark.alone
-@pytest.mark.parametrize("memory", [120, 180], ids=["for the trusted engine", "for the others"])
-def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs, memory):
+def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs):
     available("mnist")
-    limits = ("--memory", f"{memory}M", "--output", "1M", "--processes", 99, "--timeout", 50)
+    limits = ("--memory", "180M", "--output", "1M", "--processes", 99, "--timeout", 50)
     result = zoomgrad("run", "--preset", "smoke", *ONE_CELL[:2], "--workloads", "mnist", *ONE_CELL[4:], *limits)
     assert result.returncode == 1, result.stdout + result.stderr
     store = Store(next(runs.iterdir()))
     settings = store.run.settings
-    assert (settings.memory_bytes, settings.output_bytes) == (memory << 20, 1 << 20)
+    assert (settings.memory_bytes, settings.output_bytes) == (180 << 20, 1 << 20)
     assert (settings.most_processes, settings.timeout_seconds) == (99, 50)
     (record,) = store.records()
     assert (record.status, record.limit) == ("failed", "memory"), record
-    assert f"{memory} MiB" in record.reason
+    assert "180 MiB" in record.reason
     assert "--memory" in record.remedy
 
 
@@ -675,12 +526,8 @@ def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoo
     ("arguments", "said"),
     [
         (("run", "--memory", "much"), "'much' is not a size; write for example 8G, 512M or 65536 (bytes)"),
-        (("run", "--memory", "-1G"), "not a size"),
-        (("run", "--output", "0"), "must be more than 0"),
-        (("run", "--memory", "99999999999T"), "not a size"),
         (("run", "--processes", "1"), "--processes"),
         (("run", "--timeout", "1e8"), "timeout_seconds"),
-        (("run", "--memory", "1500000T"), "memory_bytes"),
         (("run", "--until", "5"), "'5' is not a share between 0 and 1; write for example 5% or 0.05"),
         (("run", "--budget", "soon"), "'soon' is not a time; write for example 90s, 10m or 1h30m"),
         (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
@@ -691,12 +538,6 @@ def test_an_invalid_size_share_or_time_is_refused(asked, arguments, said):
     result = asked(*arguments)
     assert result.returncode == 2
     assert said in " ".join(result.stderr.replace("│", "").split())
-
-
-def test_a_script_killed_by_a_signal_ends_as_in_a_shell(asked, tmp_path):
-    script = tmp_path / "killed.py"
-    script.write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert asked("exec", script).returncode == 128 + signal.SIGKILL
 
 
 # Profiling and checking
@@ -754,19 +595,8 @@ def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it
         path.unlink()
     failed = asked_there("check", run, "--update")
     assert failed.returncode == 2
-    assert "can't be a baseline run: 1 cell without a result" in failed.stderr
+    assert "can't be a baseline run: 1 cell without a proven result" in failed.stderr
     lost = asked_there("check", run)
     assert lost.returncode == 1
     assert "FAILED" in lost.stdout
     assert f"zoomgrad check {run} --update" in last_line(lost)
-
-
-@pytest.mark.alone
-def test_a_run_until_a_precision_adds_blocks(zoomgrad, runs):
-    chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
-    result = zoomgrad("run", "--preset", "smoke", *chosen, "--until", "1%", "--budget", "10s")
-    assert result.returncode == 0, result.stdout + result.stderr
-    (run,) = [path for path in runs.iterdir() if path.is_dir()]
-    blocks = Counter(record.cell for record in Store(run).records())
-    assert max(blocks.values()) > 1
-    assert Store(run).run.precision == 0.01

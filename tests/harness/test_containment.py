@@ -9,7 +9,6 @@ import pytest
 
 from harness import containment
 from harness.containment import Limits, descendants
-from harness.containment.limits import size
 from harness.worker.lifeline import HARNESS, end_with_the_harness, identity, lives
 from tests.harness.processes import is_running, wait_for
 
@@ -97,21 +96,6 @@ def test_orphans_are_ended_and_known_children_are_not():
         parent.stdout.close()
 
 
-@linux
-def test_a_process_asks_to_be_killed_when_its_parent_dies():
-    child = (
-        "from harness.worker.lifeline import end_with_the_harness; import os, time\n"
-        "end_with_the_harness(); print(os.getpid(), flush=True); time.sleep(600)"
-    )
-    parent = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(600)"
-    running = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
-    pid = int(running.stdout.readline())
-    running.kill()
-    running.wait()
-    running.stdout.close()
-    wait_for(lambda: not is_running(pid))
-
-
 def test_a_process_whose_harness_lives_is_not_ended(monkeypatch):
     code = "from harness.worker.lifeline import end_with_the_harness as end; end(); print('lives')"
     environment = {**os.environ, HARNESS: identity()}
@@ -131,10 +115,3 @@ def test_a_worker_inherits_no_descriptor(tmp_path):
     finally:
         os.close(file)
     assert finished[:3] == (0, "closed", "")
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(8 << 30, "8 GiB"), (3 << 19, "1.5 MiB"), (2048, "2 KiB"), (300, "300 bytes")]
-)
-def test_a_size_is_written_with_a_unit(count, text):
-    assert size(count) == text

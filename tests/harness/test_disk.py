@@ -96,43 +96,6 @@ def test_a_baseline_run_that_does_not_fit_keeps_the_previous_one(limited, tmp_pa
     assert len(RunFile(file).records()) == 3 * len(STEPS)
 
 
-def test_a_file_that_cannot_be_written_is_a_one_line_error(limited, tmp_path):
-    one = kept(tmp_path, "one").folder
-    check_error(limited(0, "report", one), "File too large")
-    check_error(limited(0, "export", one, "--format", "csv", "--output", "absent/a.csv"), "absent", code=2)
-
-
-@mounting
-def test_a_full_disk_keeps_every_record(on_disk, tmp_path):
-    store = kept(tmp_path)
-    ended = on_disk(
-        """
-        cp -r $1 $disk/run
-        head -c 1000000 /dev/zero > $disk/filler || true
-        $zoomgrad report $disk/run || code=$?
-        diff -r $1 $disk/run
-        exit $code
-        """,
-        store.folder,
-    )
-    check_error(ended, "No space left on device")
-
-
-@mounting
-def test_a_read_only_disk_is_a_one_line_error(on_disk, tmp_path):
-    store = kept(tmp_path)
-    ended = on_disk(
-        """
-        cp -r $1 $disk/run
-        mount -o remount,ro $disk
-        $zoomgrad report $disk/run || code=$?
-        exit $code
-        """,
-        store.folder,
-    )
-    check_error(ended, "Read-only file system")
-
-
 FILL = ("head -c 1000000000 /dev/zero > $disk/filler || true", "rm -f $disk/filler")
 # A disk can't become read-only while a file is open for writing.
 FREEZE = ("while kill -0 $! && ! mount -o remount,ro $disk; do sleep 0.01; done 2>&-", "mount -o remount,rw $disk")

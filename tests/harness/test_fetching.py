@@ -121,12 +121,6 @@ def test_a_missing_interpreter_is_fetched_after_its_size_is_said(bare, capsys):
     assert not fetching.lacking(plan([*found, fetched], only_interpreters=["cpython-3.14"]))
 
 
-def test_a_failure_is_one_line(bare, capsys):
-    bare(fails="install")
-    assert not fetching.pythons(["cpython-3.14"])
-    assert capsys.readouterr().err == "zoomgrad: cpython-3.14: not fetched (there)\n"
-
-
 def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare, capsys):
     asked_of_uv = bare()
     found = interpreters.discover()
@@ -143,21 +137,6 @@ def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare, ca
     forget()
     fetching.with_clang(needs)
     assert asked_of_uv() == done, "a second run must use the Clang that is there"
-
-
-def test_a_clang_on_path_or_chosen_is_preferred(bare, tmp_path, monkeypatch):
-    asked_of_uv = bare()
-    clang = tmp_path / "bin" / "clang"
-    clang.write_text("#!/bin/sh\necho clang version 19.1.7\n")
-    clang.chmod(0o755)
-    needs = plan(interpreters.discover(), only_engines=["clang-O1"])
-    assert fetching.with_clang(needs) is needs
-    assert not asked_of_uv()
-    clang.unlink()
-    forget()
-    monkeypatch.setenv(toolchains.CLANG, "/nowhere/clang")
-    assert fetching.with_clang(needs) is needs, "what the user chose must not be replaced, even if it is wrong"
-    assert not asked_of_uv()
 
 
 TRAIN = """

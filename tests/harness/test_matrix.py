@@ -1,7 +1,5 @@
 """Presets -> cells and their estimates, without starting an interpreter."""
 
-from dataclasses import replace
-
 import pytest
 
 import engines
@@ -10,7 +8,7 @@ from harness import workloads
 from harness.machine.interpreters import Interpreter
 from harness.plan import estimate, presets
 from harness.plan.cells import cells_of
-from results.record import Cell, Settings
+from results.record import Cell
 from results.samples import baseline_of
 from results.stats.intervals import MIN_PROCESSES
 
@@ -30,41 +28,8 @@ def product(engine_names, interpreters, workload_names):
     return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
 
 
-OPT_IN = (*presets.SLOW_TO_COMPILE, *presets.TRANSLATED, *presets.PEERS)
-ORDINARY = [name for name in engines.names() if name not in OPT_IN]
-
-
-def test_full_has_every_engine_the_published_table_and_every_straight_line_engine():
-    everywhere = product(ORDINARY, MAIN, ["digits"]) | product((*presets.TRADE_OFF, presets.NATIVE), MAIN, ["mnist"])
-    headline = product(presets.HEADLINE, ["cpython-3.9"], ["digits"])
-    published = product([*presets.TRADE_OFF, "tcc-published", "clang-O0-published"], MAIN, ["mnist-b1000"])
-    published |= product(presets.SLOW_TO_COMPILE, ["cpython-3.13"], ["mnist-b1000"])
-    straight = product(["gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native"], MAIN, ["mnist"])
-    translated = product(presets.TRANSLATED, ["cpython-3.13"], ["digits"])
-    changed = product([*presets.ABLATION, *presets.PEERS], ["cpython-3.13"], ["mnist", "mnist-b1000"])
-    gpt = product(["baseline", "slots", "rerolled-clang"], MAIN, ["microgpt"])
-    in_c = ("native", "tcc", "rerolled-tcc", "rerolled-gcc", "rerolled-clang-sparse", "rerolled-clang-fast")
-    gpt |= product(in_c, ["cpython-3.13"], ["microgpt"])
-    assert triples(cells("full")) == everywhere | headline | published | straight | translated | changed | gpt
-    assert triples(cells("quick")) <= triples(cells("full"))
-
-
-def test_frozen_pairs_each_engine_with_its_twin():
-    twins = {"tcc", "gcc-O1", "clang-O1", "rerolled-tcc", "rerolled-gcc", "rerolled-clang"}
-    names = twins | {f"{name}-frozen" for name in twins}
-    found = cells("frozen")
-    assert triples(found) == product(names, ["cpython-3.13"], ["digits-forward", "mnist-forward"])
-    assert not any(engines.load(cell.engine).supports(workloads.load(cell.workload)) for cell in found)
-
-
 def test_the_preset_everything_has_every_cell():
     assert triples(cells("everything")) == product(engines.names(), INTERPRETERS, workloads.names())
-
-
-@pytest.mark.parametrize("name", (*presets.SLOW_TO_COMPILE, *presets.TRANSLATED))
-def test_an_engine_that_no_ordinary_preset_has_runs_if_it_is_named(name):
-    found = triples(cells("quick", only_engines=[name], only_workloads=["xor"]))
-    assert found == product([name], MAIN, ["xor"])
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS)
@@ -82,11 +47,6 @@ def test_a_short_preset_has_all_baselines_and_enough_blocks_for_intervals(preset
     assert {cell.interpreter for cell in found} == {*MAIN}
     assert {baseline_of(cell) for cell in found} <= {*found}
     assert presets.preset(preset).blocks >= MIN_PROCESSES
-
-
-def test_named_workloads_replace_the_presets_on_all_interpreters():
-    found = triples(cells("full", only_workloads=["tour"]))
-    assert found == {(engine, interpreter, "tour") for engine, interpreter, _ in triples(cells("full"))}
 
 
 def test_naming_one_of_each_kind_selects_one_cell():
@@ -133,19 +93,6 @@ def test_estimated_tape_rows_are_within_30_per_cent(name):
     assert 0.7 < estimate.tape_rows(name) / len(tape) < 1.3
 
 
-@pytest.mark.parametrize("part", ["reader", "build", "loss_of"])
-def test_a_workload_that_fails_takes_no_time(monkeypatch, part):
-    """Its workers report the reason."""
-
-    def fail(*_):
-        raise KeyError("no such row")
-
-    broken = replace(workloads.WORKLOADS["recurrent"], name="broken", **{part: fail})
-    monkeypatch.setitem(workloads.WORKLOADS, "broken", broken)
-    assert estimate.tape_rows("broken") == 0
-    estimate.tape_rows.cache_clear()
-
-
 @pytest.mark.parametrize("answer", [KeyError("supports"), SystemError(), "no", 3, [], None, float("nan")])
 def test_a_malformed_refusal_still_has_an_estimate(monkeypatch, answer):
     def supports(workload):
@@ -171,15 +118,3 @@ def test_slow_compilation_is_estimated_in_the_first_block_only(engine, workload,
     assert (compilation > KEPT_FROM_SECONDS) == once
     compilation += estimate.COMPILER_SECONDS
     assert later == pytest.approx([first - compilation if once else first] * 2)
-
-
-@pytest.mark.parametrize(("engine", "measured"), [("baseline", 2), ("tcc", 2), ("clang-O1-published", 0)])
-def test_ready_time_is_estimated_in_the_blocks_that_measure_it(engine, measured):
-    """Except where a compilation is too slow to be repeated."""
-    cell = Cell(engine=engine, interpreter="cpython-3.13", workload="mnist")
-    host = interpreter("cpython-3.13")
-    without, with_ready = (
-        [estimate.block_seconds(cell, Settings(ready_blocks=n), host, block) for block in range(3)] for n in (0, 2)
-    )
-    more = [after - before for before, after in zip(without, with_ready, strict=True)]
-    assert [seconds > 0 for seconds in more] == [block < measured for block in range(3)]

@@ -1,13 +1,11 @@
 """Misbehaving engines in real workers: each gives one reply that names the fault, and leaves no process."""
 
 import json
-import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from array import array
 from pathlib import Path
 
 import psutil
@@ -16,9 +14,7 @@ import pytest
 
 from harness.containment import Limits
 from harness.run.isolate import Draw, isolate
-from harness.worker.evidence import Evidence, write_evidence
 from results.files import MOST_BYTES
-from results.printable import LONGEST_TEXT
 from tests.harness.processes import is_running, wait_for
 from tests.harness.workers import MEASURED
 
@@ -79,12 +75,6 @@ def misbehaving(job):
     return measure
 
 
-def test_an_engine_that_behaves_is_measured(misbehaving):
-    answer = misbehaving("pass")
-    assert answer.reply["status"] == "measured", answer
-    assert answer.reply.keys() <= MEASURED.keys()
-
-
 CHEAT = """
 from tests.harness.misbehaving.cheats import {} as Cheat
 prepare = engine.prepare
@@ -110,21 +100,10 @@ def changed(name, value):
     ("name", "value", "said"),
     [
         ("phases", "{'compile': float('nan')}", "tuple: the engine's phases hold nan for 'compile'"),
-        ("phases", "{'compile': float('inf')}", "tuple: the engine's phases hold inf for 'compile'"),
         ("phases", "{'compile': -1.0}", "tuple: the engine's phases hold -1.0 for 'compile'"),
-        ("phases", "{'compile': 'long'}", "tuple: the engine's phases hold 'long' for 'compile'"),
-        ("phases", "{3: 1.0}", "tuple: the engine's phases are {3: 1.0}"),
         ("phases", "7", "tuple: the engine's phases are 7"),
         ("sizes", "{'rows': 3}", "tuple: the engine's sizes hold 'rows', which is not a field of a record"),
-        (
-            "sizes",
-            "{'step_seconds': 3}",
-            "tuple: the engine's sizes hold 'step_seconds', which is not a field of a record",
-        ),
-        ("sizes", "{'tape_rows': -3}", "tuple: the engine's sizes hold -3 for 'tape_rows'"),
         ("sizes", "{'tape_rows': 0.5}", "tuple: the engine's sizes hold 0.5 for 'tape_rows'"),
-        ("sizes", "{'tape_rows': True}", "tuple: the engine's sizes hold True for 'tape_rows'"),
-        ("sizes", "{'looped_share': float('nan')}", "tuple: the engine's sizes hold nan for 'looped_share'"),
     ],
 )
 def test_invalid_figures_are_a_failure_that_names_them(misbehaving, name, value, said):
@@ -152,12 +131,6 @@ def test_an_engine_that_ends_its_process_is_reported(misbehaving, text, said):
     reply = misbehaving(f"def end(trainer):\n    {text}\nprepared(end)").reply
     assert reply["status"] == "failed"
     assert said in reply["reason"]
-
-
-def test_an_engine_that_stops_itself_times_out(misbehaving):
-    stop = "import os, signal; prepared(lambda trainer: os.kill(os.getpid(), signal.SIGSTOP))"
-    reply = misbehaving(stop, seconds=4.0).reply
-    assert (reply["status"], reply["limit"]) == ("timed-out", "time")
 
 
 ACTS = {
@@ -221,25 +194,15 @@ atexit.register(replace)
     ("text", "said"),
     [
         ("open(path, 'w').write('no JSON')", "the file as a whole: Invalid JSON"),
-        ("open(path, 'w').write('{\"status\": \"meas')", "the file as a whole: Invalid JSON"),
         ("open(path, 'w').write('')", "the file as a whole: Invalid JSON"),
-        ("open(path, 'w').write('[' * 100_000)", "the file as a whole: Invalid JSON"),
         ("open(path, 'w').write('[1]')", "the file as a whole: "),
-        ("open(path, 'w').write('9' * 100_000)", "the file as a whole: "),
         ("json.dump({**reply, 'status': 'great'}, open(path, 'w'))", "the file as a whole: "),
-        ("json.dump({'status': 'failed'}, open(path, 'w'))", "reason: Field required"),
-        ("json.dump({**reply, 'cell': 'mine'}, open(path, 'w'))", "cell: Extra inputs are not permitted"),
-        ("json.dump({**reply, 'block': 7}, open(path, 'w'))", "block: Extra inputs are not permitted"),
         ("json.dump({**reply, 'step_seconds': [1e-9]}, open(path, 'w'))", "step_seconds: Extra inputs"),
-        ("json.dump({**reply, 'peak_bytes': 'many'}, open(path, 'w'))", "peak_bytes: Input should be a valid int"),
         ("json.dump({**reply, 'peak_bytes': 10**30}, open(path, 'w'))", "peak_bytes: "),
         ("json.dump({**reply, 'pace_seconds': [float('nan')]}, open(path, 'w'))", "pace_seconds.0: "),
-        ("json.dump({**reply, 'phases': {'x': float('nan')}}, open(path, 'w'))", "phases.x: "),
-        ("json.dump({**reply, 'losses': 3}, open(path, 'w'))", "losses: "),
         ("reply['proof']['steps'] = 0; json.dump(reply, open(path, 'w'))", "proof.steps: "),
         (f"open(path, 'ab').truncate({MOST_BYTES + 1})", "its reply.json is longer than 16,777,216 bytes"),
         ("os.remove(path); os.mkfifo(path)", "its reply.json is not a file"),
-        ("os.remove(path); os.mkdir(path)", "its reply.json is not a file"),
         ("os.remove(path); os.symlink('/etc/passwd', path)", "its reply.json can't be read"),
         ("import shutil; shutil.rmtree(os.path.dirname(path))", "no reply"),
     ],
@@ -251,13 +214,6 @@ def test_an_invalid_reply_is_a_failure_that_names_the_engine_and_the_field(misbe
     assert "tuple: its reply" in answer.reply["reason"] or "reply.json" in said or said == "no reply"
     assert answer.pyperf is None
     assert len(answer.reply["reason"]) < 5000
-
-
-def test_a_long_reason_is_cut(misbehaving):
-    text = "json.dump({'status': 'failed', 'reason': 'x' * 10**6}, open(path, 'w'))"
-    reason = misbehaving(REPLACE.format(text)).reply["reason"]
-    assert reason.startswith("xxx")
-    assert len(reason) == LONGEST_TEXT
 
 
 def times(*values, warmups=()):
@@ -274,12 +230,9 @@ def times(*values, warmups=()):
     ("content", "said"),
     [
         ("no JSON", "pyperf can't read the times: "),
-        ("[]", "pyperf can't read the times: "),
-        ("{}", "pyperf can't read the times: "),
         ('{"version": "1.0", "benchmarks": [{"runs": [{"values": ["x"]}]}]}', "pyperf can't read the times: "),
         (times(0.1, 0.2, 0.3), "pyperf's file has 3 times instead of 2"),
         (times(0.1, 0.25).replace("0.25", "NaN"), "a time is nan s"),
-        (times(0.1, 0.25).replace("0.25", "Infinity"), "a time is inf s"),
         (times(0.1, 0.25).replace("0.25", "-1.0"), "a time is -1.0 s"),
         (times(0.1, 0.2, warmups=[0.75]).replace("0.75", "-1.0"), "a time is -1.0 s"),
     ],
@@ -302,9 +255,7 @@ def test_invalid_times_are_a_failure(job, stand_in, content, said):
     ("reply", "said"),
     [
         ({"status": "measured", "drills": "short", "steps": 3}, "drills: "),
-        ({"status": "measured", "drills": ["short"], "steps": -1}, "steps: "),
         ({"status": "measured", "drills": ["short"]}, "steps: Field required"),
-        ({"status": "measured", "drills": [], "steps": 3, "cell": "mine"}, "cell: "),
     ],
 )
 def test_an_invalid_vouching_is_a_failure(job, stand_in, reply, said):
@@ -325,11 +276,6 @@ def test_output_beyond_the_limit_ends_the_worker(misbehaving):
     assert "--output" in reply["remedy"]
 
 
-def test_output_below_the_limit_is_allowed(misbehaving):
-    write = "import os\nfor _ in range(16): os.write(1, b'x' * 65536)"
-    assert misbehaving(write, output_bytes=4 * MIB).reply["status"] == "measured"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory from outside")
 def test_memory_beyond_the_limit_is_reported_as_that(misbehaving):
     hog = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
@@ -337,11 +283,6 @@ def test_memory_beyond_the_limit_is_reported_as_that(misbehaving):
     assert (reply["status"], reply["limit"]) == ("failed", "memory")
     assert reply["reason"].startswith("ran out of memory: its limit is 1 GiB")
     assert "--memory" in reply["remedy"]
-
-
-def test_a_memory_error_counts_as_the_memory_limit(misbehaving):
-    reply = misbehaving("def fail(trainer): raise MemoryError\nprepared(fail)").reply
-    assert (reply["status"], reply["limit"]) == ("failed", "memory")
 
 
 SLEEPERS = """
@@ -361,11 +302,6 @@ def test_processes_beyond_the_limit_end_the_worker(misbehaving, monkeypatch):
     assert (reply["status"], reply["limit"]) == ("failed", "processes")
     assert reply["reason"] == "had more than 20 processes"
     assert "--processes" in reply["remedy"]
-
-
-def test_a_timeout_counts_as_the_time_limit(misbehaving):
-    reply = misbehaving("while True: pass", seconds=2.0).reply
-    assert (reply["status"], reply["limit"]) == ("timed-out", "time")
 
 
 # Processes that try to outlive their worker
@@ -474,14 +410,3 @@ def test_a_worker_whose_harness_died_before_the_start_ends(job, tmp_path):
     worker = subprocess.run([sys.executable, "-m", "harness.worker.vouch", job_file], env=environment, timeout=60)
     assert worker.returncode == 1
     assert not reply.exists()
-
-
-def test_damaged_evidence_is_reported(job, tmp_path):
-    numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [math.pi]))
-    write_evidence(tmp_path / "evidence", [(name, numbers) for name in ("1", "1x1", "2x1")])
-    (tmp_path / "evidence" / "1.doubles").write_bytes(b"short")
-    asked = {**job, "reference_folder": str(tmp_path / "evidence"), "reference_steps": 1}
-    reply = isolate("measure", PYTHON, asked, limits=Limits(60.0), draw=Draw()).reply
-    assert reply["status"] == "failed"
-    assert reply["reason"] == "evidence/1.doubles was changed after it was written"
-    assert "resume" in reply["remedy"]

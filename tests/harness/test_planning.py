@@ -7,7 +7,7 @@ import pytest
 import engines
 from harness.machine import facts, interpreters
 from harness.machine.interpreters import Interpreter
-from harness.plan import estimate, planning, presets
+from harness.plan import planning, presets
 from results.files import Unreadable
 from results.record import Run
 
@@ -66,16 +66,6 @@ def test_a_missing_pypy_is_in_the_plan_with_its_remedy():
     assert made.run.interpreters[interpreters.PYPY].version == ""
 
 
-def test_vouching_takes_a_share_of_the_run_within_limits():
-    seconds = [plan(name).run.settings.vouch_seconds for name in ("smoke", "quick", "everything")]
-    assert seconds == sorted(seconds)
-    assert seconds[0] == estimate.LEAST_VOUCH_SECONDS
-    assert seconds[-1] == estimate.MOST_VOUCH_SECONDS
-    quick = plan("quick")
-    vouching = sum(estimate.vouching_seconds(name, quick.run.settings) for name in quick.run.workloads)
-    assert vouching < 0.2 * quick.total_seconds
-
-
 def test_the_main_command_is_planned_for_less_than_five_minutes():
     assert plan("quick").total_seconds < 300
 
@@ -84,24 +74,6 @@ def test_other_patches_run_only_if_named_or_in_everything():
     assert "cpython-3.13.0" not in places(plan("quick"))
     assert "cpython-3.13.0" in places(plan("everything"))
     assert places(plan(only_interpreters=["cpython-3.13.0"])) == ["cpython-3.13.0"]
-
-
-def test_choices_replace_the_presets():
-    run = plan(blocks=7, seed=0, timeout_seconds=9.0).run
-    assert (run.blocks, run.seed, run.settings.timeout_seconds) == (7, 0, 9.0)
-    assert run.settings.value_seconds == presets.PRESETS["smoke"].settings.value_seconds
-
-
-def test_interpreters_are_in_the_order_of_their_versions():
-    names = ["pypy-3.11", "cpython-3.13t", "cpython-3.9", "cpython-3.13", "pypy-3.9", "cpython-3.11.2", "cpython-3.9"]
-    assert planning.in_order(names) == [
-        "cpython-3.9",
-        "cpython-3.11.2",
-        "cpython-3.13t",
-        "cpython-3.13",
-        "pypy-3.9",
-        "pypy-3.11",
-    ]
 
 
 # Resuming

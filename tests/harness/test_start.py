@@ -11,9 +11,6 @@ from harness.cli import COMMANDS, ELSEWHERE, commands, load
 
 HEAVY = {"dask", "distributed", "matplotlib", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
 
-REPORTERS = {"check", "compare", "export", "history", "report"}
-"""Commands that show measurements, for which they import the whole report."""
-
 
 def imported(*arguments):
     """Return the heavy modules that a command has imported by its end."""
@@ -33,25 +30,11 @@ def imported(*arguments):
     return set(result.stderr.split())
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS if name not in REPORTERS)], ids=" ".join)
-def test_help_imports_nothing_heavy(command):
-    assert imported(*command, "--help") == set()
-
-
 @pytest.mark.parametrize(
-    "arguments", [["list"], ["show", "xor"], ["show", "xor", "--engine", "tcc", "--stage", "tape"]]
+    "arguments", [["--help"], ["run", "--help"], ["list"], ["show", "xor", "--engine", "tcc", "--stage", "tape"]]
 )
 def test_commands_that_show_no_figures_import_nothing_heavy(arguments):
     assert imported(*arguments) == set()
-
-
-def test_doctor_imports_no_more_than_the_engines_that_it_checks():
-    assert imported("doctor") <= {"numpy"}
-
-
-def test_help_imports_neither_rich_nor_pydantic():
-    code = "import sys, harness.cli; print({'rich', 'pydantic', 'harness.cli.app'} & set(sys.modules) or 'none')"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "none\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

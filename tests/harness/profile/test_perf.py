@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.machine import interpreters
 from harness.profile import perf
 from harness.profile.profile_session import NoProfile
 from harness.profile.symbols import Frame
@@ -41,13 +40,6 @@ def test_each_sample_is_a_stack_with_the_innermost_frame_first():
     assert list(perf.samples([])) == []
 
 
-def test_shares_add_up():
-    found = perf.shares(stacks())
-    assert found["samples"] == 3
-    assert found["groups"] == pytest.approx({"garbage collector": 1 / 3, "system": 1 / 3, "compiled code": 1 / 3})
-    assert sum(symbol.share for symbol in found["symbols"]) == pytest.approx(1)
-
-
 def test_folded_stacks_show_pythons_functions_and_what_the_innermost_called(tmp_path):
     file = tmp_path / "perf.folded"
     perf._keep_stacks(stacks(), file)
@@ -65,17 +57,6 @@ def test_without_perf_there_is_a_remedy(monkeypatch):
         perf.find()
     assert none.value.status == "skipped"
     assert "linux-perf" in none.value.remedy
-
-
-def test_a_perf_without_permission_says_so(tmp_path, monkeypatch):
-    program = tmp_path / "perf"
-    program.write_text("#!/bin/sh\necho 'Access to performance monitoring is limited.' >&2\nexit 255\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.raises(NoProfile, match="is limited") as none:
-        perf.find()
-    assert none.value.status == "skipped"
 
 
 @pytest.fixture
@@ -102,15 +83,6 @@ def test_a_real_perf(session, usable):
     if sys.version_info >= (3, 13):
         assert "Value.__init__ (tuple.py)" in text
     assert set(Path("/tmp").glob("jit*-*")) <= before, "files that Python and perf left there must be removed"
-
-
-@pytest.mark.alone
-def test_pypy_is_profiled_too(session, usable):
-    pypy = next((found for found in interpreters.discover() if found.has_jit), None)
-    if not pypy:
-        pytest.skip("no PyPy on this machine")
-    found = perf.profile(session("tuple", "digits", seconds=1.0, interpreter=pypy))
-    assert found["groups"].get("machine code of the JIT", 0) > 0
 
 
 @pytest.mark.parametrize(

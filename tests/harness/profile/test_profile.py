@@ -7,15 +7,10 @@ import pytest
 
 from harness import profile
 from harness.containment import Finished
-from harness.machine import environments, interpreters
-from harness.machine.environments import NoEnvironment
+from harness.machine import interpreters
 from harness.machine.interpreters import Missing
 from harness.plan import planning
-from harness.profile import anatomy as anatomy_profiler
-from harness.profile.profile_session import NoProfile
-from harness.worker.profiling import memory as worker_memory
 from results.profile import PARTS
-from results.record import Cell
 from results.store import Store
 
 ALL = list(profile.PROFILERS)
@@ -110,25 +105,6 @@ def test_a_missing_interpreter_is_a_skip(plan, store, running):
     assert {(p.status, p.reason, p.remedy) for p in kept} == {("skipped", "it is not here", "uv python install it")}
 
 
-def test_an_environment_that_cannot_be_made_is_a_failure(plan, store, monkeypatch):
-    def refuse(*_, **__):
-        raise NoEnvironment("uv pip failed: no network")
-
-    monkeypatch.setattr(environments, "environment", refuse)
-    *_, (_, _, kept) = profile.run_profilers(plan, store, ["collector"], 2.0)
-    assert (kept.status, kept.reason) == ("failed", "uv pip failed: no network")
-    assert kept.remedy
-
-
-def test_a_profiler_that_refuses_says_why(plan, store, monkeypatch):
-    def refuse(_):
-        raise NoProfile("skipped", "perf is not installed", "apt install it")
-
-    monkeypatch.setitem(profile.PROFILERS, "perf", refuse)
-    *_, (_, _, kept) = profile.run_profilers(plan, store, ["perf"], 2.0)
-    assert (kept.profiler, kept.status, kept.remedy) == ("perf", "skipped", "apt install it")
-
-
 def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatch):
     def break_(_):
         raise ZeroDivisionError("no samples")
@@ -139,19 +115,6 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
     kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "collector"], 2.0, run=fake) if p]
     assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("collector", "measured")]
     assert kept[0].reason == "ZeroDivisionError: no samples"
-
-
-def test_a_later_profile_replaces_an_earlier_one(plan, store):
-    for blocks in (1, 2):
-        readings = {"generations": [], "blocks_left": blocks, "peak_blocks": 0}
-        list(profile.run_profilers(plan, store, ["collector"], 2.0, run=Fake(status="measured", readings=readings)))
-    assert [kept.blocks_left for kept in store.profiles()] == [2]
-
-
-def test_a_real_collector(plan, store):
-    *_, (_, _, kept) = profile.run_profilers(plan, store, ["collector"], 0.3)
-    assert kept.status == "measured"
-    assert kept.steps > 0
 
 
 @pytest.fixture(params=["this CPython", "the oldest CPython", "PyPy"])
@@ -180,25 +143,6 @@ def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
     assert anatomy.parts["order"] > 0
     assert memory.peak_bytes >= max(memory.floor_bytes(0), memory.floor_bytes(2)) > 0
     assert sorted(kept.profiler for kept in store.profiles()) == ["anatomy", "memory"]
-
-
-def test_memory_is_not_profiled_where_the_system_does_not_report_it(plan, store, monkeypatch):
-    monkeypatch.setattr(worker_memory, "STATM", Path("/nowhere/statm"))
-    *_, (_, _, kept) = profile.run_profilers(plan, store, ["memory"], 0.3)
-    assert (kept.status, kept.remedy) == ("skipped", "Profile on Linux.")
-    assert "/nowhere/statm" in kept.reason
-
-
-def test_time_outside_all_parts_is_the_rest():
-    parts = dict.fromkeys(PARTS, 1.0)
-    assert anatomy_profiler.fill(parts, 8.5) == {**parts, "rest": 1.5}
-    assert anatomy_profiler.fill(parts, 6.5) == {**parts, "rest": 0.0}
-
-
-@pytest.mark.parametrize("engine", ["bytecode", "tcc"])
-def test_only_interpreted_engines_have_stages(running, engine):
-    cell = Cell(engine=engine, interpreter=running.name, workload="xor")
-    assert not any(profile.fits(name, cell, running) for name in ("anatomy", "memory"))
 
 
 def test_a_real_jit(found, tmp_path):

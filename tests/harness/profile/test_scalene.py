@@ -63,12 +63,3 @@ def test_a_run_that_is_too_short_writes_no_file_and_exits_with_0(session):
         scalene.profile(session("tuple", run=Fake("did not run for long enough")))
     assert none.value.status == "failed"
     assert "--seconds" in none.value.remedy
-
-
-def test_pypy_is_refused(session):
-    class PyPy:
-        implementation, name, has_jit = "pypy", "pypy-3.9", True
-
-    with pytest.raises(NoProfile, match="does not run on pypy") as none:
-        scalene.profile(session("tuple", interpreter=PyPy))
-    assert none.value.status == "skipped"

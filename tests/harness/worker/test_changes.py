@@ -1,14 +1,11 @@
 """Changed workloads: ordinary ones, on which every engine computes the same bits; what can't be changed says why."""
 
 import math
-from functools import cache, partial
+from functools import cache
 
 import pytest
 
 import engines
-from engines.api import UnknownName
-from engines.asking import which
-from engines.nn import ACTIVATIONS
 from harness import workloads
 from harness.worker.train import task, train
 from harness.workloads.changes import CHANGES, MOST_WEIGHTS, InvalidChange, changed
@@ -22,7 +19,7 @@ CHANGED = {
     "other-tour": {"workload": "tour", "shape": "3x2x1", "activation": "relu", "rate": 0.01},
     "not-an-mlp": {"workload": "attention", "rate": 0.01, "batch": 2},
 }
-KINDS = {"slots", "replay", "bytecode", "python-source", "tcc", "rerolled-numpy", "rerolled-tcc", "handwritten"}
+KINDS = {"replay", "bytecode", "tcc", "rerolled-numpy", "handwritten"}
 STEPS = {"moons": 3, "attention": 5}
 
 
@@ -48,17 +45,6 @@ def test_every_engine_computes_the_reference_bits_on_a_changed_workload(engine, 
     assert found == (promised(engine, losses), promised(engine, parameters))
 
 
-def test_handwritten_c_takes_another_shape():
-    assert not isinstance(trained("handwritten", "smaller"), str)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_any_activation_there_is(activation):
-    workload = changed(workloads.load("xor"), {"activation": activation})
-    assert workload.network.activation == activation
-    assert engines.load("tuple").prepare(workload).predict(workload.row(0))
-
-
 def test_a_change_is_an_ordinary_value():
     before = workloads.load("digits")
     after = changed(before, {"rate": 0.25, "batch": 7, "shape": "64x3x10", "epochs": 2, "tolerance": None})
@@ -74,23 +60,13 @@ def test_a_change_is_an_ordinary_value():
     ("name", "change", "problem", "remedy"),
     [
         ("xor", {"rate": 0.0}, "a rate must be a finite number above 0, not 0.0", "Use a number such as 0.05."),
-        ("xor", {"rate": -1.0}, "above 0, not -1.0", "0.05"),
         ("xor", {"rate": math.nan}, "above 0, not nan", "0.05"),
-        ("xor", {"rate": math.inf}, "above 0, not inf", "0.05"),
         ("xor", {"tolerance": math.nan}, "must be a finite number, not nan", "0.05"),
         ("xor", {"batch": 0}, "batch must be a whole number from 1 to", "such as 10"),
-        ("xor", {"batch": 10**30}, "batch must be a whole number from 1 to", "such as 10"),
         ("xor", {"epochs": 2, "batch": 9}, "a batch of 9 is never full: the training has 8 steps", "--epochs"),
-        ("tour", {"epochs": 1, "batch": 2}, "a batch of 2 is never full: the training has 1 step\n", "--epochs"),
-        ("moons", {"batch": 101}, "the training has 100 steps", "Lower --batch"),
         ("digits", {"shape": "64"}, "'64' is not a shape", "784x50x10"),
-        ("digits", {"shape": "64x0x10"}, "'64x0x10' is not a shape", "no size is 0"),
-        ("digits", {"shape": "64x5x10x"}, "is not a shape", "784x50x10"),
-        ("digits", {"shape": "6٤x5x10"}, "is not a shape", "784x50x10"),
         ("digits", {"shape": "63x5x10"}, "digits, whose rows have 64 inputs and 10 targets", "Begin with 64x"),
-        ("digits", {"shape": "64x5x9"}, "digits, whose rows have 64 inputs and 10 targets", "end with x10"),
         ("digits", {"shape": "64x9999999x10"}, f"the limit is {MOST_WEIGHTS:,}", "Use smaller layers."),
-        ("moons", {"shape": "2x50000x1"}, "would have 15,000,000 weights", "smaller"),
         ("conv-2d", {"shape": "64x5x10"}, "conv-2d is not a plain MLP: its shape", "Leave out --shape"),
         ("recurrent", {"activation": "tanh"}, "recurrent is not a plain MLP", "Leave out --activation"),
     ],
@@ -103,30 +79,9 @@ def test_what_cannot_be_changed_says_why_on_one_line_and_what_to_do_on_another(n
     assert remedy in second
 
 
-def test_unknown_names_are_told_with_the_nearest():
-    with pytest.raises(UnknownName, match="there is no activation 'tahn'\n  Did you mean tanh"):
-        changed(workloads.load("moons"), {"activation": "tahn"})
-
-
-def test_losses_whose_sum_overflows():
-    *_, last = train({"engine": "replay", "workload": "xor", "rate": 3.2e38, "epochs": 4})
-    assert last == {
-        "event": "failed",
-        "reason": "seed 1337: the mean loss of epoch 4 is too large for a double\n  Lower the rate.",
-    }
-
-
 def test_a_training_whose_last_update_overflows_is_a_failure():
     """Its accuracy cannot be computed any more."""
     *_, last = train({"engine": "replay", "workload": "mlp-3x2x1", "batch": 1000, "epochs": 1, "rate": 1e155})
     assert last["event"] == "failed"
     assert "seed 1337: the loss of step 1000 is not a finite number" in last["reason"]
     assert "Lower the rate" in last["reason"]
-
-
-@pytest.mark.skipif(not which("gcc"), reason="there is no gcc on PATH")
-def test_an_engine_that_cannot_run_the_changed_workload_says_why():
-    for settings in ({"activation": "tanh"}, {"shape": "2x4x4x1"}):
-        asked = partial(next, train({"engine": "handwritten", "workload": "xor", **settings}))
-        with pytest.raises(engines.Unavailable, match="handwritten can't run this: it is written for"):
-            asked()

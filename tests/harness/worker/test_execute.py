@@ -68,11 +68,6 @@ def test_a_training_program_with_arguments_and_an_exit_code(tmp_path):
     assert printed["tuple"].stdout.splitlines()[1] == "number of parameters 41"
 
 
-def test_a_program_finds_the_modules_beside_it(tmp_path):
-    (tmp_path / "mine.py").write_text("answer = 42")
-    assert execute("tuple", tmp_path, "import micrograd, mine; print(mine.answer)").stdout == "42\n"
-
-
 OWN = """
 class Value:
     def __init__(self, data):
@@ -101,12 +96,6 @@ def test_a_warning_says_that_a_program_with_its_own_value_ran_without_the_engine
     assert (ran.returncode, ran.stdout) == (0, "own\n<6> __main__\n")
     assert "program.py ended without importing micrograd, so tuple had no effect" in ran.stderr
     assert "`--replace Value`" in ran.stderr
-
-
-def test_the_warning_is_printed_even_if_the_program_fails(tmp_path):
-    ran = execute("tuple", tmp_path, "raise SystemExit(3)")
-    assert ran.returncode == 3
-    assert "without importing micrograd" in ran.stderr
 
 
 def test_the_engines_value_replaces_a_class_and_keeps_its_repr(tmp_path):
@@ -174,13 +163,6 @@ print(a.grad, a.name, b.name, len(b.parents), b.value, Scalar.kinds)
         assert ran.stdout == expected or "has no backward functions" in ran.stderr
 
 
-@pytest.mark.parametrize("engine", ["native", "hoisted"])
-def test_a_replaced_class_takes_attributes_of_the_programs_own(tmp_path, engine):
-    usable(engine)
-    text = OWN.partition("class Other")[0] + "v = Value(1.0)\nv.colour = 'red'\nprint(v.colour)"
-    assert execute(engine, tmp_path, text, replaced="Value").stdout == "red\n"
-
-
 def test_a_class_in_a_module_beside_the_program_is_replaced(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").write_text("from .engine import Value")
@@ -188,21 +170,6 @@ def test_a_class_in_a_module_beside_the_program_is_replaced(tmp_path):
     text = "from mine import Value\nv = Value(2.0) * Value(3.0)\nprint(v, len(v.topo()))"
     ran = execute("hoisted", tmp_path, text, replaced="Value")
     assert (ran.stdout, ran.stderr) == ("<6> 3\n", "")
-
-
-def test_a_programs_own_micrograd_stays_if_its_class_is_replaced(tmp_path):
-    (tmp_path / "micrograd").mkdir()
-    (tmp_path / "micrograd" / "engine.py").write_text(OWN.partition("class Other")[0])
-    (tmp_path / "micrograd" / "more.py").write_text("from micrograd.engine import Value\none = Value(1.0)")
-    text = "from micrograd.more import one\nprint(one * 2, len((one * 2).topo()))"
-    ran = execute("hoisted", tmp_path, text, replaced="Value")
-    assert (ran.stdout, ran.stderr) == ("<2> 3\n", "")
-
-
-def test_a_module_beside_the_program_may_use_ids(tmp_path):
-    (tmp_path / "mine.py").write_text("def text(v):\n    return v.compile()\n")
-    text = "from micrograd.engine import Value\nimport mine\nprint(mine.text(Value(1.5)))"
-    assert execute("tuple", tmp_path, text).stdout == "data[0] = 1.5;\n"
 
 
 POST = """
@@ -233,15 +200,9 @@ def test_the_posts_own_value_is_replaced_by_one_with_ids(tmp_path):
     [
         ("v._id", True),
         ("v.compile()", True),
-        ("re.compile('a')", False),
-        ("np.var(x)", False),
-        ("self.counter += 1", False),
         ("import micrograd.engine as e\ne.counter", True),
-        ("import micrograd\nmicrograd.engine.counter", True),
-        ("from micrograd import engine\nengine.counter", True),
         ("from micrograd.engine import counter", True),
         ("from package import lines", True),
-        ("import package.lines", True),
         ("import broken", False),
     ],
 )
@@ -253,31 +214,17 @@ def test_ids_are_made_only_for_programs_that_use_them(tmp_path, text, uses):
     assert script.uses_ids(ast.parse(text), tmp_path / "program.py") == uses
 
 
-@pytest.mark.parametrize("engine", ["", "hoisted"])
-@pytest.mark.parametrize("text", ["", "v.compile() if False else None"])
-def test_values_can_be_pickled(tmp_path, text, engine):
-    program = "import pickle\nfrom micrograd.engine import Value\nv = Value(1.5)\n"
-    program += f"{text}\nprint(pickle.loads(pickle.dumps(v)))"
-    assert execute(engine, tmp_path, program).stdout == "Value(data=1.5, grad=0)\n"
-
-
 @pytest.mark.parametrize("engine", of_each_value())
-@pytest.mark.parametrize("make", ["micrograd.nn.MLP(2, [2, 1])", "nn.MLP(2, [2, 1], 'tanh', 0.1)"])
-@pytest.mark.parametrize("uses_ids", [False, True])
-def test_models_can_be_pickled(tmp_path, engine, make, uses_ids):
-    program = f"import micrograd, nn, pickle\nmodel = {make}\ncopy = pickle.loads(pickle.dumps(model))\n"
-    program += "for m in (model, copy):\n    m([1.0, 2.0]).backward()\n    print(m, [p.grad for p in m.parameters()])\n"
-    program += "if not copy: micrograd.engine.counter" if uses_ids else ""
-    if uses_ids and not engines.load(engine).extensible:
-        return
+def test_models_can_be_pickled(tmp_path, engine):
+    program = (
+        "import micrograd, nn, pickle\nfor model in micrograd.nn.MLP(2, [2, 1]), nn.MLP(2, [2, 1], 'tanh', 0.1):\n"
+    )
+    program += "    for m in (model, pickle.loads(pickle.dumps(model))):\n        m([1.0, 2.0]).backward()\n"
+    program += "        print(m, [p.grad for p in m.parameters()])\n"
     ran = execute(engine, tmp_path, program)
-    first, second = ran.stdout.splitlines()
-    assert (first, ran.stderr) == (second, "")
-
-
-def test_a_program_does_not_inherit_our_future_imports(tmp_path):
-    text = "import micrograd\ndef f(x: int): pass\nprint(f.__annotations__)"
-    assert execute("tuple", tmp_path, text).stdout == "{'x': <class 'int'>}\n"
+    lines = ran.stdout.splitlines()
+    assert (lines[::2], ran.stderr) == (lines[1::2], "")
+    assert len(lines) == 4
 
 
 def test_threads_and_exit_handlers_still_have_the_engine(tmp_path):
@@ -299,32 +246,11 @@ threading.Thread(target=slow).start()
     assert (ran.stdout, ran.stderr) == ("Value(data=6.0, grad=0)\n" * 2, "")
 
 
-def test_a_program_that_closes_its_streams_ends_in_peace(tmp_path):
-    assert execute("tuple", tmp_path, "import sys\nsys.stdout.close()").returncode == 0
-
-
 def test_a_syntax_error_prints_the_programs_line_alone(tmp_path):
     ran = execute("tuple", tmp_path, "x = = 1")
     assert ran.returncode == 1
     assert "x = = 1" in ran.stderr
     assert "harness" not in ran.stderr
-
-
-def test_the_result_of_max_is_one(tmp_path):
-    text = "from micrograd.engine import Max, Value\nm = Max(Value(1), Value(2))\nprint(m, isinstance(m, Max), "
-    assert execute("tuple", tmp_path, f"{text}isinstance(m + 1, Max))").stdout == "Value(data=2, grad=0) True False\n"
-
-
-def test_a_constant_that_c_cannot_spell_is_refused(tmp_path):
-    text = "from micrograd.engine import Value\nprint(Value(True).compile())\nValue(float('inf')).compile()"
-    ran = execute("tuple", tmp_path, text)
-    assert ran.stdout == "data[0] = 1;\n"
-    assert "there is no C for the constant" in ran.stderr
-
-
-def test_a_program_that_uses_no_ids_gets_values_without_them(tmp_path):
-    text = "from micrograd.engine import Value\nprint(Value.__module__, hasattr(Value(1), '_id'))"
-    assert execute("tuple", tmp_path, text.replace("_id", "x")).stdout == "engines.interpreted.tuple False\n"
 
 
 def test_a_programs_own_modules_come_before_the_tours(tmp_path):
@@ -333,23 +259,12 @@ def test_a_programs_own_modules_come_before_the_tours(tmp_path):
     assert (ran.stdout, ran.stderr) == ("True engines.interpreted.tuple\n", "")
 
 
-def test_a_name_that_micrograd_lacks_is_an_import_error(tmp_path):
-    ran = execute("tuple", tmp_path, "from micrograd.engine import Tensor")
-    assert "ImportError: cannot import name 'Tensor'" in ran.stderr
-
-
 def test_an_engine_without_a_value_is_refused(tmp_path):
     usable("handwritten")
     result = execute("handwritten", tmp_path, "print('ran')")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("zoomgrad: handwritten runs whole models only")
     assert "--engine tuple" in result.stderr
-
-
-def test_an_exception_ends_the_program_as_in_python(tmp_path):
-    result = execute("tuple", tmp_path, "1 / 0")
-    assert result.returncode == 1
-    assert "ZeroDivisionError" in result.stderr
 
 
 def test_a_process_that_a_program_starts_is_not_marked_as_a_worker(tmp_path):

@@ -63,16 +63,6 @@ def test_a_file_names_the_model_and_shapes_its_layers(file):
     assert model.parameters()[:3] == [*model.layers[0].neurons[0].w, model.layers[0].neurons[0].b]
 
 
-def test_another_model_is_one_tensor(file):
-    workload = workloads.load("attention")
-    count = len(workload.model(engines.load("slots").nn).parameters())
-    parameters.save(workload, [0.5] * count, file)
-    assert load_parameters(file).shapes == {"parameters": (count,)}
-    started = task({"engine": "slots", "workload": "attention", "load": file})
-    assert {p.data for p in started.model(engines.load("slots").nn).parameters()} == {0.5}
-    assert started.description.endswith("; from saved parameters")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -100,14 +90,6 @@ def test_a_file_that_claims_too_much_is_refused(settings, message, file):
     with pytest.raises(BadFile, match=message) as caught:
         task({"engine": "slots", "workload": "xor", "load": file})
     assert str(caught.value).count("\n") == 1
-
-
-def test_layers_in_another_order_are_refused(file):
-    workload = workloads.load("xor")
-    shapes = dict(reversed(parameters.shapes_of(workload).items()))
-    save_parameters(file, [1.0] * 17, shapes=shapes, settings=parameters.settings_of(workload))
-    with pytest.raises(BadFile, match=r"its tensors are not layers\.0, layers\.1 in that order\n"):
-        task({"engine": "slots", "workload": "xor", "load": file})
 
 
 def test_a_disk_that_fills_loses_only_the_file(file, monkeypatch):

@@ -14,7 +14,7 @@ import engines
 from harness import workloads
 from harness.worker.profiling import anatomy, memory
 from harness.worker.profiling import profile as worker
-from harness.worker.profiling.introspection import Subject, stack_of
+from harness.worker.profiling.introspection import Subject
 from harness.worker.profiling.profile import PROBES
 from tests.engines.ladder import runs_here
 
@@ -51,18 +51,6 @@ def test_a_compiled_engine_is_prepared_again_for_half_of_the_time(job):
     assert readings["preparations"] == 0, "this probe must see training only"
 
 
-def test_the_first_portion_is_one_step():
-    engine, workload = engines.load("tuple"), workloads.load("xor")
-    done = worker.exercise(engine, workload, engine.prepare(workload), 0.0, prepares=True)
-    assert [steps for steps, _ in done.portions] == [1]
-
-
-def test_an_engine_that_refuses_is_a_skip(job):
-    reply = worker.profile({**job, "engine": "handwritten", "workload": "moons"})
-    assert reply["status"] == "skipped"
-    assert reply["reason"]
-
-
 def test_the_collector_reports_its_generations(job):
     reply = worker.profile({**job, "probe": "collector", "workload": "digits", "seconds": 0.3})
     readings = reply["readings"]
@@ -73,7 +61,7 @@ def test_the_collector_reports_its_generations(job):
     assert gc.isenabled()
 
 
-INTERPRETED = ("baseline", "tuple", "slots", "hoisted", "local-grads", "replay")
+INTERPRETED = ("baseline", "hoisted", "local-grads", "replay")
 NEEDS_C = pytest.mark.skipif(not runs_here("native"), reason="Value can't be built in C here")
 
 
@@ -145,60 +133,6 @@ def test_a_pause_that_is_reported_late_counts_for_the_part_before(clock, late, f
     assert clock.pauses["order"] == clock.seconds["collector"] == min(late, 3.0)
 
 
-@pytest.mark.skipif(ON_PYPY, reason="PyPy does not trace single instructions")
-def test_a_pause_may_be_reported_at_any_instruction_of_the_clock(clock):
-    """A collector's hook runs between any two instructions. No part turns negative, and the sum stays the same."""
-    clock, passes = clock
-    instruction = [0]
-
-    def train():
-        clock.timed("order", lambda: passes(1.0))()
-        clock.timed("update", lambda: passes(3.0))()
-        clock.timed("free", lambda: passes(0.5))()
-
-    def tracing_until(chosen):
-        def trace(frame, event, _):
-            if frame.f_code.co_filename != anatomy.__file__ or frame.f_code.co_name == "pause":
-                return None
-            frame.f_trace_opcodes = True
-            if event == "opcode":
-                instruction[0] += 1
-                if instruction[0] == chosen:
-                    clock.pause(0.75)
-            return trace
-
-        return trace
-
-    def traced(chosen):
-        clock.reset()
-        instruction[0] = 0
-        previous = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # else CPython 3.12 traces no instruction of later frames
-        sys.settrace(tracing_until(chosen))
-        try:
-            clock.timed("rest", train)()
-        finally:
-            sys.settrace(previous)
-        return instruction[0]
-
-    all_of_them = traced(0)
-    assert all_of_them > 100
-    for chosen in range(1, all_of_them + 1):
-        traced(chosen)
-        assert min(clock.seconds.values()) >= 0, (chosen, clock.seconds)
-        assert sum(clock.seconds.values()) == pytest.approx(4.5), (chosen, clock.seconds)
-
-
-def test_wrapped_methods_are_restored_if_training_fails(job):
-    engine, workload = engines.load("tuple"), workloads.load("xor")
-    trainer = engine.prepare(workload)
-    subject = Subject(trainer, workload, 0.0, Path(job["folder"]))
-    with pytest.raises(KeyboardInterrupt), PROBES["anatomy"]({}, subject):
-        raise KeyboardInterrupt
-    assert "topo" not in vars(engine.Value)
-    assert not set(trainer.STAGES) & set(vars(trainer))
-
-
 @pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not report resident memory")
 def test_memory_is_sampled_while_it_trains(job):
     reply = worker.profile({**job, "probe": "memory", "workload": "digits", "seconds": 0.3})
@@ -206,16 +140,6 @@ def test_memory_is_sampled_while_it_trains(job):
     assert len(points) >= 3
     assert points == sorted(points)
     assert all(resident > 0 for _, resident in points)
-
-
-@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not report resident memory")
-def test_slow_steps_are_sampled_for_longer(job):
-    for seconds, steps in ((60.0, memory.ENOUGH_STEPS), (0.0, 1)):
-        engine, workload, readings = engines.load("tuple"), workloads.load("xor"), {}
-        trainer = engine.prepare(workload)
-        with PROBES["memory"](readings, Subject(trainer, workload, seconds, Path(job["folder"]))):
-            trainer.train(1)
-        assert readings["steps"] == len(trainer.losses) == steps
 
 
 def test_thinned_points_keep_the_peaks_of_a_sawtooth():
@@ -260,16 +184,6 @@ def test_pypy_reports_what_it_traced_and_its_stacks(job, tmp_path):
     assert any("train (trainer.py)" in stack for stack in stacks)
 
 
-def test_a_stack_begins_with_the_work():
-    def exercise():
-        return inner()
-
-    def inner():
-        return stack_of(sys._getframe())
-
-    assert exercise() == "inner (test_profile.py)"
-
-
 def test_probes_leave_nothing_switched_on(tmp_path):
     before, threads = list(getattr(gc, "callbacks", [])), threading.active_count()
     engine, workload = engines.load("tuple"), workloads.load("xor")
@@ -294,18 +208,6 @@ def test_generated_python_is_written_to_a_file_on_request(job, tmp_path, monkeyp
     assert file.read_text().splitlines()[code.co_firstlineno - 1].startswith(f"def {code.co_name}(")
 
 
-def test_the_walk_in_c_is_restored():
-    """Its class has `topo` itself, so deleting a wrapper would delete the method."""
-    if not runs_here("native"):
-        pytest.skip("Value can't be built in C here")
-    engine, workload = engines.load("native"), workloads.load("xor")
-    trainer = engine.prepare(workload)
-    own = engine.Value.topo
-    with PROBES["anatomy"]({}, Subject(trainer, workload, 0.01, Path())):
-        trainer.train(1)
-    assert engine.Value.topo is own
-
-
 def as_a_process(job, folder, *, code=0):
     """Run a worker and return its reply; code: the expected exit code."""
     job_file = folder / "job.json"
@@ -315,10 +217,6 @@ def as_a_process(job, folder, *, code=0):
     result = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": root}, timeout=120)
     assert result.returncode == code
     return json.loads(Path(job["reply_file"]).read_text())
-
-
-def test_a_worker_as_a_process(job, tmp_path):
-    assert as_a_process(job, tmp_path)["status"] == "measured"
 
 
 def test_an_error_is_a_reply(job, tmp_path):

@@ -8,15 +8,18 @@ from functools import cache
 import pytest
 
 import engines
-from datasets import digits
 from engines.api import Network, NonFiniteLoss, UnknownName
 from harness import workloads
 from harness.workloads.models import Mlp
 from tests.engines.ladder import FAST_TO_COMPILE, available, promised, runnable, willing
 
-ENGINES = runnable()
-FAST = runnable(most_compile_row_seconds=FAST_TO_COMPILE)
-OFFLINE = (*(name for name in workloads.names() if not name.startswith("mnist")), "mlp-3x2x1")
+KINDS = (
+    *("slots", "local-grads", "replay", "native", "bytecode", "python-source", "tcc", "tcc-extension"),
+    *("rerolled-numpy", "rerolled-tcc", "handwritten", "numpy", "jax"),
+)
+"""One engine of each kind. Tests of engines compare the bits of all others."""
+ENGINES = [engine for engine in runnable() if engine.values[0] in KINDS]
+FAST = [engine for engine in runnable(most_compile_row_seconds=FAST_TO_COMPILE) if engine.values[0] in KINDS]
 SHAPES = [name for name in workloads.names() if workloads.load(name).network is None]
 
 
@@ -71,10 +74,6 @@ def test_other_models_and_unnamed_losses_have_no_network():
     assert replace(workloads.load("xor"), loss_of=lambda model, outputs, targets: outputs[0] ** 2).network is None
 
 
-KINDS = ("replay", "bytecode", "tcc", "rerolled-numpy", "rerolled-tcc")
-"""One engine of each kind that takes a graph of any shape."""
-
-
 @cache
 def ten_steps(name, engine):
     trainer = prepare(engine, workloads.load(name))
@@ -84,7 +83,7 @@ def ten_steps(name, engine):
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("engine", [engine for engine in FAST if engine.values[0] in KINDS])
+@pytest.mark.parametrize("engine", ["replay", "bytecode", "tcc", "rerolled-numpy", "rerolled-tcc"])
 def test_graphs_of_other_shapes_give_the_reference_bits(name, engine):
     assert ten_steps(name, engine) == ten_steps(name, "tuple")
 
@@ -105,36 +104,6 @@ def test_a_shape_keeps_its_size(name, parameters, rows):
     """Times of two runs can be compared only if the graph is the same."""
     trainer = engines.load("bytecode").prepare(workloads.load(name))
     assert (len(trainer.parameters()), trainer.sizes["tape_rows"]) == (parameters, rows)
-
-
-@pytest.mark.host
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("engine", [engine for engine in FAST if engine.values[0] == "tcc"])
-def test_graphs_of_other_shapes_are_learnt(name, engine):
-    trainer = prepare(engine, workloads.load(name))
-    trainer.train(1000)
-    assert sum(trainer.losses[-100:]) < 0.7 * sum(trainer.losses[:100])
-
-
-@pytest.mark.host
-@pytest.mark.parametrize("name", SHAPES)
-def test_other_starting_parameters_keep_the_graph(name):
-    first, second = (replace(workloads.load(name), seed=seed) for seed in (1, 2))
-    (some, shape), (others, same) = parameters_and_shape(first), parameters_and_shape(second)
-    assert some != others
-    assert shape == same
-
-
-def parameters_and_shape(workload):
-    """Return a model's parameters and its graph without numbers: each node's operation, leaf index and operands."""
-    nn = engines.load("tuple").nn
-    model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in workload.row(0)]
-    loss = workload.loss(model, inputs, workload.outputs(model, inputs))
-    leaves = {leaf: f"leaf {index}" for index, leaf in enumerate([*inputs, *model.parameters()])}
-    order = loss.topo()
-    places = {v: index for index, v in enumerate(order)}
-    shape = [(v._op, leaves.get(v), [places[operand] for operand in v._prev]) for v in order]
-    return [p.data for p in model.parameters()], shape
 
 
 @cache
@@ -260,15 +229,6 @@ def test_moons_is_learnt_in_100_steps():
 
 
 @pytest.mark.host
-def test_xor_and_tour_are_learnt():
-    for name, steps in (("xor", 1000), ("tour", 200), ("tour-relu", 200)):
-        workload = workloads.load(name)
-        trainer = engines.load("replay").prepare(workload)
-        trainer.train(steps)
-        assert workload.accuracy(trainer.predict) == 1.0, name
-
-
-@pytest.mark.host
 def test_digits_is_learnt_by_a_quarter_of_its_training_set():
     """Reaching 0.90 takes 8 epochs of the whole set; a quarter of the first is enough to detect a broken gradient."""
     workload = workloads.load("digits")
@@ -278,36 +238,15 @@ def test_digits_is_learnt_by_a_quarter_of_its_training_set():
     assert workload.accuracy(trainer.predict) > 0.6
 
 
-@pytest.mark.parametrize("name", OFFLINE)
-def test_evaluation_rows_are_held_out_if_there_are_any(name):
-    workload = workloads.load(name)
-    where, rows = workload.evaluation_rows()
-    of_digits = workload.reader is digits.load
-    assert where == ("360 held out" if of_digits else f"its own {workload.train_rows:,} training rows")
-    assert sum(1 for _ in rows) in (1, workloads.load(name).train_rows, 360)
-
-
-@pytest.mark.parametrize("engine", ["tuple", "replay", "bytecode"])
-def test_a_mistake_in_a_loss_is_not_taken_for_divergence(engine):
-    def wrong(model, outputs, targets):
-        (only,) = [*outputs, *targets]
-        return only
-
-    with pytest.raises(ValueError, match="too many values to unpack"):
-        prepare(engine, replace(workloads.load("xor"), loss_of=wrong)).train(1)
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "loss",
     [
         lambda model, outputs, targets: (outputs[0] * 0.0).log(),
-        lambda model, outputs, targets: (outputs[0] * 0.0) ** -1,
         lambda model, outputs, targets: (outputs[0] * 0.0 - 8.0) ** 0.5,
         lambda model, outputs, targets: (outputs[0] * 0.0 + 1e9).exp(),
-        lambda model, outputs, targets: ((outputs[0] * 0.0 - 8.0) ** 0.5).relu(),
     ],
-    ids=["log(0)", "0**-1", "complex", "overflow", "relu(complex)"],
+    ids=["log(0)", "complex", "overflow"],
 )
 def test_a_domain_error_names_its_step(engine, loss):
     changed = replace(workloads.load("xor"), loss_of=loss)
