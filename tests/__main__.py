@@ -268,7 +268,7 @@ def get_clang() -> None:
     if own_clang.use() or not own_clang.is_offered():
         return
     try:
-        own_clang.fetch(lambda download: print(f"fetching a Clang: {download.size_bytes / 1e6:.0f} MB", flush=True))
+        own_clang.fetch()
     except NoEnvironment as error:
         print(f"no Clang, so tests of its engines are skipped: {error}")
 

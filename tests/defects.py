@@ -591,13 +591,6 @@ DEFECTS = (
         "harness/test_interpreters.py::test_names_of_interpreters",
     ),
     Defect(
-        "interpreters: a program replaced by one of the same size is not asked again",
-        "harness/machine/remembered.py",
-        "size, changed, inode = file.st_size, file.st_ctime_ns, file.st_ino",
-        "size, changed, inode = file.st_size, 0, 0",
-        "harness/test_interpreters.py::test_a_changed_program_is_asked_again",
-    ),
-    Defect(
         "command line: an empty name selects the default",
         "harness/cli/options.py",
         "if text is not None and not text.strip():",

@@ -1,4 +1,4 @@
-"""Get what a plan needs and this machine lacks: interpreters and a Clang. Print the size before each download."""
+"""Get what a plan needs and this machine lacks: interpreters and a Clang. Each download is announced."""
 
 from __future__ import annotations
 
@@ -7,31 +7,23 @@ from dataclasses import replace
 
 import engines
 from harness.cli.app import complain, out
-from harness.machine import downloads, environments, facts, own_clang
-from harness.machine.downloads import Download
+from harness.machine import environments, facts, own_clang
 from harness.machine.environments import NoEnvironment
 from harness.plan.planning import Plan
-from results import units
 from results.record import Run
 
 
 def pythons(names: Sequence[str]) -> bool:
-    """Let uv install interpreters. Return whether it did; if not, print why."""
-    with out.status(f"asking uv for {', '.join(names)}"):
-        offers = environments.offered(names)
+    """Let uv install interpreters. Return whether it installed any; print why it did not."""
+    failed = 0
     for name in names:
-        if name not in offers:
-            complain(f"{name}: uv offers no such interpreter for this system")
-    if not offers:
-        return False
-    _say(", ".join(offers), downloads.at(offers.values()))
-    try:
-        with out.status(f"fetching {', '.join(offers)}"):
-            environments.install_pythons(list(offers))
-    except NoEnvironment as error:
-        complain(f"{', '.join(offers)}: not fetched ({_cause(error)})")
-        return False
-    return True
+        try:
+            with out.status(f"fetching {name}"):
+                environments.install_python(name)
+        except NoEnvironment as error:
+            complain(f"{name}: not fetched ({_cause(error)})")
+            failed += 1
+    return failed < len(names)
 
 
 def lacking(plan: Plan) -> list[str]:
@@ -48,8 +40,8 @@ def with_clang(plan: Plan) -> Plan:
     if own_clang.use() or not own_clang.is_offered() or not _needs_clang(plan.run):
         return plan
     try:
-        with out.status("fetching a Clang, because this machine has none"):
-            own_clang.fetch(lambda download: _say("Clang (the package ziglang)", download))
+        with out.status("fetching a Clang (the package ziglang), because this machine has none"):
+            own_clang.fetch()
     except NoEnvironment as error:
         complain(f"Clang: not fetched ({_cause(error)})")
         return plan
@@ -65,8 +57,3 @@ def _needs_clang(run: Run) -> bool:
 def _cause(error: NoEnvironment) -> str:
     """The last line of uv's chain of causes, such as that a host can't be reached."""
     return str(error).splitlines()[-1].strip().removeprefix("cause: ")
-
-
-def _say(what: str, download: Download) -> None:
-    size = units.size(download.size_bytes) if download.size_bytes else "an unknown size"
-    out.print(f"fetching {what}: {size} in {download.files} {'file' if download.files == 1 else 'files'}")

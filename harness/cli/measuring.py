@@ -14,14 +14,12 @@ from harness.cli import display, fetching
 from harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
 from harness.cli.preparing import fetch_data
 from harness.machine import environments, interpreters, named
-from harness.machine.downloads import Download
 from harness.machine.environments import NoEnvironment
 from harness.machine.peers import WORKER, PeerEnvironments
 from harness.plan.planning import Plan
 from harness.run.isolate import RUN, isolate
 from harness.run.lock import Busy, locked
 from harness.run.schedule import Schedule, lock_of
-from results import units
 from results.store import Store
 
 
@@ -54,16 +52,8 @@ def get_ready(plan: Plan, peers: PeerEnvironments | None = None) -> None:
                 environments.environment(plan.interpreters[name])
     for name, lock in dict.fromkeys((cell.interpreter, lock_of(cell.engine)) for cell in plan.run.cells):
         if peers and lock != WORKER and name in plan.interpreters:
-            _make_peer(peers, plan.interpreters[name], lock)
-
-
-def _make_peer(peers: PeerEnvironments, interpreter: interpreters.Interpreter, lock: str) -> None:
-    def say(download: Download) -> None:
-        size = units.size(download.size_bytes)
-        out.print(f"{lock} for {interpreter.name}: up to {size} to download in {download.files} files. {download.hint}")
-
-    with out.status(f"making the environment {lock} for {interpreter.name}"):
-        peers.make(interpreter, lock, say)
+            with out.status(f"making the environment {lock} for {name}"):
+                peers.make(plan.interpreters[name], lock)
 
 
 @contextlib.contextmanager

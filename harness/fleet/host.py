@@ -86,7 +86,7 @@ def _end_with_the_input() -> None:
 
 def answer(request: Request) -> Answer:
     """Do what is asked."""
-    found = interpreters.discover(remembered=True)
+    found = interpreters.discover()
     if not request.unit:
         prepare(request.run, found)
         return Answer(facts=describe(request.run, found, request.slot), code=code_digest())

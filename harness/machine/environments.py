@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import platform
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from filelock import FileLock
@@ -26,19 +24,17 @@ REQUIREMENTS = Path(__file__).parent / "requirements"
 READY = ".ready"
 """File that a folder gets when everything has been installed there."""
 
-INSTALL_SECONDS = 600
-LARGE_INSTALL_SECONDS = 3600
-"""For gigabytes, of which the user knows."""
+INSTALL_SECONDS = 3600
+"""Time limit of uv, which may download gigabytes."""
 
 
 class NoEnvironment(Exception):
     """uv could not make a worker's environment. The text has the end of uv's output."""
 
 
-def environment(interpreter: Interpreter, *, lock: str = "worker", resolved: Path | None = None) -> Path:
+def environment(interpreter: Interpreter, *, lock: str = "worker") -> Path:
     """Path of the Python in a virtual environment with the lock file's packages. Makes the environment if needed.
 
-    resolved: the same packages as a `pylock.toml` for this interpreter, if they are known already.
     Raises NoEnvironment with the end of uv's output.
     """
     requirements = REQUIREMENTS / f"{lock}.lock"
@@ -48,26 +44,19 @@ def environment(interpreter: Interpreter, *, lock: str = "worker", resolved: Pat
         _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
         if interpreter.jit:
             _write_switch(_python(folder))
-        install = ("pip", "install", "--quiet", "--python", str(_python(folder)), "--requirement")
-        if resolved:
-            _uv(*install, str(resolved), seconds=LARGE_INSTALL_SECONDS)
-        else:
-            _uv(*install, str(requirements))
+        _uv("pip", "install", "--quiet", "--python", str(_python(folder)), "--requirement", str(requirements))
 
     _once(folder, make)
     return _switch(_python(folder)) if interpreter.jit else _python(folder)
 
 
-def packages(lock: str, resolved: Path) -> Path:
-    """Folder with the lock file's packages alone, for their programs and data. Makes it if needed.
-
-    resolved: as for `environment`, for the Python that runs this process. Raises NoEnvironment.
-    """
+def packages(lock: str) -> Path:
+    """Folder with the lock file's packages alone, for their programs. Makes it if needed. Raises NoEnvironment."""
     folder = packages_folder(lock)
 
     def make() -> None:
         install = ("pip", "install", "--quiet", "--python", sys.executable, "--target", str(folder))
-        _uv(*install, "--requirement", str(resolved), seconds=LARGE_INSTALL_SECONDS)
+        _uv(*install, "--requirement", str(REQUIREMENTS / f"{lock}.lock"))
 
     _once(folder, make)
     return folder
@@ -121,42 +110,25 @@ def _write_switch(python: Path) -> None:
     script.chmod(0o755)
 
 
-def resolve(python: Path, lock: str, output: Path) -> None:
-    """Write a `pylock.toml` with the files, their sizes and hashes that this Python needs. Raises NoEnvironment."""
-    options = ("--quiet", "--no-header", "--format=pylock.toml", f"--python={python}")
-    _uv("pip", "compile", *options, str(REQUIREMENTS / f"{lock}.lock"), f"--output-file={output}")
+def install_python(name: str) -> None:
+    """Let uv install the interpreter of that name. Raises NoEnvironment, for example without a network."""
+    _uv("python", "install", name)
 
 
-def install_pythons(names: Sequence[str]) -> None:
-    """Let uv install these interpreters. Raises NoEnvironment, for example without a network."""
-    _uv("python", "install", *names)
-
-
-def offered(names: Sequence[str]) -> dict[str, str]:
-    """Name -> address of the file that `install_pythons` would download. Leaves out what uv does not offer."""
-    found = {}
-    for name in names:
-        with contextlib.suppress(NoEnvironment, ValueError, LookupError, TypeError):
-            answer = _uv("python", "list", "--only-downloads", "--output-format=json", name)
-            found[name] = str(json.loads(answer)[0]["url"])
-    return found
-
-
-def _uv(*arguments: str, seconds: float = INSTALL_SECONDS) -> str:
+def _uv(*arguments: str) -> None:
     try:
-        finished = subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
+        subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [_uv_path(), *arguments],
             capture_output=True,
             text=True,
             errors="replace",
             check=True,
-            timeout=seconds,
+            timeout=INSTALL_SECONDS,
         )
-        return finished.stdout
     except subprocess.CalledProcessError as error:
         raise NoEnvironment(f"uv {arguments[0]} failed: {_tail(error.stderr)}") from error
     except subprocess.TimeoutExpired as error:
-        raise NoEnvironment(f"uv {arguments[0]} took longer than {seconds:g} s") from error
+        raise NoEnvironment(f"uv {arguments[0]} took longer than {INSTALL_SECONDS} s") from error
     except OSError as error:
         raise NoEnvironment(f"uv can't be started: {error}") from error
 

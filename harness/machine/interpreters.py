@@ -20,9 +20,8 @@ from itertools import chain, count
 from pathlib import Path
 
 from engines.api import UnknownName
-from engines.asking import NoAnswer, Skipped, on_path
-from harness.machine.probe import Facts
-from harness.machine.remembered import Answer, Answers
+from engines.asking import NoAnswer, Skipped, on_path, side_by_side
+from harness.machine.probe import Facts, probe
 
 CPYTHONS = tuple(range(9, 15))
 """Minor versions of CPython 3 that the project supports."""
@@ -82,20 +81,19 @@ class Missing:
     remedy: str
 
 
-def discover(*, remembered: bool = False) -> list[Interpreter]:
+def discover() -> list[Interpreter]:
     """All supported interpreters: CPython by version, then PyPy.
 
     The highest patch of a minor version has the short name; others carry the full version. Further builds of one
     version are numbered, in the order of the sources: `cpython-3.13.0-2`.
-    remembered: accept a program's cached answer if its file is unchanged.
     """
-    return survey(remembered=remembered)[0]
+    return survey()[0]
 
 
-def survey(*, remembered: bool = False) -> tuple[list[Interpreter], list[Skipped]]:
+def survey() -> tuple[list[Interpreter], list[Skipped]]:
     """As `discover`, and the programs that are named like an interpreter but are unusable, each with the reason."""
     candidates = list(dict.fromkeys(_candidates()))
-    answers = _answers(candidates, remembered=remembered)
+    answers = _answers(candidates)
     facts: list[tuple[Path, Facts]] = []
     skipped = []
     for candidate in candidates:
@@ -140,7 +138,7 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def _answers(candidates: Sequence[Path], *, remembered: bool) -> dict[Path, Answer]:
+def _answers(candidates: Sequence[Path]) -> dict[Path, Facts | NoAnswer]:
     """Ask each program what it is, once even if it has several names.
 
     The Python of a virtual environment is a link to its base interpreter. A program that answers under such a name that
@@ -152,16 +150,15 @@ def _answers(candidates: Sequence[Path], *, remembered: bool) -> dict[Path, Answ
         real = Path(os.path.realpath(candidate))
         if real.name != "pyenv" and "shims" not in candidate.parts:
             names.setdefault(real, []).append(candidate)
-    ask = Answers(remembered=remembered)
-    answers: dict[Path, Answer] = {}
+    answers: dict[Path, Facts | NoAnswer] = {}
     while names:
-        answers.update(ask.of([paths[0] for paths in names.values()]))
+        programs = [paths[0] for paths in names.values()]
+        answers.update(zip(programs, side_by_side(probe, programs), strict=True))
         names = {real: paths[1:] for real, paths in names.items() if paths[1:] and _is_virtual(answers[paths[0]])}
-    ask.keep()
     return answers
 
 
-def _is_virtual(answer: Answer) -> bool:
+def _is_virtual(answer: Facts | NoAnswer) -> bool:
     return isinstance(answer, Facts) and answer.virtual
 
 

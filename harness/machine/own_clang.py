@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from engines.kernel import toolchains
-from harness.machine import downloads, environments
-from harness.machine.downloads import Download
+from harness.machine import environments
 
 LOCK = "clang"
 
@@ -33,13 +30,9 @@ def use() -> bool:
     return bool(os.environ.get(toolchains.CLANG)) or toolchains.has("clang")
 
 
-def fetch(say: Callable[[Download], None]) -> None:
-    """Fetch our Clang and use it. say: receives the size of the download before that starts. Raises NoEnvironment."""
-    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
-        resolved = Path(folder) / "pylock.toml"
-        environments.resolve(Path(sys.executable), LOCK, resolved)
-        say(downloads.in_lock(resolved))
-        toolchains.use_clang(_program(environments.packages(LOCK, resolved)))
+def fetch() -> None:
+    """Fetch our Clang and use it. Raises NoEnvironment."""
+    toolchains.use_clang(_program(environments.packages(LOCK)))
 
 
 def _program(folder: Path) -> Path:

@@ -69,7 +69,7 @@ def test_the_readmes_example_prints_the_engines_bits_without_zoomgrad(folder):
 
 def test_other_pythons_import_it(folder):
     expected = the_readme_prints(folder, sys.executable)
-    for found in interpreters.discover(remembered=True):
+    for found in interpreters.discover():
         if re.fullmatch(r"cpython-3\.1[1-9][.\d]*", found.name):
             assert the_readme_prints(folder, str(found.path)) == expected
 

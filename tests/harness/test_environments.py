@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.machine import environments
-from harness.machine.environments import NoEnvironment, environment, install_pythons
+from harness.machine.environments import NoEnvironment, environment, install_python
 from harness.machine.interpreters import Interpreter
 from harness.machine.probe import probe
 
@@ -70,4 +70,4 @@ def test_without_uv_there_is_no_pypy(monkeypatch):
     monkeypatch.setattr(environments, "find_uv_bin", missing)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(NoEnvironment, match="uv can't be started"):
-        install_pythons(["pypy-3.11"])
+        install_python("pypy-3.11")

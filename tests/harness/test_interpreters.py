@@ -11,17 +11,10 @@ import pytest
 from uv import find_uv_bin
 
 from engines.api import UnknownName
-from harness.machine import interpreters, probe, remembered
+from harness.machine import interpreters, probe
 from harness.machine.interpreters import Interpreter, discover, reference, survey
 from harness.machine.named import asked
 from harness.machine.probe import Facts
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path, monkeypatch):
-    """The file that caches programs' answers, in the test's folder."""
-    monkeypatch.setattr(remembered, "KEPT", tmp_path / ".zoomgrad" / "interpreters.json")
-    return remembered.KEPT
 
 
 def fact(version, implementation="cpython", *, free_threaded=False, virtual=False, jit=False):
@@ -43,7 +36,7 @@ def machine(monkeypatch):
     def pretend(programs):
         by_path = {Path(path): facts for path, facts in programs.items()}
         monkeypatch.setattr(interpreters, "_candidates", lambda: iter(by_path))
-        monkeypatch.setattr(remembered, "probe", by_path.__getitem__)
+        monkeypatch.setattr(interpreters, "probe", by_path.__getitem__)
 
     return pretend
 
@@ -235,68 +228,6 @@ def test_interpreters_of_uv_are_found_in_uvs_folder(settings, tmp_path, monkeypa
         python,
         folder / "cpython-3.13-linux" / "bin" / "python",
     ]
-
-
-# The cache
-
-
-@pytest.fixture
-def counted(tmp_path):
-    """`counted(name)`: the path of a Python that logs each start, and a function that counts the starts."""
-
-    def make(name):
-        path = program(tmp_path / name, f'#!/bin/sh\necho asked >> "$0.asked"\nexec "{base_python()}" "$@"\n')
-        return path, lambda: len(Path(f"{path}.asked").read_text().split())
-
-    return make
-
-
-def test_a_second_list_asks_only_programs_that_failed(counted, candidates):
-    """The machine may have caused a failure, so the next `list` must try that program again."""
-    python, times = counted("python3")
-    broken = program(python.with_name("python3.9"), '#!/bin/sh\necho asked >> "$0.asked"\nexit 3\n')
-    candidates(python, broken)
-    first = survey(remembered=True)
-    assert survey(remembered=True) == first
-    assert first[1][0].reason == "ended with exit code 3"
-    assert times() == 1
-    assert len(Path(f"{broken}.asked").read_text().split()) == 2
-
-
-def replaced(path):
-    text = path.read_text()
-    path.unlink()
-    program(path, text)
-
-
-def grown(path):
-    path.write_text(path.read_text() + "# longer\n")
-
-
-def touched(path):
-    os.utime(path, ns=(0, 0))
-
-
-@pytest.mark.parametrize("change", [replaced, grown, touched])
-def test_a_changed_program_is_asked_again(change, counted, candidates):
-    python, times = counted("python3")
-    candidates(python)
-    discover(remembered=True)
-    change(python)
-    discover(remembered=True)
-    assert times() == 2
-
-
-@pytest.mark.parametrize("damage", ["", "[]", "{", "\x00", '{"x": 3}', '{"x": {"version": "../.."}}', "[" * 100_000])
-def test_a_damaged_cache_is_rewritten(damage, kept, counted, candidates):
-    python, times = counted("python3")
-    candidates(python)
-    found = discover(remembered=True)
-    good = kept.read_text()
-    kept.write_text(damage)
-    assert discover(remembered=True) == found
-    assert times() == 2
-    assert kept.read_text() == good
 
 
 # Names

@@ -1,4 +1,4 @@
-"""Environments of peers: made on demand, after the size of the download is said; otherwise cells are skipped."""
+"""Environments of peers: made on demand; otherwise cells are skipped."""
 
 from pathlib import Path
 
@@ -6,29 +6,18 @@ import pytest
 
 from harness.machine import environments, peers
 from harness.machine.environments import NoEnvironment
-from harness.machine.peers import Download, NoPeer, PeerEnvironments
+from harness.machine.peers import NoPeer, PeerEnvironments
 from harness.run.schedule import Schedule
 from results.store import Store
 from tests.harness.test_schedule import CELLS, Observer, cell, interpreter, plan, python_of
 from tests.harness.workers import Workers
 
 HERE, LOCK = interpreter("cpython-3.13"), "peers-jax-worker"
-PYLOCK = """
-[[packages]]
-name = "a"
-wheels = [{ url = "https://example.org/a.whl", size = 2_000_000_000 }]
-[[packages]]
-name = "b"
-sdist = { url = "https://example.org/b.tar.gz", size = 5 }
-[[packages]]
-name = "c"
-wheels = [{ url = "file:///c.whl" }]
-"""
 
 
 @pytest.fixture
 def uv(monkeypatch, tmp_path):
-    """Replaces uv: writes PYLOCK, makes folders, and lists its commands. `uv.fails` makes it fail."""
+    """Replaces uv: makes folders, and lists its commands. `uv.fails` makes it fail."""
 
     class Uv:
         fails = ""
@@ -36,13 +25,10 @@ def uv(monkeypatch, tmp_path):
         def __init__(self):
             self.commands = []
 
-        def __call__(self, *arguments, seconds=0):
+        def __call__(self, *arguments):
             self.commands.append(arguments[:2])
             if self.fails in arguments:
                 raise NoEnvironment(f"uv {self.fails} failed: no wheel")
-            for argument in arguments:
-                if argument.startswith("--output-file="):
-                    Path(argument.partition("=")[2]).write_text(PYLOCK)
             if arguments[0] == "venv":
                 Path(arguments[-1]).mkdir(parents=True)
 
@@ -52,24 +38,19 @@ def uv(monkeypatch, tmp_path):
     return found
 
 
-def test_the_size_is_said_before_the_download_which_happens_once(uv):
-    found, said = PeerEnvironments(), []
-    found.make(HERE, LOCK, lambda download: said.append((download, list(uv.commands))))
-    (download, before), *others = said
-    assert not others
-    assert download == Download(3, 2_000_000_005)
-    assert "UV_TORCH_BACKEND=cpu" in download.hint
-    assert before == [("pip", "compile")]
-    assert [what for what, _ in uv.commands] == ["pip", "venv", "pip"]
-    found.make(HERE, LOCK, lambda download: pytest.fail("a second download"))
+def test_an_environment_is_made_once(uv):
+    found = PeerEnvironments()
+    for _ in range(2):
+        found.make(HERE, LOCK)
+        assert [what for what, _ in uv.commands] == ["venv", "pip"]
     assert LOCK in str(PeerEnvironments().python(HERE, LOCK))
 
 
-@pytest.mark.parametrize("step", ["compile", "venv", "install"])
+@pytest.mark.parametrize("step", ["venv", "install"])
 def test_a_failure_is_the_reason_of_each_skip_and_is_not_tried_again(uv, step):
     uv.fails = step
     found = PeerEnvironments()
-    found.make(HERE, LOCK, lambda download: None)
+    found.make(HERE, LOCK)
     done = len(uv.commands)
     for _ in range(2):
         with pytest.raises(NoPeer, match="no wheel") as error:

@@ -32,7 +32,7 @@ def list_() -> None:
         display.table(
             "interpreters",
             ("name", "version", "path"),
-            [(i.name, i.version, str(i.path)) for i in interpreters.discover(remembered=True)],
+            [(i.name, i.version, str(i.path)) for i in interpreters.discover()],
         ),
         display.table(
             "presets",
