@@ -152,9 +152,7 @@ def _absences(view: View) -> tuple[Absence, ...]:
         (str(row.status), str(row.reason), str(row.remedy), f"{row.engine}/{row.interpreter}/{row.workload}")
         for row in each(view.table[view.table["status"] != MEASURED])
     )
-    over = f"did not fit into the budget of {units.duration(view.run.budget_seconds)}"
-    left_out = (("left out", over, "Raise the budget with --budget.", cell.key) for cell in view.run.left_out)
-    return absences([*planned, *left_out])
+    return absences(planned)
 
 
 def _correctness(view: View) -> tuple[Correctness, ...]:

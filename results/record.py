@@ -358,12 +358,8 @@ class Run(Model):
     """Planned blocks per cell. `precision` may add more."""
     precision: Share = 0.0
     """Target for the relative half-width of every speedup's interval: imprecise cells get more blocks. 0: no target."""
-    versus: Name | Literal[""] = ""
-    """In older runs: the interpreter that the others' steps were compared with."""
     budget_seconds: Seconds = 0.0
-    """Time budget of the whole run; 0: no limit."""
-    left_out: Annotated[tuple[Cell, ...], Field(max_length=MOST_CELLS)] = ()
-    """Cells that did not fit into the budget."""
+    """No block is added for `precision` that would exceed this time of the whole run; 0: no limit."""
     settings: Settings = Settings()
     cells: Annotated[tuple[Cell, ...], Field(max_length=MOST_CELLS)]
     reference_interpreter: Name

@@ -62,16 +62,8 @@ def plan_table(plan: Plan) -> Group:
         estimate = sum(plan.cell_seconds(cell) for cell in cells)
         time = f"skipped; install it with: {absent.remedy}" if absent else seconds_text(estimate)
         rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
-    rows += _left_out(plan.run.left_out)
     title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
     return table(title, ("interpreter", "workload", "engines", "estimate"), rows)
-
-
-def _left_out(cells: Sequence[Cell]) -> Iterable[tuple[str, str, str, str]]:
-    places = dict.fromkeys((cell.interpreter, cell.workload) for cell in cells)
-    for interpreter, workload in places:
-        engines = [cell.engine for cell in cells if (cell.interpreter, cell.workload) == (interpreter, workload)]
-        yield interpreter, workload, ", ".join(engines), "left out: over the budget"
 
 
 class _Bar:

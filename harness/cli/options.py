@@ -89,23 +89,12 @@ Timeout = Annotated[Optional[float], typer.Option(min=1, help="Time limit of a w
 Memory = Annotated[
     Optional[int], typer.Option(parser=size, metavar="SIZE", help="Memory limit of a worker, for example 8G.")
 ]
-Output = Annotated[
-    Optional[int], typer.Option(parser=size, metavar="SIZE", help="Limit on a worker's output, for example 16M.")
-]
-Processes = Annotated[Optional[int], typer.Option(min=2, help="Limit on a worker's simultaneous processes.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="If another run is measuring on this machine, wait for it instead of failing.")
 ]
 
 
-def limits(
-    timeout: float | None, memory: int | None = None, output: int | None = None, processes: int | None = None
-) -> dict[str, Any]:
+def limits(timeout: float | None, memory: int | None = None) -> dict[str, Any]:
     """Fields of Settings for the limits that the user gave."""
-    asked = {
-        "timeout_seconds": timeout,
-        "memory_bytes": memory,
-        "output_bytes": output,
-        "most_processes": processes,
-    }
+    asked = {"timeout_seconds": timeout, "memory_bytes": memory}
     return {name: value for name, value in asked.items() if value is not None}

@@ -36,11 +36,11 @@ class Limits:
             ),
             "output": (
                 f"wrote more than {size(self.output_bytes)} of output",
-                "Make the engine write less, or raise the limit with --output.",
+                "Make the engine write less.",
             ),
             "processes": (
                 f"had more than {self.most_processes:,} processes",
-                "Make the engine start fewer, or raise the limit with --processes.",
+                "Make the engine start fewer.",
             ),
         }[limit]
         status = "timed-out" if limit == "time" else "failed"

@@ -5,7 +5,6 @@ Only this module creates a `Run`, and only it decides whether an interrupted run
 
 from __future__ import annotations
 
-import math
 import random
 import re
 import secrets
@@ -20,7 +19,6 @@ from harness.machine import facts, interpreters
 from harness.machine.interpreters import Interpreter, Missing
 from harness.machine.project import code_digest
 from harness.plan import estimate, presets
-from harness.plan.budget import fit
 from harness.plan.cells import cells_of
 from results import comparability
 from results.files import Unreadable
@@ -84,7 +82,7 @@ def plan(
     """
     chosen = presets.preset(preset_name)
     missing = interpreters.missing(found)
-    known = [i.name for i in found if i.canonical or chosen.every_patch or i.name in only_interpreters]
+    known = [i.name for i in found if i.canonical or i.name in only_interpreters]
     cells = cells_of(
         chosen,
         in_order(everywhere or [*known, *(absent.name for absent in missing)]),
@@ -97,16 +95,9 @@ def plan(
     settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
     blocks = chosen.blocks if blocks is None else blocks
     there = {interpreter.name: interpreter for interpreter in found}
-    seconds = {cell: estimate.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells}
-    vouch_seconds = estimate.choose_vouch_seconds(cells, min(sum(seconds.values()), budget_seconds or math.inf))
+    seconds = [estimate.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells]
+    vouch_seconds = estimate.choose_vouch_seconds(cells, sum(seconds))
     settings = settings.model_copy(update={"vouch_seconds": vouch_seconds})
-    kept: Sequence[Cell] = cells
-    if budget_seconds:
-        vouching = sum(estimate.vouching_seconds(name, settings) for name in {cell.workload for cell in cells})
-        kept = fit(seconds, budget_seconds - vouching)
-        if not kept:
-            raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Raise --budget, or lower --blocks.")
-    planned = set(kept)
     custom = bool(only_engines or only_workloads or only_interpreters)
     created_at = datetime.now(UTC)
     run = Run(
@@ -119,13 +110,12 @@ def plan(
         blocks=blocks,
         precision=precision,
         budget_seconds=budget_seconds,
-        left_out=tuple(cell for cell in cells if cell not in planned),
         settings=settings,
-        cells=tuple(kept),
+        cells=tuple(cells),
         reference_interpreter=interpreters.reference(found).name,
-        engines={name: _engine_facts(name) for name in _ladder(kept)},
-        workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in kept)},
-        interpreters=_interpreter_facts(found, missing, kept),
+        engines={name: _engine_facts(name) for name in _ladder(cells)},
+        workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
+        interpreters=_interpreter_facts(found, missing, cells),
         machine=facts.gather(),
         fleet=fleet,
         commit=_commit(),

@@ -94,8 +94,6 @@ class Preset:
     parts: tuple[Part, ...]
     peers: bool = False
     """Whether to make the environments of peers, as `--peers` does."""
-    every_patch: bool = False
-    """Whether to include interpreters that differ from another only in patch version or build."""
 
 
 PRESETS = {
@@ -145,15 +143,6 @@ PRESETS = {
             ),
             Part(("digits",), HEADLINE, everywhere=True),
         ),
-    ),
-    "everything": Preset(
-        "every engine on every workload and interpreter; ten blocks; days, unless --budget limits it",
-        blocks=10,
-        settings=Settings(
-            values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0, ready_blocks=3
-        ),
-        parts=(Part(workloads.names(), engines.names(), everywhere=True),),
-        every_patch=True,
     ),
     "growth": Preset(
         "compile time and memory against graph size, from a thousand rows to a million; an hour",
@@ -221,18 +210,6 @@ PRESETS = {
         blocks=3,
         settings=Settings(),
         parts=(Part(SHAPES, ("baseline", "bytecode", "tcc", "clang-O2", "rerolled-numpy", *REROLLED_C)),),
-    ),
-    "reroll": Preset(
-        "recovered loops against straight-line and handwritten C",
-        blocks=5,
-        settings=Settings(),
-        parts=(
-            Part(("mnist", "mnist-b1000"), ("tcc", "clang-O1", *REROLLED, *HANDWRITTEN)),
-            Part(
-                ("digits", "moons", "xor", "tour"),
-                ("tcc", "clang-O2", "rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN),
-            ),
-        ),
     ),
 }
 

@@ -105,11 +105,10 @@ def verdicts(new: MeasuredRun, old: MeasuredRun, limits: Limits, *, tolerant: bo
             reason = then.elsewhere.get(cell, f"no {BASELINE} result in one of the runs or both")
             yield Verdict(cell.key, SPEEDUP, "unsure", reason=reason, cell=cell)
         else:
-            limit = limits.slowdown_of(cell)
-            yield compared(cell, SPEEDUP, limit, now.step_times(cell), then.step_times(cell))
+            yield compared(cell, SPEEDUP, limits.slowdown, now.step_times(cell), then.step_times(cell))
             if cell in now.compiled and cell in then.compiled:
-                limit = limits.compile_growth_of(cell)
-                yield compared(cell, COMPILE_TIME, limit, now.compile_times(cell), then.compile_times(cell))
+                growth = limits.compile_growth
+                yield compared(cell, COMPILE_TIME, growth, now.compile_times(cell), then.compile_times(cell))
 
     return [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]
 

@@ -509,13 +509,12 @@ def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command
 @pytest.mark.alone
 def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs):
     available("mnist")
-    limits = ("--memory", "180M", "--output", "1M", "--processes", 99, "--timeout", 50)
+    limits = ("--memory", "180M", "--timeout", 50)
     result = zoomgrad("run", "--preset", "smoke", *ONE_CELL[:2], "--workloads", "mnist", *ONE_CELL[4:], *limits)
     assert result.returncode == 1, result.stdout + result.stderr
     store = Store(next(runs.iterdir()))
     settings = store.run.settings
-    assert (settings.memory_bytes, settings.output_bytes) == (180 << 20, 1 << 20)
-    assert (settings.most_processes, settings.timeout_seconds) == (99, 50)
+    assert (settings.memory_bytes, settings.timeout_seconds) == (180 << 20, 50)
     (record,) = store.records()
     assert (record.status, record.limit) == ("failed", "memory"), record
     assert "180 MiB" in record.reason
@@ -526,11 +525,10 @@ def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoo
     ("arguments", "said"),
     [
         (("run", "--memory", "much"), "'much' is not a size; write for example 8G, 512M or 65536 (bytes)"),
-        (("run", "--processes", "1"), "--processes"),
         (("run", "--timeout", "1e8"), "timeout_seconds"),
         (("run", "--until", "5"), "'5' is not a share between 0 and 1; write for example 5% or 0.05"),
         (("run", "--budget", "soon"), "'soon' is not a time; write for example 90s, 10m or 1h30m"),
-        (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
+        (("run", "--budget", "1s"), "--budget limits the blocks that --until adds"),
         (("profile", "--profilers", "scalen"), "Did you mean scalene"),
     ],
 )

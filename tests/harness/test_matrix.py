@@ -28,10 +28,6 @@ def product(engine_names, interpreters, workload_names):
     return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
 
 
-def test_the_preset_everything_has_every_cell():
-    assert triples(cells("everything")) == product(engines.names(), INTERPRETERS, workloads.names())
-
-
 @pytest.mark.parametrize("preset", presets.PRESETS)
 def test_a_presets_names_exist_and_no_cell_occurs_twice(preset):
     found = cells(preset)

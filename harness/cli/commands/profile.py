@@ -16,8 +16,6 @@ from harness.cli.options import (
     Engines,
     Interpreters,
     Memory,
-    Output,
-    Processes,
     Timeout,
     Wait,
     Workloads,
@@ -57,8 +55,6 @@ def profile(
     ] = 6.0,
     timeout: Timeout = None,
     memory: Memory = None,
-    output: Output = None,
-    processes: Processes = None,
     join: Annotated[
         Optional[str],
         typer.Option(
@@ -86,7 +82,7 @@ def profile(
         only_interpreters=only_interpreters,
         everywhere=planning.worth_profiling(found),
         blocks=0,
-        **limits(timeout, memory, output, processes),
+        **limits(timeout, memory),
     )
     todo = planned(plan, chosen)
     estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))

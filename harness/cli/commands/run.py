@@ -16,8 +16,6 @@ from harness.cli.options import (
     Engines,
     Interpreters,
     Memory,
-    Output,
-    Processes,
     Timeout,
     Wait,
     Workloads,
@@ -53,8 +51,6 @@ def run(
     ] = None,
     timeout: Timeout = None,
     memory: Memory = None,
-    output: Output = None,
-    processes: Processes = None,
     until: Annotated[
         Optional[float],
         typer.Option(
@@ -64,7 +60,7 @@ def run(
     budget: Annotated[
         Optional[float],
         typer.Option(
-            parser=duration, metavar="TIME", help="Leave out the slowest cells to stay within this time, e.g. 10m."
+            parser=duration, metavar="TIME", help="Let --until add no block that would end after this time, e.g. 10m."
         ),
     ] = None,
     resume: Annotated[
@@ -99,6 +95,8 @@ def run(
     wait: Wait = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
+    if budget and not until:
+        raise typer.BadParameter("--budget limits the blocks that --until adds: add --until")
     where = _where(on, insecure=insecure, peers=peers, until=until) if on else None
     if resume:
         # Where a build given by path lies is not in the record, because a path is private.
@@ -117,7 +115,7 @@ def run(
                 only_interpreters=only_interpreters,
                 blocks=blocks,
                 seed=seed,
-                **limits(timeout, memory, output, processes),
+                **limits(timeout, memory),
                 precision=until or 0.0,
                 budget_seconds=budget or 0.0,
                 fleet=where.recorded if where else "",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reports.gate.limits import Exemption, Limits
+from reports.gate.limits import Limits
 from reports.gate.rules import MeasuredRun, suspects, verdicts
 from results.compare import COMPILE_TIME, RESULT, SPEEDUP
 from results.files import Unreadable
@@ -155,14 +155,6 @@ def test_limits_are_wider_on_another_machine():
     found = verdicts(race({"tcc": 1.25}, machine=ELSEWHERE), BASELINE_RUN, LIMITS)
     assert words(found)["tcc"] == "same"
     assert words(verdicts(race({"tcc": 2.5}, machine=ELSEWHERE), BASELINE_RUN, LIMITS))["tcc"] == "slower"
-
-
-def test_a_cell_may_have_its_own_limits():
-    limits = LIMITS.model_copy(update={"cells": (Exemption(match="tcc/*", slowdown=0.4),)})
-    assert words(verdicts(race({"tcc": 1.25, "hoisted": 1.25}), BASELINE_RUN, limits)) == {
-        "tcc": "same",
-        "hoisted": "slower",
-    }
 
 
 def stopped(status, **fields):
