@@ -50,7 +50,6 @@ BETWEEN = (
 WITH_A_JIT = (
     *BETWEEN,
     "tests/engines/compiled/test_program.py",
-    "tests/engines/compiled/test_python_kernel.py",
     "tests/zoomgrad",
     "tests/harness/worker/test_execute.py",
     "tests/harness/worker/test_profile.py",

@@ -141,6 +141,13 @@ DEFECTS = (
     ),
     # --- the graph and the tape -------------------------------------------------------------------------------------
     Defect(
+        "op table: the partials of * are swapped",
+        "engines/graph/ops.py",
+        "(B * G, A * G)",
+        "(A * G, B * G)",
+        "engines/compiled/test_ops.py::test_gradients_by_finite_differences",
+    ),
+    Defect(
         "op table: the other operand of max gets 0 * g instead of nothing",
         "engines/graph/ops.py",
         "(where(A > B, G, 0.0), where(A > B, 0.0, G))",

@@ -13,7 +13,6 @@ import pytest
 
 from engines import answers, asking
 from engines.answers import MEMORY
-from engines.api import Unavailable
 from engines.files import CACHE, cache_folder
 from engines.kernel import toolchains
 from engines.kernel.toolchains import find
@@ -188,18 +187,6 @@ def test_without_a_memory(add, asked, monkeypatch, recwarn, tmp_path, setting):
     assert asked == ["gcc", "gcc"]
     assert not recwarn.list
     assert not (tmp_path / "relative").exists()
-
-
-def test_a_program_that_has_stopped_to_answer_is_forgotten(add, cache, asked, monkeypatch):
-    """Its file may be the same, because a library that it needs was removed."""
-    add("gcc", GCC.format("12.2.0"))
-    find("gcc")
-    forget()
-    monkeypatch.setattr(MEMORY, "is_on", False)
-    monkeypatch.setattr(toolchains, "_asked_version", lambda family, command: asking.NoAnswer("can't load a library"))
-    with pytest.raises(Unavailable):
-        find("gcc")
-    assert kept(cache) == [None]
 
 
 def test_places_of_the_caches(monkeypatch):

@@ -85,20 +85,6 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize(("name", "workload"), BY_HAND[1::2], ids=["-".join(case) for case in BY_HAND[1::2]])
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_no_compiler_warns_about_handwritten_c(tmp_path, compiler, name, workload):
-    """TCC is left out because it does not support vectors."""
-    engine = usable(name)
-    tool = toolchains.find(usable(engine_of(compiler, Form())).compiler)
-    (tmp_path / "unit.c").write_text(engine.source(workloads.load(workload)), encoding="ascii")
-    flags = [*engine.flags, "-Wall", "-Wextra", "-Werror", "-fPIC"]
-    result = subprocess.run(
-        [*tool.command, *flags, "-c", "unit.c"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (result.returncode, result.stdout + result.stderr) == (0, "")
-
-
 FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.[ch]"))
 """C files that are the same for every graph."""
 

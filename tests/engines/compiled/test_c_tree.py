@@ -6,22 +6,17 @@ import textwrap
 
 import pytest
 
-from engines.kernel.c_text import FOLDER, read, unit
 from engines.kernel.c_tree import (
     COLUMNS,
     Assign,
     Block,
     Call,
     Comment,
-    Declarations,
     Declare,
-    Define,
     For,
     Function,
     If,
-    Include,
     Return,
-    Struct,
     Text,
     print_c,
     print_statements,
@@ -71,67 +66,3 @@ def test_long_lines_are_wrapped():
         assert all(len(line) <= COLUMNS for line in lines)
     single = f"double {'x' * COLUMNS}"
     assert Function("void", "f", (single,), []).prototype == f"void f({single});"
-
-
-def test_items_of_a_unit():
-    """A blank line separates all items, except macros, declarations, and a comment from the lines it describes."""
-    items = [
-        Comment("Title."),
-        Declarations(["double exp(double);"]),
-        Declarations([]),
-        Declarations(["double log(double);"]),
-        Define("A", 1),
-        Define("B", 2.5),
-        Comment("Tables."),
-        Declarations(["static const int t[] = {", "    1,", "};"]),
-        Include("kernel/kernel.h"),
-        Struct("state", (("double rate", "of the update that is due"), ("long long count", "")), comment="Kept."),
-        Function("static int", "f", (), [Return("1")], comment="Always."),
-        Function("void", "g", (), []),
-        Define("C", 3),
-    ]
-    assert print_c(items) == textwrap.dedent("""\
-        /* Title. */
-
-        double exp(double);
-        double log(double);
-
-        #define A 1
-        #define B 2.5
-
-        /* Tables. */
-        static const int t[] = {
-            1,
-        };
-
-        #include "kernel/kernel.h"
-
-        /* Kept. */
-        struct state {
-            double rate; /* of the update that is due */
-            long long count;
-        };
-
-        /* Always. */
-        static int f(void)
-        {
-            return 1;
-        }
-
-        void g(void)
-        {
-        }
-
-        #define C 3
-    """)
-
-
-def test_a_unit_contains_the_text_of_included_files():
-    text = unit([Define("A", 1), Include("kernel/kernel.h"), Define("B", 2)])
-    assert text == f"#define A 1\n\n{read('kernel/kernel.h')}\n#define B 2\n"
-
-
-def test_only_files_of_the_package_are_read():
-    with pytest.raises(FileNotFoundError):
-        read("kernel/absent.h")
-    assert (FOLDER / "kernel" / "kernel.h").is_file()

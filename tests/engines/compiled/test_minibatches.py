@@ -11,9 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engines.api import NonFiniteLoss
-from engines.columns import MOST_COLUMNS, Column
+from engines.columns import Column
 from engines.graph.value import Value
-from engines.kernel.buffers import Table
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
@@ -226,51 +225,7 @@ def test_a_number_that_outputs_lack_is_an_error(engine):
         assert found.tolist() == [[0.0], [-math.inf], [0.0]]
 
 
-@pytest.mark.parametrize("name", ["bytecode", "tcc", "tcc-extension"])
-def test_as_many_columns_as_there_may_be_without_the_target(name):
-    xs = [Value(1.0) for _ in range(MOST_COLUMNS + 1)]
-    sum_of = sum(xs[:-1], Value(0.0))
-    program = usable(name).compile(sum_of * xs[-1], inputs=xs, parameters=[], outputs=[sum_of])
-    assert program.predict([Column(b"\2", 1)] * MOST_COLUMNS).tolist() == [[2.0 * MOST_COLUMNS]]
-    with pytest.raises(ValueError, match=f"{MOST_COLUMNS + 1} columns, and the limit is {MOST_COLUMNS}"):
-        program.predict([Column(b"\2", 1)] * (MOST_COLUMNS + 1))
-
-
-def test_a_table_of_results():
-    table = Table(doubles(1, 2, 3, 4, 5, 6), 2)
-    assert (table.shape, len(table), table[1], table[-1], repr(table)) == (
-        *((3, 2), 3, doubles(3, 4), doubles(5, 6)),
-        "Table([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])",
-    )
-    assert [list(row) for row in table] == table.tolist() == [list(row) for row in table[:]]
-    assert doubles(3, 4) in table
-    with pytest.raises(IndexError):
-        table[3]
-
-
 # --- NumPy -----------------------------------------------------------------------------------------------------------
-
-
-def test_buffers_are_live_views(engine):
-    np = pytest.importorskip("numpy")
-    x, p = Value(1.0), Value(0.5)
-    program = engine.compile((x * p).log(), inputs=[x], parameters=[p], outputs=[x * p])
-    views = {}
-    for name in ("inputs", "outputs", "parameters", "gradients"):
-        buffer = getattr(program, name)
-        views[name] = np.asarray(buffer), np.frombuffer(buffer), memoryview(buffer)
-    program.forward()
-    program.backward()
-    program.train(doubles(1.0, 2.0), rate=-0.5)
-    program.accumulate(doubles(1.0, 2.0))
-    with pytest.raises(NonFiniteLoss):
-        program.train(doubles(2.0, 0.0), rate=-0.5, batch=3)
-    for name, seen in views.items():
-        for view in seen:
-            assert bits(view) == bits(getattr(program, name)), name
-    views["parameters"][0][:] = 4.0
-    program.set_input([0.25])
-    assert program.forward() == 0.0
 
 
 def test_rows_of_numpy(model):
@@ -324,18 +279,3 @@ def test_rows_that_change_while_they_are_read(engine):
     program = engine.compile(x * p, inputs=[x], parameters=[p])
     rows = [[1.0], [2.0]]
     assert list(program.train(rows, rate=lambda update: rows.clear() or 0.0)) == [1.0, 2.0]
-
-
-def test_columns_whose_numbers_resize_a_matrix(engine):
-    np = pytest.importorskip("numpy")
-    x, y, p = Value(1.0), Value(1.0), Value(1.0)
-    program = engine.compile(x * y * p, inputs=[x, y], parameters=[p])
-    large = np.zeros((1_000_000, 1))
-
-    class Resizing:
-        def __index__(self):
-            large.resize((2, 1), refcheck=False)
-            return 1
-
-    with pytest.raises(ValueError, match=r"the same number of rows, at least one; they hold \[2, 1000000\]"):
-        program.accumulate([large, Column(bytes(1_000_000), Resizing())])

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from array import array
 
 import pytest
 
 import engines
-from engines.api import KEPT_FROM_SECONDS, Store, UnknownName, WrongSuffix
-from engines.graph.value import Value
-from engines.kernel import building, toolchains
-from engines.kernel.engine import Clock, Order
+from engines.api import UnknownName, WrongSuffix
+from engines.kernel import toolchains
 from engines.straight import c_engines
 from engines.straight.c_source import Form
-from engines.straight.lower import lower
-from tests.engines.compiled.compiling import usable
 
 NAMES = {
     "tcc": ("tcc", (), {}),
@@ -89,35 +84,3 @@ def test_a_wrong_suffix_is_refused_and_the_remedy_names_real_engines(name):
 def test_a_typo_suggests_the_nearest():
     with pytest.raises(UnknownName, match=r"there is no engine 'clang-O9'\n  Did you mean .*clang-O1"):
         engines.load("clang-O9")
-
-
-# --- cached builds -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["tcc", "tcc-extension"])
-def test_a_slow_build_is_cached_and_reused(name, tmp_path, monkeypatch):
-    engine, objects = usable(name), tmp_path / "objects"
-    codes = []
-    for scale in (2.0, 3.0):
-        x = Value(5.0)
-        codes.append(lower(engine.tape(x * scale, inputs=[x], parameters=[])))
-
-    def forward(code, clock, from_seconds=0.0):
-        kernel = engine.build(code, clock, Order(Store(objects, from_seconds)))
-        return kernel.forward(array("d", [5.0]), array("d"), kernel.workspace(), array("d"))
-
-    first, quick = Clock(), Clock()
-    assert forward(codes[0], quick, KEPT_FROM_SECONDS) == 10.0
-    assert not objects.exists(), "a quick build was cached"
-    assert forward(codes[0], first) == 10.0
-    assert {phase for phase, seconds in first.phases.items() if seconds} == {"generate", "compile", "load"}
-    assert len(list(objects.iterdir())) == 1
-
-    assert forward(codes[1], Clock()) == 15.0, "another program got the cached object"
-    assert len(list(objects.iterdir())) == 2
-
-    monkeypatch.setattr(building, "build", None)
-    again = Clock()
-    assert forward(codes[0], again) == 10.0
-    assert again.phases == {}
-    assert again.sizes == first.sizes

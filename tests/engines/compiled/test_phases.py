@@ -68,8 +68,7 @@ class Slow:
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_phases_add_up_to_the_preparation(time, name):
     """Nothing that takes time is left out, however long it takes."""
-    engine = usable(name)
-    phases = engine.prepare(Slow(time)).phases
+    phases = usable(name).prepare(Slow(time)).phases
     assert sum(phases.values()) == time.readings[-1] - time.readings[0]
     assert phases["load"] > 10_000.0, "the check of the rows is part of the preparation"
     if platform.python_implementation() == "CPython":

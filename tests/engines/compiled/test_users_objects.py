@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -67,12 +66,6 @@ def test_a_program_is_compiled_once(folder, builds):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert len(list(folder.iterdir())) == 2, "a draft is left"
-
-
-def test_a_quick_build_is_not_kept(folder, monkeypatch):
-    monkeypatch.setattr(object_cache, "USERS_FROM_SECONDS", 1000.0)
-    program()
-    assert not folder.exists()
 
 
 @pytest.mark.parametrize("name", ["tcc", "rerolled-tcc"])
@@ -198,17 +191,6 @@ def test_a_place_that_can_not_be_written_is_silent(monkeypatch, builds, place):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert program()[0] == 10.0
-
-
-def test_a_full_disk_is_silent_and_leaves_nothing(folder, builds, monkeypatch):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "replace", full)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert program()[0] == 10.0
-    assert list(folder.iterdir()) == []
 
 
 # --- who uses it -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 from engines.api import Store
 from engines.kernel import building
-from engines.kernel.building import BuildFailed, TookTooLong, build, waiting
+from engines.kernel.building import TookTooLong, build, waiting
 from engines.kernel.engine import Clock
 from engines.kernel.toolchains import Toolchain
 from harness import workloads
@@ -66,23 +66,6 @@ def test_a_wrapper_that_wants_a_file_gets_one(compiler, linker):
     )
     with waiting(tool, ()) as compilers, build(tool, ["one ", "two"], (), waiting=compilers) as built:
         assert built.path.read_text() == "one two"
-
-
-def test_a_second_compiler_that_does_not_start_is_not_needed(compiler, linker, monkeypatch):
-    tool, start, starts = compiler(OBJECT), subprocess.Popen, []
-
-    def fail_once(*arguments, **how):
-        starts.append(arguments)
-        if len(starts) == 2:
-            raise BlockingIOError("no more processes")
-        return start(*arguments, **how)
-
-    monkeypatch.setattr(subprocess, "Popen", fail_once)
-    with waiting(tool, ()) as compilers:
-        with pytest.raises(BuildFailed, match="can't be started"):
-            compilers.add()
-        with build(tool, ["one ", "two"], (), waiting=compilers) as built:
-            assert built.path.read_text() == "one two"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
