@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Shape, Workload
@@ -16,7 +16,7 @@ from engines.kernel.program import Doubles, Kernel
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""
 NONE = -1
-"""The member of a row whose kernel is not there yet, and a place in the family's order that holds no parameter."""
+"""A place in the family's order that holds no parameter."""
 SPARE = 16
 """Doubles after the inputs, because a kernel may read whole vectors."""
 
@@ -35,15 +35,13 @@ class Built(NamedTuple):
 
 
 class FamilyTrainer:
-    """Trains with a kernel for each shape. Those that are not there yet are built when a row first needs them."""
+    """Trains with a kernel for each shape."""
 
     def __init__(
         self,
         workload: Workload,
-        shapes: Sequence[Shape],
-        *,
         built: Sequence[Built],
-        build: Callable[[Shape], Built],
+        *,
         parameters: Sequence[float],
         order: Sequence[int],
         conduct: Conduct,
@@ -51,63 +49,37 @@ class FamilyTrainer:
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
     ) -> None:
-        """shapes: all of the workload's. built: kernels of some of them. build: builds another.
+        """built: the kernels of all shapes.
 
         parameters: in the kernels' order. order: index of each in the model, or NONE. conduct: makes the conductor of
         members. copy: copies numbers into a buffer for all kernels.
         """
         self._order = order
         self.phases, self.sizes = phases, sizes
-        """Of the kernels that were there. `shape_seconds` has the time of those that came later."""
-        self.shape_seconds: dict[int, float] = {}
-        """Inputs of a shape -> seconds that its kernel took, all phases together."""
         self.losses = array("d")
         self._workload = workload
         self._batch, self._first = whole(workload.batch, "batch", 1), 0
         self._start = array("d", parameters)
         zeros = array("d", bytes(8 * len(self._start)))
         self._shared = Shared(copy(self._start), copy(zeros), tuple(copy(zeros) for _ in workload.optimiser.states))
-        self._build, self._conduct = build, conduct
-        self._shapes = {sum(column.width for column in shape.columns): shape for shape in shapes}
-        """Inputs of a shape -> the shape."""
-        self._all_rows = self._rows = sum(len(shape.rows) for shape in self._shapes.values())
-        if not all(0 <= row < self._rows for shape in self._shapes.values() for row in shape.rows):
-            raise ValueError("the shapes' rows must be numbered from 0 without gaps")
-        self._members, self._places = array("q", [NONE]) * self._rows, array("q", bytes(8 * self._rows))
-        self._inputs = array("q", bytes(8 * self._rows))
-        """Row -> its number of inputs."""
-        for inputs, shape in self._shapes.items():
-            for place, row in enumerate(shape.rows):
-                self._inputs[row], self._places[row] = inputs, place
-        self._built: dict[int, Built] = {}
-        self._of_length: dict[int, Member] = {}
-        self._add(built)
-
-    def _add(self, built: Sequence[Built]) -> None:
-        """Take these kernels into the family."""
+        self._all_rows = self._rows = sum(len(each.shape.rows) for each in built)
+        # Check once here, because a step is too short for checks.
         for each in built:
-            # Check once here, because a step is too short for checks.
             check_labels(each.shape.columns)
             if len(each.shape.rows) > each.shape.columns[0].rows:
                 raise ValueError("a shape names more rows than its columns hold")
-        family = [*self._built.values(), *built]
-        spaces = _workspaces([each.kernel for each in family])
-        members = [_member(each, space) for each, space in zip(family, spaces)]
-        # In this order, an interrupt leaves no row with a member that the conductor lacks.
-        self._conductor = self._conduct(members, self._shared)
-        for number in range(len(self._built), len(family)):
-            for row in family[number].shape.rows:
-                self._members[row] = number
-        for each, member in zip(family, members):
-            inputs = len(member.x) - SPARE
-            self._of_length[inputs] = member
-            self._built[inputs], self.shape_seconds[inputs] = each, each.seconds
-
-    def _meet(self, lengths: Iterable[int]) -> None:
-        """Build the kernels of these numbers of inputs, unless they are there."""
-        missing = [length for length in lengths if length not in self._built]
-        if missing:
-            self._add([self._build(self._shapes[length]) for length in missing])
+        if {row for each in built for row in each.shape.rows} != set(range(self._rows)):
+            raise ValueError("the shapes' rows must be numbered from 0 without gaps")
+        self._members, self._places = (array("q", bytes(8 * self._rows)) for _ in "mp")
+        for number, each in enumerate(built):
+            for place, row in enumerate(each.shape.rows):
+                self._members[row], self._places[row] = number, place
+        spaces = _workspaces([each.kernel for each in built])
+        members = [_member(each, space) for each, space in zip(built, spaces)]
+        self._conductor = conduct(members, self._shared)
+        self._of_length = {len(member.x) - SPARE: member for member in members}
+        self.shape_seconds = {inputs: each.seconds for inputs, each in zip(self._of_length, built)}
+        """Inputs of a shape -> seconds that its kernel took, all phases together."""
 
     def restart(
         self,
@@ -152,10 +124,6 @@ class FamilyTrainer:
             losses,
             workload.learns,
         )
-        if len(self._built) < len(self._shapes):
-            next_row = self._first + taken
-            rows = (row % self._rows for row in range(next_row, next_row + min(steps, self._rows)))
-            self._meet(dict.fromkeys(self._inputs[row] for row in rows))
         done = self._conductor.take(course)
         self.losses.extend(losses[:done])
         if done < steps:
@@ -178,13 +146,12 @@ class FamilyTrainer:
         return found
 
     def predict(self, row: array[float]) -> array[float]:
-        if len(row) not in self._shapes:
-            lengths = ", ".join(f"{length:,}" for length in sorted(self._shapes))
+        if len(row) not in self._of_length:
+            lengths = ", ".join(f"{length:,}" for length in sorted(self._of_length))
             raise ValueError(
                 f"no training row has {len(row):,} numbers\n  Pass a row of one of these lengths: {lengths}."
             )
         check_arithmetic()
-        self._meet([len(row)])
         member = self._of_length[len(row)]
         member.x[: len(row)] = row
         member.kernel.forward(member.x, self._shared.p, member.w, member.y)

@@ -178,10 +178,9 @@ class CompiledEngine(ValueEngine):
         """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
-    def prepare(self, workload: Workload, *, objects: Optional[Store] = None, ahead: bool = True) -> Trainer:
-        """As every engine's. ahead: False to compile the graph of each length of a row when one is first met."""
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
         if workload.varies or (workload.learns and workload.optimiser is not SGD):
-            return self._prepare_family(workload, objects, ahead)
+            return self._prepare_family(workload, objects)
         clock = Clock()
         with COLLECTOR.paused(), self.compilers(clock, objects) as compilers:
             # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
@@ -191,26 +190,20 @@ class CompiledEngine(ValueEngine):
         clock.stop()
         return trainer
 
-    def _prepare_family(self, workload: Workload, objects: Optional[Store], ahead: bool) -> FamilyTrainer:
+    def _prepare_family(self, workload: Workload, objects: Optional[Store]) -> FamilyTrainer:
         """A kernel for each length of a row, and an update by the workload's optimiser."""
         shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
         # The conductor depends on no graph, so its compiler runs beside our own stages.
         with COLLECTOR.paused(), ThreadPoolExecutor(1) as beside:
             conductor = beside.submit(self.conductor, workload.optimiser)
-            family = self.family(workload, shapes if ahead else shapes[:1], objects)
+            family = self.family(workload, shapes, objects)
             with family.clock.phase("compile"):
                 conduct = conductor.result()
             family.clock.stop()
 
-        def build(shape: Shape) -> Built:
-            with COLLECTOR.paused():
-                return self._member_of(workload, shape, family.order, objects)[0]
-
         return FamilyTrainer(
             workload,
-            shapes,
-            built=family.built,
-            build=build,
+            family.built,
             parameters=family.parameters,
             order=family.order,
             conduct=conduct,
