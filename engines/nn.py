@@ -150,6 +150,18 @@ def _bind(*made_from: Any) -> Networks:
     return Networks(Module, neuron, layer, mlp)
 
 
+class _Leaf:
+    """A minimal Value that holds a starting parameter."""
+
+    def __init__(self, data: float) -> None:
+        self.data = data
+
+
+def starting_parameters(workload: Any) -> list[float]:
+    """The numbers with which a workload's model starts."""
+    return [leaf.data for leaf in workload.model(bind(_Leaf)).parameters()]
+
+
 def _blank(name: str, *made_from: Any) -> Any:
     """An object of the class of that name, without attributes. For pickle."""
     made = getattr(_bind(*made_from), name)

@@ -12,7 +12,7 @@ import contextlib
 from typing import Any, Optional
 
 from engines import nn
-from engines.api import Store, Unavailable, Workload
+from engines.api import Store, Workload
 from engines.graph.optimisers import SGD
 from engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
 from engines.kernel import building, toolchains
@@ -63,7 +63,7 @@ class HandwrittenEngine:
 
     def toolchain(self) -> toolchains.Toolchain:
         """Return the newest Clang, or else the newest gcc. Raises Unavailable if there is neither."""
-        return compiler()
+        return next(toolchains.usable(("clang", "gcc")))
 
     @property
     def vector_doubles(self) -> int:
@@ -120,7 +120,7 @@ class HandwrittenEngine:
         program = Program(
             kernel,
             inputs=workload.row(0),
-            parameters=[leaf.data for leaf in workload.model(nn.bind(_Leaf)).parameters()],
+            parameters=nn.starting_parameters(workload),
             outputs=network.shape[-1],
             phases=clock.phases,
             sizes=clock.sizes,
@@ -131,24 +131,6 @@ class HandwrittenEngine:
 
     def __repr__(self) -> str:
         return f"<engine {self.name}>"
-
-
-class _Leaf:
-    """A minimal Value that holds a starting parameter."""
-
-    def __init__(self, data: float) -> None:
-        self.data = data
-
-
-def compiler() -> toolchains.Toolchain:
-    """Return the newest Clang, or else the newest gcc. Raises Unavailable if there is neither."""
-    try:
-        return toolchains.find("clang")
-    except Unavailable as no_clang:
-        try:
-            return toolchains.find("gcc")
-        except Unavailable:
-            raise Unavailable("there is neither clang nor gcc on PATH", no_clang.remedy) from None
 
 
 ENGINES = (

@@ -85,17 +85,16 @@ def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequ
     return source._replace(units=["\n".join([head, kernel, *calls])])
 
 
-def check_python() -> None:
-    """Raise Unavailable if this interpreter can't load such a module, or lacks its header."""
+def check_python(instead: str) -> None:
+    """Raise Unavailable if this interpreter can't load such a module, or lacks its header. instead: another engine."""
     if sys.implementation.name != "cpython":
         raise Unavailable(
-            "extension modules are for CPython; other interpreters only emulate its C API",
-            "Use `tcc`: the same C, called through cffi.",
+            "extension modules are for CPython; other interpreters only emulate its C API", f"Use `{instead}`."
         )
-    if LIMITED_API and sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise Unavailable(
-            "free-threaded Python has no limited API, which TCC needs",
-            "Use `tcc`: the same C, called through cffi.",
+            "the module needs the limited API or the global interpreter lock, which free-threaded Python lacks",
+            f"Use `{instead}`, or a Python with the lock.",
         )
     check_header()
 

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
@@ -96,6 +96,18 @@ def find(family: str) -> Toolchain:
         raise _unavailable(family, skipped)
     linker(tool)  # look for it now, not while a compilation is timed; the result is cached
     return tool
+
+
+def usable(families: Sequence[str]) -> Iterator[Toolchain]:
+    """The compilers of these families, each looked for when it is needed. Raises Unavailable if there is none."""
+    missing = []
+    for family in families:
+        try:
+            yield find(family)
+        except Unavailable as none:
+            missing.append(none)
+    if len(missing) == len(families):
+        raise Unavailable(f"there is no {' or '.join(families)} on PATH", missing[0].remedy)
 
 
 def _unavailable(family: str, skipped: Sequence[asking.Skipped]) -> Unavailable:

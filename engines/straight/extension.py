@@ -19,7 +19,7 @@ class ExtensionEngine(StraightC):
     def check(self) -> None:
         super().check()
         toolchains.find(self.compiler)
-        extension.check_python()
+        extension.check_python("tcc")
 
     def generate(self, code: Code) -> Source:
         return extension.as_module(self._kernel(code), len(code.outputs))

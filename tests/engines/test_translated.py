@@ -13,7 +13,8 @@ from engines import nn
 from engines.api import Unavailable
 from engines.interpreted.trainer import RebuildingTrainer
 from engines.kernel.building import BuildFailed
-from engines.kernel.extension import check_header
+from engines.kernel.extension import check_header, check_python
+from engines.kernel.toolchains import usable
 from engines.translated import build, translators
 from engines.translated.source import source
 from engines.translated.translators import Translated, Translator
@@ -73,8 +74,8 @@ PyMODINIT_FUNC PyInit_zoomgrad_translated_stub(void)
 def stub(monkeypatch, tmp_path):
     """A tool that writes a small module, and the list of its calls."""
     try:
-        build._check_python()
-        build._compiler()
+        check_python("slots")
+        next(usable(build.COMPILERS))
     except Unavailable as missing:
         pytest.skip(missing.reason)
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path))

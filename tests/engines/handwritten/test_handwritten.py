@@ -298,14 +298,14 @@ def test_gcc_replaces_a_missing_clang_and_one_of_them_is_needed(name, monkeypatc
     gcc = toolchains.Toolchain("gcc", ("gcc",), "12.2.0")
     there = {"clang": gcc._replace(family="clang", version="19.1.7"), "gcc": gcc}
     monkeypatch.setattr(toolchains, "_survey", lambda family: toolchains._Survey(there.get(family), ()))
-    assert handwritten.compiler().family == "clang"
+    assert engines.load(name).toolchain().family == "clang"
     del there["clang"]
-    assert handwritten.compiler() == gcc
+    assert engines.load(name).toolchain() == gcc
     engines.load(name).check()
     there.clear()
     with pytest.raises(Unavailable) as missing:
         engines.load(name).check()
-    assert missing.value.reason == "there is neither clang nor gcc on PATH"
+    assert missing.value.reason == "there is no clang or gcc on PATH"
     assert "apt install clang" in missing.value.remedy
 
 
@@ -316,7 +316,7 @@ def test_gcc_keeps_the_bits_too(name, loss, monkeypatch):
         gcc = toolchains.find("gcc")
     except Unavailable as missing:
         pytest.skip(missing.reason)
-    monkeypatch.setattr(handwritten, "compiler", lambda: gcc)
+    monkeypatch.setattr(handwritten.HandwrittenEngine, "toolchain", lambda self: gcc)
     rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
     task = Task((3, 9, 2), loss, rows)
     trainer, reference = usable(name).prepare(task), engines.load(REFERENCE).prepare(task)

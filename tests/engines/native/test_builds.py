@@ -10,6 +10,7 @@ import pytest
 from engines.api import Unavailable
 from engines.kernel import engine as kernel_engine
 from engines.kernel.building import build as compiled
+from engines.kernel.extension import check_python
 from engines.kernel.toolchains import find
 from engines.native import build
 from engines.native.recorder import SWITCH
@@ -18,7 +19,7 @@ from tests.engines.compiled.compiling import usable
 ROOT = Path(__file__).parents[3]
 
 try:
-    build._check_python()
+    check_python("hoisted")
 except Unavailable as reason:
     pytest.skip(reason.reason, allow_module_level=True)
 
@@ -104,7 +105,7 @@ def test_without_a_compiler_the_recorder_is_in_python(tmp_path):
     variables = {**os.environ, "PATH": str(tmp_path), "ZOOMGRAD_CACHE": str(tmp_path)}
     result = subprocess.run([sys.executable, "-S", "-c", text], cwd=ROOT, env=variables, capture_output=True, text=True)
     assert result.stdout == "engines.graph.value\n"
-    assert "there is no C compiler to build it\n  Install one" in result.stderr
+    assert "there is no gcc or clang or tcc on PATH\n  Install it" in result.stderr
 
 
 @pytest.mark.host
