@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reports.measured.findings import findings
 from reports.measured.outcome import MEASURED, promise
-from reports.measured.table import each, in_order, measured
+from reports.measured.table import each, in_order
 from reports.profiling.profile_index import ProfileIndex
 from reports.profiling.profiles import Profiled, profiled
 from reports.sections.break_even import break_even
 from reports.sections.cautions import Caution, cautions, unseen_hosts
 from reports.sections.compiling.engines import engines
-from reports.sections.compiling.frozen import frozen
 from reports.sections.compiling.growth import growth
 from reports.sections.compiling.phases import phases
 from reports.sections.compiling.variants import variants
 from reports.sections.glance import at_a_glance
 from reports.sections.listing import Listing, listings
 from reports.sections.machines.hosts import hosts
-from reports.sections.means import means
 from reports.sections.peers import peers
 from reports.sections.published import published
 from reports.sections.vouching import vouched
@@ -32,7 +29,7 @@ from reports.text.native_notes import noted
 from reports.view import View, view
 from results import units
 from results.fleet.hosts import by_type
-from results.record import Cell, Record, Run, Vouching
+from results.record import Record, Run, Vouching
 
 BASELINE_TOLERANCE = (
     "baseline is compared within a stated tolerance, not bit for bit: micrograd keeps children in a set, whose order "
@@ -53,16 +50,6 @@ class Correctness:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The first and last point of a workload's longest loss curve."""
-
-    workload: str
-    cell: str
-    first: str
-    last: str
-
-
-@dataclass(frozen=True)
 class Story:
     """Everything a report says, section by section."""
 
@@ -71,13 +58,11 @@ class Story:
     cautions: tuple[Caution, ...]
     glance: Section | None
     hosts: Section | None
-    means: Section | None
     published: Section | None
     break_even: Section | None
     phases: Section | None
     growth: Section | None
     peers: Section | None
-    frozen: Section | None
     variants: Section | None
     profile_index: ProfileIndex | None
     """The run's profiles, and the files that profilers left."""
@@ -88,7 +73,6 @@ class Story:
     vouched: tuple[str, ...]
     """The text on who vouches for the results."""
     tolerance: str
-    curves: tuple[Curve, ...]
     engines: Section | None
     settings: tuple[tuple[str, str], ...]
     """Name and value of each of the run's settings."""
@@ -125,13 +109,11 @@ def story(
         cautions=(*over.cautions, *unseen_hosts(first[0], records), *cautions(found)),
         hosts=over.section,
         glance=with_notes(at_a_glance(found.headline_rows)),
-        means=with_notes(means(rungs)),
-        published=with_notes(published(rungs)),
+        published=with_notes(published(table)),
         break_even=with_notes(break_even(rungs)),
-        phases=with_notes(phases(table)),
+        phases=with_notes(phases(rungs)),
         growth=with_notes(growth(rungs)),
         peers=peers(table, {name: facts.batch for name, facts in run.workloads.items()}, code),
-        frozen=with_notes(frozen(table)),
         variants=variants(found),
         profile_index=profile_index,
         profiled=profiled(profile_index) if profile_index else None,
@@ -140,7 +122,6 @@ def story(
         correctness=_correctness(found),
         vouched=vouched(vouchings, found.records),
         tolerance=BASELINE_TOLERANCE,
-        curves=tuple(_curves(found)),
         engines=engines(found, code),
         settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings if value is not None),
         command=shlex.join(run.command),
@@ -173,23 +154,3 @@ def _correctness(view: View) -> tuple[Correctness, ...]:
             )
         )
     return tuple(found)
-
-
-def _curves(view: View) -> Iterable[Curve]:
-    shown = {
-        Cell(engine=str(row.engine), interpreter=str(row.interpreter), workload=str(row.workload))
-        for row in each(measured(view.table))
-    }
-    for workload, facts in view.run.workloads.items():
-        if not facts.learns:
-            continue
-        found = [record for record in view.records if record.cell in shown and record.cell.workload == workload]
-        longest = max(found, key=lambda record: record.losses[-1].step if record.losses else -1, default=None)
-        if longest is not None and longest.losses:
-            first, last = longest.losses[0], longest.losses[-1]
-            yield Curve(workload, longest.cell.key, _point(first.step, first.loss), _point(last.step, last.loss))
-
-
-def _point(step: int, loss: float) -> str:
-    text = f"{loss:.4g}" if math.isfinite(loss) else "not finite"
-    return f"{text} at step {step:,}"

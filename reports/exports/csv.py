@@ -7,8 +7,7 @@ import io
 import re
 
 from reports.exports.material import Export, Material, NoExport
-from reports.sections.records import Column, Datum, every_record
-from results import units
+from reports.sections.records import every_record
 
 FILE = "records.csv"
 USE = "Open {path} in a spreadsheet, or read it with pandas.read_csv"
@@ -28,15 +27,13 @@ def export(material: Material) -> Export:
         raise NoExport(f"{run.id} has no record", "Measure some cells with `zoomgrad run`.")
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(["run", *(column.name for column in table.columns)])
+    writer.writerow(["run", *table.columns])
     for row in table.rows:
-        writer.writerow([run.id, *(_value(column, datum) for column, datum in zip(table.columns, row, strict=True))])
+        named = zip(table.columns, row, strict=True)
+        writer.writerow([run.id, *(value if name in table.numeric else _text(value) for name, value in named)])
     recorded = {record.cell for record in material.view.records}
     return Export(text.getvalue(), sum(cell not in recorded for cell in run.cells))
 
 
-def _value(column: Column, datum: Datum) -> str:
-    if column.numeric:
-        return datum.value
-    text = "" if datum.text == units.ABSENT else datum.text
-    return f"'{text}" if _FORMULA.match(text) else text
+def _text(value: str) -> str:
+    return f"'{value}" if _FORMULA.match(value) else value

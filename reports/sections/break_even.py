@@ -55,7 +55,7 @@ class Winner:
 
 
 def break_even(table: pd.DataFrame) -> Section | None:
-    """By workload, the sequence of winners, then a matrix of engines; None if no engine that compiles has a rival.
+    """By workload, the sequence of winners; None if no engine that compiles has a rival.
 
     Only engines with a result and a compile time count. An interrupted run can lose a cell's compile time.
     """
@@ -142,7 +142,7 @@ def _of_workload(table: pd.DataFrame, workload: str) -> list[Sheet]:
         headings=("interpreter", "engine", f"from {one}", "compile", each_one),
         rows=tuple(_winner(interpreter, winner) for interpreter, found in leads.items() for winner in found),
     )
-    return [sequence, *(_matrix(workload, interpreter, found) for interpreter, found in rivals.items())]
+    return [sequence]
 
 
 def _winner(interpreter: str, winner: Winner) -> tuple[Figure, ...]:
@@ -154,26 +154,3 @@ def _winner(interpreter: str, winner: Winner) -> tuple[Figure, ...]:
         Figure(compile_time(cost.compile_seconds)),
         Figure(units.duration(cost.image_seconds)),
     )
-
-
-def _matrix(workload: str, interpreter: str, found: Sequence[Cost]) -> Sheet:
-    return Sheet(
-        title=f"{workload} on {interpreter}: when the row's engine overtakes the column's",
-        names=1,
-        headings=("engine", *(cost.engine for cost in found)),
-        rows=tuple((Figure(row.engine, row.caveat), *(_entry(row, column) for column in found)) for row in found),
-        notes=(
-            f"Number of {noun(workload)}s from which the row's engine stays ahead of the column's. “at once”: from "
-            "the first. “never”: it never takes a lasting lead.",
-        ),
-        folded=True,
-    )
-
-
-def _entry(row: Cost, column: Cost) -> Figure:
-    if row is column:
-        return Figure(units.ABSENT)
-    images = overtakes(row, column)
-    if images == NEVER:
-        return Figure("never", mark="never")
-    return Figure("at once" if images == AT_ONCE else about(images))

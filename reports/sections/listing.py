@@ -69,7 +69,6 @@ _COLUMNS: tuple[Column, ...] = (
     ("compile", lambda row: Figure(compile_time(row.compile_seconds))),
     ("an epoch", _epoch),
     ("bits", lambda row: Figure(row.bits)),
-    ("blocks", lambda row: Figure(str(row.blocks))),
 )
 
 
@@ -109,6 +108,6 @@ def _notes(run: Run, rows: pd.DataFrame) -> list[str]:
             f"“no interval”: fewer than {MIN_PROCESSES} processes, too few to see how they vary. Raise --blocks."
         )
     if (results["blocks"] < run.blocks).any():
-        notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: see the column “blocks”.")
+        notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: the page's data has each.")
     notes += native_note(in_order(rows, "engine"), run.engines)
     return notes

@@ -1,21 +1,20 @@
 """Table -> the published table of "Compiling ML models to C for fun" beside what this run measured.
 
 This is the only place that holds the published figures. They come from another machine, so the report shows them next
-to the run's own and never divides one by the other; a ratio is within the publication or within the run.
+to the run's own and never divides one by the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from reports.measured.headline import PUBLISHED_WORKLOADS, UNPLANNED, status_text
-from reports.measured.outcome import MEASURED
-from reports.measured.table import NAN, at_home, each, in_order, measured
-from reports.text.figures import Figure, Section, Sheet, approximate, compile_time
+from reports.measured.headline import PUBLISHED_WORKLOADS
+from reports.measured.table import each, in_order, ladder, measured
+from reports.text.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
 from results import units
 from results.record import BASELINE
 
@@ -41,155 +40,94 @@ PUBLISHED = (
 AS_FIRST_PUBLISHED = {row.engine: f"{row.engine}-published" for row in PUBLISHED if row.engine != BASELINE}
 """Today's engine -> the engine that generates the C as the post did."""
 
-WHOLE = {"clang-O1": "clang-O1-whole"}
-"""Today's engine -> the same engine with one function per pass; the only difference is splitting."""
-
-REMARKS = {
-    **dict.fromkeys(AS_FIRST_PUBLISHED.values(), "as first published"),
-    **dict.fromkeys(WHOLE.values(), "one function per pass"),
-}
-"""Other form of an engine -> the remark that the table shows with it."""
+BATCHES, IMAGES = PUBLISHED_WORKLOADS
+"""Workloads with an update after 1,000 images, as published, and after each image."""
 
 _LEAD = (
-    "Published figures are from “Compiling ML models to C for fun”, measured on another machine: compare rankings and "
-    "ratios, not seconds. A published speedup is over the published Interpreted row; this run's is over baseline on "
-    "the same interpreter. Below each of today's engines are, where measured, the C as first published and the same "
-    "engine with one function per pass."
+    "Medians over processes, with the 95 % interval of an epoch or a speedup in brackets. Published figures are from "
+    "“Compiling ML models to C for fun”, measured on another machine: compare rankings, not seconds. Speedups are over "
+    "baseline on the same interpreter. An epoch has 60,000 images. ≈: extrapolated from the steps run."
 )
 
 
-@dataclass(frozen=True)
-class Counterpart:
-    """This run's figures for a published row; NaN unless status is "measured"."""
-
-    row: Published
-    workload: str
-    interpreter: str
-    engine: str
-    remark: str
-    status: str
-    compile_seconds: float
-    image_seconds: float
-    epoch_seconds: float
-    extrapolated: bool
-    speedup: float
-    bits: str
-
-
-def counterparts(table: pd.DataFrame) -> list[Counterpart]:
-    """List counterparts by workload, published row, engine and interpreter.
-
-    A workload counts only if one of its compiled engines was measured. Of the interpreters that measured one, use the
-    reference CPython and every PyPy, or all of them if neither measured any.
-    """
-    return [found for workload in reversed(PUBLISHED_WORKLOADS) for found in _of_workload(table, workload)]
-
-
 def published(table: pd.DataFrame) -> Section | None:
-    """The published table beside the measured one, one sheet per workload; None if nothing comparable was measured."""
-    found = counterparts(table)
-    names = dict.fromkeys(one.workload for one in found)
-    sheets = tuple(_sheet(name, [one for one in found if one.workload == name]) for name in names)
+    """One sheet per workload of the published model on which one of the published compilers was measured, if any."""
+    results = ladder(measured(table))
+    made = (_trade_off(results), _images(results))
+    sheets = tuple(Sheet(title, 1, headings, tuple(rows)) for title, headings, rows in made if headings)
     return Section("published", "The published table, measured again", _LEAD, sheets) if sheets else None
 
 
-def _of_workload(table: pd.DataFrame, workload: str) -> Iterator[Counterpart]:
-    rows = table[table["workload"] == workload]
-    by_key = {(str(row.engine), str(row.interpreter)): row for row in each(rows)}
-    hosts = _hosts(rows)
-    for known in PUBLISHED:
-        for interpreter in hosts:
-            yield _counterpart(known, workload, known.engine, interpreter, by_key)
-        for form in _forms(known.engine):
-            for interpreter in hosts:
-                if (form, interpreter) in by_key:
-                    yield _counterpart(known, workload, form, interpreter, by_key, REMARKS[form])
+Made = tuple[str, tuple[str, ...], Iterable[tuple[Figure, ...]]]
 
 
-def _forms(engine: str) -> tuple[str, ...]:
-    """Return the other forms of an engine's C: as published, and whole."""
-    return tuple(forms[engine] for forms in (AS_FIRST_PUBLISHED, WHOLE) if engine in forms)
+def _trade_off(results: pd.DataFrame) -> Made:
+    rows = _rows(results, BATCHES)
+    hosts = in_order(rows, "interpreter")
+    known = {row.engine: row for row in PUBLISHED}
+    known |= {form: known.pop(engine) for engine, form in AS_FIRST_PUBLISHED.items() if _there(rows, form)}
+
+    def made() -> Iterator[tuple[Figure, ...]]:
+        for engine, by_host in _by_engine(rows):
+            as_published = known.get(engine)
+            yield (
+                Figure(engine),
+                Figure(compile_time(as_published.compile_seconds) if as_published else ""),
+                Figure(units.duration(as_published.epoch_seconds) if as_published else ""),
+                *(figure for host in hosts for figure in compile_and_epoch(by_host.get(host))),
+            )
+
+    sides = ("published", *hosts)
+    headings = ("engine", *(f"{side}: {what}" for side in sides for what in _PAIR)) if hosts else ()
+    return BATCHES, headings, made()
 
 
-def _hosts(rows: pd.DataFrame) -> list[str]:
-    compiled = {*AS_FIRST_PUBLISHED, *REMARKS}
-    results = measured(rows)
-    return in_order(at_home(results[results["engine"].isin(compiled)]), "interpreter")
+_PAIR = ("compile", "epoch")
 
 
-def _counterpart(
-    known: Published,
-    workload: str,
-    engine: str,
-    interpreter: str,
-    by_key: dict[tuple[str, str], Any],
-    remark: str = "",
-) -> Counterpart:
-    row: Any = by_key.get((engine, interpreter))
-    planned = row is not None
-    return Counterpart(
-        row=known,
-        workload=workload,
-        interpreter=interpreter,
-        engine=engine,
-        remark=remark,
-        status=str(row.status) if planned else UNPLANNED,
-        compile_seconds=row.compile_seconds if planned else NAN,
-        image_seconds=row.sample_seconds if planned else NAN,
-        epoch_seconds=row.epoch_seconds if planned else NAN,
-        extrapolated=planned and bool(row.extrapolated),
-        speedup=row.speedup if planned else NAN,
-        bits=str(row.bits) if planned else "",
-    )
+def _images(results: pd.DataFrame) -> Made:
+    rows = _rows(results, IMAGES)
+    hosts = in_order(rows, "interpreter")
+
+    def made() -> Iterator[tuple[Figure, ...]]:
+        for engine, by_host in _by_engine(rows):
+            yield (Figure(engine), *(figure for host in hosts for figure in _image(by_host.get(host))))
+
+    headings = ("engine", *(f"{host}: {what}" for host in hosts for what in ("compile", "image", "speedup")))
+    return IMAGES, headings if hosts else (), made()
 
 
-def _sheet(workload: str, found: list[Counterpart]) -> Sheet:
-    return Sheet(
-        title=workload,
-        names=3,
-        headings=("published", "engine", "interpreter", "compile", "an image", "an epoch", "speedup", "bits"),
-        rows=tuple(_line(one) for one in found),
-        notes=tuple(_what_splitting_bought(found)),
-    )
+def _rows(results: pd.DataFrame, workload: str) -> pd.DataFrame:
+    """Return a workload's rows; none if no published compiler was measured on it."""
+    rows = results[results["workload"] == workload]
+    return rows if rows["engine"].isin([*AS_FIRST_PUBLISHED, *AS_FIRST_PUBLISHED.values()]).any() else rows.iloc[:0]
 
 
-def _line(one: Counterpart) -> tuple[Figure, ...]:
-    row = one.row
-    speedup = PUBLISHED[0].epoch_seconds / row.epoch_seconds
-    if one.status == MEASURED:
-        compiled, bits, mark = compile_time(one.compile_seconds), one.bits, ""
-    else:
-        compiled = "not planned" if one.status == UNPLANNED else status_text(one.status)
-        bits, mark = one.bits if one.bits == "different" else units.ABSENT, one.status
-    return (
-        Figure(row.name),
-        Figure(one.engine, one.remark),
-        Figure(one.interpreter),
-        Figure(compiled, f"published {compile_time(row.compile_seconds)}", mark),
-        Figure(units.duration(one.image_seconds)),
-        Figure(
-            approximate(units.duration(one.epoch_seconds), one.extrapolated),
-            f"published {units.duration(row.epoch_seconds)}",
-        ),
-        Figure(units.ratio(one.speedup), f"published {units.ratio(speedup)}"),
-        Figure(bits, mark=bits if bits == "different" else ""),
-    )
+def _there(rows: pd.DataFrame, engine: str) -> bool:
+    return bool((rows["engine"] == engine).any())
 
 
-def _what_splitting_bought(found: list[Counterpart]) -> Iterator[str]:
-    """Sentences on how much faster today's engine compiles than its other forms, per interpreter that measured both.
+def _by_engine(rows: pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Group rows by engine, slowest first on the reference CPython."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in each(rows.sort_values(["on_reference", "step_seconds"], ascending=[False, False])):
+        found.setdefault(str(row.engine), {})[str(row.interpreter)] = row
+    yield from found.items()
 
-    The gain over the published form is due to all changes since. The gain over one function per pass is due to
-    splitting, and to the second core that only a split program can use.
-    """
-    seconds = {(one.engine, one.interpreter): one.compile_seconds for one in found}
-    for engine in AS_FIRST_PUBLISHED:
-        for interpreter in dict.fromkeys(one.interpreter for one in found):
-            split = seconds.get((engine, interpreter), NAN)
-            slower = [
-                f"{units.times(form_seconds / split)} as fast as {form} ({REMARKS[form]})"
-                for form in _forms(engine)
-                if split > 0 and (form_seconds := seconds.get((form, interpreter), NAN)) > split
-            ]
-            if slower:
-                yield f"{engine} (split) compiles {' and '.join(slower)} on {interpreter}."
+
+def compile_and_epoch(row: Any) -> tuple[Figure, Figure]:
+    """Return the compile time and the epoch with its interval; absent for a row that is None."""
+    if row is None:
+        return Figure(units.ABSENT), Figure(units.ABSENT)
+    epoch = time(row, "epoch_seconds")
+    return _compile(row), Figure(approximate(epoch.text, row.extrapolated), epoch.below)
+
+
+def _image(row: Any) -> tuple[Figure, Figure, Figure]:
+    if row is None:
+        return Figure(units.ABSENT), Figure(units.ABSENT), Figure(units.ABSENT)
+    return _compile(row), Figure(units.duration(row.sample_seconds)), ratio(row, "speedup")
+
+
+def _compile(row: Any) -> Figure:
+    return Figure(compile_time(row.compile_seconds))

@@ -1,4 +1,4 @@
-"""Headless Chromium for tests: opens a file and returns the document, a screenshot, or a PDF."""
+"""Headless Chromium for tests: opens a page and returns what a script answers, a screenshot, or a PDF."""
 
 import html
 import json
@@ -34,23 +34,17 @@ def _chromium(file: Path, *flags: str) -> str:
     ).stdout
 
 
-def dumped(file: Path, *flags: str) -> str:
-    """Return the document of `file` after its scripts ran."""
-    return _chromium(file, "--window-size=1400,1000", *flags, "--dump-dom")
-
-
-def printed(file: Path) -> bytes:
-    """Print `file` and return the PDF."""
-    pdf = file.with_suffix(".pdf")
-    _chromium(file, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
+def printed(page: str, folder: Path) -> bytes:
+    """Print a page and return the PDF."""
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    pdf = folder / "page.pdf"
+    _chromium(folder / "page.html", "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
     return pdf.read_bytes()
 
 
 def photographed(page: str, folder: Path, png: Path, width: int, *flags: str) -> int:
     """Save a screenshot of the whole page in a window of this width, and return its height."""
-    say = "<script>document.body.dataset.answer = document.documentElement.scrollHeight</script>"
-    silent = re.sub(r"<meta http-equiv[^>]*>", "", page, count=1)
-    height = min(framed(silent.replace("</body>", f"{say}</body>"), folder, width), _TALLEST)
+    height = min(answers(page, folder, "return document.documentElement.scrollHeight", width), _TALLEST)
     (folder / "page.html").write_text(page, encoding="utf-8")
     # A frame inherits its colour scheme from the page around it.
     look = "<style>:root { color-scheme: light dark } body { margin: 0 } iframe { border: 0; display: block }</style>"
@@ -62,21 +56,23 @@ def photographed(page: str, folder: Path, png: Path, width: int, *flags: str) ->
     return height
 
 
-def framed(page: str, folder: Path, width: int) -> Any:
-    """Return the JSON that a page puts in `document.body.dataset.answer`, in a window of this width."""
+def answers(page: str, folder: Path, act: str, width: int = 1280, *flags: str) -> Any:
+    """Let a script act on the page in a window of this width, and return its result, which may be a promise.
+
+    The script may run because it replaces the page's policy. It finds the page's errors in `problems`.
+    """
+    probe = '<script>window.problems = []; addEventListener("error", event => problems.push(event.message));</script>'
+    page = re.sub(r"<meta http-equiv[^>]*>", lambda _: probe, page, count=1)
+    ask = f"(async () => {{ {act} }})().then(found => document.body.dataset.answer = JSON.stringify(found))"
+    (folder / "page.html").write_text(page.replace("</body>", f"<script>{ask}</script></body>"), encoding="utf-8")
     # Headless windows are at least 500 px wide, so a frame of the wanted width replaces a phone's window.
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    # The page may answer some time after it has loaded.
     take = "const found = this.contentDocument.body.dataset.answer; if (found) document.body.dataset.answer = found;"
+    look = "<style>:root { color-scheme: light dark }</style>"
     frame = (
         f"<iframe src='page.html' width='{width}' height='900' onload='setInterval(() => {{ {take} }}, 20)'></iframe>"
     )
-    (folder / "frame.html").write_text(f"<!doctype html><body>{frame}</body>", encoding="utf-8")
-    return answer(dumped(folder / "frame.html"))
-
-
-def answer(document: str) -> Any:
-    """Return the JSON in the `data-answer` of the document's body."""
+    (folder / "frame.html").write_text(f"<!doctype html>{look}<body>{frame}</body>", encoding="utf-8")
+    document = _chromium(folder / "frame.html", "--window-size=1400,1000", *flags, "--dump-dom")
     found = re.search(r'<body data-answer="([^"]*)"', document)
     assert found, f"the page did not answer: {document[:2000]}"
     return json.loads(html.unescape(found.group(1)))

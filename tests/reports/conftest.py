@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from reports import build
 from reports.measured.table import cells
 from reports.pages import html
 from reports.profiling.profile_index import profile_index
 from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from results.store import BASELINE_RUNS, RunFile
 from tests.reports import example_profiles
 from tests.reports.crowd import crowd
 
@@ -113,9 +115,17 @@ def crowded_table(crowded):
 
 
 @pytest.fixture(scope="session")
-def crowded_page(crowded):
-    """The page of the crowded run, which takes several seconds to make."""
-    return html.render(crowded.run, crowded.records)
+def full_folder(tmp_path_factory):
+    """The report of the committed baseline run, the largest one."""
+    run, folder = RunFile(BASELINE_RUNS / "full.jsonl.xz"), tmp_path_factory.mktemp("full")
+    build.write(run, build.tell(run, elsewhere=True), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def full_page(full_folder):
+    """Its page."""
+    return (full_folder / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

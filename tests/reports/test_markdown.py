@@ -26,21 +26,6 @@ def test_escape(text, escaped):
     assert escape(text) == escaped
 
 
-def test_only_the_headlines_phases_are_included(crowded):
-    text = render(crowded.run, crowded.records)
-    title = "Compile time by phase, and ready time"
-    assert text.count(f"{title}: mnist-b1000\n") == text.count("Compile time by phase") == 1
-    assert "#### The published table, measured again: mnist-b1000\n" in text
-    assert "1.99 (faster than the graph)" in text
-
-
-def test_only_the_headlines_break_even_winners_are_included(crowded):
-    text = render(crowded.run, crowded.records)
-    assert text.count("#### Break-even: mnist-b1000\n") == text.count("Break-even") == 1
-    assert "| cpython-3.14 | clang-O1 | ≈ 78,000 | 12.9 s | 161 µs |" in text
-    assert "at once" not in text
-
-
 @pytest.mark.parametrize("name", ["example", "crowded"])
 def test_every_row_has_as_many_cells_as_its_header(request, name):
     example = request.getfixturevalue(name)
@@ -48,3 +33,10 @@ def test_every_row_has_as_many_cells_as_its_header(request, name):
     for above, line in pairwise(lines):
         if above.startswith("|") and line.startswith("|"):
             assert above.replace(r"\|", "").count("|") == line.replace(r"\|", "").count("|")
+
+
+def test_only_the_headlines_sheets_are_included(crowded):
+    text = render(crowded.run, crowded.records)
+    for title in ("Compile time by phase, and ready time", "The published table, measured again", "Break-even"):
+        assert text.count(f"#### {title}: mnist-b1000\n") == text.count(f"#### {title}") == 1
+    assert "1.99 (faster than the graph)" in text

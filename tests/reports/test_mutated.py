@@ -107,7 +107,7 @@ def make_everything(folder):
             exporter.export(material)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_changed_run_is_refused_or_rendered(small, tmp_path_factory, data):
     path = data.draw(st.sampled_from(sorted(small)))
@@ -181,6 +181,6 @@ def test_ratios_of_the_largest_and_smallest_times_are_compared(example):
             race_of(name, lambda record, ends=ends: ends[(record.cell.engine == "baseline") ^ (record.block == 1)])
             for name, ends in (("new", extremes), ("old-one", extremes[::-1]))
         )
-        assert rules.verdicts(MeasuredRun(*new, []), MeasuredRun(*old, []), Limits())
+        assert rules.verdicts(MeasuredRun(*new), MeasuredRun(*old), Limits())
         told_of = history([race(*new), race(*old)])
         drawing("history", charts()["history"], told_of.chart)

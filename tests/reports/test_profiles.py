@@ -14,14 +14,14 @@ from reports.profiling import claim_metrics as metrics
 from reports.profiling.anatomy import anatomies, parts
 from reports.profiling.claims import CLAIMS
 from reports.profiling.collector import collectors
-from reports.profiling.compilers import compilers, split_form
-from reports.profiling.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
-from reports.profiling.jit import compiled, jits
+from reports.profiling.compilers import compilers
+from reports.profiling.hottest import HOTTEST, hottest, ladders, pages, top_lines
+from reports.profiling.jit import jits
 from reports.profiling.memory_over_time import memories
 from reports.profiling.profile_index import profile_index
 from reports.profiling.profiles import profiled
 from reports.profiling.symbol_ladder import symbol_ladder
-from reports.text.figures import Bar, share
+from reports.story import story
 from results.files import Unreadable
 from results.profile import CollectorProfile, JitProfile, LineProfile, SymbolProfile
 from results.record import Cell
@@ -43,31 +43,6 @@ def sheet(section, title=""):
     return found
 
 
-def test_profiles_are_in_the_runs_order(index):
-    places = [(profile.cell.interpreter, profile.cell.engine) for profile in index.of(SymbolProfile)]
-    assert places == [*((NEW, engine) for engine in LADDER), (NEW, "clang-O1")]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.41, "41 %"), (0.0421, "4.2 %"), (0.0004, "< 0.1 %"), (0.0, "0 %"), (1.0, "100 %"), (float("nan"), "–")],
-)
-def test_share(value, text):
-    assert share(value) == text
-
-
-@pytest.mark.parametrize(("part", "width"), [(0.5, "50.0"), (7.0, "100.0"), (-1.0, "0.0"), (float("nan"), "0.0")])
-def test_a_bars_width_is_clamped(part, width):
-    assert Bar("cpu", part).width == width
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (22, "22nd")]
-)
-def test_ordinal(number, text):
-    assert ordinal(number) == text
-
-
 def test_the_conclusions_come_first_with_a_column_per_interpreter(index):
     (only,) = profiled(index).steps[0].sheets
     headings = [f"{name}, {WORKLOAD}" for name in (OLD, NEW, PYPY, "Skybison")]
@@ -82,13 +57,6 @@ def test_the_conclusions_come_first_with_a_column_per_interpreter(index):
     assert conclusions[metrics.fused] == nobody_compiled
     others = {*conclusions.values()} - {of_none, nobody_compiled, conclusions[metrics.is_compiled]}
     assert others - {conclusions[metrics.rank_of_adding]} == {of_cpython, of_pypy, of_both}
-
-
-@pytest.mark.parametrize("source", ["x = 1", "y" * 60, "z" * 61])
-def test_a_long_line_is_shortened_in_a_sentence(source):
-    text = quoted(source)
-    assert len(text) <= 62
-    assert text.endswith("…”") == (len(source) > 60)
 
 
 # --- lines -------------------------------------------------------------------------------------------------------
@@ -116,13 +84,6 @@ def test_a_cell_whose_hottest_line_calls_c_is_left_out(file, is_shown):
         for name, cpu, at in (("call", 0.6, file), ("other", 0.4, "engines/value_base.py"))
     ]
     assert bool(hottest(index_of(example_profiles.lines(cell("tcc"), *lines)))) == is_shown
-
-
-def test_a_cell_without_cpu_samples_has_lines_by_memory():
-    section = hottest(
-        index_of(example_profiles.lines(cell("baseline"), example_profiles.line("only memory", 0.0, 5.0)))
-    )
-    assert texts(section.sheets[0].rows[0])[1:] == ["only memory", "0 %", "5 B"]
 
 
 def test_links_lead_only_to_existing_files(index):
@@ -161,39 +122,11 @@ def test_a_lines_cost_is_shown_for_each_variant(index):
     assert f"“{CREATION}” takes 30 % of baseline and 15 % of hoisted" in only.title
 
 
-def test_a_line_that_vanishes_is_in_the_title():
-    profiles = (
-        example_profiles.lines(
-            cell("baseline"), example_profiles.line(CHILDREN, 0.4), example_profiles.line(CREATION, 0.1)
-        ),
-        example_profiles.lines(cell("tuple"), example_profiles.line(CREATION, 0.2)),
-    )
-    (only,) = ladders(index_of(*profiles)).sheets
-    assert f"40 % of baseline is in “{CHILDREN}”, where no sample of tuple fell" in only.title
-
-
-def test_lines_are_matched_regardless_of_spacing():
-    found = rungs(
-        {
-            "a": example_profiles.lines(cell("a"), example_profiles.line("x  =  1", 0.1)),
-            "b": example_profiles.lines(cell("b"), example_profiles.line("x = 1", 0.2)),
-        }
-    )
-    assert [(rung.source, rung.shares) for rung in found] == [("x = 1", {"a": 0.1, "b": 0.2})]
-
-
 def test_a_ladder_needs_two_variants_and_excludes_compiled_engines():
     one = example_profiles.lines(cell("baseline"), example_profiles.line("x", 0.1))
     compiling = example_profiles.lines(cell("clang-O1"), example_profiles.line("x", 0.1), preparations=2)
     assert ladders(index_of(one, compiling)) is None
     assert [row[2].text for row in sheet(top_lines(index_of(one, compiling))).rows] == ["baseline"]
-
-
-def test_a_ladder_keeps_its_largest_lines():
-    many = [example_profiles.line(f"line {n}", 0.001 * n) for n in range(1, 3 * RUNGS)]
-    (only,) = ladders(index_of(*(example_profiles.lines(cell(engine), *many) for engine in LADDER[:2]))).sheets
-    assert len(only.rows) == RUNGS
-    assert only.rows[0][0].text == f"line {3 * RUNGS - 1}"
 
 
 # --- accounts ----------------------------------------------------------------------------------------------------
@@ -206,19 +139,6 @@ def test_collections_are_beside_perfs_samples(index):
     assert sheet(collectors(index)).rows[0][4].below == "generations 0 / 1 / 2"
 
 
-def test_a_run_without_collections_says_none():
-    quiet = example_profiles.made(CollectorProfile, cell("hoisted"), blocks_left=0.0)
-    assert texts(sheet(collectors(index_of(quiet))).rows[0])[2:] == ["0 %", "–", "none", "0", "0", "–"]
-
-
-def test_without_an_evaluation_loop_perf_gives_no_collector_share():
-    where = cell("baseline", PYPY)
-    index = index_of(
-        example_profiles.collector(where, 0.1, None), example_profiles.symbols(where, {"PyPy's runtime": 1.0})
-    )
-    assert sheet(collectors(index)).rows[0][3].text == "–"
-
-
 def test_pypys_account_includes_aborted_traces(index):
     section = sheet(jits(index))
     rows = {row[0].text: row for row in section.rows}
@@ -229,20 +149,6 @@ def test_pypys_account_includes_aborted_traces(index):
     (sentence,) = section.notes
     assert "blows the trace limit on python-source (mnist) 7 times" in sentence
     assert sentence.endswith("50.0× as fast; for comparison: baseline 12.5×.")
-
-
-@pytest.mark.parametrize(
-    ("profile", "said"),
-    [
-        ({"loops": 10}, "compiles python-source on mnist: 10 loops and 5 bridges, and no trace reached the"),
-        ({"loops": 0}, "compiled nothing of python-source"),
-        ({"aborts": {"cut into segments": 1}}, "blows the trace limit on python-source (mnist) 1 time"),
-        ({"aborts": {"the frame escaped": 9}}, "compiles python-source"),
-    ],
-)
-def test_whether_pypy_compiles_an_engine(profile, said):
-    found = example_profiles.jit(cell("python-source", PYPY), **profile)
-    assert said in compiled("python-source", (PYPY, WORKLOAD), {"python-source": found})
 
 
 def test_a_compilers_whole_form_is_beside_its_split_form(index):
@@ -260,19 +166,6 @@ def test_a_compilers_whole_form_is_beside_its_split_form(index):
         f"On {NEW}, compiling clang-O1-whole takes 15.0× as long as clang-O1: 60.0 s against 4.00 s. "
         "Greedy Register Allocator alone takes 60 % of it, and 20 % in the split form.",
     )
-
-
-@pytest.mark.parametrize(
-    ("engine", "split"),
-    [
-        ("clang-O1-whole", "clang-O1"),
-        ("clang-O1-published-fma", "clang-O1-fma"),
-        ("clang-O1-whole-native-fma", "clang-O1-native-fma"),
-        ("rerolled-clang", "rerolled-clang"),
-    ],
-)
-def test_the_split_form_of_an_engine_keeps_its_other_suffixes(engine, split):
-    assert split_form(engine) == split
 
 
 def fusing(engine, instructions, reason=""):
@@ -293,14 +186,6 @@ def test_fusable_and_fused_sums_are_counted(index):
         f"clang-O1-fma {found} 1,700 multiply-add instructions.",
         f"clang-O1-published-fma {found} 0 multiply-add instructions.",
     )
-
-
-def test_an_older_profile_has_no_counts_of_fusing():
-    unknown = dict.fromkeys((*example_profiles.FUSABLE, "fused_instructions"))
-    (only,) = compilers(index_of(fusing("clang-O1-fma", 0).model_copy(update=unknown))).sheets
-    row = dict(zip(only.headings, only.rows[0], strict=True))
-    assert {row[name].text for name in ("fusable", "alone", "fused")} == {"–"}
-    assert only.notes == ()
 
 
 def test_missing_counts_of_fusing_have_a_reason():
@@ -327,27 +212,11 @@ def test_a_step_is_divided_into_parts_in_seconds_and_shares(index):
     assert prepared.startswith(f"replay builds and orders its graph once, before the first step: 1.50 s on {NEW}.")
 
 
-def test_the_lead_defines_forward_and_build(index):
-    lead = anatomies(index).lead
-    assert "“Forward” is the time of the same model and loss over bare numbers" in lead
-    assert "“build” is the rest" in lead
-
-
-def test_an_unknown_plain_step_leaves_the_cost_of_timing_unknown():
-    row = sheet(anatomies(index_of(example_profiles.anatomy(cell("tuple"), build=1.0, plain=0.0)))).rows[0]
-    assert row[-1].text == "–"
-
-
 def test_memory_has_a_start_a_peak_and_floors(index):
     rows = sheet(memories(index), WORKLOAD).rows
     assert texts(rows[0]) == [NEW, "baseline", "50.0 MB", "150 MB", "70.0 MB", "130 MB", "20"]
     assert rows[0][5].below == "+85.7 %"
     assert texts(rows[1])[2:] == ["50.0 MB", "70.0 MB", "50.0 MB", "50.0 MB", "20"]
-
-
-def test_memory_with_too_few_samples_has_no_floor():
-    row = sheet(memories(index_of(example_profiles.memory(cell("tuple"), 7, warm_up=2.0)))).rows[0]
-    assert (texts(row)[4:6], row[5].below) == (["–", "–"], "")
 
 
 def test_symbols_are_beside_the_published_ones_for_each_variant(index):
@@ -366,15 +235,6 @@ def test_symbols_are_beside_the_published_ones_for_each_variant(index):
     assert only.notes == (
         "Functions left out add up to 9.0 % of baseline, 85 % of tuple, 87 % of slots, 90 % of hoisted.",
     )
-
-
-def test_a_symbol_below_the_cut_everywhere_is_left_out():
-    shares = {"small": 0.004, "large": 0.006, "collect": 0.2, "small.cold": 0.0009}
-    profile = example_profiles.symbols(cell("baseline"), {"evaluation loop": 1.0}, shares)
-    rows = {row[0].text: texts(row)[2] for row in sheet(symbol_ladder(index_of(profile))).rows}
-    assert rows["large"] == "0.6 %"
-    assert "small" not in rows
-    assert rows["gc_collect_main"] == "20 %", "the symbol is not listed under its newest name"
 
 
 def test_a_runtime_unknown_to_perf_has_no_symbol_ladder():
@@ -399,53 +259,7 @@ def test_the_chart_of_a_step_divides_and_labels_each_bar(index):
     assert {NEW, PYPY, "replay", "building the graph", "collecting garbage", "1.12 s", "55.0 ms"} <= set(found)
 
 
-def test_a_chart_of_nothing_says_so_and_charts_are_byte_identical(index):
-    chart, nothing = charts()["anatomy"], parts(index_of())
-    assert "No " in chart.title(nothing)
-    assert "</svg>" in drawing("anatomy", chart, nothing).svg
-    assert drawing("anatomy", chart, parts(index)).svg == drawing("anatomy", chart, parts(index)).svg
-
-
 # --- the whole report --------------------------------------------------------------------------------------------
-
-
-def test_without_profiles_the_report_is_unchanged(example, whole_page):
-    nobody = profile_index(example.run, [])
-    assert profiled(nobody) is None
-    assert html.render(example.run, example.records, nobody) == whole_page
-    assert markdown.render(example.run, example.records, nobody) == markdown.render(example.run, example.records)
-
-
-@pytest.mark.parametrize(
-    "profile", example_profiles.profiles(), ids=lambda one: f"{one.profiler} of {one.cell} {one.status}"
-)
-def test_a_single_profile_makes_a_report(profile):
-    index = index_of(profile)
-    page = html.render(index.run, [], index)
-    assert 'id="profiles"' in page
-    assert markdown.render(index.run, [], index)
-
-
-def test_a_run_made_for_profiles_lists_no_missing_timings(index):
-    run = index.run.model_copy(update={"blocks": 0})
-    for text in (html.render(run, [], index), markdown.render(run, [], index)):
-        assert "This run has profiles only: it timed nothing" in text
-        assert "never run" not in text
-        assert "Garbage collection" in text
-
-
-def test_missing_profiles_have_a_reason_and_a_remedy():
-    index = index_of(
-        *(example_profiles.missing(model, cell("tuple")) for model in (LineProfile, SymbolProfile, JitProfile))
-    )
-    (absence,) = profiled(index).absences
-    assert (absence.status, absence.reason, absence.remedy) == ("skipped", "perf is not installed", "Install it.")
-    assert len(absence.cells) == 3
-    page = html.render(index.run, [], index)
-    assert "0 of 3 profiles gave a result" in page
-    assert 'id="absent-profiles"' in page
-    assert 'id="hottest-lines"' not in page
-    assert "3 profiles gave no result (skipped: perf is not installed)" in markdown.render(index.run, [], index)
 
 
 def test_a_hostile_line_is_escaped(index, profiled_page):
@@ -454,37 +268,6 @@ def test_a_hostile_line_is_escaped(index, profiled_page):
     short = markdown.render(index.run, [], index)
     assert "<script" not in short
     assert NASTY not in short
-
-
-def test_ids_are_unique_and_the_page_fetches_nothing(profiled_page):
-    ids = re.findall(r'\bid="([^"]+)"', profiled_page)
-    assert len(ids) == len(set(ids))
-    assert {
-        "profiles",
-        "claims",
-        "anatomy-of-a-step",
-        "memory-over-time",
-        "symbols",
-        "hottest-lines",
-        "line-ladder",
-        "flame-graphs",
-        "collector",
-        "jit",
-        "compiler-passes",
-    } <= set(ids)
-    assert not re.search(r"""\bsrc=|href=(?!["'](?:\#|data:|profiles/))""", profiled_page)
-    assert "<svg" not in profiled_page.split('id="flame-graphs"')[0].split('id="hottest-lines"')[1]
-
-
-def test_the_short_form_has_five_tables(index):
-    text = markdown.render(index.run, [], index)
-    assert re.findall("#### (The anatomy.*|Memory.*|Garbage.*|Hottest.*|PyPy's.*|The ladder.*)", text) == [
-        f"The anatomy of a step: {WORKLOAD}",
-        f"Memory over time: {WORKLOAD}",
-        f"Garbage collection: {WORKLOAD}",
-        "Hottest line of each variant",
-        f"PyPy's compiler: {WORKLOAD}",
-    ]
 
 
 def stored(folder, profiles, stacks=example_profiles.STACKS):
@@ -497,24 +280,80 @@ def stored(folder, profiles, stacks=example_profiles.STACKS):
     return store
 
 
+ODD = [
+    example_profiles.lines(cell("baseline"), example_profiles.line("only memory", 0.0, 5.0)),
+    example_profiles.made(CollectorProfile, cell("hoisted"), blocks_left=0.0),
+    example_profiles.anatomy(cell("tuple"), build=1.0, plain=0.0),
+    example_profiles.memory(cell("tuple"), 7, warm_up=2.0),
+    example_profiles.symbols(cell("baseline", PYPY), {"PyPy's runtime": 1.0}, {"[unknown]": 1.0}),
+    fusing("clang-O1-fma", 0).model_copy(update=dict.fromkeys((*example_profiles.FUSABLE, "fused_instructions"))),
+]
+
+
+def test_what_a_profile_did_not_see_is_absent():
+    """No CPU time, no collection, no plain step, too few samples, no known symbol, and no count of fused sums."""
+    one, two, three, four, five, six = (index_of(profile) for profile in ODD)
+    assert texts(hottest(one).sheets[0].rows[0])[1:] == ["only memory", "0 %", "5 B"]
+    assert texts(sheet(collectors(two)).rows[0])[2:] == ["0 %", "–", "none", "0", "0", "–"]
+    assert sheet(anatomies(three)).rows[0][-1].text == "–"
+    assert texts(sheet(memories(four)).rows[0])[4:6] == ["–", "–"]
+    assert symbol_ladder(five) is None
+    (only,) = compilers(six).sheets
+    row = dict(zip(only.headings, only.rows[0], strict=True))
+    assert {row[name].text for name in ("fusable", "alone", "fused")} == {"–"}
+    nothing = parts(index_of())
+    assert "No " in charts()["anatomy"].title(nothing)
+    assert "</svg>" in drawing("anatomy", charts()["anatomy"], nothing).svg
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [*{one.profiler: one for one in example_profiles.profiles()}.values(), *ODD],
+    ids=lambda one: f"{one.profiler} {one.status}",
+)
+def test_a_single_profile_makes_a_report(profile):
+    index = index_of(profile)
+    run = index.run.model_copy(update={"blocks": 0})
+    for text in (html.page(story(run, [], index), ()), markdown.render(run, [], index)):
+        assert "This run has profiles only: it timed nothing" in text
+        assert "never run" not in text
+
+
+def test_missing_profiles_have_a_reason_and_a_remedy():
+    kinds = (LineProfile, SymbolProfile, JitProfile)
+    index = index_of(*(example_profiles.missing(model, cell("tuple")) for model in kinds))
+    (absence,) = profiled(index).absences
+    assert (absence.status, absence.reason, absence.remedy) == ("skipped", "perf is not installed", "Install it.")
+    assert len(absence.cells) == 3
+    page = html.page(story(index.run, [], index), ())
+    assert "0 of 3 profiles gave a result" in page
+    assert ('id="absent-profiles"' in page, 'id="hottest-lines"' in page) == (True, False)
+    assert "3 profiles gave no result (skipped: perf is not installed)" in markdown.render(index.run, [], index)
+
+
+def test_the_page_has_every_section_once_and_fetches_nothing(profiled_page):
+    ids = re.findall(r'\bid="([^"]+)"', profiled_page)
+    assert len(ids) == len(set(ids))
+    names = ("profiles", "claims", "anatomy-of-a-step", "memory-over-time", "symbols", "hottest-lines", "line-ladder")
+    assert {*names, "flame-graphs", "collector", "jit", "compiler-passes"} <= set(ids)
+    assert not re.search(r"""\bsrc=|href=(?!["'](?:\#|data:|profiles/))""", profiled_page)
+
+
 def test_build_draws_flame_graphs_and_writes_the_analysis(tmp_path):
-    store = stored(tmp_path, example_profiles.profiles())
+    store = Store.create(example_profiles.run(), under=tmp_path)
+    build(store)
+    assert not (store.folder / "analysis.md").exists(), "there is no profile"
+    for profile in example_profiles.profiles():
+        store.write_profile(profile)
+    left = store.profile_folder(cell("baseline"))
+    left.mkdir(parents=True)
+    (left / "scalene.folded").write_text(example_profiles.STACKS, encoding="utf-8")
     page = build(store).read_text(encoding="utf-8")
     for path in re.findall(r'href="(profiles/[^"]+)"', page):
         assert (store.folder / unquote(path)).is_file()
-    file = store.profile_folder(cell("baseline")) / "flame-scalene.svg"
-    assert "baseline" in file.read_text(encoding="utf-8")
+    assert "baseline" in (left / "flame-scalene.svg").read_text(encoding="utf-8")
     assert (store.folder / "charts" / "anatomy.svg").is_file()
     assert (store.folder / "analysis.md").read_text(encoding="utf-8").startswith("# Do the published claims hold?")
-
-
-def test_truncated_stacks_are_named(tmp_path):
-    store = stored(tmp_path, example_profiles.profiles(), "a;b 3\na;c")
+    (left / "scalene.folded").write_text("a;b 3\na;c", encoding="utf-8")
     with pytest.raises(Unreadable, match=r"scalene\.folded: no count at the end of 'a;c'\n  Remove"):
         build(store)
-
-
-def test_build_writes_no_analysis_without_profiles(tmp_path):
-    store = Store.create(example_profiles.run(), under=tmp_path)
-    build(store)
-    assert not (store.folder / "analysis.md").exists()

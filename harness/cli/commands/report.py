@@ -12,7 +12,6 @@ from harness.cli.app import app, out, say_next, short
 from harness.cli.options import some_name
 from harness.cli.stores import store_of
 from reports import build
-from reports.text.figures import Figure
 from reports.text.printed import printed
 from results.store import Store, latest
 
@@ -49,18 +48,8 @@ def conclude(store: Store, into: Path | None = None) -> None:
         rows = [tuple(f"{one.text} {one.below}".strip() for one in row) for row in story.peers.sheets[0].rows]
         title = "fastest strict engine against the fastest peer: float64, one thread, time per step"
         out.print(display.table(title, story.peers.sheets[0].headings, rows), "")
-    for sheet in story.frozen.sheets if story.frozen else ():
-        for interpreter in dict.fromkeys(row[1].text for row in sheet.rows):
-            found = [row for row in sheet.rows if row[1].text == interpreter]
-            rows = [(row[0].text, *map(_change, row[2::2], row[3::2])) for row in found]
-            title = f"{sheet.title} on {interpreter}: from a trainable program to a frozen one"
-            out.print(display.table(title, ("engine", "compile", "step", "object"), rows), "")
     for sentence in story.findings:
         out.print(sentence, markup=False)
     for caution in story.cautions:
         out.print(f"Caution: {caution.cause} {caution.remedy}", markup=False)
     say_next(f"Open {short(page)}")
-
-
-def _change(before: Figure, after: Figure) -> str:
-    return f"{before.text} → {after.text}"

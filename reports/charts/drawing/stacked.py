@@ -22,6 +22,8 @@ COLUMNS = 4
 """Columns of the legend."""
 _LEAST = 0.05
 """Least share with room for its figure."""
+_VISIBLE = 0.001
+"""Least share that is drawn."""
 
 Parts = Mapping[str, list[str]]
 """Part of a bar -> the groups that it sums up."""
@@ -56,6 +58,8 @@ def draw_bars(
             left = 0.0
             for part, groups in parts.items():
                 width, colour = share_of(rows, engine, *groups), colours[part]
+                if width < _VISIBLE:
+                    continue
                 axes.barh(height, width, left=left, height=0.72, color=colour, edgecolor=style.TEXT, linewidth=0.4)
                 if width >= _LEAST:
                     ink = style.ink(colour)

@@ -31,8 +31,8 @@ READY = ("ready_seconds", "ready_cpu_seconds")
 FIGURES_OF_PHASES = (*READY, *SIZES)
 """Figures of a record that this section shows, so the tables of the workloads need no column for them."""
 
-_WITHOUT_COLUMN = ("looped_share", "parallel_compilers", "vector_doubles", "threads")
-"""Figures without a column, so that the table fits on paper: below the rows, below the units, and with the records."""
+_WITHOUT_COLUMN = ("looped_share", "translation_units", "parallel_compilers", "vector_doubles", "threads")
+"""Figures without a column, so that the table fits on paper: below the rows, and with the records."""
 _SHOWN = {name: heading for name, heading in SIZES.items() if name not in _WITHOUT_COLUMN}
 
 _COUNTS = ("tape_rows", "translation_units", "parallel_compilers", "vector_doubles", "threads")
@@ -41,9 +41,7 @@ _LEAD = (
     "Medians over the blocks that compiled; a slow build compiles in one block only. A total is the median of totals, "
     "so its phases need not add up to it. “compiler's peak” is the peak memory of the largest process that a worker "
     "ran to compile, in any block: a compiler, or the second process that recovers loops of a family. “in loops” is "
-    "the share of all additions, multiplications and calls that was recovered as counted loops. “units” are "
-    "translation units, and “side by side” is the number of compilers that shared them. A speedup from the second core "
-    "is not a speedup from splitting, nor from a second process."
+    "the share of all additions, multiplications and calls that was recovered as counted loops."
 )
 _READY_LEAD = (
     " “ready” is the time from the start of a new interpreter to the end of its first training step: imports, data, "
@@ -94,10 +92,8 @@ def _ready(row: Any) -> Figure:
 
 
 def _below(name: str, row: Any) -> str:
-    if name == "tape_rows" and row.looped_share == row.looped_share:
-        return f"{size_text('looped_share', row.looped_share)} in loops"
-    compilers = row.parallel_compilers
-    return f"{compilers:.0f} side by side" if name == "translation_units" and compilers == compilers else ""
+    known = name == "tape_rows" and row.looped_share == row.looped_share
+    return f"{size_text('looped_share', row.looped_share)} in loops" if known else ""
 
 
 def size_text(name: str, value: float) -> str:

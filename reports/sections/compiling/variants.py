@@ -37,7 +37,7 @@ def variants(view: View) -> Section | None:
         return None
     flags = flags_by_cell(view)
     sheets = tuple(
-        Sheet(workload, 1, _HEADINGS, tuple(_lines(rows[rows["workload"] == workload], flags)))
+        Sheet(workload, 3, _HEADINGS, tuple(_lines(rows[rows["workload"] == workload], flags)))
         for workload in in_order(shown, "workload")
     )
     return Section("variants", "One choice changed", _LEAD, sheets)
@@ -81,7 +81,7 @@ def _line(row: Any, twin: Any, flags: Mapping[Cell, tuple[str, ...]]) -> tuple[F
     return (
         Figure(row.engine),
         Figure(row.bits, mark="different" if row.bits == "different" else ""),
-        Figure(changed_flags(own, before) or units.ABSENT),
+        Figure(changed_flags(own, before) or units.ABSENT, mark="code"),
         Figure(_count(row.vector_doubles)),
         Figure(_count(row.threads)),
         Figure(compile_time(row.compile_seconds)),

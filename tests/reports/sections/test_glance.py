@@ -61,11 +61,6 @@ def test_there_is_no_section_for_one_engine():
     assert at_a_glance(table_of(RACE[0])) is None
 
 
-def test_an_empty_plan_has_no_section(example):
-    empty = example.only(lambda cell: False)
-    assert at_a_glance(view(empty.run, empty.records).headline_rows) is None
-
-
 def test_a_whole_run_has_a_column_for_each_interpreter_with_a_result(example):
     headings, rows = answers(view(example.run, example.records).headline_rows)
     assert headings[0] == "on mnist"

@@ -29,7 +29,7 @@ def test_a_line_has_every_phase_their_total_and_the_sizes(crowded_table):
     shown = lines(crowded_table)["gcc-O2", "pypy-3.11"]
     assert list(shown) == [
         *("engine", "interpreter", "trace", "lower", "generate", "compile", "load", "total", "ready"),
-        *("rows", "source", "object", "compiler's peak", "units"),
+        *("rows", "source", "object", "compiler's peak"),
     ]
     assert shown["compile"] == "15.3 s"
     assert shown["total"] == "19.2 s"
@@ -43,15 +43,6 @@ def test_the_share_in_loops_is_below_the_rows(example):
     (sheet, *_) = phases(changed(example, *records)).sheets
     rows = sheet.headings.index("rows")
     assert {row[rows].below for row in sheet.rows if row[0].text == "clang-O1"} == {"99.88% in loops"}
-
-
-def test_a_line_has_the_numbers_of_units_and_compilers(example):
-    figures = {"translation_units": 4, "parallel_compilers": 2}
-    table = changed(example, *(example.measured(CELL, block, **figures) for block in range(3)))
-    (units,) = (row[-1] for row in phases(table).sheets[0].rows if row[0].text == "clang-O1")
-    assert (units.text, units.below) == ("4", "2 side by side")
-    last = "A speedup from the second core is not a speedup from splitting, nor from a second process."
-    assert last in phases(table).lead
 
 
 def test_only_cells_that_compiled_have_a_line(crowded_table):
@@ -99,12 +90,6 @@ def test_a_cell_that_only_loaded_has_sizes_but_no_compile_time(example):
     assert (shown["total"], shown["rows"], shown["object"]) == ("–", "9", "700 B")
     found = table[(table["engine"] == "clang-O1") & (table["interpreter"] == "cpython-3.13")]
     assert math.isnan(found.iloc[0].compile_seconds)
-
-
-def test_a_compilers_peak_is_the_largest_over_blocks(example):
-    records = [example.measured(CELL, block, peak_compiler_bytes=peak) for block, peak in enumerate((0, 9000, 5000))]
-    shown = lines(changed(example, *records))["clang-O1", "cpython-3.13"]
-    assert shown["compiler's peak"] == "9.00 kB"
 
 
 def test_there_is_no_section_if_nothing_was_compiled(example):
