@@ -64,7 +64,7 @@ def test_every_engine_and_workload_is_in_a_table():
 
 def test_the_tables_match_the_committed_run(request):
     from reports.pages import markdown
-    from reports.pages.readme_tables import SUMMARY, ablation, summary
+    from reports.pages.readme_tables import SUMMARY, summary
     from reports.sections.published import published
     from reports.text.native_notes import noted
     from reports.view import view
@@ -78,7 +78,6 @@ def test_the_tables_match_the_committed_run(request):
     check_generated(
         request, DOCS / "results.md", "results", markdown.results_page(noted(published(found.table), run.run.engines))
     )
-    check_generated(request, DOCS / "results.md", "ablation", markdown.results_page(ablation(found)))
 
 
 def test_the_loops_match_the_recovered_ones(request):

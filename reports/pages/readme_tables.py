@@ -1,13 +1,10 @@
-"""View -> the README's five rows, and what each choice gains on MNIST, for docs/results.md."""
+"""View -> the README's five rows."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from reports.measured.headline import claim
 from reports.measured.table import each, ladder, measured
-from reports.sections.compiling.variants import variants
-from reports.sections.published import BATCHES, IMAGES, compile_and_epoch
+from reports.sections.published import BATCHES, compile_and_epoch
 from reports.text.figures import Figure, Section, Sheet
 from reports.view import View
 from results.record import BASELINE
@@ -45,10 +42,3 @@ def summary(view: View) -> Section | None:
         note,
         (Sheet("", 2, ("engine", "what runs", "compile", "an epoch"), lines),),
     )
-
-
-def ablation(view: View) -> Section | None:
-    """The variants measured on MNIST; None if there are none."""
-    section = variants(view)
-    sheets = tuple(sheet for sheet in section.sheets if sheet.title in (IMAGES, BATCHES)) if section else ()
-    return replace(section, sheets=sheets) if section and sheets else None
