@@ -60,7 +60,6 @@ class Line(Model):
     allocated_bytes: Size = 0.0
     """Total allocated, including what was freed at once."""
     peak_bytes: Size = 0.0
-    copied_bytes_per_second: Size = 0.0
 
     @property
     def cpu(self) -> float:
@@ -170,9 +169,6 @@ class AnatomyProfile(Profile):
     """Time of a warmed-up step in the same process before any stage was wrapped."""
     preparation_seconds: Seconds = 0.0
     """Time of one-off work: `replay` builds and orders its graph once."""
-    forward_alone_seconds: Seconds | None = None
-    """Time of a step's loss over bare numbers. Exceeds `forward` if it exceeds the engine's whole building time. None
-    for `replay`."""
 
     @property
     def overhead(self) -> float:

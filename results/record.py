@@ -224,9 +224,6 @@ class Record(Model):
     compiler: OneLine = ""
     """Name and version; empty if no C was compiled."""
     compiler_flags: Annotated[tuple[OneLine, ...], _FEW] = ()
-    shape_seconds: Annotated[dict[OneLine, Elapsed], _FEW] = {}
-    """Number of inputs of a graph -> compile time of its kernel, if there are several graphs. `phases` has the time
-    that passed: what graphs share is in it too, and graphs that two processes lowered at once make it shorter."""
     looped_share: Share = 0.0
     """Share of all primitives that run in recovered loops; 0 for an engine that recovers none."""
     losses: Annotated[tuple[LossPoint, ...], _FEW] = ()
@@ -328,8 +325,6 @@ class Settings(Model):
     """The first blocks, up to this number, also measure the ready time. 0 in older runs."""
     vouch_seconds: Limit = 3.0
     """Approximate training time of a vouching engine. Its number of steps is the limit for a timed stretch."""
-    proof_steps: Count | None = None
-    """In older runs: steps compared before anything was timed. None: all timed training is compared."""
 
 
 class HostFacts(Model):

@@ -28,7 +28,6 @@ COMMANDS = {
     "report": "Rebuild a run's report from its records.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
     "train": "Train interactively with live loss and accuracy.",
-    "sample": "Invent names with a trained microgpt.",
     "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
     "build": "Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad.",
     "show": "Print one step of a workload after a stage of the engine's pipeline.",
@@ -40,9 +39,6 @@ COMMANDS = {
     "compare": "Say which of two commits, two interpreters or two runs is faster; the first two are measured in turns.",
 }
 """Name -> first line of the function's docstring, in the order of `--help`: as a new user needs them."""
-
-ELSEWHERE = {"sample": "train"}
-"""A command that has no file of its own -> the command whose file it is in."""
 
 
 class Commands(TyperGroup):
@@ -62,7 +58,7 @@ class Commands(TyperGroup):
 
 def load(name: str) -> TyperCommand:
     """Import and return the command of that name."""
-    import_module(f"harness.cli.commands.{ELSEWHERE.get(name, name)}")
+    import_module(f"harness.cli.commands.{name}")
     from harness.cli.app import app  # the import above has registered the command there
 
     command = get_group(app).commands[name]

@@ -23,9 +23,6 @@ if TYPE_CHECKING:  # importing these would more than double the start-up time of
     from results.profile import AnyProfile
     from results.record import Cell, Record
 
-FIRST_SECONDS = 45.0
-"""A run shows its first results when this time has passed, so that nobody waits longer than a minute for a table."""
-
 PLAIN_SECONDS = 10.0
 """Time between two progress lines of a training without a terminal."""
 
@@ -102,13 +99,10 @@ class _Bar:
 
 
 class RunProgress(_Bar):
-    """Progress of a run: the observer of its schedule. After FIRST_SECONDS, it shows what there is, once."""
+    """Progress of a run: the observer of its schedule."""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(console, total, TextColumn("{task.fields[left]}"))
-        self._first: dict[Cell, Record] = {}
-        """The first result of each cell, until they are shown."""
-        self._shows_at = time.monotonic() + FIRST_SECONDS
 
     def started(self, cell: Cell, block: int) -> None:
         self._bar.update(self._task, description=f"{cell.key} block {block + 1}")
@@ -118,11 +112,6 @@ class RunProgress(_Bar):
         host = f"{record.host}: " if record.host else ""
         line = f"{host}{record.cell.key} block {record.block + 1}: {record.status}, {what}"
         self._finish(line, well=record.status == "measured", left=f"{seconds_text(seconds_left)} left")
-        if record.status == "measured":
-            self._first.setdefault(record.cell, record)
-        if time.monotonic() >= self._shows_at and self._first and seconds_left > 0:
-            self._shows_at = math.inf
-            self._console.print("", first_table(self._first.values()), "")
 
     def extended(self, cells: int) -> None:
         self._total += cells
@@ -147,28 +136,9 @@ class ProfileProgress(_Bar):
         self._finish(f"{profiler} on {cell.key}: {profile.status}, {what}", well=profile.status == "measured")
 
 
-def first_table(records: Iterable[Record]) -> Group:
-    """Results of one process each, before medians and intervals exist."""
-    ordered = sorted(records, key=lambda r: (r.cell.workload, r.cell.interpreter, -statistics.fmean(r.step_seconds)))
-    return table(
-        "first results, of one process each; medians and intervals follow at the end",
-        ("engine", "workload", "interpreter", "compile", "time per step"),
-        [(r.cell.engine, r.cell.workload, r.cell.interpreter, _compile_text(r), _step(r)) for r in ordered],
-    )
-
-
-def _compile_text(record: Record) -> str:
-    seconds = sum(record.phases.values())
-    return units.duration(seconds) if seconds else "nothing" if not record.tape_rows else units.ABSENT
-
-
-def _step(record: Record) -> str:
-    return units.duration(statistics.fmean(record.step_seconds))
-
-
 def _step_text(record: Record) -> str:
     ready = f", ready in {units.duration(record.ready_seconds)}" if record.ready_seconds else ""
-    return f"{_step(record)} per step{ready}"
+    return f"{units.duration(statistics.fmean(record.step_seconds))} per step{ready}"
 
 
 class TrainingProgress:

@@ -22,8 +22,6 @@ NATIVE = "native"
 REROLLED_C = ("rerolled-tcc", "rerolled-gcc", "rerolled-clang")
 """Recovered loops as C that computes every term and gives the reference's bits."""
 
-REROLLED = ("rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", "rerolled-clang-fast")
-
 HANDWRITTEN = ("handwritten", "handwritten-sparse")
 """Handwritten C for the MLP, as a yardstick."""
 

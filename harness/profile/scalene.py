@@ -88,7 +88,6 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
                 system=cpu[2],
                 allocated_bytes=line["n_malloc_mb"] * MIB,
                 peak_bytes=line["n_peak_mb"] * MIB,
-                copied_bytes_per_second=line["n_copy_mb_s"] * MIB,
             )
 
 

@@ -60,7 +60,6 @@ class Measured(_Told):
     threads: Count = 0
     compiler: OneLine = ""
     compiler_flags: list[OneLine] = []
-    shape_seconds: dict[OneLine, Seconds] = {}
     looped_share: Share = 0.0
     losses: list[tuple[Count, float]]
     parameters_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

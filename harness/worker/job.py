@@ -126,7 +126,6 @@ class MeasureReply(TypedDict, total=False):
     threads: int
     compiler: str
     compiler_flags: list[str]
-    shape_seconds: dict[str, float]
     looped_share: float
     losses: list[tuple[int, float]]
     parameters_sha256: str

@@ -102,7 +102,6 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     return {
         "status": "measured",
         "phases": phases,
-        "shape_seconds": {str(inputs): seconds for inputs, seconds in getattr(trainer, "shape_seconds", {}).items()},
         "stretch_steps": stretch.steps,
         "steps_per_value": stretch.steps * passes,
         "pace_seconds": around(paces)[-runner.args.values :],

@@ -127,7 +127,6 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(asked):
         ),
         (["train", "xor", "--force"], "--force lets --save replace a file, and there is no --save\n  Add --save FILE"),
         (["train", "xor", "--load", "absent"], "absent: No such file or directory\n  Name a file"),
-        (["sample", __file__, "--workload", "xor"], "not a file of parameters: it has no header, or more than"),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),

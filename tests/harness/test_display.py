@@ -5,9 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.cli import display
 from harness.cli.display import end_line, seconds_text, table
-from tests.harness.runs import measured
 
 
 @pytest.mark.parametrize(
@@ -33,25 +31,6 @@ def test_a_table_shows_markup_literally():
     shown = console.file.getvalue()
     assert "[bold]x[/bold]" in shown
     assert "784-[50,10] [/]" in shown
-
-
-def test_a_run_shows_its_first_results_once(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
-    console = Console(file=io.StringIO(), width=120)
-    same = measured("baseline", 0).step_seconds  # a tie
-    compiled = measured("tuple", 0, phases={"trace": 0.25, "compile": 0.5}, tape_rows=9, step_seconds=same)
-    with display.RunProgress(console, 4) as progress:
-        progress.finished(measured("baseline", 0), 60.0)
-        assert "first results" not in console.file.getvalue()
-        now[0] = display.FIRST_SECONDS + 1
-        for record in (compiled, measured("baseline", 1), measured("tuple", 1)):
-            progress.finished(record, 50.0)
-    shown = console.file.getvalue()
-    assert shown.count("first results") == 1
-    rows = [line.split() for line in shown[shown.index("first results") :].splitlines()]
-    assert ["baseline", "xor", "cpython-3.13", "nothing", "1.00", "s"] in rows
-    assert ["tuple", "xor", "cpython-3.13", "750", "ms", "1.00", "s"] in rows
 
 
 def end(**changes):

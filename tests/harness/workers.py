@@ -11,7 +11,6 @@ from harness.worker.evidence import Evidence, name_of, write_evidence
 MEASURED = {
     "status": "measured",
     "phases": {},
-    "shape_seconds": {},
     "stretch_steps": 8,
     "steps_per_value": 8,
     "pace_seconds": [0.01, 0.01],

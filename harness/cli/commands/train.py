@@ -1,24 +1,21 @@
-"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events. `sample` is here too."""
+"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 import engines
-from engines.domain import DOMAIN_ERRORS
 from engines.nn import ACTIVATIONS
 from harness import workloads
 from harness.cli import display
 from harness.cli.app import (
     FAILED,
     INTERRUPTED,
-    WRONG_USE,
     Engine,
     OnInterpreter,
     app,
@@ -34,9 +31,7 @@ from harness.containment import descendants
 from harness.containment.running import end
 from harness.interrupts import uninterrupted
 from harness.machine.project import worker_command
-from harness.worker.train import SAMPLES, Event, Settings, runnable, task
-from harness.workloads import SEED, parameters
-from harness.workloads.microgpt import Sizes, samples
+from harness.worker.train import Event, Settings, task
 from results.printable import printable
 
 LINE_CHARACTERS = 1 << 20
@@ -121,39 +116,6 @@ def train(
         raise typer.Exit(FAILED)
     it = "it" if chosen.description == workloads.load(workload).description else "the unchanged workload"
     say_next(f"Compare the engines on {it}: `zoomgrad run --workloads {workload}`.")
-
-
-@app.command()
-def sample(
-    load: Annotated[
-        str,
-        typer.Argument(
-            callback=some_name, metavar="FILE", help="Parameters that `zoomgrad train microgpt --save FILE` wrote."
-        ),
-    ],
-    workload: Annotated[str, typer.Option(help="The workload that was trained.")] = "microgpt",
-    count: Annotated[int, typer.Option(min=1, help="Number of names.")] = SAMPLES,
-    temperature: Annotated[
-        float, typer.Option(min=0.01, max=100.0, help="Below 1, likely letters become more likely.")
-    ] = 0.5,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = SEED,
-) -> None:
-    """Invent names with a trained microgpt."""
-    chosen = parameters.started(workloads.load(workload), load)
-    if not isinstance(chosen.build, Sizes):
-        complain(f"{workload} is not a model of names\n  Name the microgpt that was trained with --workload.")
-        raise typer.Exit(WRONG_USE)
-    try:
-        engine = runnable("native", chosen)
-    except engines.Unavailable:
-        engine = runnable("hoisted", chosen)
-    try:
-        found = samples(replace(chosen, seed=seed), engine.prepare(chosen).predict, count, temperature)
-    except DOMAIN_ERRORS as error:
-        complain(f"{load}: {error}\n  Name parameters that a training with finite losses saved.")
-        raise typer.Exit(FAILED) from None
-    for name in found:
-        out.print(name, markup=False)
 
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:

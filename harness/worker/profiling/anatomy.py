@@ -138,9 +138,7 @@ def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
         steps = len(trainer.losses) - before
     parts = {part: seconds / steps for part, seconds in clock.seconds.items()}
     if "build" in trainer.STAGES:
-        alone = forward_seconds(subject.workload, subject.seconds / 4)
-        readings["forward_alone_seconds"] = alone
-        parts["forward"] = min(alone, parts["build"])
+        parts["forward"] = min(forward_seconds(subject.workload, subject.seconds / 4), parts["build"])
         parts["build"] -= parts["forward"]
     readings["parts"] = parts
     readings["pauses"] = {part: seconds / steps for part, seconds in clock.pauses.items() if seconds}
