@@ -17,7 +17,7 @@ import engines
 from engines.graph.collector import COLLECTOR
 from engines.graph.value import Value
 from harness import workloads
-from tests.engines.compiled.compiling import compiled, train_by_hand, training_difference, usable
+from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits, classifier
 from zoomgrad.tracing import _quiet_collector
 
@@ -144,18 +144,6 @@ def test_threads_compile_the_same_graph(engine, impatient):
     alone = make()
     assert together(*[make] * THREADS) == [alone] * THREADS
     assert {v._row for v in loss.topo()} == {-1}
-
-
-def test_threads_compile_and_train_their_own_graphs(engine, impatient):
-    graph, kinds = classifier()
-    rows, rates = [[0.1 * n * row for n in range(6)] for row in range(3)], [0.1] * 6
-    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, 2, 12)
-
-    def make():
-        found = compiled(engine, graph, kinds, graph.numbers)
-        return [training_difference(found, graph.numbers, rows, expected, rates, 2) for _ in range(3)]
-
-    assert together(*[make] * THREADS) == [[""] * 3] * THREADS
 
 
 @pytest.mark.parametrize("name", ["tuple", "replay"])

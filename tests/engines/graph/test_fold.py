@@ -12,8 +12,6 @@ from engines.graph.passes import optimize
 from engines.graph.passes.fold import fold
 from engines.graph.tape import CONSTANT, names
 from engines.graph.value import Value
-from engines.kernel.python_kernel import PythonKernel
-from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
 from tests.engines.graphs import bits
 
 
@@ -89,19 +87,3 @@ def test_an_error_is_left_for_the_step_that_raises_it(why):
     tape = optimize(linearize(unlucky(op, *numbers) * 2.0))
     assert names()[tape.ops[-1]] == "*"
     assert len(tape) == len(numbers) + 3
-
-
-@pytest.mark.parametrize("why", ["division by zero", "overflow of a product"])
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_an_unfoldable_constant_still_compiles(name, why):
-    """C continues with infinity or NaN. Python raises where its operators do, and loops in NumPy give NaN there."""
-    engine = usable(name)
-    op, numbers, value = WRONG[why]
-    p = Value(1.0)
-    program = engine.compile(unlucky(op, *numbers) * p, inputs=[], parameters=[p])
-    try:
-        loss = program.forward()
-    except (ArithmeticError, ValueError):
-        assert isinstance(program._kernel, PythonKernel)
-    else:
-        assert bits([loss]) == bits([value]) or (name == "rerolled-numpy" and math.isnan(loss))

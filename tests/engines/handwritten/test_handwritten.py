@@ -160,25 +160,6 @@ def test_a_trainer_records_its_compile_phases_and_sizes(name):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_existing_gradients_join_the_first_update(name):
-    """With an update after every step, training need not store gradients, except those that exist when it begins."""
-    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
-    found = []
-    for by_hand in (True, False):
-        _, trainer = trainers(name, Task((3, 4, 2), "cross_entropy", rows))
-        made = trainer._program
-        for row in rows if by_hand else rows[:1]:
-            made.set_input(row)
-            made.forward()
-            made.backward()
-        if by_hand:
-            made.update(0.5)
-        made.train(array("d", rows[1]), rate=0.5, steps=1 if by_hand else 2)
-        found.append(bits([*made.parameters, *made.gradients]))
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("name", ENGINES)
 def test_columns_of_all_kinds(name):
     """Two columns of bytes have different divisors, and the second one reaches into the targets."""
     rows = 3
@@ -307,17 +288,3 @@ def test_gcc_replaces_a_missing_clang_and_one_of_them_is_needed(name, monkeypatc
         engines.load(name).check()
     assert missing.value.reason == "there is no clang or gcc on PATH"
     assert "apt install clang" in missing.value.remedy
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("name", ENGINES)
-def test_gcc_keeps_the_bits_too(name, loss, monkeypatch):
-    try:
-        gcc = toolchains.find("gcc")
-    except Unavailable as missing:
-        pytest.skip(missing.reason)
-    monkeypatch.setattr(handwritten.HandwrittenEngine, "toolchain", lambda self: gcc)
-    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
-    task = Task((3, 9, 2), loss, rows)
-    trainer, reference = usable(name).prepare(task), engines.load(REFERENCE).prepare(task)
-    assert outcome(trainer, (30,)) == outcome(reference, (30,))

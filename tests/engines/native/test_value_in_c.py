@@ -5,7 +5,6 @@ import gc
 import math
 import pickle
 import sys
-import threading
 import weakref
 
 import pytest
@@ -285,72 +284,6 @@ def test_hundreds_of_steps_leave_nothing_behind():
         step()
     assert blocks() - before < 500
     assert sys.getrefcount(Value) - references < 20
-
-
-def test_hostile_edits_during_backward_do_not_corrupt_memory():
-    a = Value(1.0)
-    middle = Value(2.0, (a,), "mine")
-    loss = middle * 3.0
-
-    def cut():
-        loss._prev = ()
-        middle._prev = ()
-        gc.collect()
-
-    middle._backward = cut
-    loss.backward()
-    assert loss._prev == ()
-
-
-def free_one(Class):
-    """Create and free a Value that owns an object of the class."""
-    owned, v = Class(), Value(1.0)
-    v._backward = lambda: owned
-
-
-def test_finalizers_in_other_threads_do_not_stop_the_freeing():
-    entered, leave = threading.Event(), threading.Event()
-
-    class Slow:
-        def __del__(self):
-            entered.set()
-            leave.wait(10)
-
-    def work():
-        free_one(Slow)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert entered.wait(10)
-    freed = []
-
-    class Witness:
-        def __del__(self):
-            freed.append(1)
-
-    free_one(Witness)
-    leave.set()
-    thread.join()
-    assert freed == [1]
-
-
-def test_threads_take_turns():
-    shared = Value(1.0)
-
-    def work(found, k):
-        for _ in range(200):
-            v = shared
-            for _ in range(50):
-                v = v * 1.01 + k
-            found.append(len(v.topo()))
-
-    found = []
-    threads = [threading.Thread(target=work, args=(found, k)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [201] * 800
 
 
 # --- recording -------------------------------------------------------------------------------------------------------

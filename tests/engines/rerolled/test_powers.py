@@ -130,8 +130,6 @@ def test_the_bits_are_those_of_libm(compiler, flags):
     [
         ("!= pow(x.number, y))", "!= pow(x.number, y) * (1 + 0x1p-52))"),  # another libm
         ("parts[1] >= 28", "parts[1] >= 999"),
-        ("parts[0] > 2 ||", "parts[0] > 999 || parts[0] < 0 &&"),
-        ("if (!gnu_get_libc_version ||", "if (1 ||"),
     ],
 )
 def test_an_unknown_libm_computes_all_powers(right, wrong):

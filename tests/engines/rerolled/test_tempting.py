@@ -24,6 +24,7 @@ from tests.engines.compiled.compiling import (
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import SLOW, form, of_form
 from tests.engines.rerolled.tempting import GRAPHS
+from tests.examples import examples
 
 FORMS = {
     "tcc, a row at a time": ("tcc", form(rows=0, piece=1, units=3)),
@@ -82,10 +83,11 @@ def check(engine, case):
         assert trained_difference(found, case) == ""
 
 
-def hunt(engine, graphs, examples):
+def hunt(engine, graphs, count):
+    """count: graphs in the exhaustive suite."""
     usable(engine)
 
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples(count), deadline=None)
     @given(graphs)
     def agrees(case):
         check(engine, case)
@@ -96,13 +98,13 @@ def hunt(engine, graphs, examples):
 @pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("name", by_kernel(["rerolled-numpy", "rerolled-tcc"]))
 def test_tempting_graphs_keep_the_reference_bits(name, graphs):
-    hunt(usable(name), GRAPHS[graphs], 25)
+    hunt(usable(name), GRAPHS[graphs], 60)
 
 
 @pytest.mark.parametrize("graphs", GRAPHS)
 def test_tempting_graphs_keep_the_bits_if_all_hashes_collide(monkeypatch, graphs):
     monkeypatch.setattr(groups, "mix", lambda key: key * key.dtype.type(0))
-    hunt(usable("rerolled-numpy"), GRAPHS[graphs], 12)
+    hunt(usable("rerolled-numpy"), GRAPHS[graphs], 30)
 
 
 ANY = functools.reduce(operator.or_, GRAPHS.values())
@@ -112,10 +114,10 @@ ANY = functools.reduce(operator.or_, GRAPHS.values())
 @pytest.mark.parametrize("name", FORMS)
 def test_tempting_graphs_keep_the_bits_in_any_form(name):
     compiler, exactly = FORMS[name]
-    hunt(of_form(compiler, exactly), ANY, 40 if compiler == "tcc" else 15)
+    hunt(of_form(compiler, exactly), ANY, 100 if compiler == "tcc" else 40)
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", SLOW)
 def test_tempting_graphs_keep_the_bits_under_optimising_compilers(name):
-    hunt(usable(name), ANY, 6)
+    hunt(usable(name), ANY, 15)

@@ -15,12 +15,9 @@ from engines.columns import Column
 from engines.rerolled.emit import c
 from engines.rerolled.engine import reroll
 from engines.rerolled.rearrange import weight_reuse as pairs
-from engines.rerolled.rearrange.together import lay_out
 from engines.rerolled.rearrange.weight_reuse import pair
 from engines.rerolled.step.language import TakeRows, walk
-from engines.rerolled.step.plain import plain
-from engines.rerolled.step.spans import allows_updates_in_place
-from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, training_difference, usable
+from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, usable
 from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import form, of_form, tape_of
 
@@ -60,81 +57,11 @@ def squares(outputs):
     return sum(d * d for d in [o - 1.0 for o in outputs])
 
 
-def shifted(Value, leaves):
-    """The gradient that reaches p is a sum of two terms and must be added as one: (q + a) + b is not q + (a + b)."""
-    x, y, p = leaves
-    moved = p + 1.0
-    return [moved * x + moved * y]
-
-
-def shifted_inputs(Value, leaves):
-    x, by, given = leaves[:3], leaves[3:6], iter(leaves[6:])
-    return [squares(o.tanh() for o in layer(given, [v + b for v, b in zip(x, by)], 4))]
-
-
 def outputs_of_parameters(Value, leaves):
     """Lanes outside the layer also read its weights, so its rows of five are adjacent, without padding."""
     x, p = leaves[:3], leaves[3:]
     doubled = [w * 2.0 for w in p]
     return [*doubled, squares(o.relu() for o in layer(iter(p), x, 5, transposed=True))]
-
-
-def gated(Value, leaves):
-    """The inputs are multiplied by the layer's weights and, outside the layer, by further weights."""
-    x, given = leaves[:4], iter(leaves[4:])
-    hidden = layer(given, x, 5)
-    return [squares(o.tanh() for o in hidden) + sum((w * v).tanh() for w, v in zip(given, x))]
-
-
-def skipping_a_layer(Value, leaves):
-    """An input is used again after the layer."""
-    x, given = leaves[:4], iter(leaves[4:])
-    return [squares(o.tanh() * x[2] for o in layer(given, x, 5))]
-
-
-def neighbours(Value, leaves):
-    """The gradient of a parameter is the sum of its neighbours, so all gradients must be computed before any update."""
-    x, p = leaves[:2], leaves[2:]
-    return [sum(a * b for a, b in zip(p, p[1:])) * x[0] + x[1]]
-
-
-def mirrored(Value, leaves):
-    x, p = leaves[:1], leaves[1:]
-    return [sum(a * b for a, b in zip(p, p[::-1])) * x[0]]
-
-
-def decayed(Value, leaves):
-    """The gradient of each parameter contains the parameter itself."""
-    x, p = leaves[:3], leaves[3:]
-    return [squares(o.tanh() for o in layer(iter(p), x, 4)) + sum(w * w for w in p) * 0.01]
-
-
-TRAPS = {
-    build.__name__: made(build.__name__, *counts, build)
-    for build, *counts in (
-        (shifted, 2, 1),
-        (shifted_inputs, 3, 3 + 12),
-        (outputs_of_parameters, 3, 15),
-        (gated, 4, 20 + 4),
-        (skipping_a_layer, 4, 20),
-        (neighbours, 2, 9),
-        (mirrored, 1, 8),
-        (decayed, 3, 12),
-    )
-}
-
-
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("trap", TRAPS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_training_keeps_the_reference_bits(engine, trap, batch):
-    graph, kinds = TRAPS[trap]
-    rows, rates = rows_for(kinds), [0.1, -0.07, 0.03] * 6
-    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, 18)
-    assert expected.failed is None
-    outputs = range(15) if trap == "outputs_of_parameters" else ()
-    found = compiled(ENGINES[engine](), graph, kinds, graph.numbers, outputs)
-    assert training_difference(found, graph.numbers, rows, expected, rates, batch) == ""
 
 
 def one_layer(Value, leaves):
@@ -181,36 +108,12 @@ def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch)
         assert bits(found.program.gradients) == bits(expected.gradients)
 
 
-# --- updates in place --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("trap", TRAPS)
-def test_updates_are_in_place_if_none_reads_what_another_updates(trap):
-    graph, kinds = TRAPS[trap]
-    loops = reroll(tape_of(graph, kinds))
-    assert allows_updates_in_place(loops) == (trap not in ("neighbours", "mirrored"))
-
-
 # --- weight reuse ------------------------------------------------------------------------------------------------
 
 
-def pairs_of(trap, outputs=()):
-    graph, kinds = TRAPS[trap]
-    loops = reroll(tape_of(graph, kinds, outputs))
-    found = pair(loops)
-    return loops, found
-
-
 def test_no_pair_where_vectors_would_reach_into_the_next_row():
-    _, found = pairs_of("outputs_of_parameters", range(15))
-    assert found is None
-
-
-@pytest.mark.parametrize("trap", ["gated", "skipping_a_layer"])
-def test_rows_are_not_taken_together_if_others_read_their_inputs(trap):
-    loops, found = pairs_of(trap)
-    assert found is not None
-    assert lay_out(plain(loops), found, 3) is None
+    graph, kinds = made("outputs_of_parameters", 3, 15, outputs_of_parameters)
+    assert pair(reroll(tape_of(graph, kinds, range(15)))) is None
 
 
 # --- outputs -----------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ texts = st.builds(text_network, seeds, st.integers(1, 2), st.integers(1, 6))
 
 @pytest.mark.parametrize("name", ["rerolled-numpy", "rerolled-tcc"])
 def test_positions_keep_the_reference_bits(name):
-    hunt(usable(name), texts, 10)
+    hunt(usable(name), texts, 30)
 
 
 def multiplied(workload, positions):

@@ -1,0 +1,236 @@
+/* A Value graph as recovered loops: inputs 3, parameters 9, outputs 1. The workspace w holds them in the loops'
+   order, in areas. */
+
+#define INPUTS 3
+#define PARAMETERS 9
+#define LANES 4
+
+enum { X = 0 }; /* inputs */
+enum { K = 8 }; /* numbers */
+enum { P = 16 }; /* parameters */
+enum { V = 32 }; /* values */
+enum { Q = 40 }; /* gradients of parameters */
+enum { G = 56 }; /* gradients of values */
+enum { U = 64 }; /* coefficients, and gradients of values without a place */
+double pow(double, double);
+
+#include "rerolled/emit/vectors.h"
+
+#include "rerolled/emit/powers.h"
+
+__attribute__((noinline, visibility("hidden"))) void loops_0_to_4(number *restrict w)
+{
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
+    /* Loop 0: for i<2: v[i] = p[i] + sum(t<2: p[2 + i + 2*t] * x[t]) */
+    {
+        const v2 fixed0 = AT2(p);
+        v2 sum0 = fixed0;
+        for (long long t = 0; t < 2; t++) {
+            number *p0 = p + 2 + 2*t;
+            number *x1 = x + t;
+            sum0 += AT2(p0) * all2(x1[0]);
+        }
+        AT2(v) = sum0;
+    }
+    /* Loop 1 */
+    AT2(v + 2) = where2(AT2(v) < all2(0.0), all2(0.0), AT2(v));
+    /* Loop 2 */
+    v[4] = p[8] + p[9] * v[2] + p[10] * v[3];
+    /* Loop 3 */
+    v[5] = v[4] + x[2] * -1.0;
+    /* Loop 4 */
+    v[6] = pow(v[5], 2.0);
+}
+
+__attribute__((noinline, visibility("hidden"))) void loops_5_to_7(number *restrict w)
+{
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
+    number *const u = w + U;
+    /* Loop 5 */
+    u[0] = 2.0 * pow(v[5], 1.0);
+    /* Loop 6 */
+    g[5] = u[0] * 1.0;
+    /* Loop 7 */
+    AT2(g) = truth2(AT2(v + 2) > all2(0.0)) * (AT2(p + 9) * all2(g[5]));
+}
+
+__attribute__((noinline, visibility("hidden"))) void loops_8_to_11(number *restrict w)
+{
+    number *const x = w + X;
+    number *const v = w + V;
+    number *const q = w + Q;
+    number *const g = w + G;
+    /* Loop 8: for i<2 j<2: q[2 + 2*i + j] += x[i] * g[j] */
+    {
+        v2 value0 = AT2(q + 2);
+        v2 value1 = AT2(q + 4);
+        const v2 shared0 = AT2(g);
+        value0 += all2(x[0]) * shared0;
+        value1 += all2(x[1]) * shared0;
+        AT2(q + 2) = value0;
+        AT2(q + 4) = value1;
+    }
+    /* Loop 9 */
+    AT2(q) = AT2(q) + AT2(g);
+    /* Loop 10 */
+    AT2(q + 9) = AT2(q + 9) + AT2(v + 2) * all2(g[5]);
+    /* Loop 11 */
+    q[8] = q[8] + g[5];
+}
+
+__attribute__((noinline, visibility("hidden"))) void loops_8_to_11_in_place(number *restrict w, number rate)
+{
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
+    /* Loop 8, in place: for i<2 j<2: p[2 + 2*i + j] -= rate * (x[i] * g[j]) */
+    {
+        const v2 shared0 = AT2(g);
+        v2 value0 = all2(x[0]) * shared0;
+        v2 value1 = all2(x[1]) * shared0;
+        AT2(p + 2) -= all2(rate) * value0;
+        AT2(p + 4) -= all2(rate) * value1;
+    }
+    /* Loop 9, in place */
+    AT2(p) -= all2(rate) * AT2(g);
+    /* Loop 10, in place */
+    AT2(p + 9) -= all2(rate) * (AT2(v + 2) * all2(g[5]));
+    /* Loop 11, in place */
+    p[8] -= rate * g[5];
+}
+
+static void values(number *restrict w)
+{
+    loops_0_to_4(w);
+}
+
+static void gradients(number *restrict w)
+{
+    loops_5_to_7(w);
+}
+
+static void sinks(number *restrict w)
+{
+    loops_8_to_11(w);
+}
+
+static void sinks_in_place(number *restrict w, number rate)
+{
+    loops_8_to_11_in_place(w, rate);
+}
+
+#include "kernel/kernel.h"
+
+#include "kernel/rows.h"
+
+#include "kernel/set_input.c"
+
+/* State that persists between the turns of a stretch. */
+struct state {
+    number rate; /* of the current or waiting update */
+    int gradients_are_zero; /* set by the first update; after that, each row may be alone */
+};
+
+#define HAS_STATE 1
+
+#include "kernel/training.h"
+
+enum { ROOM = 16 };
+enum { LOSS = V + 6 };
+
+#include "rerolled/emit/workspace.h"
+
+#include "rerolled/emit/updates.h"
+
+static __attribute__((noinline)) void move(number *restrict w, double *restrict theirs, int out)
+{
+    move_nest(w + P + 0, theirs + 2, out, 2, 2, 2, 1, -2, 3);
+    move_nest(w + P + 4, theirs + 1, out, 1, 2, 0, 1, 0, 3);
+    move_nest(w + P + 8, theirs + 8, out, 1, 2, 0, 1, 0, -2);
+    move_nest(w + P + 10, theirs + 7, out, 1, 1, 0, 0, 0, 0);
+}
+
+static void give_outputs(const number *restrict w, double *restrict y)
+{
+    y[0] = w[V + 4];
+}
+
+double forward(const double *restrict x, const double *restrict p, double *work, double *restrict y)
+{
+    number *const w = aligned(work);
+    take_inputs(w, x);
+    take_parameters(w, p);
+    values(w);
+    give_outputs(w, y);
+    return w[LOSS];
+}
+
+void backward(const double *restrict x, const double *restrict p, double *work, double *restrict q)
+{
+    (void)x, (void)p;
+    number *const w = aligned(work);
+    take_gradients(w, q);
+    gradients(w);
+    sinks(w);
+    give_gradients(w, q);
+}
+
+static void enter(struct training *t)
+{
+    t->w = aligned(t->w);
+    number *const w = t->w;
+    take_parameters(w, t->p);
+    take_gradients(w, t->q);
+}
+
+static int turn(struct training *t)
+{
+    number *const w = t->w;
+    take_row(t, w, 0);
+    values(w);
+    if (!record(t, w[LOSS]))
+        return 0;
+    gradients(w);
+    if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
+        /* Each row is a batch, so no gradient needs to be kept. */
+        t->state.rate = *t->rates++;
+        sinks_in_place(w, t->state.rate);
+    } else {
+        sinks(w);
+        if (batch_ends(t, 1)) {
+            t->state.rate = *t->rates++;
+            update_all(w, t->state.rate, (double)t->stretch->batch);
+            t->state.gradients_are_zero = 1;
+        }
+    }
+    return 1;
+}
+
+static int evaluate(struct training *t)
+{
+    number *const w = t->w;
+    take_row(t, w, 0);
+    values(w);
+    give_outputs(w, t->y);
+    if (!record(t, w[LOSS]))
+        return 0;
+    return 1;
+}
+
+static void leave(struct training *t)
+{
+    number *const w = t->w;
+    give_inputs(w, t->x);
+    give_outputs(w, t->y);
+    if (t->rates != t->stretch->rates)
+        give_parameters(w, t->p);
+    if (t->stretch->learns)
+        give_gradients(w, t->q);
+}
+
+#include "kernel/train.c"
