@@ -256,15 +256,3 @@ def test_the_listing_in_the_docs():
     (listing,) = (part for part in page.split("```\n") if part.startswith("for i<c0"))
     lines = list(usable("rerolled-clang").merged(workloads.load("microgpt")).lines())
     assert all(line in lines for line in listing.splitlines())
-
-
-@pytest.mark.host
-def test_gaps_between_parameters_have_no_gradient():
-    """The output matrix has rows of 27, and whole vectors write 32 gradients."""
-    trainer = usable("rerolled-clang").prepare(workloads.load(SMALL))
-    trainer.restart(batch=300)
-    trainer.train(200)
-    gaps = [place for place, index in enumerate(trainer._order) if index == NONE]
-    assert len(gaps) > 8
-    assert not any(trainer._shared.q[place] for place in gaps)
-    assert any(trainer._shared.q)
