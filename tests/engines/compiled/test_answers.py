@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from engines import answers, asking
-from engines.answers import MEMORY
 from engines.files import CACHE, cache_folder
 from engines.kernel import toolchains
 from engines.kernel.toolchains import find
@@ -138,41 +137,20 @@ def test_scripts_and_disguised_links_are_asked_every_time(add, cache, asked, tmp
     assert not cache.exists()
 
 
-def test_a_package_that_an_interpreter_runs_is_asked_every_time(cache):
-    """A new version of the package leaves the interpreter's file as it is."""
-    said = []
-    for _ in range(2):
-        command = (sys.executable, "-I", "-m", "ziglang", "cc")
-        assert MEMORY.answer(command, "version", lambda answer: True, lambda: said.append("asked") or "1.0") == "1.0"
-    assert len(said) == 2
-
-
-def damaged(file):
-    file.write_bytes(file.read_bytes()[:-1] + b" ")
-
-
-def writable_by_others(file):
-    file.chmod(0o666)
-
-
-def in_a_folder_that_others_may_write(file):
-    file.parent.chmod(0o777)
-
-
 def of_no_version(file):
     content = b'"12.2.0; rm"'
     file.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
-@pytest.mark.parametrize("change", [damaged, writable_by_others, in_a_folder_that_others_may_write, of_no_version])
-def test_an_answer_that_cannot_be_trusted_is_asked_for(add, cache, asked, recwarn, change):
+def test_an_answer_that_cannot_be_trusted_is_asked_for(add, cache, asked, recwarn):
     add("gcc", GCC.format("12.2.0"))
     find("gcc")
     (file,) = (cache / "compilers").iterdir()
-    change(file)
-    forget()
-    assert find("gcc").version == "12.2.0"
-    assert asked == ["gcc", "gcc"]
+    for times, change in enumerate((of_no_version, lambda file: file.chmod(0o666)), 2):
+        change(file)
+        forget()
+        assert find("gcc").version == "12.2.0"
+        assert asked == ["gcc"] * times
     assert not recwarn.list, "a memory that can't be used is not reported"
 
 
@@ -190,20 +168,17 @@ def test_without_a_memory(add, asked, monkeypatch, recwarn, tmp_path, setting):
 
 
 def test_places_of_the_caches(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/me")
-    places = [
-        ("/own", "/shared", "/own/x"),
-        ("", "/shared", "/shared/zoomgrad/x"),
-        ("", "", "/home/me/.cache/zoomgrad/x"),
-        ("", "relative", "/home/me/.cache/zoomgrad/x"),
-        ("~/own", "", "/home/me/own/x"),
-    ]
-    for own, shared, expected in places:
+    for own, shared, home, expected in (
+        ("/own", "/shared", "/home/me", "/own/x"),
+        ("", "/shared", "/home/me", "/shared/zoomgrad/x"),
+        ("", "relative", "/home/me", "/home/me/.cache/zoomgrad/x"),
+        ("~/own", "", "/home/me", "/home/me/own/x"),
+        ("off", "", "/home/me", "None"),
+        ("relative", "", "/home/me", "None"),
+        ("~nobody-of-that-name/x", "", "/home/me", "None"),
+        ("", "", "", "None"),
+    ):
         monkeypatch.setenv("ZOOMGRAD_CACHE", own)
         monkeypatch.setenv("XDG_CACHE_HOME", shared)
-        assert str(cache_folder("x")) == expected
-    for own, home in (("off", "/home/me"), ("relative", "/home/me"), ("", ""), ("~nobody-of-that-name/x", "/home/me")):
-        monkeypatch.setenv("ZOOMGRAD_CACHE", own)
-        monkeypatch.setenv("XDG_CACHE_HOME", "")
         monkeypatch.setenv("HOME", home)
-        assert cache_folder("x") is None
+        assert str(cache_folder("x")) == expected

@@ -15,7 +15,6 @@ from engines.straight.c_source import Form
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
-    ONE_OF_EACH_KIND,
     by_kernel,
     compiled,
     difference,
@@ -143,19 +142,6 @@ def test_random_graphs_keep_the_bits_in_any_form(form, case):
 
 
 # --- degenerate graphs -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_leaves_that_nothing_uses(name):
-    """Unused leaves keep their places: a row holds all inputs, and the gradients of unused parameters are zero."""
-    Value = (engine := usable(name)).Value
-    a, b, unused, p, other = (Value(x) for x in (2.0, 3.0, 5.0, 7.0, 11.0))
-    program = engine.compile(b * p, inputs=[unused, a, b], parameters=[other, p], outputs=[unused, other])
-    program.set_input([1.5, 2.5, 10.0])
-    assert program.forward() == 70.0
-    program.backward()
-    assert list(program.gradients) == [0.0, 10.0]
-    assert list(program.outputs) == [1.5, 11.0]
 
 
 # --- training ----------------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
-import subprocess
 from array import array
 from dataclasses import replace
 
@@ -13,7 +11,6 @@ import pytest
 import engines
 from engines.api import NonFiniteLoss, Unavailable
 from engines.graph.value import Value
-from engines.kernel import toolchains
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
@@ -94,31 +91,6 @@ def test_a_frozen_engine_refuses_to_train(engine):
     w, x = Value(2.0), Value(3.0)
     with pytest.raises(Unavailable, match="runs workloads only\n  Leave out the suffix"):
         frozen.compile(w * x, inputs=[x], parameters=[w])
-
-
-@pytest.mark.host
-@pytest.mark.parametrize("name", ["tcc-frozen", "rerolled-tcc-frozen", "rerolled-gcc-frozen"])
-def test_the_c_has_the_weights_and_no_backward_pass(name, tmp_path):
-    engine = usable(name)
-    model, inputs = SMALL.model(engine.nn), [engine.Value(x) for x in SMALL.row(0)]
-    outputs = SMALL.outputs(model, inputs)
-    loss, parameters = SMALL.loss(model, inputs, outputs), model.parameters()
-    weights = [p.data for p in parameters]
-    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-    source = engine.source(engine.lower_workload(tape, weights))
-    assert all(repr(abs(weight)) in source for weight in weights)
-    (tmp_path / "unit.c").write_text(source, encoding="ascii")
-    flags = ["-O1", "-march=native", "-Wall", "-Wextra", "-Werror", "-Wno-psabi"]
-    command = [*toolchains.find("gcc").command, *toolchains.STRICT, *flags]
-    options = (["-c", "-o", "unit.o"], ["-E", "-P"])
-    results = [
-        subprocess.run([*command, *more, "unit.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
-        for more in options
-    ]
-    assert [(result.returncode, result.stderr[:2000]) for result in results] == [(0, "")] * 2
-    defined = set(re.findall(r"(\w+)\([^;()]*\)\s*\{", results[1].stdout))
-    assert {"forward", "evaluate", "train"} <= defined
-    assert not {"backward", "turn", "update", "gradients", "sinks"} & defined
 
 
 @pytest.mark.host

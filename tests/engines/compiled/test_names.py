@@ -79,8 +79,3 @@ def test_a_wrong_suffix_is_refused_and_the_remedy_names_real_engines(name):
     remedy = str(error.value).rpartition("; ")[2]
     named = re.split(r", | or ", re.fullmatch(r"(?:use|did you mean) (.*?)\??", remedy)[1])
     assert [engines.load(each).name for each in named] == named
-
-
-def test_a_typo_suggests_the_nearest():
-    with pytest.raises(UnknownName, match=r"there is no engine 'clang-O9'\n  Did you mean .*clang-O1"):
-        engines.load("clang-O9")

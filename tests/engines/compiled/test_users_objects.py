@@ -6,7 +6,6 @@ import hashlib
 import os
 import stat
 import sys
-import warnings
 from array import array
 from dataclasses import fields, replace
 
@@ -16,10 +15,8 @@ from engines.api import Store
 from engines.graph.value import Value
 from engines.kernel import building, object_cache
 from engines.kernel.engine import Order
-from engines.kernel.object_cache import of_user
 from engines.rerolled import c_engines
 from harness import workloads
-from harness.worker import train
 from tests.engines.compiled.compiling import usable
 
 if os.name != "posix":
@@ -162,37 +159,6 @@ def test_without_a_signature_nothing_is_kept_by_graph(folder, builds, monkeypatc
     assert objects(folder) == []
 
 
-def test_another_variant_of_a_kept_program_is_built_when_needed(folder, builds):
-    engine, workload = usable("rerolled-gcc"), workloads.load("digits")
-    losses = []
-    for _ in range(2):
-        trainer = engine.prepare(workload, objects=of_user())
-        trainer.train(3)
-        trainer.restart(batch=8)
-        trainer.train(16)
-        losses.append(trainer.losses[:])
-    assert losses[0] == losses[1]
-    assert len(builds) == 2, "the late variant was compiled twice"
-
-
-def test_a_folder_that_others_may_write_is_not_used(folder, builds):
-    program()
-    folder.chmod(0o777)
-    with pytest.warns(UserWarning, match=r"(?s)objects are not kept: .*others may write to it.*chmod 700"):
-        assert program()[0] == 10.0
-    assert len(builds) == 2
-    assert len(objects(folder)) == 1
-
-
-@pytest.mark.parametrize("place", ["/proc/no/such/folder", "/dev/null/cache"])
-def test_a_place_that_can_not_be_written_is_silent(monkeypatch, builds, place):
-    monkeypatch.setenv("ZOOMGRAD_CACHE", place)
-    monkeypatch.setattr(object_cache, "USERS_FROM_SECONDS", 0.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert program()[0] == 10.0
-
-
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
 
@@ -204,15 +170,6 @@ def test_a_race_never_reads_it(folder, builds, tmp_path):
         engine.prepare(workload)
     assert len(builds) == 4
     assert not folder.exists()
-
-
-def test_training_uses_it(folder, builds):
-    usable("tcc")
-    for _ in range(2):
-        *_, end = train.train({"engine": "tcc", "workload": "xor", "epochs": 1})
-        assert end["event"] == "end"
-    assert len(builds) == 1
-    assert len(objects(folder)) == 1
 
 
 def test_a_kept_object_that_cannot_be_loaded_is_replaced(folder, builds):

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engines.api import Store
 from engines.kernel import building
 from engines.kernel.building import TookTooLong, build, waiting
-from engines.kernel.engine import Clock
 from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from tests.engines.compiled.compiling import usable
@@ -132,14 +130,3 @@ def test_a_graph_that_is_refused_leaves_no_compiler(monkeypatch):
         engine.prepare(workloads.load("xor"))
     assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
     assert not any(Path(process.args[-1]).parent.exists() for process in started)
-
-
-@pytest.mark.parametrize("most_bytes", [None, 1 << 20], ids=["a race", "a user"])
-def test_every_block_of_a_race_starts_a_compiler_early(monkeypatch, tmp_path, most_bytes):
-    """A user's graph may be among the kept ones. In a race, a kept object of another cell must not matter."""
-    monkeypatch.setattr(building, "waiting", waiting)
-    monkeypatch.setattr("engines.kernel.c_engine.CORES", 2)
-    clock = Clock()
-    with usable("gcc-O1").compilers(clock, Store(tmp_path, 0.0, most_bytes)) as compilers:
-        assert (compilers is None) == (most_bytes is not None)
-    assert (clock.phases["compile"] > 0.0) == (most_bytes is None)
