@@ -9,7 +9,6 @@ from reports.profiling import claim_metrics as metrics
 from reports.profiling.claim_metrics import ARRAYS, FUSING
 from reports.profiling.claims import CLAIMS, check, check_claims, claims
 from reports.profiling.profile_index import profile_index
-from reports.profiling.published_symbols import PUBLISHED
 from results.profile import SymbolProfile
 from tests.reports import example_profiles
 from tests.reports.example_profiles import CHILDREN, CREATION, GRADIENT, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
@@ -154,11 +153,6 @@ def test_a_claim_on_profiles(metric, profiles, conclusion):
     assert bool(finding.figure) == (conclusion != NOT_SEEN) != bool(finding.reason)
 
 
-def test_the_published_symbols_are_sorted_and_add_up():
-    assert [symbol.share for symbol in PUBLISHED] == sorted((symbol.share for symbol in PUBLISHED), reverse=True)
-    assert sum(symbol.share for symbol in PUBLISHED) == pytest.approx(0.9135)
-
-
 TESTABLE = [claim for claim in CLAIMS if claim.metric]
 
 
@@ -178,16 +172,6 @@ def test_each_claim_is_checked_on_its_own_interpreters(index):
     assert where[metrics.is_compiled] == [(PYPY, WORKLOAD)]
     assert where[metrics.recreating_and_ordering] == [(OLD, WORKLOAD), PAIR, (PYPY, WORKLOAD)]
     assert where[None] == [("Skybison", "mnist")]
-
-
-def test_a_published_figure_applies_only_to_its_workload():
-    where = example_profiles.cell("baseline", workload="xor")
-    found = {
-        one.claim.metric: one.findings
-        for one in check_claims(profile_index(example_profiles.run(), [example_profiles.anatomy(where, build=1.0)]))
-    }
-    assert found[metrics.forward_seconds] == ()
-    assert [pair for pair, _ in found[metrics.recreating_and_ordering]] == [(NEW, "xor")]
 
 
 def test_the_table_has_each_claim_with_its_findings(index):

@@ -1,13 +1,12 @@
 """Broken charts in the folder: the report leaves them out with a warning."""
 
 import importlib
-import warnings
 
 import pytest
 
 import reports.charts
 from reports.charts import Chart, charts
-from reports.discovery import defining, left_out
+from reports.discovery import defining
 from reports.pages import html
 from reports.story import story
 
@@ -55,13 +54,6 @@ def test_charts_are_found_in_any_folder_and_broken_ones_are_left_out(tmp_path, m
     assert found.keys() - of_the_project.keys() == {"alone", "whole"}
 
 
-def test_no_chart_of_the_project_is_left_out(example_story):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        assert charts()
-        assert html.drawings(example_story)
-
-
 def test_a_chart_that_cannot_be_drawn_does_not_affect_the_others(example_story, monkeypatch):
     whole = html.drawings(example_story)
     broken = charts()[whole[0].name]
@@ -69,8 +61,3 @@ def test_a_chart_that_cannot_be_drawn_does_not_affect_the_others(example_story, 
     with pytest.warns(UserWarning, match=f"chart {whole[0].name} is left out: ZeroDivisionError"):
         drawn = html.drawings(example_story)
     assert [drawing.name for drawing in drawn] == [drawing.name for drawing in whole[1:]]
-
-
-def test_an_interrupt_is_not_caught():
-    with pytest.raises(KeyboardInterrupt), left_out("this"):
-        raise KeyboardInterrupt

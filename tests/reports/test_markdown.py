@@ -8,10 +8,6 @@ from reports.pages.markdown import render
 from reports.text.markdown import escape
 
 
-def test_the_whole_text(example, golden):
-    golden("report.md", render(example.run, example.records))
-
-
 @pytest.mark.parametrize(
     ("text", "escaped"),
     [
@@ -35,8 +31,8 @@ def test_every_row_has_as_many_cells_as_its_header(request, name):
             assert above.replace(r"\|", "").count("|") == line.replace(r"\|", "").count("|")
 
 
-def test_only_the_headlines_sheets_are_included(crowded):
-    text = render(crowded.run, crowded.records)
-    for title in ("Compile time by phase, and ready time", "The published table, measured again", "Break-even"):
-        assert text.count(f"#### {title}: mnist-b1000\n") == text.count(f"#### {title}") == 1
-    assert "1.99 (faster than the graph)" in text
+@pytest.mark.parametrize(("name", "file"), [("example", "report.md"), ("crowded", "crowded.md")])
+def test_the_whole_text(name, file, request, golden):
+    """Of the example with its failures, and of a run with every engine and a growth curve."""
+    example = request.getfixturevalue(name)
+    golden(file, render(example.run, example.records))

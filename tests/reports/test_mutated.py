@@ -9,16 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reports import build
-from reports.charts import charts
-from reports.charts.drawing.svg import drawing
 from reports.exports import EXPORTERS, Material, NoExport
-from reports.gate import rules
-from reports.gate.limits import Limits
-from reports.gate.rules import MeasuredRun
-from reports.measured.races import race
 from reports.pages import html, markdown
 from reports.pages.analysis import analysis
-from reports.sections.history import history
 from results.files import Unreadable
 from results.store import Store
 from tests.reports import example_profiles
@@ -158,29 +151,3 @@ def test_figures_at_the_schemas_limits_are_drawn(small, tmp_path):
     assert Store(tmp_path).records()
     make_everything(tmp_path)
     build.build(Store(tmp_path))
-
-
-def test_ratios_of_the_largest_and_smallest_times_are_compared(example):
-    """A speedup goes from one extreme to the other between two runs, which is a change by 10^60 and more."""
-
-    def race_of(name, seconds):
-        run = example.run.model_copy(update={"id": name, "seed": len(name)})
-        return run, [
-            example.measured(
-                record.cell, record.block, step_seconds=(seconds(record),) * 3, pace_seconds=(pace(record),) * 3
-            )
-            for record in example.records
-            if record.status == "measured"
-        ]
-
-    def pace(record):
-        return 1e3 if record.block % 2 else 1e-5
-
-    for extremes in ((1e-10, 1e6), (1e6, 1e-10)):
-        new, old = (
-            race_of(name, lambda record, ends=ends: ends[(record.cell.engine == "baseline") ^ (record.block == 1)])
-            for name, ends in (("new", extremes), ("old-one", extremes[::-1]))
-        )
-        assert rules.verdicts(MeasuredRun(*new), MeasuredRun(*old), Limits())
-        told_of = history([race(*new), race(*old)])
-        drawing("history", charts()["history"], told_of.chart)

@@ -4,8 +4,7 @@ import pytest
 
 from reports.pages import markdown
 from reports.story import story
-from reports.text.figures import Figure, Section, Sheet
-from reports.text.native_notes import native_note, noted
+from reports.text.native_notes import native_note
 from results.record import EngineFacts
 
 NOTE = "Compiled for this machine's processor (-march=native): rerolled-clang. The other engines are not."
@@ -29,17 +28,6 @@ def facts(**native):
 def test_there_is_a_note_if_both_kinds_are_present_and_all_are_known(native, note):
     known = facts(**native)
     assert native_note(known, known) == note
-
-
-def test_engines_are_found_in_headings_and_figures():
-    known = facts(tcc=False, rerolled_clang=True)
-    rows = ((Figure("tcc (within 1e-9)"), Figure("1 s")),)
-    sheets = (
-        Sheet("", 1, ("engine", "rerolled-clang"), rows, ("Another note.",)),
-        Sheet("", 1, ("engine", "of whom"), rows),
-    )
-    found = noted(Section("name", "title", "lead", sheets), known)
-    assert [sheet.notes for sheet in found.sheets] == [("Another note.", NOTE), ()]
 
 
 def test_every_table_that_mixes_both_kinds_has_the_note(example):

@@ -10,13 +10,10 @@ from reports.build import build
 from reports.charts import charts
 from reports.charts.drawing.svg import drawing
 from reports.pages import html, markdown
-from reports.profiling import claim_metrics as metrics
 from reports.profiling.anatomy import anatomies, parts
-from reports.profiling.claims import CLAIMS
 from reports.profiling.collector import collectors
 from reports.profiling.compilers import compilers
 from reports.profiling.hottest import HOTTEST, hottest, ladders, pages, top_lines
-from reports.profiling.jit import jits
 from reports.profiling.memory_over_time import memories
 from reports.profiling.profile_index import profile_index
 from reports.profiling.profiles import profiled
@@ -27,7 +24,7 @@ from results.profile import CollectorProfile, JitProfile, LineProfile, SymbolPro
 from results.record import Cell
 from results.store import Store
 from tests.reports import example_profiles
-from tests.reports.example_profiles import CHILDREN, CREATION, GRADIENT, LADDER, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
+from tests.reports.example_profiles import NASTY, NEW, PYPY, WORKLOAD, cell
 
 
 def index_of(*profiles, files=None):
@@ -43,23 +40,19 @@ def sheet(section, title=""):
     return found
 
 
-def test_the_conclusions_come_first_with_a_column_per_interpreter(index):
-    (only,) = profiled(index).steps[0].sheets
-    headings = [f"{name}, {WORKLOAD}" for name in (OLD, NEW, PYPY, "Skybison")]
-    assert only.headings == ("claim", *headings)
-    of_cpython, of_pypy = ("not seen", "holds", "–", "–"), ("–", "–", "holds", "–")
-    of_both, of_none = ("not seen", "holds", "holds", "–"), ("–", "–", "–", "cannot be tested here")
-    conclusions = {claim.metric: tuple(texts(row)[1:]) for claim, row in zip(CLAIMS, only.rows, strict=True)}
-    assert conclusions[metrics.is_compiled] == ("–", "–", "does not hold", "–")
-    assert conclusions[metrics.rank_of_adding] == ("not seen", "does not hold", "–", "–")
-    assert {conclusions[None]} == {of_none}
-    nobody_compiled = ("–", "–", "–", "–")
-    assert conclusions[metrics.fused] == nobody_compiled
-    others = {*conclusions.values()} - {of_none, nobody_compiled, conclusions[metrics.is_compiled]}
-    assert others - {conclusions[metrics.rank_of_adding]} == {of_cpython, of_pypy, of_both}
+def fusing(engine, instructions, reason=""):
+    made = example_profiles.compiler(cell(engine), 2.0, 3, SROA=0.5)
+    counts = {"fusable_forward": 2000, "fusable_backward": 1500, "fusable_forward_alone": 1800}
+    taken = {"fusable_backward_alone": 1, "fused_instructions": instructions, "fused_reason": reason}
+    return made.model_copy(update={"flags": ("-O1", "-ffp-contract=fast"), **counts, **taken})
 
 
-# --- lines -------------------------------------------------------------------------------------------------------
+def test_the_text_of_every_section(index, golden):
+    """The claims, and each account of a profiler, as Markdown."""
+    fused = fusing("clang-O1-fma", 1700), fusing("clang-O1-published-fma", None, "there is no objdump on PATH")
+    told = profiled(index)
+    sections = (*told.steps, *told.lines, *told.symbols, *told.accounts, compilers(index_of(*fused)))
+    golden("profiles.md", "\n".join(map(markdown.results_page, sections)))
 
 
 def test_the_hottest_lines_by_either_measure_have_their_source():
@@ -109,19 +102,6 @@ def test_a_links_path_is_quoted():
     assert unquote(link.path) == f'profiles/a"b#c?%--{NEW}--{WORKLOAD}/scalene.html'
 
 
-# --- the ladder --------------------------------------------------------------------------------------------------
-
-
-def test_a_lines_cost_is_shown_for_each_variant(index):
-    (only,) = ladders(index).sheets
-    assert only.headings == ("source", *LADDER)
-    rows = {row[0].text: texts(row)[1:] for row in only.rows}
-    assert rows[CREATION] == ["30 %", "25 %", "20 %", "15 %"]
-    assert rows[CHILDREN] == ["20 %", "", "", ""]
-    assert rows[GRADIENT] == ["9.0 %"] * 4
-    assert f"“{CREATION}” takes 30 % of baseline and 15 % of hoisted" in only.title
-
-
 def test_a_ladder_needs_two_variants_and_excludes_compiled_engines():
     one = example_profiles.lines(cell("baseline"), example_profiles.line("x", 0.1))
     compiling = example_profiles.lines(cell("clang-O1"), example_profiles.line("x", 0.1), preparations=2)
@@ -129,120 +109,9 @@ def test_a_ladder_needs_two_variants_and_excludes_compiled_engines():
     assert [row[2].text for row in sheet(top_lines(index_of(one, compiling))).rows] == ["baseline"]
 
 
-# --- accounts ----------------------------------------------------------------------------------------------------
-
-
-def test_collections_are_beside_perfs_samples(index):
-    rows = [texts(row) for row in sheet(collectors(index), WORKLOAD).rows]
-    assert rows[0] == [NEW, "baseline", "40 %", "88 %", "1,000 / 100 / 10", "15", "2,000", "100,000"]
-    assert rows[-1] == [PYPY, "baseline", "10 %", "–", "1,000 / 100", "–", "–", "–"]
-    assert sheet(collectors(index)).rows[0][4].below == "generations 0 / 1 / 2"
-
-
-def test_pypys_account_includes_aborted_traces(index):
-    section = sheet(jits(index))
-    rows = {row[0].text: row for row in section.rows}
-    assert rows["python-source"][8].text == "7"
-    assert rows["python-source"][8].below == "trace too long: 7"
-    assert rows["python-source"][8].mark == "wraps steep"
-    assert rows["baseline"][9].below == "first 500 ms, 12.5×"
-    (sentence,) = section.notes
-    assert "blows the trace limit on python-source (mnist) 7 times" in sentence
-    assert sentence.endswith("50.0× as fast; for comparison: baseline 12.5×.")
-
-
-def test_a_compilers_whole_form_is_beside_its_split_form(index):
-    (only,) = compilers(index).sheets
-    assert [row[0].text for row in only.rows] == ["clang-O1", "clang-O1-whole"]
-    assert [(figure.text, figure.below) for figure in only.rows[1][6:]] == [
-        ("79,560", "39,750 forward, 39,810 backward"),
-        ("79,510", "39,750 forward, 39,760 backward"),
-        ("0", ""),
-        ("60 %", "Greedy Register Allocator"),
-        ("10 %", "SROA"),
-        *[("–", "")] * 3,
-    ]
-    assert only.notes == (
-        f"On {NEW}, compiling clang-O1-whole takes 15.0× as long as clang-O1: 60.0 s against 4.00 s. "
-        "Greedy Register Allocator alone takes 60 % of it, and 20 % in the split form.",
-    )
-
-
-def fusing(engine, instructions, reason=""):
-    made = example_profiles.compiler(cell(engine), 2.0, 3, SROA=0.5)
-    counts = {"fusable_forward": 2000, "fusable_backward": 1500, "fusable_forward_alone": 1800}
-    taken = {"fusable_backward_alone": 1, "fused_instructions": instructions, "fused_reason": reason}
-    return made.model_copy(update={"flags": ("-O1", "-ffp-contract=fast"), **counts, **taken})
-
-
-def test_fusable_and_fused_sums_are_counted(index):
-    (only,) = compilers(index_of(fusing("clang-O1-fma", 1700), fusing("clang-O1-published-fma", 0))).sheets
-    row = dict(zip(only.headings, only.rows[0], strict=True))
-    assert (row["fusable"].text, row["fusable"].below) == ("3,500", "2,000 forward, 1,500 backward")
-    assert (row["alone"].text, row["alone"].below) == ("1,801", "1,800 forward, 1 backward")
-    assert row["fused"].text == "1,700"
-    found = "has 3,500 fusable sums in a step, 2,000 of them forward and 1,801 of them alone; its object has"
-    assert only.notes[-2:] == (
-        f"clang-O1-fma {found} 1,700 multiply-add instructions.",
-        f"clang-O1-published-fma {found} 0 multiply-add instructions.",
-    )
-
-
-def test_missing_counts_of_fusing_have_a_reason():
-    (only,) = compilers(index_of(fusing("clang-O1-fma", None, "there is no objdump on PATH"))).sheets
-    assert dict(zip(only.headings, only.rows[0], strict=True))["fused"].text == "–"
-    assert only.notes[-2].endswith("alone; fused instructions were not counted.")
-    assert only.notes[-1] == "Fused instructions were not counted: there is no objdump on PATH."
-
-
-# --- steps, memory, symbols --------------------------------------------------------------------------------------
-
-
-def test_a_step_is_divided_into_parts_in_seconds_and_shares(index):
-    only = sheet(anatomies(index), WORKLOAD)
-    assert only.headings[:2] == ("interpreter", "engine")
-    row = only.rows[0]
-    told = dict(zip(only.headings, [(figure.text, figure.below) for figure in row], strict=True))
-    assert texts(row)[:3] == [NEW, "baseline", "1.12 s"]
-    assert told["build"] == ("150 ms", "13 %")
-    assert told["collector"] == ("600 ms", "54 %")
-    assert told["free"] == ("0", "")
-    assert told["timing adds"] == ("+1.8 %", "")
-    (prepared,) = only.notes
-    assert prepared.startswith(f"replay builds and orders its graph once, before the first step: 1.50 s on {NEW}.")
-
-
-def test_memory_has_a_start_a_peak_and_floors(index):
-    rows = sheet(memories(index), WORKLOAD).rows
-    assert texts(rows[0]) == [NEW, "baseline", "50.0 MB", "150 MB", "70.0 MB", "130 MB", "20"]
-    assert rows[0][5].below == "+85.7 %"
-    assert texts(rows[1])[2:] == ["50.0 MB", "70.0 MB", "50.0 MB", "50.0 MB", "20"]
-
-
-def test_symbols_are_beside_the_published_ones_for_each_variant(index):
-    only = sheet(symbol_ladder(index), f"{WORKLOAD} on {NEW}")
-    assert only.folded
-    assert only.title.endswith(": gc_collect_main takes 38 % of baseline")
-    assert only.headings == ("function", "published, baseline", *LADDER)
-    rows = {row[0].text: texts(row)[1:] for row in only.rows}
-    assert list(rows)[:3] == ["gc_collect_main", "deduce_unreachable", "visit_reachable"]
-    assert rows["gc_collect_main"] == ["37.41 %", "38 %", "", "", ""], (
-        "the shares of a symbol's copies are not added up"
-    )
-    assert rows["func_traverse"] == ["2.04 %", "3.0 %", "3.0 %", "3.0 %", "0.1 %"]
-    assert rows["PyObject_VisitManagedDict"] == ["", "2.0 %", "2.0 %", "", ""]
-    assert rows["visit_decref"] == ["", "10 %", "10 %", "10 %", "10 %"]
-    assert only.notes == (
-        "Functions left out add up to 9.0 % of baseline, 85 % of tuple, 87 % of slots, 90 % of hoisted.",
-    )
-
-
 def test_a_runtime_unknown_to_perf_has_no_symbol_ladder():
     where = cell("baseline", PYPY)
     assert symbol_ladder(index_of(example_profiles.symbols(where, {"PyPy's runtime": 1.0}, {"[unknown]": 1.0}))) is None
-
-
-# --- the charts --------------------------------------------------------------------------------------------------
 
 
 def drawn_texts(drawn):
@@ -257,9 +126,6 @@ def test_the_chart_of_a_step_divides_and_labels_each_bar(index):
     )
     found = drawn_texts(drawn)
     assert {NEW, PYPY, "replay", "building the graph", "collecting garbage", "1.12 s", "55.0 ms"} <= set(found)
-
-
-# --- the whole report --------------------------------------------------------------------------------------------
 
 
 def test_a_hostile_line_is_escaped(index, profiled_page):

@@ -98,7 +98,7 @@ def _winners(table: pd.DataFrame) -> list[Winner]:
 
 
 def _spaced(start: float, stop: float) -> list[float]:
-    return [float(images) for images in np.geomspace(start, stop, 30)]
+    return [float(images) for images in np.geomspace(start, stop, 20)]
 
 
 def _line(axes: Axes, cost: Cost, start: float, stop: float, **options: Any) -> None:

@@ -20,7 +20,7 @@ from reports.text.figures import share
 
 COLUMNS = 4
 """Columns of the legend."""
-_LEAST = 0.05
+_LEAST = 0.08
 """Least share with room for its figure."""
 _VISIBLE = 0.001
 """Least share that is drawn."""

@@ -58,10 +58,6 @@ def test_a_run_that_looks_several_times_has_wider_intervals(example):
         assert wider.any()
 
 
-def test_an_epoch_that_was_run_whole_is_not_extrapolated(example):
-    assert not row(example, "tuple/cpython-3.13/xor").extrapolated
-
-
 def test_two_processes_give_a_time_but_no_interval(example):
     found = row(example, "tuple/cpython-3.11/xor")
     assert (found.status, found.blocks) == ("measured", 2)
@@ -74,10 +70,6 @@ def test_two_processes_give_a_time_but_no_interval(example):
 def test_compile_time_comes_from_the_blocks_that_compiled(example):
     loaded = [example.measured(CELL, block, phases={"compile": 12.0} if block == 0 else {}) for block in range(3)]
     assert row(example.with_records(CELL, *loaded), CELL.key).compile_seconds == 12.0
-
-
-def test_an_engine_that_compiles_nothing_has_compile_time_zero(example):
-    assert row(example, CELL.key).compile_seconds == 0.0
 
 
 def test_one_failed_block_fails_the_cell(example):
@@ -130,12 +122,6 @@ def test_a_failed_baseline_leaves_no_speedups(example):
     assert math.isfinite(row(broken, CELL.key).step_seconds)
 
 
-def test_a_cell_without_records_is_missing_with_a_reason(example):
-    found = row(example.with_records(CELL), CELL.key)
-    assert found.status == "missing"
-    assert "interrupted" in found.reason
-
-
 def test_an_empty_plan_gives_an_empty_table(example):
     table = cells(example.only(lambda cell: False).run, example.records)
     assert table.empty
@@ -151,17 +137,3 @@ def test_the_headline_is_the_largest_covered_workload(example):
         lambda record: record if record.cell.workload == "xor" or record.cell.engine == "clang-O1" else None
     )
     assert view(few.run, few.records).headline_workload == "xor"
-
-
-def test_no_entry_of_the_headline_is_blank(example):
-    sparse = example.only(lambda cell: cell.engine == "baseline" or cell.interpreter == "cpython-3.13")
-    shown = view(sparse.run, sparse.records).headline
-    texts = {entry.text for rung in shown.rows for entry in rung.entries}
-    assert "" not in texts
-    assert {"not planned", "skipped", "1.43 s"} <= texts
-
-
-def test_an_engine_without_identical_bits_has_a_caveat(example):
-    caveats = {rung.engine: rung.caveat for rung in view(example.run, example.records).headline.rows}
-    assert caveats["tuple"] == ""
-    assert caveats["rerolled-clang-fast"] == "within 1e-06"

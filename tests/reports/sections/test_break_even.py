@@ -116,36 +116,7 @@ def test_a_cost_has_all_phases_and_the_median_time_of_a_sample(example):
     assert found(example)["tuple"].compile_seconds == 0.0
 
 
-def test_only_engines_with_a_result_and_a_known_compile_time_have_a_cost(example):
-    assert list(found(example)) == ["baseline", "tuple", "local-grads", "clang-O1", "rerolled-clang-fast"]
-    assert "clang-O1" not in found(example, "cpython-3.11")  # failed
-    assert found(example, "pypy-3.9") == {}  # skipped
-    loaded = [example.measured(CELL, block, phases={}, tape_rows=9) for block in range(3)]
-    assert "clang-O1" not in found(example.with_records(CELL, *loaded))
-
-
 # The section
-
-
-def sheets(example):
-    section = break_even(cells(example.run, example.records))
-    return {sheet.title: sheet for sheet in section.sheets}
-
-
-def test_the_winners_of_a_workload_are_listed_in_turn(crowded, example):
-    shown = sheets(crowded)["mnist"]
-    assert shown.headings == ("interpreter", "engine", "from image", "compile", "an image")
-    assert [tuple(figure.text for figure in row) for row in shown.rows if row[0].text == "pypy-3.11"] == [
-        ("pypy-3.11", "replay", "1", "nothing", "9.18 ms"),
-        ("pypy-3.11", "tcc", "≈ 240", "1.77 s", "1.72 ms"),
-        ("pypy-3.11", "clang-O0", "≈ 5,000", "6.40 s", "796 µs"),
-        ("pypy-3.11", "clang-O1-native", "≈ 9,000", "12.0 s", "174 µs"),
-        ("pypy-3.11", "clang-O1", "≈ 67,000", "12.9 s", "160 µs"),
-        ("pypy-3.11", "clang-O2", "≈ 760,000", "17.6 s", "154 µs"),
-    ]
-    shown = sheets(example)
-    assert [(row[1].text, row[1].below) for row in shown["mnist"].rows] == [("rerolled-clang-fast", "within 1e-06")] * 2
-    assert shown["xor"].headings[2:] == ("from sample", "compile", "a sample")
 
 
 @pytest.mark.parametrize(

@@ -24,26 +24,21 @@ def loaded(example, *loads):
     return type(example)(example.run, records)
 
 
-def test_a_quiet_run_of_enough_blocks_has_no_caution(quiet):
-    assert found(quiet, machine={}) == []
-
-
-def test_a_busy_machine_is_mentioned_with_its_load(quiet):
-    (cause,) = found(loaded(quiet, 1.5), machine={})
-    assert "other processes used 1.5 processors" in cause
-    assert found(loaded(quiet, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0), machine={}) == []
-
-
-def test_too_few_blocks(quiet):
-    (cause,) = found(quiet, machine={}, blocks=2)
-    assert cause.startswith("2 blocks: too few")
-    assert found(quiet, machine={}, blocks=2, precision=0.05) == []
-
-
-def test_a_governor_that_saves_power(quiet):
-    (cause,) = found(quiet, machine={"frequency governor": "powersave"})
-    assert "powersave" in cause
-    assert found(quiet, machine={"frequency governor": "performance"}) == []
+@pytest.mark.parametrize(
+    ("loads", "run", "cause"),
+    [
+        ((0.0,), {}, ""),
+        ((1.5,), {}, "other processes used 1.5 processors"),
+        ((1.5, 0.0, 0.0, 0.0, 0.0, 0.0), {}, ""),
+        ((0.0,), {"blocks": 2}, "2 blocks: too few"),
+        ((0.0,), {"blocks": 2, "precision": 0.05}, ""),
+        ((0.0,), {"machine": {"frequency governor": "powersave"}}, "powersave"),
+        ((0.0,), {"machine": {"frequency governor": "performance"}}, ""),
+    ],
+)
+def test_a_caution_names_the_load_the_blocks_or_the_governor(quiet, loads, run, cause):
+    causes = found(loaded(quiet, *loads), **{"machine": {}, **run})
+    assert (len(causes) == 1 and cause in causes[0]) if cause else causes == []
 
 
 def test_a_machine_with_fast_and_slow_moments(quiet):

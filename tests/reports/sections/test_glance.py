@@ -3,7 +3,6 @@
 import pandas as pd
 
 from reports.sections.glance import at_a_glance
-from reports.view import view
 
 COLUMNS = ("engine", "speedup", "compile_seconds", "sample_seconds", "bits")
 
@@ -59,10 +58,3 @@ def test_engines_with_different_bits_are_named():
 
 def test_there_is_no_section_for_one_engine():
     assert at_a_glance(table_of(RACE[0])) is None
-
-
-def test_a_whole_run_has_a_column_for_each_interpreter_with_a_result(example):
-    headings, rows = answers(view(example.run, example.records).headline_rows)
-    assert headings[0] == "on mnist"
-    assert "pypy-3.9" not in headings, "there is a column for an interpreter on which everything was skipped"
-    assert all(len(row) == len(headings) for row in rows)

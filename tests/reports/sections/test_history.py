@@ -72,11 +72,6 @@ def test_another_machines_runs_are_a_separate_series(small):
     assert sorted(set(told.chart["place"])) == [0, 1, 2, 3]
 
 
-def test_the_order_of_folders_does_not_matter(small):
-    runs = [another(small, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)]
-    assert changes(past(*runs)) == changes(past(*reversed(runs)))
-
-
 def test_only_runs_that_measured_a_cell_count_for_it(small):
     """The change of `tuple` falls between runs that did not measure it."""
     without = lambda cell: cell.engine != "tuple"  # noqa: E731
@@ -84,11 +79,6 @@ def test_only_runs_that_measured_a_cell_count_for_it(small):
     told = past(*(one.only(without) if 3 <= day <= 5 else one for day, one in enumerate(runs, 1)))
     assert {one[3] for one in changes(told)} == {runs[5].run.id}
     assert list(told.chart[told.chart["engine"] == "tuple"]["place"]) == [0, 1, 5, 6]
-
-
-def test_a_cell_in_only_one_run_has_no_history(small):
-    few = another(small, 2).only(lambda cell: cell.engine in ("baseline", "tuple"))
-    assert {row[0] for row in rows(past(another(small, 1), few))} == {"tuple"}
 
 
 @pytest.mark.parametrize("machine", [SLOW_MACHINE, {}])
@@ -180,7 +170,3 @@ def test_the_folder_of_one_run_is_not_a_folder_of_runs(small, tmp_path, zoomgrad
     result = zoomgrad(stored(another(small, 1), tmp_path))
     assert result.exit_code == 2
     assert "is a single run, not a folder of runs" in result.output
-
-
-def test_a_missing_folder_is_refused(tmp_path, zoomgrad):
-    assert zoomgrad(tmp_path / "nowhere").exit_code == 2

@@ -103,7 +103,7 @@ def test_a_strangers_file_is_text_and_no_link(race, file):
     run, records = race(file)
     (*_, figures) = peers(cells(run, records), batches(run), "../../..").sheets
     assert not any(row[-1].links for row in figures.rows)
-    page = html.render(run, records)
+    page = html.page(story(run, records), ())
     assert "<script>window" not in page
     assert 'href="javascript' not in page
 
@@ -132,10 +132,3 @@ def test_the_map_shows_every_width_and_batch(race):
         assert f">{text}<" in drawn.svg, text
     assert '<figure id="widths">' in html.render(*race())
     assert "widths" not in html.render(*race(without=("jax", "numpy")))
-
-
-def test_one_workload_is_no_map(race):
-    run, records = race()
-    found = contests(cells(run, records), batches(run))
-    assert grid(found.iloc[:1]).empty
-    assert grid(found.assign(width=float("nan"))).empty

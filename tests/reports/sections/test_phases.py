@@ -1,7 +1,5 @@
 """Compile time by phase, and the sizes of compiled programs."""
 
-import math
-
 from reports.measured.table import cells
 from reports.sections.compiling.phases import phases
 from results.record import Cell
@@ -25,31 +23,11 @@ def lines(table, workload="mnist"):
     }
 
 
-def test_a_line_has_every_phase_their_total_and_the_sizes(crowded_table):
-    shown = lines(crowded_table)["gcc-O2", "pypy-3.11"]
-    assert list(shown) == [
-        *("engine", "interpreter", "trace", "lower", "generate", "compile", "load", "total", "ready"),
-        *("rows", "source", "object", "compiler's peak"),
-    ]
-    assert shown["compile"] == "15.3 s"
-    assert shown["total"] == "19.2 s"
-    assert shown["rows"] == "159,500"
-    assert shown["source"] == "7.18 MB"
-    assert shown["compiler's peak"] == "758 MB"
-
-
 def test_the_share_in_loops_is_below_the_rows(example):
     records = [example.measured(CELL, block, tape_rows=9, looped_share=0.99876) for block in range(3)]
     (sheet, *_) = phases(changed(example, *records)).sheets
     rows = sheet.headings.index("rows")
     assert {row[rows].below for row in sheet.rows if row[0].text == "clang-O1"} == {"99.88% in loops"}
-
-
-def test_only_cells_that_compiled_have_a_line(crowded_table):
-    shown = lines(crowded_table)
-    assert ("replay", "cpython-3.14") not in shown
-    assert ("tcc-extension", "pypy-3.11") not in shown
-    assert ("tcc-whole", "pypy-3.11") in shown
 
 
 def test_every_engine_has_a_line_if_ready_time_was_measured(example):
@@ -80,16 +58,6 @@ def test_phases_are_medians_over_the_blocks_that_compiled(example):
     shown = lines(changed(example, *records))["clang-O1", "cpython-3.13"]
     assert (shown["trace"], shown["compile"], shown["total"]) == ("2.00 s", "14.0 s", "16.0 s")
     assert shown["lower"] == "–"
-
-
-def test_a_cell_that_only_loaded_has_sizes_but_no_compile_time(example):
-    """Its first block compiled, was stopped before it wrote a record, and was repeated."""
-    loaded = [example.measured(CELL, block, phases={}, tape_rows=9, object_bytes=700) for block in range(3)]
-    table = changed(example, *loaded)
-    shown = lines(table)["clang-O1", "cpython-3.13"]
-    assert (shown["total"], shown["rows"], shown["object"]) == ("–", "9", "700 B")
-    found = table[(table["engine"] == "clang-O1") & (table["interpreter"] == "cpython-3.13")]
-    assert math.isnan(found.iloc[0].compile_seconds)
 
 
 def test_there_is_no_section_if_nothing_was_compiled(example):

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from reports.text.printed import HEADINGS, INTERVAL, printed
+from reports.text.printed import HEADINGS, printed
 from reports.view import view
 
 ROW = {
@@ -37,13 +37,6 @@ def test_a_sheet_has_compile_time_and_interval():
         ("baseline", "nothing", "1.00 ms", "900 µs to 1.10 ms", "1.00×"),
         ("tcc", "250 ms", "1.00 ms", "900 µs to 1.10 ms", ""),
     ]
-
-
-def test_too_few_blocks_give_no_column_of_intervals():
-    nan = float("nan")
-    (sheet,) = printed(table_of({"engine": "baseline", "step_seconds_low": nan, "step_seconds_high": nan}), None)
-    assert INTERVAL not in sheet.headings
-    assert texts(sheet) == [("baseline", "nothing", "1.00 ms", "1.00×")]
 
 
 def test_engines_without_a_result_are_notes():
