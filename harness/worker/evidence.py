@@ -71,7 +71,7 @@ class Starts:
         self._trainer = trainer
         self._workload = workload
         trainer.restart(batch=workload.batch)
-        self._own = trainer.parameters()
+        self._own = array("d", trainer.parameters())
 
     def parameters(self, start: int) -> array[float]:
         """Parameters of that start."""
@@ -154,8 +154,8 @@ def _diverged(trainer: Trainer) -> Evidence:
 
 
 def left_by(trainer: Trainer) -> Evidence:
-    """Evidence of the training so far."""
-    return Evidence(array("d", trainer.losses), trainer.gradients(), trainer.parameters())
+    """Evidence of the training so far, copied: an engine's own array may compute its numbers when it is read."""
+    return Evidence(array("d", trainer.losses), array("d", trainer.gradients()), array("d", trainer.parameters()))
 
 
 def compare(found: Evidence, reference: Evidence) -> tuple[float, str]:

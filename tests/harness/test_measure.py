@@ -182,6 +182,11 @@ def test_results_of_another_start_are_a_mismatch(evidence, monkeypatch):
         timed(cheats.Replaying, evidence, monkeypatch)
 
 
+def test_numbers_that_are_computed_when_they_are_compared_are_a_mismatch(evidence, monkeypatch):
+    with pytest.raises(Mismatch, match=r"0 parameters instead of \d+"):
+        timed(cheats.AnsweringLate, evidence, monkeypatch)
+
+
 def test_a_value_has_only_as_many_stretches_as_there_are_starts(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
     monkeypatch.setattr(Proof, "starts", lambda self, steps: range(1, 8))
