@@ -375,18 +375,20 @@ class Run(Model):
     """Digest of our packages' source files and of the lock files; empty in older runs."""
 
     def refuse(self, record: Record, vouchings: Mapping[str, Vouching]) -> None:
-        """Raise ValueError if the record does not belong to this run, or if it proves itself.
+        """Raise ValueError if the record does not belong to this run, or if its reference vouches for nobody.
 
-        vouchings: by workload. Only a cell that vouches for others, after others vouched for it, is its own reference.
+        vouchings: by workload. Where there is none, as in older runs, only the reference interpreter's `tuple` vouches.
         """
         if record.cell not in self._planned:
             raise ValueError(f"{record.cell} is not a cell of this run")
         if record.host and record.host not in self.hosts:
             raise ValueError(f"{record.cell} was measured by {record.host}, which is not a host of this run")
-        vouching = vouchings.get(record.cell.workload)
-        believed = [voucher.cell for voucher in vouching.vouchers] if vouching else [record.cell]
-        if record.proof and record.proof.reference == record.cell.key and record.cell not in believed:
-            raise ValueError(f"{record.cell} was compared with itself, and no cell vouches for it")
+        if not record.proof or record.host:  # a run keeps the vouchings of one host
+            return
+        workload = record.cell.workload
+        vouchers = [voucher.cell.key for voucher in vouchings[workload].vouchers] if workload in vouchings else []
+        if record.proof.reference not in (vouchers or [f"tuple/{self.reference_interpreter}/{workload}"]):
+            raise ValueError(f"{record.cell} was compared with {record.proof.reference}, which vouches for nobody")
 
     @cached_property
     def _planned(self) -> frozenset[Cell]:

@@ -110,14 +110,26 @@ def test_a_promise_is_identical_bits_or_a_small_bound(promise):
         EngineFacts(idea="", **promise)
 
 
-@pytest.mark.parametrize(("engine", "vouches"), [("tuple", True), ("slots", False)])
-def test_only_a_cell_that_vouches_is_its_own_reference(engine, vouches):
+@pytest.mark.parametrize(
+    ("reference", "vouched", "older"),
+    [
+        ("tuple/cpython-3.13/xor", True, True),
+        ("tcc/cpython-3.13/xor", True, False),
+        ("slots/cpython-3.13/xor", False, False),
+        ("tcc/pypy-3.11/xor", False, False),
+        ("tcc/cpython-3.13/mnist", False, False),
+    ],
+)
+def test_only_a_cell_that_vouches_is_a_reference(reference, vouched, older):
+    """In an older run, which has no vouchings, that is only `tuple`."""
     cells = tuple(CELL.model_copy(update={"engine": name}) for name in ("tuple", "tcc", "clang-O0", "slots"))
     vouching = Vouching(workload="xor", vouchers=tuple(Voucher(cell=cell, steps=8) for cell in cells[:3]))
-    cell = CELL.model_copy(update={"engine": engine})
-    own = record(proof={**PROOF, "reference": cell.key}).model_copy(update={"cell": cell})
-    with nullcontext() if vouches else pytest.raises(ValueError, match=f"{cell} was compared with itself"):
-        run("a-run", cells=cells).refuse(own, {"xor": vouching})
+    for cell in cells:
+        proven = record(proof={**PROOF, "reference": reference}).model_copy(update={"cell": cell})
+        for vouchings, accepted in (({"xor": vouching}, vouched), ({}, older)):
+            said = f"{cell} was compared with {reference}, which vouches for nobody"
+            with nullcontext() if accepted else pytest.raises(ValueError, match=said):
+                run("a-run", cells=cells).refuse(proven, vouchings)
 
 
 @pytest.mark.parametrize(
