@@ -93,20 +93,6 @@ def long(example, warm=(2.5, 1.5, 1.2), **of_engines):
     return example.mapped(change)
 
 
-def test_a_cell_is_steady_once_all_its_processes_are(example):
-    found = of(runs(long(example)), "tuple", "pypy-3.9")
-    assert set(found["steady"]) == {"warm-up"}
-    assert set(found["steady_from"]) == {4.0}
-
-    def later(record):
-        if record.block != 1 or not record.warmup_step_seconds:
-            return record
-        start = record.warmup_step_seconds
-        return record.model_copy(update={"warmup_step_seconds": (*(2 * start[-1] for _ in start[:6]), *start[6:])})
-
-    assert set(of(runs(long(example).mapped(later)), "tuple", "pypy-3.9")["steady_from"]) == {7.0}
-
-
 def test_a_cell_that_never_settles_is_named(example):
     falling = tuple(4 * 0.9**index for index in range(40))
     found = runs(long(example, local_grads=falling, clang_O1=(1.0, 1.5) * 10))
