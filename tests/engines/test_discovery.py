@@ -10,6 +10,8 @@ import engines
 from engines import discovery
 from engines.api import UnknownName
 
+pytestmark = pytest.mark.host
+
 
 def test_the_ladder():
     oldest = ["baseline", "tuple", "slots", "hoisted", "cython", "mypyc", "local-grads", "replay"]

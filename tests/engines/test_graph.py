@@ -11,6 +11,8 @@ from engines.graph import draw
 from engines.graph.draw import draw_dot
 from engines.graph.show import show
 
+pytestmark = pytest.mark.host
+
 
 def example():
     Value = engines.load("tuple").Value

@@ -15,6 +15,8 @@ from harness import workloads
 from harness.worker.evidence import compare, left_by
 from harness.workloads.changes import changed
 
+pytestmark = pytest.mark.host
+
 PEERS = [engine.name for engine in peers.ENGINES]
 
 

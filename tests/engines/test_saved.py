@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from engines.saving import parameters as saved
 from engines.saving.parameters import BadFile, load_parameters, save_parameters
 
+pytestmark = pytest.mark.host
+
 
 @pytest.fixture
 def file(tmp_path):

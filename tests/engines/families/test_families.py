@@ -33,7 +33,10 @@ SMALL = "microgpt-L1-D4-H2-T4"
 NATIVE = pytest.param(
     "native", marks=pytest.mark.skipif(sys.implementation.name != "cpython", reason="an extension type is for CPython")
 )
-ENGINES = (NATIVE, "python-source", "tcc", "tcc-extension", "rerolled-numpy", "rerolled-gcc")
+ENGINES = (
+    *(NATIVE, "python-source", "tcc-extension"),
+    *(pytest.param(name, marks=pytest.mark.host) for name in ("rerolled-numpy", "rerolled-gcc")),
+)
 
 
 PREPARED = {}

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-pytest.importorskip("numpy")
-
 import numpy as np
+import pytest
 
 from engines.graph.passes import CHECKED
 from engines.rerolled import engine
@@ -23,6 +20,8 @@ from engines.rerolled.recover.sums import GRADIENT, INPUT, NONE, PARAMETER, SINK
 from harness import workloads
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload
+
+pytestmark = pytest.mark.host
 
 TAPES = {
     "a classifier": lambda: tape_of(*classifier(), outputs=[0, 1, 2]),

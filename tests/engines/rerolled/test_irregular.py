@@ -19,6 +19,8 @@ from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier, random_
 from tests.engines.rerolled.rolling import QUICK, REROLLED, tape_of, tape_of_workload
 from tests.examples import examples
 
+pytestmark = pytest.mark.host
+
 SAFE = [name for name in (*UNARY, *BINARY) if name not in ("div", "log", "exp")]
 
 

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("numpy")
-
 import engines
 from engines.kernel import object_cache
 from engines.kernel.engine import Clock, Order
@@ -32,6 +30,8 @@ from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import of_form, tape_of, text
 from tests.engines.rerolled.test_waves import MIXES
 from tests.examples import examples
+
+pytestmark = pytest.mark.host
 
 SMALL = "microgpt-L1-D4-H2-T4"
 
@@ -202,7 +202,6 @@ def hunt(engine, count):
     agrees()
 
 
-@pytest.mark.host
 @pytest.mark.parametrize(
     ("compiler", "form", "count"),
     [("tcc", SCALARS, 40), ("gcc", replace(VECTORS, width=4, units=1), 6), ("clang", VECTORS, 6)],
@@ -231,7 +230,6 @@ def test_a_wrong_number_is_found():
             check_merged(merged, loops, places)
 
 
-@pytest.mark.host
 @pytest.mark.parametrize("name", ["rerolled-tcc", "rerolled-clang"])
 def test_a_family_has_one_kernel_in_the_cache(name, tmp_path, monkeypatch):
     """The second training loads it, with the bits of the first, and lowers nothing."""
@@ -249,7 +247,6 @@ def test_a_family_has_one_kernel_in_the_cache(name, tmp_path, monkeypatch):
     assert trained[0] == trained[1]
 
 
-@pytest.mark.host
 def test_the_listing_in_the_docs():
     """Each line in docs/loops.md is in the merged loops of microgpt."""
     page = (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("numpy")
-
-
 import engines
 from engines.graph.tape import NONE
 from engines.kernel.engine import Clock, Order
@@ -28,6 +25,8 @@ from tests.engines.rerolled.rolling import tape_of
 from tests.engines.rerolled.test_merged import expected, passes
 from tests.engines.rows import from_rows
 from tests.examples import examples
+
+pytestmark = pytest.mark.host
 
 
 def weighted(terms, constant):
@@ -106,7 +105,6 @@ def test_many_of_the_random_families_are_cut_and_others_are_not(monkeypatch):
     assert steps // 8 < cut.graphs < steps * 7 // 8
 
 
-@pytest.mark.host
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 7), min_size=2, max_size=4, unique=True))
 def test_every_graph_has_the_bits_of_the_interpreter(seed, lengths):

@@ -8,8 +8,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import strategies as st
 
-pytest.importorskip("numpy")
-
 import engines
 from engines.kernel.engine import Clock
 from engines.rerolled.c_engines import SCALARS, VECTORS
@@ -27,6 +25,8 @@ from tests.engines.rerolled.rolling import of_form, step_of
 from tests.engines.rerolled.tempting import case
 from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
+
+pytestmark = pytest.mark.host
 
 ROUNDS = Form(rearrangements=("in rounds",))
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import doctest
 import random
 
-import pytest
-
-pytest.importorskip("numpy")
-
 import numpy as np
+import pytest
 
 from engines.rerolled import recover
 from engines.rerolled.engine import reroll
@@ -23,6 +20,8 @@ from engines.rerolled.recover.layout import lay_out
 from harness import workloads
 from tests.engines.graphs import Graph
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload, text
+
+pytestmark = pytest.mark.host
 
 NAME = "mlp-2x2x1"
 

@@ -21,6 +21,8 @@ from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of, text
 
+pytestmark = pytest.mark.host
+
 FORMS = {
     "plain": replace(form(), rearrangements=()),
     "in place": form(rows=0),

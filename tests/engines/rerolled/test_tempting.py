@@ -101,6 +101,7 @@ def test_tempting_graphs_keep_the_reference_bits(name, graphs):
     hunt(usable(name), GRAPHS[graphs], 60)
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("graphs", GRAPHS)
 def test_tempting_graphs_keep_the_bits_if_all_hashes_collide(monkeypatch, graphs):
     monkeypatch.setattr(groups, "mix", lambda key: key * key.dtype.type(0))

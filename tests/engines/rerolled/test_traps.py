@@ -21,6 +21,8 @@ from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand
 from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import form, of_form, tape_of
 
+pytestmark = pytest.mark.host
+
 ENGINES = {
     "rerolled-numpy": lambda: usable("rerolled-numpy"),
     "tcc, three rows": lambda: usable(of_form("tcc", form(rows=3))),

@@ -15,6 +15,8 @@ from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
 
+pytestmark = pytest.mark.host
+
 FORMS = {"deferred": form(), "together": form(rows=2), "everything": form(rows=2, sparse=True)}
 
 

@@ -7,9 +7,6 @@ import functools
 import pytest
 from hypothesis import strategies as st
 
-pytest.importorskip("numpy")
-
-
 import engines
 from engines.kernel.engine import Clock
 from engines.rerolled.engine import reroll
@@ -19,6 +16,8 @@ from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.tempting import case, seeds
 from tests.engines.rerolled.test_tempting import hunt
+
+pytestmark = pytest.mark.host
 
 
 def attention(states):

@@ -13,6 +13,8 @@ from engines.kernel.building import build
 from engines.rerolled import widths
 from tests.engines.compiled.compiling import usable
 
+pytestmark = pytest.mark.host
+
 
 @pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang"])
 def test_products_of_all_widths_are_equal_and_right(name):
