@@ -1,22 +1,17 @@
-"""Random functions under the decorator: `python -m tests.zoomgrad.random_functions 5000`.
+"""Random functions under the decorator.
 
 A case is the text of a program: state in globals, closures and objects, a function `loss` that reads and writes it, and
 changes of the state between calls. The program runs twice, as it is and with `loss` compiled. Both runs must agree in
 each result, gradient and error, in the state that they leave, and in the next random number. Signs of zeros and kinds
-of errors may differ. The script prints each case that differs, and how many functions ran compiled.
+of errors may differ.
 """
 
-import collections
-import copy
 import math
 import random
-import sys
 import warnings
 
 import numpy as np
 
-import zoomgrad
-from engines.graph.value import Value as PythonValue
 from zoomgrad.decorator import Compiled
 
 PROGRAM = """
@@ -283,31 +278,3 @@ def differs(seed, engine):
     shown = "\n".join(f"{change} | {arguments}" for change, arguments in made)
     source = text[text.index("        a, b, x, y") : text.index("    return loss")]
     return f"case {seed} on {engine.name}: {plain[at]} {ours[at]}\n{source}{shown}\n{functions[0].report()}", ran, kinds
-
-
-ENGINES = ("python-source", "python-source", "python-source", "tcc", "tcc", "bytecode")
-RARE = ("rerolled-tcc", "rerolled-clang-fast", "clang-O1-fma")
-
-
-def main(count, first=0):
-    """Try so many cases. Returns how many differ."""
-    wrong, compiled, tried, errors = 0, 0, collections.Counter(), collections.Counter()
-    for seed in range(first, first + count):
-        name = RARE[seed // 20 % len(RARE)] if seed % 20 == 0 else ENGINES[seed % len(ENGINES)]
-        engine = copy.copy(zoomgrad.load(name))
-        if seed % 5 == 0 and name == "python-source":
-            engine.Value = PythonValue
-        text, ran, kinds = differs(seed, engine)
-        errors.update(kinds)
-        tried[name] += 1
-        compiled += ran
-        if text:
-            wrong += 1
-            print(text, flush=True)
-    print(f"{count:,} functions, {compiled:,} of them ran compiled, {wrong} differ; {dict(tried)}")
-    print(f"errors of other kinds: {dict(errors)}")
-    return wrong
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0) > 0)

@@ -101,10 +101,9 @@ def by_an_unused_result(w, x):
 BRANCHES = (by_try, by_suppress, by_division, by_power, by_overflow, by_everything, by_an_unused_result)
 
 
-@pytest.mark.parametrize("value", [Value, engines.load("replay").Value], ids=lambda v: v.__module__)
 @pytest.mark.parametrize("xs", [(-1.0, 2.0, 3.0), (2.0, -1.0, 3.0)])
 @pytest.mark.parametrize("function", BRANCHES)
-def test_a_branch_by_exception(function, xs, value):
+def test_a_branch_by_exception(function, xs):
     plain, compiled = both(function, [(Value(0.5), x) for x in xs])
     assert plain == compiled
 
@@ -113,17 +112,6 @@ def test_a_branch_by_exception(function, xs, value):
 def test_a_branch_by_exception_is_refused_with_its_place(function):
     with pytest.raises(NotTraced, match=r"it gets \w+Error from \w+ in by_\w+, line \d+ of test_traces.py\n  Keep the"):
         zoomgrad.compiled(ENGINE, strict=True)(function)(Value(0.5), -1.0)
-
-
-def test_a_complex_number():
-    """A power of a negative number is one, except on PyPy."""
-    try:
-        (Value(-1.0) ** 0.5).data  # noqa: B018
-    except ValueError:
-        pytest.skip("it is an error here")
-    for xs in ((-1.0, 2.0), (2.0, -1.0)):
-        plain, compiled = both(lambda w, x: (w * x) ** 0.5, [(Value(0.5), x) for x in xs])
-        assert plain == compiled
 
 
 # --- engines that are not strict -------------------------------------------------------------------------------------
@@ -201,36 +189,12 @@ def test_the_memory_order_of_a_view(view):
         assert loss(w, x).data == function(w, x).data
 
 
-@pytest.mark.parametrize("step", [1, 2])
-def test_a_change_of_an_array_in_another_order_is_noticed(step):
-    np = pytest.importorskip("numpy")
-
-    def loss(w, x):
-        x[0, 1] = 5.0
-        return x[0, 1] * w
-
-    with pytest.raises(NotTraced, match="changes an argument"):
-        zoomgrad.compiled(ENGINE, strict=True)(loss)(
-            Value(1.0), np.asfortranarray(np.ones((4, 3), dtype=float))[::step]
-        )
-
-
 @pytest.mark.parametrize("of", [lambda np: np.float32(1.5), lambda np: np.ones(2, np.float32), lambda np: Odd(1.5)])
 def test_a_number_that_is_no_double_is_named_with_the_remedy(of):
     np = pytest.importorskip("numpy")
     x = of(np)
     with pytest.warns(NotCompiled, match=r"an argument is an? (array of )?(float32|Odd).*\n  Convert it: "):
         zoomgrad.compiled(ENGINE)(lambda w, x: w * 2.0)(Value(1.0), x)
-
-
-def test_predictions_as_arguments():
-    """They are computed before the call, so the function runs as it is."""
-    w = Value(0.5)
-    loss = zoomgrad.compiled(ENGINE)(lambda outputs, targets: sum((p - t) ** 2 for p, t in zip(outputs, targets)))
-    with pytest.warns(NotCompiled, match=r"the result of '\*'\n  Pass the leaves"):
-        total = loss([w * x for x in (1.0, 2.0)], [1.0, 1.0])
-    total.backward()
-    assert (total.data, w.grad) == (0.25, -1.0)
 
 
 # --- what a trace leaves behind --------------------------------------------------------------------------------------
@@ -268,12 +232,6 @@ def test_draws_are_not_used_up(name):
             warnings.simplefilter("ignore", NotCompiled)
             shown.append([function(Value(0.5)).data for _ in range(4)])
     assert shown[0] == shown[1]
-
-
-def test_a_generator_that_the_function_does_not_use():
-    model = Holder()
-    model.w, model.rng = Value(0.5), random.Random(1)
-    assert zoomgrad.compiled(ENGINE, strict=True)(lambda model, x: model.w * x)(model, 2.0).data == 1.0
 
 
 @pytest.mark.parametrize("lock", [threading.Lock(), threading.RLock(), threading.Semaphore()])
@@ -384,21 +342,6 @@ def test_a_function_that_can_not_be_compiled_runs_once_for_each_call():
 # --- state behind objects --------------------------------------------------------------------------------------------
 
 
-class Part(functools.partial):
-    """A partial with an attribute of its class, and one of its own."""
-
-    scale = 1.0
-
-    def __call__(self, w):
-        return super().__call__(w) * self.scale
-
-
-class Method(staticmethod):
-    """A static method that holds a number."""
-
-    __slots__ = ("by",)
-
-
 class Sub(Value):
     """A Value with an attribute of its class."""
 
@@ -422,23 +365,16 @@ def scaled(w, by):
 
 
 class Holder:
-    """Has a descriptor that can be changed in place."""
-
-    twice = staticmethod(lambda w: w * 2.0)
+    """Has attributes."""
 
 
 def hidden():
     """Functions, and changes of what they use."""
-    part, own, own_keywords = functools.partial(scaled, by=2.0), Part(scaled, by=2.0), Part(scaled, by=2.0)
-    method, error, sub = Method(scaled), BaseException(2.0), Sub(2.0)
-    method.by, stream = 2.0, zlib.decompressobj()
+    part, error, sub = functools.partial(scaled, by=2.0), BaseException(2.0), Sub(2.0)
+    stream = zlib.decompressobj()
     return {
         "partial": (lambda w: part(w), lambda: part.keywords.update(by=3.0)),
         "another function": (lambda w: part(w), lambda: part.__setstate__((lambda w, by: w * 9.0, (), {"by": 1}, {}))),
-        "class of partial": (lambda w: own(w), lambda: setattr(Part, "scale", Part.scale + 1.0)),
-        "keywords": (lambda w: own_keywords(w), lambda: own_keywords.keywords.update(by=3.0)),
-        "static method": (lambda w: w * method.by, lambda: setattr(method, "by", 3.0)),
-        "its function": (lambda w: Holder.twice(w), lambda: vars(Holder)["twice"].__init__(lambda w: w * 3.0)),
         "arguments of an error": (lambda w: w * error.args[0], lambda: setattr(error, "args", (3.0,))),
         "class of a Value": (lambda w: w * sub**sub.power, lambda: setattr(Sub, "power", Sub.power + 1)),
         "type in C": (
