@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -114,23 +113,6 @@ def test_commands_work_beside_modules_with_our_names_and_write_only_below_home(e
     assert (elsewhere.home / ".local" / "share" / "zoomgrad" / "packages").is_dir()
 
 
-def test_workers_of_other_interpreters_have_their_lock_and_no_packages_of_ours(elsewhere, installed):
-    code = """if True:
-        import sys; del sys.path[0]
-        from harness.machine.environments import REQUIREMENTS
-        from harness.machine.project import importable
-        from harness.plan.planning import _commit
-        from results.store import BASELINE_RUNS, OBJECTS, RUNS
-        assert (REQUIREMENTS / "worker.lock").is_file()
-        print(*sorted(path.name for path in importable().iterdir()))
-        print(*BASELINE_RUNS.parts[-2:], *OBJECTS.parts[-2:], *RUNS.parts[-2:], _commit() or "none")
-    """
-    packages, places = succeeded(elsewhere("-c", code)).splitlines()
-    assert packages.split() == sorted(PACKAGES)
-    assert places.split() == ["zoomgrad", "baseline_runs", "zoomgrad", "objects", "zoomgrad", "runs", "none"]
-    assert not [path for path in installed.rglob("*") if path.name in ("runs", ".zoomgrad", "baseline_runs")]
-
-
 TYPED = '''
 """A program of a user, under mypy --strict."""
 
@@ -157,18 +139,15 @@ except zoomgrad.NonFiniteLoss as error:
     print(error.step + 1)
 '''
 WRONG = """
-import zoomgrad
-
 zoomgrad.load(1)
 zoomgrad.Value("2")
 zoomgrad.load("tcc").compile(zoomgrad.Value(1.0))
 """
 
 
-@pytest.mark.parametrize(("text", "errors"), [(TYPED, []), (WRONG, ["arg-type", "arg-type", "call-arg", "call-arg"])])
-def test_mypy_knows_the_types(text, errors, elsewhere, installed):
+def test_mypy_knows_the_types(elsewhere, installed):
     pytest.importorskip("mypy")
-    (elsewhere.folder / "program.py").write_text(textwrap.dedent(text))
+    (elsewhere.folder / "program.py").write_text(TYPED + WRONG)
     site = elsewhere.folder.parent / "site"
     # mypy finds typed packages in a site-packages folder only, not on PYTHONPATH.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", site], check=True)
@@ -176,5 +155,8 @@ def test_mypy_knows_the_types(text, errors, elsewhere, installed):
     (packages / "installed.pth").write_text(f"{installed}\n")
     python = str(site / "bin" / "python")
     result = elsewhere("-m", "mypy", "--strict", "--python-executable", python, "--cache-dir", os.devnull, "program.py")
-    assert re.findall(r"(?m): error: .*\[([\w-]+)\]$", result.stdout) == errors, result.stdout
-    assert result.returncode == (1 if errors else 0), result.stdout
+    first = TYPED.count("\n")
+    found = [
+        (int(line) > first, kind) for line, kind in re.findall(r"(?m):(\d+): error: .*\[([\w-]+)\]$", result.stdout)
+    ]
+    assert found == [(True, kind) for kind in ("arg-type", "arg-type", "call-arg", "call-arg")], result.stdout

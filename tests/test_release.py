@@ -18,14 +18,6 @@ def test_the_changelog_has_a_section_of_the_version_and_one_of_what_is_next():
     assert re.findall(r"(?m)^## \[(.+)\]", CHANGELOG)[:2] == ["Unreleased", VERSION]
 
 
-def test_actions_are_those_of_ci_pinned_by_hash():
-    ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    used = re.findall(r"uses: (\S+)", WORKFLOW)
-    assert used
-    assert set(used) <= set(re.findall(r"uses: (\S+)", ci))
-    assert all(re.search(r"@[0-9a-f]{40}$", action) for action in used)
-
-
 def test_the_tags_name_reaches_the_shell_as_a_variable_only():
     for line in WORKFLOW.splitlines():
         assert "${{" not in line or re.fullmatch(r" +(TAG|GH_TOKEN): \$\{\{ github\.(ref_name|token) \}\}", line), line

@@ -26,12 +26,6 @@ def test_what_other_interpreters_run(arguments, selects, worker_safe):
     assert (chosen.selects, chosen.worker_safe_paths) == (selects, worker_safe)
 
 
-def test_options_reach_every_part_but_only_the_host_uses_the_cache():
-    chosen = read_options(["-k", "proof", "-x", "--update-golden", "--exhaustive", "tests/engines"])
-    assert sorted(chosen.options) == ["--exhaustive", "-k", "-x", "proof"]
-    assert (chosen.host_only, chosen.paths, chosen.exhaustive) == (["--update-golden"], ["tests/engines"], True)
-
-
 def test_results_are_read_from_pytests_xml(tmp_path):
     file = tmp_path / "part.xml"
     file.write_text(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure import MOST_MODULES, folders, imports, longest_chain
+from tests.structure import MOST_MODULES, folders
 
 ROOT = Path(__file__).parent.parent
 CODE = (".py", ".c", ".h", ".j2", ".js")
@@ -54,14 +54,3 @@ def test_the_tracked_tree_is_small(tracked):
 def test_no_folder_has_too_many_modules():
     crowded = {str(folder): len(modules) for folder, modules in folders(ROOT).items() if len(modules) > MOST_MODULES}
     assert not crowded, "split the folder: keep modules that answer one question together"
-
-
-def test_a_chain_follows_the_longest_branch_and_counts_a_cycle_once():
-    graph = {"a": ["b", "c"], "b": [], "c": ["d"], "d": ["a"]}
-    assert longest_chain(graph, "a") == ["a", "c", "d"]
-
-
-def test_imports_of_a_module_are_found_by_name():
-    graph = imports(ROOT, "reports")
-    assert "reports.charts.drawing.labels" in graph["reports.charts.steps.warm_up"]
-    assert not any("results" in name for names in graph.values() for name in names)

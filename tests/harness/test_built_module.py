@@ -10,8 +10,6 @@ import sys
 
 import pytest
 
-import engines
-from engines.api import Unavailable
 from harness import built_module, workloads
 from harness.cli.preparing import with_project
 from harness.machine import interpreters
@@ -83,11 +81,6 @@ def test_a_file_is_replaced_only_if_the_user_insists(folder):
     assert "exists\n  Name another folder. `--force` replaces files" in refused.stderr
     assert zoomgrad(folder.parent, "xor", "--into", "xor", "--force").returncode == 0
     assert readme.read_text() == text
-
-
-def test_several_graphs_are_refused():
-    with pytest.raises(Unavailable, match="has several graphs or another optimiser"):
-        built_module.build(engines.load("tcc-extension"), workloads.load("microgpt"))
 
 
 @pytest.mark.parametrize(

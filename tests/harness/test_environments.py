@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,14 +33,6 @@ def test_an_environment_has_pyperf_and_is_made_once(running, somewhere_else, mon
 
     monkeypatch.setattr(environments, "_uv", lambda *_: pytest.fail("a second environment was made"))
     assert environment(running) == python
-
-
-def test_a_python_with_its_jit_on_tells_it_so_and_is_the_same_environment_otherwise(running, somewhere_else):
-    python = environment(replace(running, jit=True))
-    check = "import os, pyperf, sys; print(os.environ['PYTHON_JIT'], sys.prefix != sys.base_prefix, sys.argv[1:])"
-    answer = subprocess.run([python, "-c", check, "a b"], capture_output=True, text=True, check=True)
-    assert answer.stdout == "1 True ['a b']\n"
-    assert environment(replace(running, jit=True)) == python
 
 
 def test_a_lock_that_cannot_be_installed_fails_with_uvs_message_each_time(running, somewhere_else, monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.run import lock
-from harness.run.lock import LOCK, Busy, lock_file, locked
+from harness.run.lock import LOCK, Busy, locked
 
 ROOT = Path(__file__).parent.parent.parent
 HOLDER = (
@@ -32,17 +32,6 @@ def holder(file):
     process.kill()
     process.wait()
     process.stdout.close()
-
-
-def test_without_the_variable_the_file_is_the_same_for_every_checkout_and_user(monkeypatch):
-    monkeypatch.delenv(LOCK)
-    before = lock_file()
-    monkeypatch.setenv("TMPDIR", "/elsewhere")
-    monkeypatch.setenv("HOME", "/elsewhere")
-    monkeypatch.chdir("/")
-    assert lock_file() == before
-    assert before.is_absolute()
-    assert not before.is_relative_to(ROOT)
 
 
 def test_a_second_run_learns_who_holds_the_lock(holder):

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -49,13 +48,6 @@ def test_reading_the_commit_runs_no_program_of_the_checkouts_settings(repository
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_repository_named_by_the_environment_is_ignored(repository, tmp_path, monkeypatch):
-    monkeypatch.setenv("GIT_DIR", str(repository[0] / ".git"))
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    assert facts.commit(elsewhere) == ""
-
-
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", r"printf '\377\376'", "exec yes", "echo '<b>'"])
 def test_a_git_that_misbehaves_gives_no_commit(repository, tmp_path, monkeypatch, text):
     monkeypatch.setattr(facts, "GIT_SECONDS", 0.5)
@@ -64,8 +56,3 @@ def test_a_git_that_misbehaves_gives_no_commit(repository, tmp_path, monkeypatch
     program(tmp_path / "bin" / "git", text)
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "bin"), "/usr/bin", "/bin"]))
     assert facts.commit(repository[0]) == ""
-
-
-def test_without_git(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    assert facts.commit(Path(__file__).parent) == ""

@@ -100,7 +100,6 @@ def changed(name, value):
     ("name", "value", "said"),
     [
         ("phases", "{'compile': float('nan')}", "tuple: the engine's phases hold nan for 'compile'"),
-        ("phases", "{'compile': -1.0}", "tuple: the engine's phases hold -1.0 for 'compile'"),
         ("phases", "7", "tuple: the engine's phases are 7"),
         ("sizes", "{'rows': 3}", "tuple: the engine's sizes hold 'rows', which is not a field of a record"),
         ("sizes", "{'tape_rows': 0.5}", "tuple: the engine's sizes hold 0.5 for 'tape_rows'"),
@@ -194,8 +193,6 @@ atexit.register(replace)
     ("text", "said"),
     [
         ("open(path, 'w').write('no JSON')", "the file as a whole: Invalid JSON"),
-        ("open(path, 'w').write('')", "the file as a whole: Invalid JSON"),
-        ("open(path, 'w').write('[1]')", "the file as a whole: "),
         ("json.dump({**reply, 'status': 'great'}, open(path, 'w'))", "the file as a whole: "),
         ("json.dump({**reply, 'step_seconds': [1e-9]}, open(path, 'w'))", "step_seconds: Extra inputs"),
         ("json.dump({**reply, 'peak_bytes': 10**30}, open(path, 'w'))", "peak_bytes: "),

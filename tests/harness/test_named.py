@@ -46,16 +46,9 @@ def test_one_program_under_two_names_is_refused(tmp_path):
     ("name", "reason"),
     [
         ("/usr/bin/python3", "needs a name"),
-        ("=/usr/bin/python3", "needs a name"),
         ("cpython-3.99=/bin/sh", "not a name"),
-        ("../x=/bin/sh", "not a name"),
-        ("a--b=/bin/sh", "not a name"),
-        (f"{'x' * 100}=/bin/sh", "not a name"),
         ("mine=/nowhere/python", "mine: /nowhere/python can't be inspected"),
-        ("mine=/", "is a folder"),
         ("mine=/bin/sh", "mine: /bin/sh "),
-        ("mine=", "needs a path"),
-        ("mine=~nobody-of-that-name/python", "can't be inspected"),
     ],
 )
 def test_what_is_no_interpreter_is_refused_with_a_remedy(name, reason):

@@ -182,13 +182,6 @@ def test_a_cells_blocks_are_one_pyperf_suite(tmp_path):
     )
 
 
-def test_the_time_left_ends_at_zero(tmp_path):
-    answers = {"slots": {"status": "failed", "reason": "no"}}
-    _, observer = execute(plan(), Workers(tmp_path, answers), tmp_path)
-    assert observer.left[-1] == pytest.approx(0.0, abs=1e-9)
-    assert observer.left == sorted(observer.left, reverse=True)
-
-
 # Ready time
 
 
@@ -217,19 +210,6 @@ def test_a_failure_to_get_ready_leaves_the_result_and_its_reason(tmp_path):
     assert {record.status for record in records} == {"measured"}
     assert [r.ready_absence for r in records] == ["took longer than 9 s"] * 2 + [""]
     assert [r.ready_seconds for r in records] == [0.0] * 3
-
-
-@pytest.mark.parametrize("compiled", [{"phases": {"compile": 10.5}}, {"phases": {}, "tape_rows": 9}])
-def test_a_slow_compilation_is_not_repeated_for_its_ready_time(tmp_path, compiled):
-    class Slow(Workers):
-        def __call__(self, task, *rest, **choices):
-            answer = super().__call__(task, *rest, **choices)
-            return replace(answer, reply={**answer.reply, **compiled}) if task == "measure" else answer
-
-    workers = Slow(tmp_path)
-    store, _ = execute(plan(cells=CELLS[:1], blocks=1, settings=Settings(ready_blocks=1)), workers, tmp_path)
-    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
-    assert store.records()[0].ready_absence == "it compiles for more than 10.0 s, which a run does only once"
 
 
 # Cells without a result
@@ -314,12 +294,6 @@ def test_without_a_compiler_python_engines_vouch(tmp_path):
     assert store.records()[0].proof.reference == "python-source/cpython-3.13/xor"
 
 
-def test_a_compiler_that_fails_is_passed_over(tmp_path):
-    answers = {("vouch", "clang-O0"): {"status": "failed", "reason": "clang ended with exit code 1"}}
-    _, store = vouched(tmp_path, answers)
-    assert [one.cell.engine for one in store.vouchings()[0].vouchers] == ["tuple", "tcc", "gcc-O0"]
-
-
 @pytest.mark.parametrize("engine", ["tcc", "clang-O0"])
 def test_two_engines_that_disagree_do_not_vouch(tmp_path, engine):
     why = {"status": "failed", "reason": f"{engine} and tuple disagree", "remedy": "find out", "disagrees": True}
@@ -387,18 +361,6 @@ def test_vouching_again_covers_the_stretch_that_was_timed(tmp_path):
     assert {record.stretch_steps for record in store.records()} == {25}
 
 
-def test_a_stretch_that_lost_its_voucher_is_not_replaced_by_another(tmp_path):
-    store, _ = execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
-    shutil.rmtree(store.evidence_folder(cell("tcc")))
-    (store.folder / "records" / "baseline--cpython-3.13--xor--1.json").unlink()
-    workers = Workers(tmp_path)
-    workers.vouched_steps = 16
-    execute(plan(cells=CELLS[:1], blocks=2), workers, tmp_path)
-    assert workers.measured == []
-    assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "failed"}
-    assert "25 steps per stretch, but tcc/cpython-3.13/xor vouches for only 16 now" in store.records()[1].reason
-
-
 # What a worker can't decide
 
 
@@ -430,19 +392,6 @@ def test_invalid_figures_are_a_failed_record_that_names_them(tmp_path, field, va
     again = Lying(tmp_path)
     execute(plan(blocks=1), again, tmp_path)
     assert again.jobs == []
-
-
-def test_a_worker_cannot_choose_the_cell_or_the_times_of_its_record(tmp_path):
-    class Lying(Workers):
-        def __call__(self, task, python, job, **rest):
-            answer = super().__call__(task, python, job, **rest)
-            mine = {"cell": cell("tuple").model_dump(), "block": 7, "step_seconds": [1e-9], "worker_seconds": 0.0}
-            return replace(answer, reply={**answer.reply, **mine}) if task == "measure" else answer
-
-    store, _ = execute(plan(cells=CELLS[:1], blocks=1), Lying(tmp_path), tmp_path)
-    (record,) = store.records()
-    assert (record.cell, record.block, record.step_seconds) == (CELLS[0], 0, (0.1, 0.2))
-    assert record.worker_seconds == 2.0
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"version": "1.0", "benchmarks": [{}]}'])
@@ -542,14 +491,3 @@ def test_a_budget_limits_the_added_blocks_and_resuming_adds_none(tmp_path):
     assert 3 <= max(block for _, block in workers.measured) < 8  # a fake worker takes 2 s
     execute(the_plan, again, tmp_path)
     assert not again.measured
-
-
-def test_abandoned_cells_get_no_more_blocks(tmp_path):
-    workers = Workers(tmp_path)
-    workers.seconds = shaky
-    workers.before_each = lambda: workers.answers.update(GONE if len(workers.measured) >= 4 else {})
-    execute(asking(0.001, cells=CELLS[:2]), workers, tmp_path)
-    assert len(workers.measured) == 6
-
-
-GONE = {engine: {"status": "timed-out", "reason": "took too long"} for engine in ("baseline", "tuple")}

@@ -1,8 +1,6 @@
 """Layouts of a block's programs: what is linked, in which order, and what is not compiled again."""
 
 import random
-import subprocess
-import sys
 
 from harness.compare import layout
 from harness.worker.player import MOST_PADDINGS, Layout
@@ -33,18 +31,6 @@ def test_another_layout_copies_what_was_linked_before(tmp_path):
     kept = tmp_path / "kept/unit_0.o"
     assert kept.read_bytes() == b"object"
     assert made._copying(compiling) == ["cp", str(kept), "/b/unit_0.o"]
-
-
-def test_objects_of_several_programs_are_not_mixed_up(tmp_path):
-    made = Layout(drawn_job(tmp_path))
-    (tmp_path / "unit_0.o").write_bytes(b"the last program's")
-    with made.linking():
-        for name in "ab":
-            made.command(["ld", "-o", f"/{name}/program.so", f"/{name}/unit_0.o"], keeps=True)
-    assert made._links == 2
-    with made.linking(again=True):
-        done = subprocess.run([sys.executable, "-c", "print(1)", "-c", "-o", "unit_0.o"], capture_output=True)
-    assert done.stdout == b"1\n"
 
 
 def drawn_job(folder):

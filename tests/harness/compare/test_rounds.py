@@ -9,7 +9,6 @@ from itertools import count
 import pytest
 
 from harness.compare import layout, rounds
-from harness.compare.folder import Folder
 from harness.compare.rounds import Comparison, Place
 from harness.compare.turns import Plan, Subject
 from results.compare import RESULT, STEP
@@ -82,12 +81,6 @@ def test_a_comparison_ends_when_everything_is_known(uncompiled):
     assert 10 < len(done.blocks) < 60
 
 
-def test_equal_sides_are_the_same(uncompiled):
-    done = comparison(scripted())
-    done.measure()
-    assert words(done) == [(STEP, "same")]
-
-
 def test_the_time_limit_ends_a_comparison_without_a_verdict(uncompiled):
     done = comparison(scripted(1.05), budget_seconds=20)
     done.measure()
@@ -101,15 +94,6 @@ def test_a_cell_that_fails_on_head_fails_and_stops_no_other(uncompiled):
     assert (lost.subject, lost.figure, lost.word) == ("tcc/mine/xor", RESULT, "lost")
     assert "no tcc | here" in lost.reason
     assert {block.cell for block in done.blocks} == {CELLS[0]}
-
-
-def test_a_cell_that_fails_on_both_sides_is_not_the_heads_fault():
-    for seed in range(2):  # the head is asked first with one of them
-        done = comparison(cells=(Cell(engine="torch", interpreter="mine", workload="moons"),), seed=seed)
-        with pytest.raises(Unreadable, match="both sides: torch/mine/moons has no result"):
-            done.measure()
-        assert [absence.side for absence in done.absences] == ["both"]
-        assert words(done) == [(RESULT, "unsure")]
 
 
 def test_other_bits_fail_if_the_engine_promises_them(uncompiled):
@@ -135,13 +119,3 @@ def test_a_commit_that_does_not_build_gives_its_reason(tmp_path):
     (tmp_path / "engines/__init__.py").write_text("def broken(:\n")
     with pytest.raises(Unreadable, match="SyntaxError"):
         comparison(places=tmp_path).measure()
-
-
-def test_comparisons_of_one_second_have_folders_of_their_own(tmp_path):
-    plan = planned().model_copy(update={"id": "2026-01-01T000000-compare"})
-    made = [Folder.create(plan, tmp_path) for _ in range(3)]
-    assert [each.id for _, each in made] == [
-        f"2026-01-01T000000-{rest}" for rest in ("compare", "2-compare", "3-compare")
-    ]
-    for folder, each in made:
-        assert folder.file("blocks.jsonl").read_text() == f'{{"plan":{each.model_dump_json()}}}\n'

@@ -54,35 +54,17 @@ Time variable                                   usr           sys          wall 
  phase setup                        :   0.00 (  0%)   0.00 (  0%)   0.00 (  0%)  1052k ( 16%)
  phase parsing                      :   0.01 (  6%)   0.00 (  0%)   0.01 (  5%)   485k (  7%)
  phase opt and generate             :   0.16 ( 94%)   0.02 (100%)   0.19 ( 95%)  5073k ( 77%)
- dump files                         :   0.02 ( 12%)   0.00 (  0%)   0.01 (  5%)     0  (  0%)
  callgraph functions expansion      :   0.13 ( 76%)   0.02 (100%)   0.15 ( 75%)  3821k ( 58%)
  callgraph ipa passes               :   0.03 ( 18%)   0.00 (  0%)   0.03 ( 15%)   775k ( 12%)
  df live regs                       :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)     0  (  0%)
  preprocessing                      :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)    31k (  0%)
  parser function body               :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)   261k (  4%)
- integration                        :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)   126k (  2%)
- tree gimplify                      :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)   278k (  4%)
- dominator optimization             :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)    86k (  1%)
- tree CCP                           :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)    20k (  0%)
- tree FRE                           :   0.00 (  0%)   0.01 ( 50%)   0.01 (  5%)    44k (  1%)
- tree forward propagate             :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)    74k (  1%)
- tree iv optimization               :   0.00 (  0%)   0.00 (  0%)   0.02 ( 10%)   322k (  5%)
- tree modref                        :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)    41k (  1%)
- dominance computation              :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)     0  (  0%)
  expand                             :   0.00 (  0%)   0.00 (  0%)   0.02 ( 10%)   540k (  8%)
  forward prop                       :   0.00 (  0%)   0.00 (  0%)   0.03 ( 15%)  7096  (  0%)
- CSE                                :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)  8112  (  0%)
- loop invariant motion              :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)   872  (  0%)
- combiner                           :   0.00 (  0%)   0.01 ( 50%)   0.00 (  0%)   166k (  3%)
  integrated RA                      :   0.01 (  6%)   0.00 (  0%)   0.04 ( 20%)   763k ( 12%)
- LRA non-specific                   :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)    86k (  1%)
- reload CSE regs                    :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)    51k (  1%)
- combine stack adjustments          :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)     0  (  0%)
- initialize rtl                     :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)    12k (  0%)
- remove unused locals               :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)     0  (  0%)
  TOTAL                              :   0.17          0.02          0.20         6611k
 """
-"""Complete output of gcc 12.2 -O1 for a unit of `rerolled-gcc` on `digits`."""
+"""Output of gcc 12.2 -O1 for a unit of `rerolled-gcc` on `digits`, without some passes."""
 
 
 def test_gccs_table():

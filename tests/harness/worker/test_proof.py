@@ -12,22 +12,19 @@ import pytest
 
 import engines
 from engines.graph.optimisers import SGD
-from engines.interpreted.engine import InterpretedEngine
 from engines.kernel import building
 from engines.kernel.c_engine import variant_for
 from engines.rerolled.form import TALL, TALLEST
 from harness import workloads
-from harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STARTS, MOST_STEPS, SHORT
+from harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
 from harness.worker.evidence import (
     DIVERGES,
     Evidence,
     Starts,
     Witness,
     compare,
-    drill,
     from_all_starts,
     left_by,
-    name_of,
     stretches,
     write_evidence,
 )
@@ -36,7 +33,8 @@ from harness.worker.measure import Stretch
 from harness.worker.proof import digest, prepare_proof
 from harness.worker.vouch import _difference, vouch
 from tests.engines.compiled.compiling import usable
-from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
+from tests.engines.ladder import runnable, willing
+from tests.harness.worker.test_workloads import KINDS
 
 
 def doubles(*values):
@@ -77,11 +75,7 @@ def witness(tmp_path_factory):
     @cache
     def make(workload, steps=4):
         folder = tmp_path_factory.mktemp(f"{workload}-{steps}") / "tuple"
-        # The longer drills of `moons` would take half a minute. A busy machine needs more time for its steps.
-        for seconds in (3.0, 9.0, 1e9) if workload == "moons" else (1e9,):
-            reply = vouch(job_for(folder, "tuple", workload, seconds=seconds, steps=steps, starts=2))
-            if reply["steps"] == steps:
-                break
+        reply = vouch(job_for(folder, "tuple", workload, seconds=1e9, steps=steps, starts=2))
         assert (reply["status"], reply["steps"]) == ("measured", steps)
         return folder
 
@@ -111,21 +105,12 @@ def prove(engine, workload, folder, steps):
     return proof
 
 
-def gates():
-    """Yield (engine, workload). A step of a large workload takes seconds on an interpreted engine."""
-    for engine in runnable(most_compile_row_seconds=FAST_TO_COMPILE):
-        (name,), marks = engine.values, list(engine.marks)
-        for workload in ("xor", "tour", "mlp-5x4x3"):
-            yield pytest.param(name, workload, marks=marks)
-        yield pytest.param(name, "digits", marks=[*marks, pytest.mark.host])
-        # Training on `moons` is compared with a loop by hand in test_workloads.
-        engine = engines.load(name)
-        slow = isinstance(engine, InterpretedEngine) or getattr(engine, "rebuilds", False)
-        yield pytest.param(name, "moons", marks=[*marks, pytest.mark.exhaustive if slow else pytest.mark.host])
+OF_EACH_KIND = [engine for engine in runnable() if engine.values[0] in KINDS]
 
 
-@pytest.mark.parametrize(("engine", "workload"), list(gates()))
-def test_every_engine_passes_the_gate(witness, engine, workload):
+@pytest.mark.parametrize("workload", ["xor", "mlp-5x4x3", pytest.param("digits", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("engine", OF_EACH_KIND)
+def test_engines_pass_the_gate(witness, engine, workload):
     found = prove(engine, workload, witness(workload), 4).fields()["proof"]
     assert (found["steps"], found["stretches"]) == (4, 3)
     if engines.load(engine).strict:
@@ -134,10 +119,9 @@ def test_every_engine_passes_the_gate(witness, engine, workload):
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("workload", ["xor", "tour"])
-@pytest.mark.parametrize("engine", runnable())
-def test_a_thousand_steps_keep_the_bits(witness, engine, workload):
-    found = prove(engine, workload, witness(workload, 1024), 1024)
+@pytest.mark.parametrize("engine", OF_EACH_KIND)
+def test_a_thousand_steps_keep_the_bits(witness, engine):
+    found = prove(engine, "xor", witness("xor", 1024), 1024)
     strict = engines.load(engine).strict
     assert found.identical or not strict
     assert found.stretch_steps == (1024 if strict else MOST_BOUNDED_STEPS)
@@ -156,7 +140,7 @@ def changed(folder, name, part, into, *, index=None):
 
 
 @pytest.mark.parametrize("part", Evidence._fields)
-@pytest.mark.parametrize("name", ["short", "ragged", "2"])
+@pytest.mark.parametrize("name", ["short", "2"])
 def test_one_last_bit_is_a_mismatch(witness, tmp_path, name, part):
     index = changed(witness("xor"), name, part, tmp_path)
     with pytest.raises(
@@ -245,49 +229,7 @@ def test_every_trainer_starts_where_it_is_told(engine, name):
     assert (trainer.losses, trainer.parameters()) == (losses, parameters)
 
 
-def test_starts_that_only_limited_engines_need_are_short():
-    workload = workloads.load("xor")
-    trainer = engines.load("python-source").prepare(workload)
-    found = dict(from_all_starts(trainer, workload, seconds=1e9, steps=512, starts=2))
-    long = {str(1 << power) for power in range(10)}
-    assert found.keys() == {name if start == 0 else f"{start}x{name}" for name in long for start in range(3)} | {
-        name_of(256, start) for start in range(3, MOST_STARTS + 1)
-    }
-    assert list(dict(from_all_starts(trainer, workload, seconds=1e9, steps=4, starts=0))) == ["1", "2", "4"]
-
-
 # Drills and stretches
-
-
-def test_the_short_drill_has_an_update_and_gradients_after_it():
-    workload = workloads.load("digits")
-    found = drill(engines.load("tuple").prepare(workload), workload, SHORT)
-    assert len(found.losses) == 3
-    assert any(found.gradients)
-    assert found.parameters != engines.load("tuple").prepare(workload).parameters()
-
-
-def test_a_drills_rows_wrap_around():
-    workload = workloads.load("mlp-5x4x3")
-    trainer = engines.load("slots").prepare(workload)
-    trainer.restart(batch=1000, rows=3)
-    trainer.train(7)
-    assert list(trainer.losses[3:6]) == list(trainer.losses[:3])
-    assert trainer.losses[6] == trainer.losses[0]
-    trainer.restart(batch=1000)
-    trainer.train(4)
-    assert trainer.losses[3] != trainer.losses[0]
-
-
-def test_drills_meet_whole_and_ragged_groups_and_wrap_around_within_one():
-    """A tile of sums has four rows or more."""
-    by_name = {one.name: one for one in DRILLS}
-    whole, ragged = by_name["whole"], by_name["ragged"]
-    assert whole.batch % 4 == 0
-    assert ragged.batch % 4
-    assert all(sum(one.pieces) > one.rows for one in DRILLS if one.rows)
-    assert ragged.rows % 4
-    assert by_name["single"].batch == 1
 
 
 DENSE = "mlp-64x48x10"
@@ -397,14 +339,11 @@ def test_an_engine_that_disagrees_does_not_vouch(witness, tmp_path, name):
 @pytest.mark.parametrize(
     ("ours", "theirs", "agree"),
     [
-        ((16, None), (8, None), True),
         ((16, 11), (16, 11), True),
         ((16, 11), (8, None), True),  # the witness did not reach that step
         ((4, None), (16, 11), True),
         ((16, 11), (16, None), False),
         ((16, None), (16, 11), False),
-        ((16, 9), (16, 11), False),
-        ((16, 0), (1, None), False),
     ],
 )
 def test_an_engine_that_diverges_alone_disagrees(tmp_path, ours, theirs, agree):
@@ -417,11 +356,6 @@ def test_an_engine_that_diverges_alone_disagrees(tmp_path, ours, theirs, agree):
 def test_drills_that_take_too_long_are_left_out(tmp_path):
     reply = vouch(job_for(tmp_path, "tuple", "digits", seconds=1e-3, steps=1))
     assert reply["drills"] == ["short"]
-
-
-def test_an_unfinished_folder_is_not_a_witness(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        Witness(tmp_path)
 
 
 # Replies
@@ -459,14 +393,8 @@ NUMBERS = Evidence(array("d", [1.0, 2.0]), array("d", [3.0]), array("d", [4.0]))
         "[]",
         "[" * 100_000,
         "7",
-        '{"4": 3}',
-        '{"4": {"lengths": [2, 1, 1]}}',
         '{"4": {"lengths": [2, 1], "sha256": ""}}',
-        '{"4": {"lengths": [2, 1, -1], "sha256": ""}}',
-        '{"4": {"lengths": [2, 1, 1e400], "sha256": ""}}',
-        '{"4": {"lengths": [2, 1, 99999999999999999999], "sha256": ""}}',
         '{"../4": {"lengths": [2, 1, 1], "sha256": ""}}',
-        '{"4": {"lengths": [2, 1, 1], "sha256": 3}}',
         " " * (2 << 20),
     ],
 )
@@ -477,7 +405,7 @@ def test_an_invalid_index_is_reported(tmp_path, index):
         Witness(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"x" * 31, b"x" * 32, b"x" * 33, None])
+@pytest.mark.parametrize("content", [b"x" * 31, b"x" * 32, None])
 def test_changed_evidence_is_reported(tmp_path, content):
     write_evidence(tmp_path, [("4", NUMBERS)])
     witness = Witness(tmp_path)
@@ -487,9 +415,3 @@ def test_changed_evidence_is_reported(tmp_path, content):
     path.write_bytes(content) if content is not None else path.unlink()
     with pytest.raises(DamagedEvidence, match=r"4\.doubles "):
         witness.check()
-
-
-def test_missing_evidence_is_reported(tmp_path):
-    write_evidence(tmp_path, [("4", NUMBERS)])
-    with pytest.raises(DamagedEvidence, match="has no entry for '8'"):
-        Witness(tmp_path).evidence("8")
