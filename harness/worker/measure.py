@@ -19,7 +19,6 @@ import pyperf
 
 from engines.api import Shape, Store, Trainer, Workload
 from harness.procedure import JIT_SECONDS
-from harness.worker import figures
 from harness.worker.evidence import Evidence, Starts, left_by
 from harness.worker.job import Job, MeasureReply, read_job, ready, run_job
 from harness.worker.lifeline import end_with_the_harness
@@ -65,7 +64,7 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     if refusal:
         return {"status": "skipped", "reason": refusal}
     trainer = engine.prepare(workload, objects=Store(Path(job["objects"])))
-    phases, sizes = figures.phases(engine, trainer), figures.sizes(engine, trainer)
+    phases, sizes = dict(trainer.phases), dict(trainer.sizes)
     compiler_bytes = peak_bytes(of_children=True)
     proof = prepare_proof(engine, trainer, workload, job)
     stretch = Stretch(trainer, workload, proof)
@@ -100,6 +99,7 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
 
     runner.bench_time_func(job["workload"], time_value, metadata=metadata)
     return {
+        **sizes,  # type: ignore[typeddict-item]  # first, because an engine must not replace what follows
         "status": "measured",
         "phases": phases,
         "stretch_steps": stretch.steps,
@@ -107,7 +107,6 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
         "pace_seconds": around(paces)[-runner.args.values :],
         "peak_bytes": peak_bytes(),
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in sizes else 0,
-        **sizes,  # type: ignore[typeddict-item]
         **compiled_by(engine),
         **proof.fields(),
     }

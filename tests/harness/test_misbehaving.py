@@ -99,15 +99,15 @@ def changed(name, value):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("phases", "{'compile': float('nan')}", "tuple: the engine's phases hold nan for 'compile'"),
-        ("phases", "7", "tuple: the engine's phases are 7"),
-        ("sizes", "{'rows': 3}", "tuple: the engine's sizes hold 'rows', which is not a field of a record"),
-        ("sizes", "{'tape_rows': 0.5}", "tuple: the engine's sizes hold 0.5 for 'tape_rows'"),
+        ("phases", "{'compile': float('nan')}", "phases.compile: Input should be a finite number"),
+        ("sizes", "{'rows': 3}", "rows: Extra inputs are not permitted, not '3'"),
+        ("sizes", "{'tape_rows': 0.5}", "tape_rows: Input should be a valid integer"),
     ],
 )
 def test_invalid_figures_are_a_failure_that_names_them(misbehaving, name, value, said):
     reply = misbehaving(changed(name, value)).reply
-    assert (reply["status"], reply["reason"]) == ("failed", said)
+    assert reply["status"] == "failed"
+    assert reply["reason"].startswith(f"tuple: its reply is invalid: {said}")
     assert "fix the engine" in reply["remedy"].lower()
 
 
