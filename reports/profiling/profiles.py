@@ -76,7 +76,7 @@ def profiled(index: ProfileIndex) -> Profiled | None:
             jit,
             *(noted(section, index.run.engines) for section in (compilers(index),) if section),
         ),
-        short=_present(anatomy, top_lines(index)),
+        short=_present(top_lines(index)),
         parts=_of_one_workload(parts(index)),
         absences=index.absences(),
     )

@@ -28,6 +28,7 @@ STYLE: dict[Any, Any] = {
 
 
 _STYLE = r' style="([^"]*)"'
+_RECTANGLE = r"M (\S+) (\S+) L (\S+) \2 L \3 (\S+) L \1 \4 (?:L \1 \2 )?z "
 
 
 @dataclass(frozen=True)
@@ -123,4 +124,4 @@ def _ungrouped(svg: str) -> str:
 
 def _rounded(attribute: str) -> str:
     text = re.sub(r"-?\d+\.\d+", lambda number: f"{round(float(number[0]), 1) + 0.0:g}", attribute)
-    return re.sub(r"\s+", " ", text)
+    return re.sub(_RECTANGLE, r"M\1 \2H\3V\4H\1z", re.sub(r"\s+", " ", text))
