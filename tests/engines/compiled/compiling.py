@@ -50,6 +50,16 @@ def by_kernel(names):
     return [pytest.param(name, marks=marks(engines.load(name))) for name in names]
 
 
+def by_text(names):
+    """Return the same parameters. Of engines that compile the same C with the same compiler, a push tests the last."""
+    last, found = {}, by_kernel(names)
+    for param in found:
+        engine = engines.load(*param.values)
+        last[type(engine), getattr(engine, "compiler", ""), getattr(engine, "form", "")] = param
+    later = [pytest.mark.exhaustive]
+    return [p if p in last.values() else pytest.param(*p.values, marks=[*p.marks, *later]) for p in found]
+
+
 def examples(name):
     """Return how many random graphs the compiler has time for. An extension module parses Python.h for each."""
     return 3 if is_slow(name) else share_of(15 if "extension" in name else 80)

@@ -16,6 +16,7 @@ from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
     by_kernel,
+    by_text,
     compiled,
     difference,
     engine_of,
@@ -114,7 +115,7 @@ def together(several):
     return graph, kinds, rows, [index for case in several for index in case[3]]
 
 
-@pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if is_slow(name)))
+@pytest.mark.parametrize("name", by_text(name for name in COMPILED if is_slow(name)))
 def test_random_graphs_side_by_side_keep_the_reference_bits(name):
     engine = usable(name)
 
@@ -154,7 +155,7 @@ def test_a_network_trains_as_by_hand(name, batch):
     assert expected.failed is None, "the reference failed, so fewer steps were compared"
 
 
-@pytest.mark.parametrize("name", by_kernel(COMPILED))
+@pytest.mark.parametrize("name", by_text(COMPILED))
 def test_random_graphs_train_as_by_hand(name):
     engine = usable(name)
 

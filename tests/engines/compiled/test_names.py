@@ -19,12 +19,7 @@ NAMES = {
     "gcc-O3": ("gcc", ("-O3",), {}),
     "clang-O1-whole": ("clang", ("-O1",), {"piece": 0, "units": 1}),
     "clang-O1-native": ("clang", ("-O1", *toolchains.NATIVE), {}),
-    "gcc-O2-fma": ("gcc", ("-O2", *toolchains.FUSED), {}),
-    "clang-O1-whole-native-fma": (
-        "clang",
-        ("-O1", *toolchains.NATIVE, *toolchains.FUSED),
-        {"piece": 0, "units": 1},
-    ),
+    "clang-O2-whole-fma": ("clang", ("-O2", *toolchains.FUSED), {"piece": 0, "units": 1}),
 }
 
 
