@@ -261,17 +261,6 @@ def test_an_empty_name_is_unknown_where_names_are_looked_up(command, option, ask
 # Other people's programs
 
 
-@pytest.mark.parametrize(("engine", "does"), [("tcc", "compiles"), ("replay", "replays")])
-def test_exec_says_what_an_engine_does_not_do_there(engine, does, asked, tmp_path):
-    script = tmp_path / "one.py"
-    script.write_text("from micrograd.engine import Value\nprint((Value(2.0) * 3).data)\n")
-    result = asked("exec", "--engine", engine, script)
-    assert (result.returncode, result.stdout) == (0, "6.0\n")
-    assert result.stderr.startswith(f"zoomgrad: {engine} {does} nothing under exec, because")
-    assert result.stderr.count("\n") == 1
-    assert asked("exec", "--engine", "hoisted", script).stderr == ""
-
-
 # Comparing
 
 
@@ -341,17 +330,6 @@ def test_a_training_that_diverges_fails_and_names_the_step(asked):
     assert re.search(r"seed 1337: the loss of step \d+ is not a finite number", result.stderr)
     assert "Lower the rate" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_a_worker_that_is_killed_is_reported(command):
-    started = command("train", "xor", "--epochs", 10_000_000)
-    with subprocess.Popen(**started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline().startswith("epoch ")
-        (worker,) = psutil.Process(process.pid).children()
-        worker.kill()
-        errors = process.stderr.read()  # `communicate` would lose what is buffered
-    assert process.returncode == 1
-    assert errors == "zoomgrad: The worker was killed by signal 9\n  Use fewer weights, or free memory.\n"
 
 
 def test_an_interrupted_training_ends_without_an_error(command):

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from uv import find_uv_bin
 
 from engines.api import UnknownName
 from harness.machine import interpreters, probe
@@ -76,11 +75,6 @@ def test_the_python_that_runs_this_is_found():
     assert found[0].path.is_absolute()
     assert found[0].full_version.startswith(version)
     assert found[0].build["compiler"] == " ".join(platform.python_compiler().split())
-
-
-def test_a_shim_is_passed_over(tmp_path, candidates):
-    candidates(program(tmp_path / "shims" / "python3", f'#!/bin/sh\nexec "{base_python()}" "$@"\n'))
-    assert names() == []
 
 
 def test_a_virtual_environment_is_passed_over_and_does_not_hide_its_base(tmp_path, candidates):
@@ -204,30 +198,6 @@ def test_relative_folders_are_not_searched_even_without_a_home(tmp_path, monkeyp
 
 
 # Interpreters that uv installed
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"XDG_DATA_HOME": ""}, {"XDG_DATA_HOME": "relative"}, {"XDG_DATA_HOME": "data"}, {"UV_PYTHON_INSTALL_DIR": ""},
-     {"UV_PYTHON_INSTALL_DIR": "mine", "XDG_DATA_HOME": "data"}],
-)  # fmt: skip
-def test_interpreters_of_uv_are_found_in_uvs_folder(settings, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PATH", "")
-    for name in ("XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value if value in ("", "relative") else str(tmp_path / value))
-    told = subprocess.run([find_uv_bin(), "python", "dir"], capture_output=True, text=True, check=True)
-    folder = Path(told.stdout.strip())
-    assert tmp_path in folder.parents
-    python = program(folder / "cpython-3.13.1-linux" / "bin" / "python", f'#!/bin/sh\nexec "{base_python()}" "$@"\n')
-    # uv's link for the minor version, which an upgrade changes
-    (folder / "cpython-3.13-linux").symlink_to("cpython-3.13.1-linux")
-    assert [path for path in interpreters._candidates() if folder in path.parents] == [
-        python,
-        folder / "cpython-3.13-linux" / "bin" / "python",
-    ]
 
 
 # Names

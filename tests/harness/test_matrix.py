@@ -3,7 +3,7 @@
 import pytest
 
 import engines
-from engines.api import KEPT_FROM_SECONDS, UnknownName
+from engines.api import UnknownName
 from harness import workloads
 from harness.machine.interpreters import Interpreter
 from harness.plan import estimate, presets
@@ -18,14 +18,6 @@ MAIN = ("cpython-3.13", "pypy-3.11")
 
 def cells(preset, **only):
     return cells_of(presets.preset(preset), INTERPRETERS, main=MAIN, **only)
-
-
-def triples(found):
-    return {(cell.engine, cell.interpreter, cell.workload) for cell in found}
-
-
-def product(engine_names, interpreters, workload_names):
-    return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS)
@@ -100,17 +92,3 @@ def test_a_malformed_refusal_still_has_an_estimate(monkeypatch, answer):
     cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
     here = Interpreter("cpython-3.13", None, "cpython", "3.13.0", "3.13.0", False, {})
     assert 0 < estimate.block_seconds(cell, presets.preset("smoke").settings, here, 0) < 1000
-
-
-@pytest.mark.parametrize(
-    ("engine", "workload", "once"),
-    [("clang-O1-whole", "mnist", True), ("clang-O1-published", "mnist", True), ("clang-O1", "digits", False)],
-)
-def test_slow_compilation_is_estimated_in_the_first_block_only(engine, workload, once):
-    cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
-    settings = presets.preset("quick").settings.model_copy(update={"ready_blocks": 0})
-    first, *later = (estimate.block_seconds(cell, settings, interpreter("cpython-3.13"), block) for block in range(3))
-    compilation = estimate.tape_rows(workload) * engines.load(engine).typical_compile_row_seconds
-    assert (compilation > KEPT_FROM_SECONDS) == once
-    compilation += estimate.COMPILER_SECONDS
-    assert later == pytest.approx([first - compilation if once else first] * 2)

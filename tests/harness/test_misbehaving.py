@@ -1,7 +1,6 @@
 """Misbehaving engines in real workers: each gives one reply that names the fault, and leaves no process."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -248,20 +247,6 @@ def test_invalid_times_are_a_failure(job, stand_in, content, said):
     assert answer.pyperf is None
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        ({"status": "measured", "drills": "short", "steps": 3}, "drills: "),
-        ({"status": "measured", "drills": ["short"]}, "steps: Field required"),
-    ],
-)
-def test_an_invalid_vouching_is_a_failure(job, stand_in, reply, said):
-    python = stand_in(f"job = json.load(open(sys.argv[-1]))\nopen(job['reply_file'], 'w').write({json.dumps(reply)!r})")
-    found = isolate("vouch", python, job, limits=Limits(60.0), draw=Draw()).reply
-    assert found["status"] == "failed"
-    assert found["reason"].startswith(f"tuple: its reply is invalid: {said}")
-
-
 # Limits
 
 
@@ -395,15 +380,3 @@ def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path):
     pids = [int(pid) for pid in file.read_text().split()]
     assert len(pids) == 2
     wait_for(lambda: not any(is_running(pid) for pid in pids), seconds=10)
-
-
-def test_a_worker_whose_harness_died_before_the_start_ends(job, tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", "pass"])
-    dead.wait()
-    reply = tmp_path / "reply.json"
-    job_file = tmp_path / "job.json"
-    job_file.write_text(json.dumps({**job, "reply_file": str(reply)}))
-    environment = {**os.environ, "ZOOMGRAD_HARNESS": f"{dead.pid}-1", "PYTHONPATH": str(ROOT)}
-    worker = subprocess.run([sys.executable, "-m", "harness.worker.vouch", job_file], env=environment, timeout=60)
-    assert worker.returncode == 1
-    assert not reply.exists()

@@ -32,15 +32,6 @@ def plan(preset="smoke", found=(*FOUND, PYPY), **choices):
     return planning.plan(preset, found, command=["zoomgrad", "run"], **choices)
 
 
-@pytest.mark.parametrize(
-    ("choices", "name"),
-    [({}, "smoke"), ({"blocks": 1}, "smoke"), ({"only_engines": ["tuple"]}, "smoke-custom")],
-)
-def test_a_part_of_a_preset_has_a_name_of_its_own(choices, name):
-    """It must not be mistaken for the whole preset, in a folder of runs or in a comparison."""
-    assert plan(**choices).run.id[18:] == name
-
-
 def places(made):
     return list(dict.fromkeys(cell.interpreter for cell in made.run.cells))
 

@@ -1,6 +1,5 @@
 """Cells -> records through a fake worker: what runs, in which order, and what is on disk when."""
 
-import json
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -9,7 +8,6 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter, Missing
 from harness.procedure import MOST_STEPS
 from harness.run.schedule import Plan, Schedule
@@ -241,20 +239,6 @@ def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
     assert {job["interpreter"] for job in workers.jobs if job["task"] == "measure"} == {"cpython-3.13"}
 
 
-def test_an_interpreter_without_an_environment_fails_with_uvs_message(tmp_path):
-    def environment(interpreter):
-        if interpreter.has_jit:
-            raise NoEnvironment("uv venv failed: no network")
-        return python_of(interpreter)
-
-    cells = (*CELLS, cell("tuple", on="pypy-3.9"), cell("slots", on="pypy-3.9"))
-    store, _ = execute(plan(cells=cells, blocks=1), Workers(tmp_path), tmp_path, environment=environment)
-    failed = [record for record in store.records() if record.status != "measured"]
-    assert [(r.cell.interpreter, r.status) for r in failed] == [("pypy-3.9", "failed")] * 2
-    assert failed[0].reason == "uv venv failed: no network"
-    assert len(store.records()) == 6
-
-
 # Vouching
 
 
@@ -407,19 +391,6 @@ def test_a_damaged_suite_is_started_again(tmp_path, text):
 # Blocks that do not belong together
 
 
-def test_a_block_that_pyperf_will_not_merge_is_a_failed_record(tmp_path):
-    workers = Workers(tmp_path, metadata=lambda block: {"hostname": "there" if block else "here"})
-    store, _ = execute(plan(cells=CELLS[:2], blocks=2), workers, tmp_path)
-    assert [(record.block, record.status) for record in store.records()] == [
-        (0, "measured"),
-        (1, "failed"),
-        (0, "measured"),
-        (1, "failed"),
-    ]
-    assert "hostname" in store.records()[1].reason
-    assert len(pyperf.Benchmark.load(str(store.pyperf_file(CELLS[0]))).get_runs()) == 1
-
-
 # Interrupted and resumed
 
 
@@ -443,18 +414,6 @@ def test_an_interrupt_keeps_the_records_and_resuming_measures_the_rest(tmp_path)
     assert set(steps.values()) == {50}  # the second session uses the count that the first one found
 
 
-def test_resuming_measures_a_lost_record_again(tmp_path):
-    store, _ = execute(plan(blocks=2), Workers(tmp_path), tmp_path)
-    lost = store.folder / "records" / "slots--cpython-3.13--xor--0.json"
-    kept = json.loads(lost.read_text())
-    lost.unlink()
-    again = Workers(tmp_path)
-    execute(plan(blocks=2), again, tmp_path)
-    assert again.measured == [("slots", 0)]
-    assert json.loads(lost.read_text())["step_seconds"] == kept["step_seconds"]
-    assert len(pyperf.Benchmark.load(str(store.pyperf_file(cell("slots")))).get_runs()) == 2
-
-
 # More blocks
 
 
@@ -473,14 +432,6 @@ def test_blocks_are_added_until_every_speedup_is_precise(tmp_path):
 
 def shaky(engine, block):
     return [1.0 + 29 * block % 61 / 61] if engine == "tuple" else [1.0]
-
-
-def test_a_cell_that_never_becomes_precise_stops_at_the_maximum_number_of_blocks(tmp_path):
-    workers = Workers(tmp_path)
-    workers.seconds = shaky
-    _, observer = execute(asking(0.0001, cells=CELLS[:2]), workers, tmp_path)
-    assert max(block for _, block in workers.measured) == MOST_BLOCKS - 1
-    assert observer.added == 2 * (MOST_BLOCKS - 3)
 
 
 def test_a_budget_limits_the_added_blocks_and_resuming_adds_none(tmp_path):

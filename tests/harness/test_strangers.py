@@ -169,18 +169,6 @@ def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
             assert not set(text) & set("\x1b\x07\x9b\u202e"), arguments
 
 
-def test_a_report_into_an_existing_folder_removes_nothing(zoomgrad, tmp_path):
-    site = tmp_path / "site"
-    (site / "charts").mkdir(parents=True)
-    for name in ("charts/mine.svg", "analysis.md"):
-        (site / name).write_text("mine")
-    store = kept(tmp_path)
-    made = zoomgrad("report", store.folder, "--into", site)
-    assert made.returncode == 0, made.stderr
-    assert [(site / name).read_text() for name in ("charts/mine.svg", "analysis.md")] == ["mine", "mine"]
-    assert len(list((site / "charts").iterdir())) > 1
-
-
 # Where the output goes
 
 
@@ -192,11 +180,3 @@ def test_a_closed_pipe_is_not_a_traceback(tmp_path, arguments):
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait(timeout=60) == 1
-
-
-@pytest.mark.parametrize("kind", ["link", "fifo"])
-def test_an_export_does_not_replace_what_is_not_a_file(zoomgrad, tmp_path, mine, kind):
-    target = tmp_path / "target"
-    target.symlink_to(mine / "thesis.tex") if kind == "link" else os.mkfifo(target)
-    refused(zoomgrad("export", "--format", "csv", "--output", target, kept(tmp_path).folder), "a link, or not a file")
-    assert target.is_symlink() or target.is_fifo()

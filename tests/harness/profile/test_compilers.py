@@ -77,19 +77,6 @@ def test_gccs_table():
     assert "TOTAL" not in account.passes
 
 
-def test_a_table_with_other_columns():
-    """Versions differ in which clocks they read; a share may be as short as `( 0%)`."""
-    table = """
-Time variable                                  wall           GGC
- phase opt and generate             :   1.20 ( 60%)  5073k ( 77%)
- |name lookup                       :   0.30 ( 15%)    31k ( 0%)
- callgraph optimization             :   0.00 ( 0%)     0  ( 0%)
- tree SSA: other                    :   1.90 ( 95%)    12k (  0%)
- TOTAL                              :   2.00         6611k
-"""
-    assert gcc_account(table) == Account(2.0, {"callgraph optimization": 0.0, "tree SSA: other": 1.9})
-
-
 @pytest.mark.parametrize("text", ["", "unit.c: a warning\n", "\nTime variable   usr   sys\n a   :   0.01   0.01\n"])
 def test_no_table(text):
     with pytest.raises(NoAccount, match="no table"):
@@ -138,15 +125,6 @@ def test_a_pass_gets_its_own_time_without_inner_passes():
         "Greedy Register Allocator": 370,
         "OptFunction": 10,
     }
-
-
-def test_an_event_within_one_of_its_own_name():
-    events = [event("A", 10, 30), event("A", 0, 100), event("B", 0, 50, thread=2)]
-    account = clang_account({"traceEvents": events})
-    assert account.passes == {"A": pytest.approx(100e-6), "B": pytest.approx(50e-6)}
-    assert account.seconds == pytest.approx(150e-6), (
-        "the times of threads must be added, as those of translation units are"
-    )
 
 
 # --- shares ------------------------------------------------------------------------------------------------------
@@ -252,19 +230,6 @@ def test_a_compiler_that_hangs_is_timed_out(session, compiler):
     calls = compiler("sleep 1000")
     assert refusal(session("gcc-O1", timeout_seconds=0.5)).status == "timed-out"
     assert len(calls()) == 1
-
-
-def test_a_compiler_that_does_not_know_the_flag(session, compiler):
-    """Clang did not know it before version 9."""
-    compiler("echo \"clang: error: unknown argument: '-ftime-trace'\"; exit 1")
-    unknown = refusal(session("clang-O1"))
-    assert (unknown.status, unknown.reason) == ("skipped", "clang 1.2.3 does not support -ftime-trace")
-
-
-@pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
-def test_a_compiler_that_prints_nothing(session, compiler, engine):
-    compiler("exit 0")
-    assert refusal(session(engine)).status == "skipped"
 
 
 SAYS_TABLE = "cat <<'END'\nTime variable  usr  wall\n CSE  :  0.0 ( 0%)  0.3 ( 30%)\n TOTAL  :  0.0  1.0\nEND"

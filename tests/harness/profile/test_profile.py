@@ -8,7 +8,6 @@ import pytest
 from harness import profile
 from harness.containment import Finished
 from harness.machine import interpreters
-from harness.machine.interpreters import Missing
 from harness.plan import planning
 from results.profile import PARTS
 from results.store import Store
@@ -70,14 +69,6 @@ def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, r
     assert [p for _, p in planned].count("compiler") == 1
 
 
-def test_the_default_plan_is_the_ladder_on_the_interpreters_worth_profiling(found):
-    names = planning.worth_profiling(found)
-    assert interpreters.reference(found).name in names
-    chosen = plan_of(found, everywhere=names)
-    assert {cell.engine for cell in chosen.run.cells} >= {"baseline", "tuple", "slots", "hoisted", "python-source"}
-    assert {cell.interpreter for cell in chosen.run.cells} == set(names)
-
-
 def test_a_workers_readings_are_stored(plan, store):
     generations = [{"name": "generation 0", "collections": 3, "seconds": 0.5, "collected": 7}]
     fake = Fake(status="measured", readings={"generations": generations, "blocks_left": 12, "peak_blocks": 99})
@@ -96,13 +87,6 @@ def test_a_worker_without_a_result_is_a_profile_with_a_reason(plan, store, statu
     *_, (_, _, kept) = profile.run_profilers(plan, store, ["collector"], 2.0, run=fake)
     assert (kept.status, kept.reason, kept.remedy) == (status, "no such thing", "make one")
     assert store.profiles() == [kept]
-
-
-def test_a_missing_interpreter_is_a_skip(plan, store, running):
-    absent = Missing(running.name, "it is not here", "uv python install it")
-    without = profile.Plan(plan.run, {}, {running.name: absent})
-    kept = [p for _, _, p in profile.run_profilers(without, store, ["collector", "scalene"], 2.0) if p]
-    assert {(p.status, p.reason, p.remedy) for p in kept} == {("skipped", "it is not here", "uv python install it")}
 
 
 def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatch):
@@ -143,17 +127,3 @@ def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
     assert anatomy.parts["order"] > 0
     assert memory.peak_bytes >= max(memory.floor_bytes(0), memory.floor_bytes(2)) > 0
     assert sorted(kept.profiler for kept in store.profiles()) == ["anatomy", "memory"]
-
-
-def test_a_real_jit(found, tmp_path):
-    pypy = next((i.name for i in found if i.has_jit), None)
-    if not pypy:
-        pytest.skip("no PyPy on this machine")
-    chosen = plan_of(found, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[pypy])
-    store = Store.create(chosen.run, under=tmp_path)
-    *_, (_, _, kept) = profile.run_profilers(chosen, store, ["jit"], 1.5)
-    assert (kept.status, kept.reason) == ("measured", "")
-    assert kept.loops > 0
-    assert 0 < kept.tracing < 1
-    assert kept.machine_code_bytes > 0
-    assert kept.first_step_seconds > 0

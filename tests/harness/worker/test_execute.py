@@ -172,29 +172,6 @@ def test_a_class_in_a_module_beside_the_program_is_replaced(tmp_path):
     assert (ran.stdout, ran.stderr) == ("<6> 3\n", "")
 
 
-POST = """
-class Value:
-    def __init__(self, data, _children=(), _op=""):
-        self.data, self._prev, self._op, self._id = data, _children, _op, 0
-
-    def __mul__(self, other):
-        return Value(self.data * other.data, (self, other), "*")
-
-    def var(self):
-        return f"data[{self._id}]"
-
-    def compile(self):
-        return "own"
-
-print((Value(2) * Value(3)).compile())
-"""
-
-
-def test_the_posts_own_value_is_replaced_by_one_with_ids(tmp_path):
-    ran = execute("tuple", tmp_path, POST, replaced="Value")
-    assert (ran.stdout, ran.stderr) == ("data[2] = data[0]*data[1];\n", "")
-
-
 @pytest.mark.parametrize(
     ("text", "uses"),
     [

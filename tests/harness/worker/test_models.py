@@ -8,7 +8,7 @@ import pytest
 import engines
 from engines.nn import as_list
 from harness.workloads import random_dag
-from harness.workloads.models import Attention, Convolution1d, Convolution2d, Polynomial, Recurrent, Shuffled
+from harness.workloads.models import Attention, Convolution2d, Polynomial, Recurrent, Shuffled
 from harness.workloads.random_dag import RandomDag
 
 NN = engines.load("tuple").nn
@@ -52,19 +52,6 @@ def test_recurrent_carries_its_state_from_step_to_step():
     for step in range(4):
         state = [math.tanh(weighted(unit, x[2 * step : 2 * step + 2] + state)) for unit in units]
     assert outputs(model, x) == pytest.approx([weighted(read_out, state)])
-
-
-def test_convolution_1d_slides_over_all_channels():
-    model = Convolution1d(NN, random.Random(1), channels=2, length=5, filters=3, width=3)
-    x = numbers(10, 3)
-    take = taker(len(model.parameters()))
-    filters, read_out = [take(7) for _ in range(3)], take(10)
-    seen = [
-        max(0.0, weighted(kernel, x[place : place + 3] + x[5 + place : 5 + place + 3]))
-        for place in range(3)
-        for kernel in filters
-    ]
-    assert outputs(model, x) == pytest.approx([weighted(read_out, seen)])
 
 
 def test_convolution_2d_slides_over_rows_and_columns():

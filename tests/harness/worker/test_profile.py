@@ -118,20 +118,6 @@ def test_a_moment_belongs_to_one_part(clock):
     assert {part: seconds for part, seconds in clock.pauses.items() if seconds} == {"order": 1.0}
 
 
-@pytest.mark.parametrize(("late", "found"), [(2.0, {"order": 1.0}), (3.5, {})])
-def test_a_pause_that_is_reported_late_counts_for_the_part_before(clock, late, found):
-    clock, passes = clock
-
-    def train():
-        clock.timed("order", lambda: passes(3.0))()
-        clock.timed("free", lambda: clock.pause(late))()
-
-    clock.timed("rest", train)()
-    assert {part: clock.seconds[part] for part in ("order", "free") if clock.seconds[part]} == found
-    assert sum(clock.seconds.values()) == pytest.approx(3.0)
-    assert clock.pauses["order"] == clock.seconds["collector"] == min(late, 3.0)
-
-
 @pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not report resident memory")
 def test_memory_is_sampled_while_it_trains(job):
     reply = worker.profile({**job, "probe": "memory", "workload": "digits", "seconds": 0.3})
@@ -139,37 +125,6 @@ def test_memory_is_sampled_while_it_trains(job):
     assert len(points) >= 3
     assert points == sorted(points)
     assert all(resident > 0 for _, resident in points)
-
-
-def test_thinned_points_keep_the_peaks_of_a_sawtooth():
-    teeth = [(n / 1000, 50 + 100 * (n % 50 == 49)) for n in range(1000)]
-    kept = memory.extremes(teeth, 20)
-    assert len(kept) <= 42
-    assert (kept[0], kept[-1]) == (teeth[0], teeth[-1])
-    assert sum(resident == 150 for _, resident in kept) == 20
-    assert memory.extremes([], 20) == []
-    assert memory.extremes([(0.0, 7)], 20) == [(0.0, 7)]
-
-
-@pytest.mark.skipif(ON_PYPY, reason="PyPy does not count blocks of memory")
-def test_closures_leave_their_graph_to_the_collector_and_module_functions_do_not(job):
-    left = {
-        name: worker.profile({**job, "engine": name, "workload": "digits", "probe": "collector"})["readings"][
-            "blocks_left"
-        ]
-        for name in ("baseline", "hoisted")
-    }
-    rows = len(workloads_graph("digits"))
-    assert left["baseline"] > rows, (
-        "each Value is in a cycle with its closure, so the collector must be left to free it"
-    )
-    assert left["hoisted"] < left["baseline"] / 4
-
-
-def workloads_graph(name):
-    workload, nn = workloads.load(name), engines.load("tuple").nn
-    model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in workload.row(0)]
-    return workload.loss(model, inputs, workload.outputs(model, inputs)).topo()
 
 
 @pytest.mark.skipif(not ON_PYPY, reason="only PyPy has a just-in-time compiler to ask")
@@ -194,17 +149,6 @@ def test_probes_leave_nothing_switched_on(tmp_path):
         assert "topo" not in vars(engine.Value)
         assert not set(trainer.STAGES) & set(vars(trainer))
         assert threading.active_count() == threads
-
-
-def test_generated_python_is_written_to_a_file_on_request(job, tmp_path, monkeypatch):
-    monkeypatch.setenv("ZOOMGRAD_GENERATED", str(tmp_path / "generated"))
-    engine, workload = engines.load("python-source"), workloads.load("xor")
-    trainer = engine.prepare(workload)
-    (file,) = (tmp_path / "generated").iterdir()
-    kernel = trainer._program._kernel
-    code = kernel._backward[-1].__code__
-    assert code.co_filename == str(file)
-    assert file.read_text().splitlines()[code.co_firstlineno - 1].startswith(f"def {code.co_name}(")
 
 
 def as_a_process(job, folder, *, code=0):

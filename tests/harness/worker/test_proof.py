@@ -25,7 +25,6 @@ from harness.worker.evidence import (
     compare,
     from_all_starts,
     left_by,
-    stretches,
     write_evidence,
 )
 from harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
@@ -269,18 +268,6 @@ def test_the_proof_covers_variants_that_prepare_did_not_build(tmp_path, batch):
     assert (build.call_count, trainer.late_variant) == (2, "")
 
 
-@pytest.mark.parametrize("engine", ["slots", "bytecode"])
-def test_stretches_are_powers_of_two(engine):
-    workload = workloads.load("xor")
-    trainer = engines.load(engine).prepare(workload)
-    found = dict(stretches(trainer, Starts(trainer, workload).begin(0), seconds=1e9, steps=16))
-    assert list(found) == [1, 2, 4, 8, 16]
-    assert all(len(evidence.losses) == steps for steps, evidence in found.items())
-    assert any(found[2].gradients)  # within a batch
-    assert not any(found[4].gradients)
-    assert len(dict(stretches(trainer, Starts(trainer, workload).begin(0), seconds=1e-9))) == 1
-
-
 class Diverging:
     """A trainer whose loss is infinite from some step on."""
 
@@ -353,11 +340,6 @@ def test_an_engine_that_diverges_alone_disagrees(tmp_path, ours, theirs, agree):
     assert agree or "the step whose loss is not finite" in difference
 
 
-def test_drills_that_take_too_long_are_left_out(tmp_path):
-    reply = vouch(job_for(tmp_path, "tuple", "digits", seconds=1e-3, steps=1))
-    assert reply["drills"] == ["short"]
-
-
 # Replies
 
 
@@ -371,16 +353,6 @@ def test_a_workers_failure_is_a_reply(tmp_path):
     reply = read_json(file)
     assert reply["status"] == "failed"
     assert reply["reason"].startswith("KeyError: 'weights' (test_proof.py:")
-
-
-def test_a_missing_program_is_a_skip_with_its_remedy(tmp_path):
-    file = str(tmp_path / "reply.json")
-
-    def missing():
-        raise engines.Unavailable("no compiler", "apt install tcc")
-
-    assert not run_job(file, missing)
-    assert read_json(file) == {"status": "skipped", "reason": "no compiler", "remedy": "apt install tcc"}
 
 
 NUMBERS = Evidence(array("d", [1.0, 2.0]), array("d", [3.0]), array("d", [4.0]))
