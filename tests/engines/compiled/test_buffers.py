@@ -1,7 +1,4 @@
-"""Buffers that a caller resizes or passes twice: an error, and never a read or write past the end.
-
-`tests/engines/test_hostile_calls.py` draws such calls at random.
-"""
+"""Buffers that a caller resizes or passes twice: an error, and never a read or write past the end."""
 
 from __future__ import annotations
 
