@@ -609,7 +609,7 @@ DEFECTS = (
         "harness/cli/app.py",
         "WRONG_USE = 2",
         "WRONG_USE = 1",
-        "harness/test_cli.py::test_a_usage_error_names_the_mistake_and_the_remedy[rnu-]",
+        "harness/test_cli.py::test_a_usage_error_names_the_mistake_and_the_remedy[train xr-]",
     ),
     Defect(
         "store: the partial record of a killed process counts as a record",
