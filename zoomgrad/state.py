@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-import threading
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
@@ -126,11 +125,13 @@ class State:
         return False
 
     def restore(self) -> bool:
-        """Put everything back as it was, if no other thread runs. Returns whether anything had changed."""
+        """Put everything back as it was. Returns whether anything had changed.
+
+        A change that another thread made meanwhile is lost, as one made between a read and a write of the program
+        would be. Leaving the trace's own changes would give wrong results wherever any thread waits in the background.
+        """
         if not self.has_changed():
             return False
-        if threading.active_count() > 1:  # another thread may have made the change
-            return True
         for found, kind in _rows(self._types, 2):
             if type(found) is not kind:
                 found.__class__ = kind

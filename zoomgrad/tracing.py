@@ -167,13 +167,21 @@ def _is_ours(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).startswith(("engines.", "zoomgrad.", "harness.worker."))
 
 
+_OF_CONTEXT = ("_contextvars", "_immutables_map")
+"""PyPy's modules in Python through which a library in C, such as NumPy, reads its settings."""
+
+
 def _is_pure(frame: types.FrameType) -> bool:
     """Whether a library's function depends on its arguments only."""
     name, code = str(frame.f_globals.get("__name__")), frame.f_code
     if _is_ours(frame):
         # A compiled function may call another one.
         return name.startswith(_OURS) or (name == "zoomgrad.decorator" and code.co_name in ("__call__", "__get__"))
-    return name.partition(".")[0].lstrip("_") in MODULES or code.co_filename.startswith("<builtin>")
+    asks: Optional[types.FrameType] = frame
+    while asks is not None and asks.f_globals.get("__name__") in _OF_CONTEXT:
+        asks = asks.f_back
+    is_builtin = asks is not None and asks.f_code.co_filename.startswith("<builtin>")
+    return is_builtin or name.partition(".")[0].lstrip("_") in MODULES
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------

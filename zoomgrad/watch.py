@@ -380,6 +380,6 @@ def is_program(module: Any, file: str) -> bool:
         if not isinstance(file, str):
             return True
     ours, installed, standard = _folders()
-    if file.startswith((*ours, "<frozen")):
+    if file.startswith((*ours, "<frozen", "<builtin>")):
         return False
     return file.startswith(installed) or not file.startswith(standard)

@@ -325,6 +325,18 @@ def test_a_count_is_put_back(at):
     assert shown[0] == shown[1]
 
 
+def test_a_count_is_put_back_while_another_thread_waits():
+    """As in a notebook, whose threads wait in the background."""
+    end = threading.Event()
+    waiting = threading.Thread(target=end.wait)
+    waiting.start()
+    try:
+        test_a_count_is_put_back(0)
+    finally:
+        end.set()
+        waiting.join()
+
+
 def test_a_function_that_can_not_be_compiled_runs_once_for_each_call():
     for refused in (lambda w: time.time(), lambda w: w.data, lambda w: 0.0 if w.data > 0 else 1.0):
         w, count = Value(2.0), []
