@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli import command_line
+from harness.cli.app import out
 from reports.charts import charts
 from reports.charts.drawing.svg import drawing
 from reports.measured.races import race
@@ -117,7 +118,7 @@ def test_the_table_states_the_facts_and_escapes_hostile_text(twice, small):
 @pytest.fixture
 def zoomgrad(monkeypatch):
     """`zoomgrad(*arguments)` runs `history` in a wide terminal and returns its result."""
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(out, "_width", 200)
     return lambda *arguments: CliRunner().invoke(command_line, ["history", *map(str, arguments)])
 
 
