@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Shape, Workload
-from engines.arguments import finite_rates, whole
+from engines.arguments import finite_rates, one_each, whole
 from engines.arithmetic import check_arithmetic
 from engines.columns import check_labels
 from engines.families.conductor import Conductor, Course, Member, Shared
@@ -136,6 +136,7 @@ class FamilyTrainer:
         return self._as_in_the_model(self._shared.q)
 
     def _in_our_order(self, numbers: Sequence[float]) -> array[float]:
+        one_each(numbers, sum(index != NONE for index in self._order))
         return array("d", (0.0 if index == NONE else numbers[index] for index in self._order))
 
     def _as_in_the_model(self, ours: Doubles) -> array[float]:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Workload
-from engines.arguments import finite_rate, whole
+from engines.arguments import finite_rate, one_each, whole
 from engines.arithmetic import check_arithmetic
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.graph.optimisers import SGD
@@ -57,7 +57,8 @@ class ScalarTrainer:
         self._first = first
         self.losses = array("d")
         self._kept = self._no_states()
-        for p, start in zip(self._parameters, self._start if parameters is None else parameters):
+        starts = self._start if parameters is None else one_each(parameters, len(self._parameters))
+        for p, start in zip(self._parameters, starts):
             p.data = start
             p.grad = 0.0
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 from engines.api import Network, NonFiniteLoss, Workload
-from engines.arguments import finite_rate, whole
+from engines.arguments import finite_rate, one_each, whole
 from engines.columns import Column
 from engines.kernel.engine import Clock
 
@@ -97,7 +97,8 @@ class PeerTrainer:
         self._rows = there if rows is None else whole(rows, "rows", 1, there)
         self.losses = array("d")
         self._first = first
-        self._model.restart(self._task.start if parameters is None else array("d", parameters))
+        starts = self._task.start if parameters is None else one_each(parameters, len(self._task.start))
+        self._model.restart(array("d", starts))
 
     def train(self, steps: int) -> None:
         start, found = len(self.losses), list[Any]()

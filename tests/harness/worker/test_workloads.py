@@ -185,6 +185,14 @@ def test_restart_takes_as_many_rows_as_there_are(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("count", [0, 1, 16, 18])
+def test_restart_takes_one_number_for_each_parameter(engine, count):
+    trainer = prepare(engine, workloads.load("xor"))
+    with pytest.raises(ValueError, match=rf"{count} numbers for 17"):
+        trainer.restart(batch=1, parameters=[0.5] * count)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_non_finite_loss_is_reported_and_not_applied(engine):
     """The rate is far too high: the error names the step, and its update is not applied."""
     trainer = prepare(engine, replace(workloads.load("xor"), rate=lambda update: 1e200))
