@@ -4,6 +4,6 @@ Rows are `bytes`, `memoryview` or `array`, never lists. A list of a million floa
 garbage collector walks again and again. That makes published micrograd up to eight times slower.
 """
 
-from datasets.dataset import Buffer, Dataset, Unavailable
+from zoomgrad.datasets.dataset import Buffer, Dataset, Unavailable
 
 __all__ = ["Buffer", "Dataset", "Unavailable"]

@@ -6,8 +6,8 @@ source and licence.
 
 from pathlib import Path
 
-from datasets import idx
-from datasets.dataset import Dataset
+from zoomgrad.datasets import idx
+from zoomgrad.datasets.dataset import Dataset
 
 LARGEST_VALUE = 16.0
 CLASSES = 10

@@ -1,6 +1,7 @@
 """Mirrors -> MNIST in the cache. Only the harness uses this module, and it is the only one of a run that downloads.
 
-What a mirror sends is untrusted until `mnist.admit` has verified it. `python -m datasets.fetch` runs it by hand.
+What a mirror sends is untrusted until `mnist.admit` has verified it. `python -m zoomgrad.datasets.fetch` runs
+it by hand.
 """
 
 import sys
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from datasets import idx, mnist
-from datasets.dataset import Unavailable
-from datasets.idx import CorruptData
+from zoomgrad.datasets import idx, mnist
+from zoomgrad.datasets.dataset import Unavailable
+from zoomgrad.datasets.idx import CorruptData
 
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",

@@ -10,12 +10,13 @@ import os
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from datasets import idx
-from datasets.dataset import Dataset, Unavailable
-from engines import files
+from zoomgrad.datasets import idx
+from zoomgrad.datasets.dataset import Dataset, Unavailable
+from zoomgrad.engines import files
 
 REMEDY = (
-    "Run `python -m datasets.fetch` with a network connection, or point ZOOMGRAD_DATA at a folder with the four files."
+    "Run `python -m zoomgrad.datasets.fetch` with a network connection, "
+    "or point ZOOMGRAD_DATA at a folder with the four files."
 )
 
 
@@ -149,5 +150,5 @@ def _load(name: str, split: Split) -> Dataset:
 
 
 def _source(path: Path, sha256: str = "") -> idx.Source:
-    remedy = f"Delete {path} and run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
+    remedy = f"Delete {path} and run `python -m zoomgrad.datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
     return idx.Source(path, "mnist", remedy, sha256)

@@ -7,7 +7,7 @@ import math
 import random
 from array import array
 
-from datasets.dataset import Dataset
+from zoomgrad.datasets.dataset import Dataset
 
 POINTS_PER_MOON = 50
 NOISE = 0.1

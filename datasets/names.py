@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from datasets.idx import CorruptData
+from zoomgrad.datasets.idx import CorruptData
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 BOUNDARY = len(ALPHABET)

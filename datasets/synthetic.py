@@ -5,7 +5,7 @@ import random
 from array import array
 from collections.abc import Callable, Sequence
 
-from datasets.dataset import Dataset
+from zoomgrad.datasets.dataset import Dataset
 
 ROWS = 1000
 SEED = 1337

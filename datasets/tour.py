@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Optional
 
-from datasets.dataset import Dataset
+from zoomgrad.datasets.dataset import Dataset
 
 ROWS, WIDTH = 5, 3
 

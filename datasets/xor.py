@@ -2,7 +2,7 @@
 
 from array import array
 
-from datasets.dataset import Dataset
+from zoomgrad.datasets.dataset import Dataset
 
 
 def load() -> Dataset:

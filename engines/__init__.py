@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from engines import discovery
-from engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix
-from engines.arithmetic import ChangedArithmetic
-from engines.columns import Column
-from engines.discovery import Problem
-from engines.suffixes import NONE, root
+from zoomgrad.engines import discovery
+from zoomgrad.engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix
+from zoomgrad.engines.arithmetic import ChangedArithmetic
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.discovery import Problem
+from zoomgrad.engines.suffixes import NONE, root
 
 __all__ = [
     "ChangedArithmetic",

@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engines.api import Unavailable
-from engines.files import Unsound, cache_folder, get, put
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.files import Unsound, cache_folder, get, put
 
 FOLDER = "compilers"
 """Of all answers, in the cache."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Protocol, Union
 
-from engines.columns import Column
-from engines.graph.optimisers import Optimiser
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.graph.optimisers import Optimiser
 
 Number = Union[int, float]
 

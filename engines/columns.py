@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple, Optional, Union
 
-from engines.arguments import finite, whole
+from zoomgrad.engines.arguments import finite, whole
 
 MOST_COLUMNS = 32
 """A limit, because compiled code keeps a table for each column on its stack."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Optional
 
-from engines.api import Engine, UnknownName
-from engines.asking import one_line
+from zoomgrad.engines.api import Engine, UnknownName
+from zoomgrad.engines.asking import one_line
 
 NAME = re.compile(r"[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", re.ASCII)
 """A valid engine name. It becomes part of file names, where `--` separates the parts."""
@@ -172,7 +172,7 @@ def _import(name: str, path: Sequence[str], problems: list[Problem]) -> Optional
 
 def _where(name: str, path: Sequence[str]) -> str:
     """A module's file or a package's folder, relative to the project's folder."""
-    file = "/".join(name.split("."))
+    file = "/".join(name.split(".")[1:])
     is_package = any((Path(folder).parent / file).is_dir() for folder in path)
     return one_line(file if is_package else f"{file}.py")
 

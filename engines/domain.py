@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from engines.api import NonFiniteLoss
+from zoomgrad.engines.api import NonFiniteLoss
 
 # TypeError, because (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses.
 DOMAIN_ERRORS = (ArithmeticError, ValueError, TypeError)
 
-_VALUES = ("engines.interpreted", "engines.graph", "engines.value_base", "zoomgrad_translated")
+_VALUES = (
+    "zoomgrad.engines.interpreted",
+    "zoomgrad.engines.graph",
+    "zoomgrad.engines.value_base",
+    "zoomgrad_translated",
+)
 """Modules in which Values compute. The last ones are those of `engines.translated`."""
 
 

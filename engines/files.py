@@ -19,7 +19,7 @@ from pathlib import Path
 from time import time
 from typing import Optional, Union
 
-from engines.api import Unavailable
+from zoomgrad.engines.api import Unavailable
 
 CACHE = "ZOOMGRAD_CACHE"
 """Environment variable: the folder of all caches, or `off`, which switches off what can be computed again."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
-from engines.api import WrongSuffix
+from zoomgrad.engines.api import WrongSuffix
 
 
 class Known(NamedTuple):

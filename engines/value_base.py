@@ -13,7 +13,7 @@ import sys
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from engines.api import CyclicGraph, Number
+from zoomgrad.engines.api import CyclicGraph, Number
 
 if TYPE_CHECKING:
     from typing_extensions import Self

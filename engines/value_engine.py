@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Optional
 
-from engines import nn
-from engines.api import Workload
+from zoomgrad.engines import nn
+from zoomgrad.engines.api import Workload
 
 
 class ValueEngine:

@@ -1,6 +1,6 @@
 """Make `python -m harness` the same as `zoomgrad`."""
 
-from harness.cli import main
+from zoomgrad.harness.cli import main
 
 if __name__ == "__main__":
     main()

@@ -7,12 +7,12 @@ import re
 import sys
 from collections.abc import Iterable
 
-from engines.api import Unavailable
-from engines.graph.optimisers import SGD
-from engines.kernel import building
-from engines.straight.extension import ExtensionEngine
-from harness import stages
-from harness.workloads import Workload
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.graph.optimisers import SGD
+from zoomgrad.engines.kernel import building
+from zoomgrad.engines.straight.extension import ExtensionEngine
+from zoomgrad.harness import stages
+from zoomgrad.harness.workloads import Workload
 
 
 def build(engine: ExtensionEngine, workload: Workload) -> dict[str, bytes]:

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from engines.api import Engine, Unavailable
-from engines.graph.show import show
-from engines.handwritten.engine import HandwrittenEngine
-from engines.kernel.engine import CompiledEngine
-from engines.rerolled.engine import Rerolled, reroll
-from engines.rerolled.family import RerolledFamily
-from engines.rerolled.merged.places import Unmergeable
-from engines.rerolled.step.step import Step
-from harness.workloads import Workload
+from zoomgrad.engines.api import Engine, Unavailable
+from zoomgrad.engines.graph.show import show
+from zoomgrad.engines.handwritten.engine import HandwrittenEngine
+from zoomgrad.engines.kernel.engine import CompiledEngine
+from zoomgrad.engines.rerolled.engine import Rerolled, reroll
+from zoomgrad.engines.rerolled.family import RerolledFamily
+from zoomgrad.engines.rerolled.merged.places import Unmergeable
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.harness.workloads import Workload
 
 
 class Stage(StrEnum):

@@ -10,26 +10,26 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from reports.charts import charts
-from reports.charts.drawing import svg
-from reports.charts.drawing.svg import standalone
-from reports.discovery import left_out
-from reports.exports import Material, NoExport, csv, pyperf
-from reports.measured.races import NEEDED, Race, race, same_run, speedups
-from reports.pages import html, markdown
-from reports.pages.analysis import HEADING as ANALYSIS_HEADING
-from reports.pages.analysis import analysis
-from reports.pages.flame_graph import flame, folded
-from reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, profile_index
-from reports.sections.compiling.engines import engines
-from reports.sections.history import History
-from reports.story import RunRecords, Story, story
-from results.files import Unreadable, inside, read_text, write_atomically
-from results.places import IS_CHECKOUT, ROOT
-from results.printable import printable
-from results.record import Run
-from results.run_file import SUFFIX
-from results.store import FACTS, Store, stored
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.charts.drawing import svg
+from zoomgrad.reports.charts.drawing.svg import standalone
+from zoomgrad.reports.discovery import left_out
+from zoomgrad.reports.exports import Material, NoExport, csv, pyperf
+from zoomgrad.reports.measured.races import NEEDED, Race, race, same_run, speedups
+from zoomgrad.reports.pages import html, markdown
+from zoomgrad.reports.pages.analysis import HEADING as ANALYSIS_HEADING
+from zoomgrad.reports.pages.analysis import analysis
+from zoomgrad.reports.pages.flame_graph import flame, folded
+from zoomgrad.reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, profile_index
+from zoomgrad.reports.sections.compiling.engines import engines
+from zoomgrad.reports.sections.history import History
+from zoomgrad.reports.story import RunRecords, Story, story
+from zoomgrad.results.files import Unreadable, inside, read_text, write_atomically
+from zoomgrad.results.places import IS_CHECKOUT, ROOT
+from zoomgrad.results.printable import printable
+from zoomgrad.results.record import Run
+from zoomgrad.results.run_file import SUFFIX
+from zoomgrad.results.store import FACTS, Store, stored
 
 CHARTS = "charts"
 DATA = "data"

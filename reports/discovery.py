@@ -15,7 +15,7 @@ def defining(protocol: type, key: str, package: str, path: Iterable[str]) -> dic
     asked = {*protocol.__annotations__, *(name for name in vars(protocol) if not name.startswith("_"))}
     found = {}
     for info in pkgutil.iter_modules(path):
-        with left_out(f"{package.replace('.', '/')}/{info.name}.py"):
+        with left_out(f"{package.removeprefix('zoomgrad.').replace('.', '/')}/{info.name}.py"):
             module = importlib.import_module(f"{package}.{info.name}")
             lacking = sorted(name for name in asked if not hasattr(module, name))
             if key not in lacking and lacking:

@@ -6,30 +6,30 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reports.measured.findings import findings
-from reports.measured.outcome import MEASURED, promise
-from reports.measured.table import each, in_order
-from reports.profiling.profile_index import ProfileIndex
-from reports.profiling.profiles import Profiled, profiled
-from reports.sections.break_even import break_even
-from reports.sections.cautions import Caution, cautions, unseen_hosts
-from reports.sections.compiling.engines import engines
-from reports.sections.compiling.growth import growth
-from reports.sections.compiling.phases import phases
-from reports.sections.compiling.variants import variants
-from reports.sections.glance import at_a_glance
-from reports.sections.listing import Listing, listings
-from reports.sections.machines.hosts import hosts
-from reports.sections.peers import peers
-from reports.sections.published import published
-from reports.sections.vouching import vouched
-from reports.text.absence import Absence, absences
-from reports.text.figures import Section
-from reports.text.native_notes import noted
-from reports.view import View, view
-from results import units
-from results.fleet.hosts import by_type
-from results.record import Record, Run, Vouching
+from zoomgrad.reports.measured.findings import findings
+from zoomgrad.reports.measured.outcome import MEASURED, promise
+from zoomgrad.reports.measured.table import each, in_order
+from zoomgrad.reports.profiling.profile_index import ProfileIndex
+from zoomgrad.reports.profiling.profiles import Profiled, profiled
+from zoomgrad.reports.sections.break_even import break_even
+from zoomgrad.reports.sections.cautions import Caution, cautions, unseen_hosts
+from zoomgrad.reports.sections.compiling.engines import engines
+from zoomgrad.reports.sections.compiling.growth import growth
+from zoomgrad.reports.sections.compiling.phases import phases
+from zoomgrad.reports.sections.compiling.variants import variants
+from zoomgrad.reports.sections.glance import at_a_glance
+from zoomgrad.reports.sections.listing import Listing, listings
+from zoomgrad.reports.sections.machines.hosts import hosts
+from zoomgrad.reports.sections.peers import peers
+from zoomgrad.reports.sections.published import published
+from zoomgrad.reports.sections.vouching import vouched
+from zoomgrad.reports.text.absence import Absence, absences
+from zoomgrad.reports.text.figures import Section
+from zoomgrad.reports.text.native_notes import noted
+from zoomgrad.reports.view import View, view
+from zoomgrad.results import units
+from zoomgrad.results.fleet.hosts import by_type
+from zoomgrad.results.record import Record, Run, Vouching
 
 BASELINE_TOLERANCE = (
     "baseline is compared within a stated tolerance, not bit for bit: micrograd keeps children in a set, whose order "

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.text.markdown import environment
-from results import units
-from results.compare import COMPILE_TIME, FAILING, SPEEDUP, STEP, WORDS, Verdict
+from zoomgrad.reports.text.markdown import environment
+from zoomgrad.results import units
+from zoomgrad.results.compare import COMPILE_TIME, FAILING, SPEEDUP, STEP, WORDS, Verdict
 
 QUIET = ("same", "new")
 """Verdicts that need no action."""

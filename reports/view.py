@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from reports.measured.headline import Headline, headline, headline_workload
-from reports.measured.outcome import Outcome, outcomes
-from reports.measured.races import timed
-from reports.measured.table import cells, ladder
-from reports.text.native_notes import native_note
-from results.fleet.hosts import main_type
-from results.record import Cell, Record, Run
+from zoomgrad.reports.measured.headline import Headline, headline, headline_workload
+from zoomgrad.reports.measured.outcome import Outcome, outcomes
+from zoomgrad.reports.measured.races import timed
+from zoomgrad.reports.measured.table import cells, ladder
+from zoomgrad.reports.text.native_notes import native_note
+from zoomgrad.results.fleet.hosts import main_type
+from zoomgrad.results.record import Cell, Record, Run
 
 
 @dataclass(frozen=True)

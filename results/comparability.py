@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from results.record import Run
+from zoomgrad.results.record import Run
 
 MACHINE = ("processor", "cores", "architecture")
 """Facts that identify a machine, together with the kind of system. Runs that agree on all of them count as runs of one

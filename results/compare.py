@@ -14,9 +14,9 @@ from dataclasses import KW_ONLY, dataclass
 from statistics import median
 from typing import Literal, get_args
 
-from results.record import Cell
-from results.stats import intervals, sequential
-from results.stats.intervals import Interval
+from zoomgrad.results.record import Cell
+from zoomgrad.results.stats import intervals, sequential
+from zoomgrad.results.stats.intervals import Interval
 
 ERROR = 0.01
 """Probability that a whole comparison of equal code calls anything slower or faster."""

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
-from results.printable import on_one_line, printable
+from zoomgrad.results.printable import on_one_line, printable
 
 LONGEST_NAME: Final = 72
 """A file name joins three names, a block and a suffix, and common file systems allow 255 bytes."""

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from engines.files import sync_folder as sync_folder
-from engines.files import write_atomically as write_atomically
-from results.printable import printable
+from zoomgrad.engines.files import sync_folder as sync_folder
+from zoomgrad.engines.files import write_atomically as write_atomically
+from zoomgrad.results.printable import printable
 
 Stored = TypeVar("Stored")
 

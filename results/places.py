@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-"""The folder with our packages: the checkout, or the `site-packages` of an installed copy."""
+PACKAGE = Path(__file__).absolute().parents[1].resolve()
+ROOT = PACKAGE.parent
+"""The folder that holds our package: the checkout, or the `site-packages` of an installed copy."""
 
 IS_CHECKOUT = (ROOT / "results" / "baseline_runs").is_dir()
 """Whether this is a checkout; an installed copy has no baseline runs."""

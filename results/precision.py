@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from results.record import Cell, Record, Run
-from results.samples import Blocks, baseline_of, common, step_seconds
-from results.stats import intervals
+from zoomgrad.results.record import Cell, Record, Run
+from zoomgrad.results.samples import Blocks, baseline_of, common, step_seconds
+from zoomgrad.results.stats import intervals
 
 MOST_BLOCKS = 60
 """Limit on blocks that a run adds for precision. A speedup that is still imprecise by then stays so on this machine."""

@@ -10,8 +10,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from results.fields import Bytes, Count, Elapsed, Moment, OneLine, Seconds, Share, Text
-from results.record import Cell, Model
+from zoomgrad.results.fields import Bytes, Count, Elapsed, Moment, OneLine, Seconds, Share, Text
+from zoomgrad.results.record import Cell, Model
 
 PROFILE_VERSION: Final = 1
 

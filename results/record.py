@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from results.fields import (
+from zoomgrad.results.fields import (
     MOST_CELLS,
     MOST_ERROR,
     MOST_NAMES,

@@ -18,10 +18,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from results.fields import MOST_RECORDS
-from results.files import MOST_BYTES, Unreadable, first_of, read_content
-from results.profile import AnyProfile
-from results.record import Model, Record, Run, Vouching
+from zoomgrad.results.fields import MOST_RECORDS
+from zoomgrad.results.files import MOST_BYTES, Unreadable, first_of, read_content
+from zoomgrad.results.profile import AnyProfile
+from zoomgrad.results.record import Model, Record, Run, Vouching
 
 SUFFIX = ".jsonl.xz"
 

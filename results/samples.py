@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from results.record import BASELINE, Cell, Record
-from results.stats import intervals
+from zoomgrad.results.record import BASELINE, Cell, Record
+from zoomgrad.results.stats import intervals
 
 Blocks = Mapping[int, Sequence[float]]
 """Samples of one cell: block -> values of one process, in seconds."""

@@ -29,13 +29,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from results import files
-from results.fields import MOST_RECORDS
-from results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
-from results.places import IS_CHECKOUT, STATE
-from results.profile import PROFILE, AnyProfile
-from results.record import Cell, Record, Run, Vouching
-from results.run_file import SUFFIX, Snapshot, pack, unpack
+from zoomgrad.results import files
+from zoomgrad.results.fields import MOST_RECORDS
+from zoomgrad.results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
+from zoomgrad.results.places import IS_CHECKOUT, STATE
+from zoomgrad.results.profile import PROFILE, AnyProfile
+from zoomgrad.results.record import Cell, Record, Run, Vouching
+from zoomgrad.results.run_file import SUFFIX, Snapshot, pack, unpack
 
 _HERE = Path(__file__).parent if IS_CHECKOUT else STATE
 

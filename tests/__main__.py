@@ -32,9 +32,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness.machine import environments, interpreters, own_clang  # noqa: E402
-from harness.machine.environments import NoEnvironment  # noqa: E402
-from harness.machine.interpreters import Interpreter  # noqa: E402
+from zoomgrad.harness.machine import environments, interpreters, own_clang  # noqa: E402
+from zoomgrad.harness.machine.environments import NoEnvironment  # noqa: E402
+from zoomgrad.harness.machine.interpreters import Interpreter  # noqa: E402
 
 WORKER_SAFE = ("tests/engines", "tests/datasets", "tests/harness/worker", "tests/zoomgrad")
 BETWEEN = (

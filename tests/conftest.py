@@ -18,7 +18,7 @@ os.environ["ZOOMGRAD_CHECK"] = "1"  # before the engines are imported; processes
 
 def _take_a_cache_of_our_own():
     """Point the tests, and processes that they start, to an empty cache with the developer's data and nothing else."""
-    from datasets import Unavailable, mnist
+    from zoomgrad.datasets import Unavailable, mnist
 
     if os.environ.get("ZOOMGRAD_TEST_CACHE"):  # another process of these tests has made it
         return

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from engines.kernel import building, object_cache
+from zoomgrad.engines.kernel import building, object_cache
 
 compile_anew = building.build
 

@@ -47,8 +47,8 @@ WORKLOADS = """
 CHART = '''
 """Measured cells, by engine."""
 
-from reports.charts.drawing import style
-from reports.measured.table import measured
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.measured.table import measured
 
 ORDER = 9
 SUBJECT = "headline"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cli import COMMANDS, load
 from tests.test_readme import ROOT
+from zoomgrad.harness.cli import COMMANDS, load
 
 PAGE = ROOT / "docs" / "cli.md"
 HEAD = """# The command line

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reports import build
-from results.store import BASELINE_RUNS, RunFile
+from zoomgrad.reports import build
+from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
 ROOT = Path(__file__).parent.parent
 REPORT = ROOT / "docs" / "report"

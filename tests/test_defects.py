@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.machine import environments, interpreters
 from tests.defects import DEFECTS
+from zoomgrad.harness.machine import environments, interpreters
 
 ROOT = Path(__file__).parent.parent
 PASSED, FAILED = 0, 1

@@ -18,9 +18,9 @@ import pytest
 
 pytest.importorskip("typer")
 
-import engines
-from harness import cli, workloads
-from harness.plan.presets import PRESETS
+from zoomgrad import engines
+from zoomgrad.harness import cli, workloads
+from zoomgrad.harness.plan.presets import PRESETS
 
 pytestmark = pytest.mark.host
 
@@ -224,7 +224,7 @@ def test_each_block_is_checked():
 
 
 def test_the_gates_table_is_read(tmp_path):
-    from reports.gate.limits import Limits, read_limits
+    from zoomgrad.reports.gate.limits import Limits, read_limits
 
     (table,) = [block.text for block in blocks() if block.language == "toml"]
     (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
@@ -233,8 +233,8 @@ def test_the_gates_table_is_read(tmp_path):
 
 def test_the_mnist_loops_match_the_code():
     """docs/loops.md omits some lines and shows the others as the code prints them for vectors of 8."""
-    from datasets import Unavailable
-    from harness import stages
+    from zoomgrad.datasets import Unavailable
+    from zoomgrad.harness import stages
 
     if engines.load("rerolled-gcc").form.width != 8:
         pytest.skip("the page shows the loops of a processor with vectors of 8 doubles")

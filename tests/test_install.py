@@ -13,7 +13,7 @@ pytest.importorskip("uv")
 
 from uv import find_uv_bin
 
-from harness.machine.project import PACKAGES
+from zoomgrad.harness.machine.project import PACKAGES
 
 pytestmark = pytest.mark.host
 
@@ -72,7 +72,7 @@ def succeeded(result):
     return result.stdout
 
 
-COMMAND = ("-c", "import sys; del sys.path[0]; from harness.cli import main; main()")
+COMMAND = ("-c", "import sys; del sys.path[0]; from zoomgrad.harness.cli import main; main()")
 """What the script `zoomgrad` does, which has no current folder on its path."""
 
 
@@ -89,7 +89,7 @@ def test_the_wheel_holds_our_packages_and_their_data(installed):
 
 def test_a_library_user_needs_no_checkout(elsewhere):
     code = """if True:
-        import datasets, results, zoomgrad
+        from zoomgrad import datasets, results, zoomgrad
         assert datasets.mine and results.mine
         print(zoomgrad.__file__)
         engine = zoomgrad.load("bytecode")
@@ -106,7 +106,7 @@ def test_commands_work_beside_modules_with_our_names_and_write_only_below_home(e
     assert "Measure some of them" in succeeded(elsewhere(*COMMAND, "list"))
     assert "epochs, loss" in succeeded(elsewhere(*COMMAND, "train", "xor", "--engine", "bytecode", "--epochs", 3))
     (elsewhere.folder / "program.py").write_text(
-        "import datasets\nfrom micrograd.engine import Value\nprint(datasets.mine, Value(2.0) * 3)\n"
+        "from zoomgrad import datasets\nfrom micrograd.engine import Value\nprint(datasets.mine, Value(2.0) * 3)\n"
     )
     assert succeeded(elsewhere(*COMMAND, "exec", "program.py", "--engine", "slots")) == "True Value(data=6.0, grad=0)\n"
     assert set(elsewhere.folder.iterdir()) == before | {elsewhere.folder / "program.py"}

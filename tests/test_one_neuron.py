@@ -16,19 +16,19 @@ import pytest
 
 pytest.importorskip("numpy")
 
-import engines
-from engines.graph.show import show
-from engines.kernel import toolchains
-from engines.rerolled.c_engines import SCALARS, VECTORS
-from engines.rerolled.emit.c import c_source
-from engines.rerolled.rearrange import rearrange
-from engines.rerolled.recover.chains import chain
-from engines.rerolled.recover.fuse import fuse
-from engines.rerolled.recover.gradients import pull
-from engines.rerolled.recover.groups import group
-from engines.rerolled.recover.layout import lay_out
-from engines.rerolled.step.plain import plain
 from tests.engines.compiled.compiling import usable
+from zoomgrad import engines
+from zoomgrad.engines.graph.show import show
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.rerolled.c_engines import SCALARS, VECTORS
+from zoomgrad.engines.rerolled.emit.c import c_source
+from zoomgrad.engines.rerolled.rearrange import rearrange
+from zoomgrad.engines.rerolled.recover.chains import chain
+from zoomgrad.engines.rerolled.recover.fuse import fuse
+from zoomgrad.engines.rerolled.recover.gradients import pull
+from zoomgrad.engines.rerolled.recover.groups import group
+from zoomgrad.engines.rerolled.recover.layout import lay_out
+from zoomgrad.engines.rerolled.step.plain import plain
 
 pytestmark = pytest.mark.host
 
@@ -38,7 +38,7 @@ MACHINE_CODE = ("machine code", "machine code of three neurons")
 CUT = "…\n"
 
 ONE = """\
-import engines
+from zoomgrad import engines
 
 engine = engines.load("rerolled-tcc")
 Value = engine.Value

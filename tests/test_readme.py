@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import engines
 import zoomgrad
+from zoomgrad import engines
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -53,7 +53,7 @@ def test_every_public_name_is_in_the_library_s_table():
 
 
 def test_every_engine_and_workload_is_in_a_table():
-    from harness import workloads
+    from zoomgrad.harness import workloads
 
     page = (DOCS / "engines.md").read_text(encoding="utf-8")
     for name in (*engines.names(), *workloads.names()):
@@ -63,12 +63,12 @@ def test_every_engine_and_workload_is_in_a_table():
 
 
 def test_the_tables_match_the_committed_run(request):
-    from reports.pages import markdown
-    from reports.pages.readme_tables import SUMMARY, summary
-    from reports.sections.published import published
-    from reports.text.native_notes import noted
-    from reports.view import view
-    from results.store import BASELINE_RUNS, RunFile
+    from zoomgrad.reports.pages import markdown
+    from zoomgrad.reports.pages.readme_tables import SUMMARY, summary
+    from zoomgrad.reports.sections.published import published
+    from zoomgrad.reports.text.native_notes import noted
+    from zoomgrad.reports.view import view
+    from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
     run = RunFile(BASELINE_RUNS / "full.jsonl.xz")
     found = view(run.run, run.records())
@@ -76,16 +76,19 @@ def test_the_tables_match_the_committed_run(request):
     assert [row[0].text for row in section.sheets[0].rows] == list(SUMMARY)
     check_generated(request, README, "summary", markdown.summary_page(section))
     check_generated(
-        request, DOCS / "results.md", "results", markdown.results_page(noted(published(found.table), run.run.engines))
+        request,
+        DOCS / "results.md",
+        "results",
+        markdown.results_page(noted(published(found.table), run.run.engines)),
     )
 
 
 def test_the_loops_match_the_recovered_ones(request):
     """The README shows the first three loops and the number of scalar operations they came from."""
     pytest.importorskip("numpy")
-    import datasets
-    from harness import workloads
-    from harness.stages import Stage, text
+    from zoomgrad import datasets
+    from zoomgrad.harness import workloads
+    from zoomgrad.harness.stages import Stage, text
 
     try:
         lines = text(engines.load("rerolled-clang"), workloads.load("mnist"), Stage.loops).splitlines()

@@ -2,8 +2,8 @@
 
 import re
 
-from harness.cli.commands.compare import ENGINES, WORKLOADS
-from results.places import ROOT
+from zoomgrad.harness.cli.commands.compare import ENGINES, WORKLOADS
+from zoomgrad.results.places import ROOT
 
 TEXT = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-from results.places import ROOT
+from zoomgrad.results.places import ROOT
 
 WORKFLOW = ".github/workflows/ci.yml"
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-import engines
+from zoomgrad import engines
 
 if not hasattr(engines, "load"):
     raise ImportError(
@@ -21,16 +21,16 @@ if not hasattr(engines, "load"):
         "  Rename that module, or move it into a package."
     )
 
-from engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
-from engines.api import CyclicGraph
-from engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
+from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
+from zoomgrad.engines.api import CyclicGraph
+from zoomgrad.engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
 
 if TYPE_CHECKING:
-    from engines.graph.check import BrokenTape
-    from engines.graph.value import Value
-    from engines.kernel.building import BuildFailed
-    from engines.kernel.program import Program
     from zoomgrad.decorator import NotCompiled, compiled
+    from zoomgrad.engines.graph.check import BrokenTape
+    from zoomgrad.engines.graph.value import Value
+    from zoomgrad.engines.kernel.building import BuildFailed
+    from zoomgrad.engines.kernel.program import Program
     from zoomgrad.variant import NotTraced
 
 __all__ = [
@@ -81,11 +81,11 @@ def load(name: str) -> Engine:
 
 
 _LATE = {
-    "BrokenTape": "engines.graph.check",
-    "BuildFailed": "engines.kernel.building",
+    "BrokenTape": "zoomgrad.engines.graph.check",
+    "BuildFailed": "zoomgrad.engines.kernel.building",
     "NotCompiled": "zoomgrad.decorator",
     "NotTraced": "zoomgrad.variant",
-    "Program": "engines.kernel.program",
+    "Program": "zoomgrad.engines.kernel.program",
     "compiled": "zoomgrad.decorator",
 }
 """Name -> its module. These are slow to import, and most programs don't need them."""
@@ -95,7 +95,7 @@ def __getattr__(name: str) -> Any:
     if name == "Value":
         # The class of a user who names no engine: every engine that compiles takes its graphs. The first use may build
         # it in C; where no compiler is found, it is the one in Python, with the same bits.
-        from engines.native.recorder import recorder
+        from zoomgrad.engines.native.recorder import recorder
 
         found = recorder()
     elif name in _LATE:

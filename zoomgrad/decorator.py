@@ -58,11 +58,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
 
-import engines
-from engines.arguments import whole
-from engines.graph.tape import Tape
-from zoomgrad import tracing
+from zoomgrad import engines, tracing
 from zoomgrad.arguments import Found, describe, matcher, numbers_of, take_apart
+from zoomgrad.engines.arguments import whole
+from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.permitted import OF_ARRAYS
 from zoomgrad.tracing import Run
 from zoomgrad.variant import Loss, NotTraced, Output, Traced, Variant, graph_of, record

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any, Callable
 
-from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape, codes, names
-from engines.graph.value import Value
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape, codes, names
+from zoomgrad.engines.graph.value import Value
 
 LARGEST_INT = 2**53
 """Beyond it, doubles skip ints."""

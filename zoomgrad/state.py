@@ -15,11 +15,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from engines.api import Unavailable
-from engines.kernel import object_cache
-from engines.kernel.building import BuildFailed, build, loading
-from engines.kernel.extension import LIMITED_API, abi, check_header, include_flags, load_module
-from engines.kernel.toolchains import find
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import object_cache
+from zoomgrad.engines.kernel.building import BuildFailed, build, loading
+from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_header, include_flags, load_module
+from zoomgrad.engines.kernel.toolchains import find
 
 MISSING = object()
 """In place of an attribute or an entry that is absent."""

@@ -26,9 +26,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Callable, NoReturn, Optional
 
-import engines.graph.value
-import engines.value_base
-from engines.graph.collector import COLLECTOR
+from zoomgrad.engines import value_base
+from zoomgrad.engines.graph import value as recording
+from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.permitted import MODULES, is_permitted, place, shown
 from zoomgrad.watch import ATTRIBUTES, BACKWARD, is_program
 
@@ -152,19 +152,19 @@ def _place() -> str:
 
 
 _OURS = (
-    "engines.native.build",
-    "engines.nn",
-    "engines.value_base",
-    "engines.arguments",
-    "engines.graph.",
-    "harness.worker.programs.stand_in",  # gives a Value the names of a class that it replaces
+    "zoomgrad.engines.native.build",
+    "zoomgrad.engines.nn",
+    "zoomgrad.engines.value_base",
+    "zoomgrad.engines.arguments",
+    "zoomgrad.engines.graph.",
+    "zoomgrad.harness.worker.programs.stand_in",  # gives a Value the names of a class that it replaces
     "zoomgrad.tracing",
 )
 """Modules of ours whose functions a traced function may call."""
 
 
 def _is_ours(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith(("engines.", "zoomgrad.", "harness.worker."))
+    return str(frame.f_globals.get("__name__")).startswith("zoomgrad.")
 
 
 _OF_CONTEXT = ("_contextvars", "_immutables_map")
@@ -186,10 +186,10 @@ def _is_pure(frame: types.FrameType) -> bool:
 
 # --- hooks -----------------------------------------------------------------------------------------------------------
 
-_OPERATORS = engines.graph.value.__dict__
+_OPERATORS = recording.__dict__
 """Globals of the Value in Python, whose operators read `data` themselves."""
 
-_DERIVED = engines.value_base.__dict__
+_DERIVED = value_base.__dict__
 """Those of the operators that all classes share."""
 
 

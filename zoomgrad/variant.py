@@ -18,11 +18,11 @@ from functools import cache, partial
 from math import isfinite
 from typing import Any, NamedTuple, Optional
 
-from engines.arithmetic import check_arithmetic
-from engines.graph.linearize import linearize
-from engines.graph.tape import Tape
-from engines.kernel.program import Program
 from zoomgrad.arguments import Found, numbers_of, rebuilt
+from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.engines.graph.linearize import linearize
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.program import Program
 from zoomgrad.exactness import LARGEST_INT, Checks, ints_are_exact, raise_as_python
 from zoomgrad.permitted import shown
 from zoomgrad.tracing import Run, hooks_on, trace

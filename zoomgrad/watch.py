@@ -364,7 +364,7 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     paths = sysconfig.get_paths()
     installed = tuple({paths["purelib"], paths["platlib"]})
     here = Path(__file__).parent
-    ours = (str(here), str(here.parent / "engines"), *(str(Path(each) / "numpy") for each in installed))
+    ours = (str(here), *(str(Path(each) / "numpy") for each in installed))
     return ours, installed, tuple({paths["stdlib"], paths["platstdlib"]})
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engines.api import Shape
-from engines.graph.optimisers import Optimiser
-from engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.api import Shape
+from zoomgrad.engines.graph.optimisers import Optimiser
+from zoomgrad.engines.kernel.program import Doubles, Kernel
 
 
 class Member(NamedTuple):

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from engines.families.conductor import Conductor, Course, Member, Shared
-from engines.families.update_in_c import update_in_c
-from engines.graph.optimisers import Optimiser, power
-from engines.kernel import building, toolchains
-from engines.kernel.c_text import libm, read, unit
-from engines.kernel.c_tree import Declarations, Define, Include
-from engines.kernel.library import Library
+from zoomgrad.engines.families.conductor import Conductor, Course, Member, Shared
+from zoomgrad.engines.families.update_in_c import update_in_c
+from zoomgrad.engines.graph.optimisers import Optimiser, power
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel.c_text import libm, read, unit
+from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
+from zoomgrad.engines.kernel.library import Library
 
 PROBES = 256
 """Numbers whose powers are compared with libm's before lanes are used."""

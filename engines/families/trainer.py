@@ -6,12 +6,12 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
-from engines.api import NonFiniteLoss, Shape, Workload
-from engines.arguments import finite_rates, one_each, whole
-from engines.arithmetic import check_arithmetic
-from engines.columns import check_labels
-from engines.families.conductor import Conductor, Course, Member, Shared
-from engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.api import NonFiniteLoss, Shape, Workload
+from zoomgrad.engines.arguments import finite_rates, one_each, whole
+from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.engines.columns import check_labels
+from zoomgrad.engines.families.conductor import Conductor, Course, Member, Shared
+from zoomgrad.engines.kernel.program import Doubles, Kernel
 
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""

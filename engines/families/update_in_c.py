@@ -14,8 +14,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Leaf, Literal
-from engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser, Q
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Leaf, Literal
+from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser, Q
 
 SQUARE, ROOT = Literal(2.0), Literal(0.5)
 """The exponents that occur."""

@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engines.graph.passes import optimize
-from engines.graph.tape import CONSTANT, PARAMETER, Tape
+from zoomgrad.engines.graph.passes import optimize
+from zoomgrad.engines.graph.tape import CONSTANT, PARAMETER, Tape
 
 
 def bind(tape: Tape, parameters: Sequence[float]) -> Tape:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, names
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, names
 
 
 class BrokenTape(Exception):

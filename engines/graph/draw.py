@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from engines.api import Unavailable
-from engines.asking import surroundings, which
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.asking import surroundings, which
 
 RENDER_SECONDS = 60
 

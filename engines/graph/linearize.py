@@ -12,11 +12,11 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from engines.api import CyclicGraph, Number
-from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, codes
-from engines.graph.value import Value
-from engines.value_base import refuse_closure
+from zoomgrad.engines.api import CyclicGraph, Number
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, codes
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.value_base import refuse_closure
 
 _NEW, _OPEN, _NAMED = -1, -2, -3
 """States of `Value._row` before it holds a row: not reached yet; reached, with operands still to number; the n-th input

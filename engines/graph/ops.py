@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Callable
 
-from engines.graph.expr import OUT, A, B, Expr, G, K, call, function, where
+from zoomgrad.engines.graph.expr import OUT, A, B, Expr, G, K, call, function, where
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
 
 Q, RATE, BATCH, UPDATE = Leaf("q"), Leaf("rate"), Leaf("batch"), Leaf("update")
 """A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch; the number of the

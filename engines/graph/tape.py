@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from engines.api import Number
-from engines.graph.ops import OPS
+from zoomgrad.engines.api import Number
+from zoomgrad.engines.graph.ops import OPS
 
 LEAVES = ("input", "parameter", "constant")
 INPUT, PARAMETER, CONSTANT = range(len(LEAVES))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Optional, Union
 
-from engines.api import Number
-from engines.graph.ops import OPS
-from engines.value_base import Derived, check_exponent, refuse_closure
+from zoomgrad.engines.api import Number
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.value_base import Derived, check_exponent, refuse_closure
 
 
 class Value(Derived):

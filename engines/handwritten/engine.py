@@ -11,16 +11,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Optional
 
-from engines import nn
-from engines.api import Store, Workload
-from engines.graph.optimisers import SGD
-from engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
-from engines.kernel import building, toolchains
-from engines.kernel.engine import Clock
-from engines.kernel.library import Library, interface
-from engines.kernel.program import Program
-from engines.kernel.trainer import CompiledTrainer
-from engines.suffixes import Suffixes, root
+from zoomgrad.engines import nn
+from zoomgrad.engines.api import Store, Workload
+from zoomgrad.engines.graph.optimisers import SGD
+from zoomgrad.engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.kernel.library import Library, interface
+from zoomgrad.engines.kernel.program import Program
+from zoomgrad.engines.kernel.trainer import CompiledTrainer
+from zoomgrad.engines.suffixes import Suffixes, root
 
 LOSSES = ("cross_entropy", "squared_error")
 

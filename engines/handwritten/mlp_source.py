@@ -5,9 +5,9 @@ The sizes are macros, so that loops have constant lengths. The text includes no 
 
 from __future__ import annotations
 
-from engines.api import Network
-from engines.kernel.c_text import unit
-from engines.kernel.c_tree import Define, Include, Item
+from zoomgrad.engines.api import Network
+from zoomgrad.engines.kernel.c_text import unit
+from zoomgrad.engines.kernel.c_tree import Define, Include, Item
 
 LANES = 8
 """Doubles in the widest register. The size of a block of neurons is a multiple of it."""

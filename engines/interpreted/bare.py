@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Union
 
-from engines.api import Number
-from engines.value_base import Derived, check_exponent, power
+from zoomgrad.engines.api import Number
+from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
 class Bare(Derived):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Union
 
-from engines.api import Number
-from engines.interpreted.engine import InterpretedEngine
-from engines.value_base import Derived, check_exponent, power
+from zoomgrad.engines.api import Number
+from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):

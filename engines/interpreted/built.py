@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import Any, Optional
 
-from engines.api import Store, Unavailable, Workload
-from engines.interpreted.trainer import RebuildingTrainer
-from engines.value_engine import ValueEngine
+from zoomgrad.engines.api import Store, Unavailable, Workload
+from zoomgrad.engines.interpreted.trainer import RebuildingTrainer
+from zoomgrad.engines.value_engine import ValueEngine
 
 
 def once(build: Callable[[], Any]) -> Callable[[], Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from engines.api import Store, Workload
-from engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
-from engines.value_engine import ValueEngine
+from zoomgrad.engines.api import Store, Workload
+from zoomgrad.engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
+from zoomgrad.engines.value_engine import ValueEngine
 
 
 class InterpretedEngine(ValueEngine):

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Union
 
-from engines.api import Number
-from engines.interpreted.engine import InterpretedEngine
-from engines.value_base import Derived, check_exponent, power, refuse_closure
+from zoomgrad.engines.api import Number
+from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.value_base import Derived, check_exponent, power, refuse_closure
 
 
 class Value(Derived):

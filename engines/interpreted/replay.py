@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Union
 
-from engines.api import Number
-from engines.interpreted.engine import InterpretedEngine
-from engines.interpreted.trainer import ReplayingTrainer
-from engines.value_base import Derived, check_exponent, power
+from zoomgrad.engines.api import Number
+from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.interpreted.trainer import ReplayingTrainer
+from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Optional
 
-from engines.api import NonFiniteLoss, Workload
-from engines.arguments import finite_rate, one_each, whole
-from engines.arithmetic import check_arithmetic
-from engines.domain import DOMAIN_ERRORS, tell_domain_error
-from engines.graph.optimisers import SGD
-from engines.nn import Networks
+from zoomgrad.engines.api import NonFiniteLoss, Workload
+from zoomgrad.engines.arguments import finite_rate, one_each, whole
+from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.engines.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.graph.optimisers import SGD
+from zoomgrad.engines.nn import Networks
 
 
 class ScalarTrainer:

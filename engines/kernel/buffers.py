@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Union, overload
 
-from engines.columns import view_of
+from zoomgrad.engines.columns import view_of
 
 if TYPE_CHECKING:
     Array = array[float]

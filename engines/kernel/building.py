@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-from engines import asking
-from engines.kernel.toolchains import Toolchain, linker
+from zoomgrad.engines import asking
+from zoomgrad.engines.kernel.toolchains import Toolchain, linker
 
 SECONDS = 1800.0
 """Default time limit for a compiler, in seconds."""

@@ -15,17 +15,17 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
-from engines.api import Store, Unavailable, Workload
-from engines.families import in_c
-from engines.families.trainer import Conduct
-from engines.graph.optimisers import Optimiser
-from engines.graph.tape import Tape
-from engines.kernel import building, object_cache, toolchains
-from engines.kernel.buffers import at_cache_line
-from engines.kernel.c_text import Source
-from engines.kernel.engine import Clock, CompiledEngine, Order
-from engines.kernel.library import Library, interface
-from engines.kernel.program import Buffers, Doubles, Kernel, Stretch
+from zoomgrad.engines.api import Store, Unavailable, Workload
+from zoomgrad.engines.families import in_c
+from zoomgrad.engines.families.trainer import Conduct
+from zoomgrad.engines.graph.optimisers import Optimiser
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel import building, object_cache, toolchains
+from zoomgrad.engines.kernel.buffers import at_cache_line
+from zoomgrad.engines.kernel.c_text import Source
+from zoomgrad.engines.kernel.engine import Clock, CompiledEngine, Order
+from zoomgrad.engines.kernel.library import Library, interface
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Kernel, Stretch
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

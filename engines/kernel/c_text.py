@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from engines.graph.expr import number
-from engines.kernel.c_tree import Declarations, Item, print_c
+from zoomgrad.engines.graph.expr import number
+from zoomgrad.engines.kernel.c_tree import Declarations, Item, print_c
 
 FOLDER = Path(__file__).parent.parent
 

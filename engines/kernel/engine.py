@@ -10,22 +10,22 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, Optional
 
-from engines.api import Shape, Store, Trainer, Unavailable, Workload
-from engines.columns import columns
-from engines.domain import DOMAIN_ERRORS, tell_domain_error
-from engines.families.conductor import Conductor
-from engines.families.trainer import Built, Conduct, FamilyTrainer
-from engines.graph.collector import COLLECTOR
-from engines.graph.linearize import linearize
-from engines.graph.optimisers import SGD, Optimiser
-from engines.graph.passes import optimize
-from engines.graph.tape import Tape
-from engines.kernel import object_cache
-from engines.kernel.building import BuildFailed, Waiting
-from engines.kernel.program import Doubles, Kernel, Program
-from engines.kernel.trainer import CompiledTrainer
-from engines.native.recorder import recorder
-from engines.value_engine import ValueEngine
+from zoomgrad.engines.api import Shape, Store, Trainer, Unavailable, Workload
+from zoomgrad.engines.columns import columns
+from zoomgrad.engines.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.families.conductor import Conductor
+from zoomgrad.engines.families.trainer import Built, Conduct, FamilyTrainer
+from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.linearize import linearize
+from zoomgrad.engines.graph.optimisers import SGD, Optimiser
+from zoomgrad.engines.graph.passes import optimize
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel import object_cache
+from zoomgrad.engines.kernel.building import BuildFailed, Waiting
+from zoomgrad.engines.kernel.program import Doubles, Kernel, Program
+from zoomgrad.engines.kernel.trainer import CompiledTrainer
+from zoomgrad.engines.native.recorder import recorder
+from zoomgrad.engines.value_engine import ValueEngine
 
 PHASES = ("trace", "lower", "generate", "compile", "load")
 

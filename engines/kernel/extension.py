@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engines.api import Unavailable
-from engines.columns import MOST_COLUMNS, Column
-from engines.kernel.c_text import Source, read, table, unit
-from engines.kernel.c_tree import Declarations, Define
-from engines.kernel.program import Buffers, Doubles, Stretch
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.columns import MOST_COLUMNS, Column
+from zoomgrad.engines.kernel.c_text import Source, read, table, unit
+from zoomgrad.engines.kernel.c_tree import Declarations, Define
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 
 MODULE = "zoomgrad_program"
 """Name of a module that is not kept."""

@@ -9,11 +9,11 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Callable
 
-from engines.api import Unavailable
-from engines.columns import DOUBLES, Column
-from engines.kernel.buffers import ALIGNMENT
-from engines.kernel.c_text import read
-from engines.kernel.program import Buffers, Doubles, Stretch
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.columns import DOUBLES, Column
+from zoomgrad.engines.kernel.buffers import ALIGNMENT
+from zoomgrad.engines.kernel.c_text import read
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 
 
 @cache
@@ -21,7 +21,7 @@ def interface() -> Any:
     """cffi's view of `kernel.h`. Raises Unavailable if cffi is missing."""
     header = read("kernel/kernel.h")
     try:
-        from engines.kernel.generated.kernel_ffi import HEADER_SHA256, ffi
+        from zoomgrad.engines.kernel.generated.kernel_ffi import HEADER_SHA256, ffi
 
         if hashlib.sha256(header.encode()).hexdigest() == HEADER_SHA256:
             return ffi

@@ -22,9 +22,9 @@ from time import time_ns
 from types import MappingProxyType
 from typing import Any, Optional
 
-from engines import files
-from engines.api import Store, Unavailable
-from engines.kernel.building import Built, private_folder, write
+from zoomgrad.engines import files
+from zoomgrad.engines.api import Store, Unavailable
+from zoomgrad.engines.kernel.building import Built, private_folder, write
 
 LARGEST_BYTES = 1 << 30
 """Fifty times the largest object of the run in results/baseline_runs/full.jsonl.xz."""

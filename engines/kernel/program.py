@@ -8,10 +8,10 @@ from collections.abc import Mapping, MutableSequence, Sequence
 from functools import cached_property, partial
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
-from engines.api import NonFiniteLoss
-from engines.arguments import Rate, finite, finite_rates, whole
-from engines.arithmetic import check_arithmetic
-from engines.columns import (
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.arguments import Rate, finite, finite_rates, whole
+from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.engines.columns import (
     MOST_COLUMNS,
     WITHOUT_INPUTS,
     Column,
@@ -22,9 +22,9 @@ from engines.columns import (
     holds_rows,
     one_row,
 )
-from engines.graph.tape import Tape
-from engines.kernel.buffers import Buffer, Table
-from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.buffers import Buffer, Table
+from zoomgrad.engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
 
 Doubles = MutableSequence[float]
 Buffers = tuple[Doubles, Doubles, Doubles, Doubles, Doubles]

@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from engines.columns import Column
-from engines.kernel.program import Buffers, Doubles, Stretch
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 
 
 class Training:

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
-from engines import asking
-from engines.answers import MEMORY
-from engines.api import Unavailable
+from zoomgrad.engines import asking
+from zoomgrad.engines.answers import MEMORY
+from zoomgrad.engines.api import Unavailable
 
 STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")
 """Flags that keep the reference's bits. Without them, even gcc -O0 rewrites pow(x, -1), and fusing changes rounding."""

@@ -6,10 +6,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Optional
 
-from engines.api import NonFiniteLoss, Workload
-from engines.arguments import whole
-from engines.columns import check_labels, columns
-from engines.kernel.program import Program
+from zoomgrad.engines.api import NonFiniteLoss, Workload
+from zoomgrad.engines.arguments import whole
+from zoomgrad.engines.columns import check_labels, columns
+from zoomgrad.engines.kernel.program import Program
 
 
 class CompiledTrainer:

@@ -9,7 +9,7 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     """Load the class when pickle looks for `engines.native.Value`."""
     if name == "Value":
-        from engines.native import build
+        from zoomgrad.engines.native import build
 
         return build.load()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,16 +12,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from engines.api import CyclicGraph, Unavailable
-from engines.graph.ops import OPS
-from engines.interpreted.built import once
-from engines.kernel import object_cache
-from engines.kernel.building import BuildFailed, Built, build, loading
-from engines.kernel.c_text import read
-from engines.kernel.extension import LIMITED_API, abi, check_python, include_flags, load_module
-from engines.kernel.toolchains import Toolchain, usable
-from engines.native import ops_in_c
-from engines.value_base import check_exponent, numpy_number
+from zoomgrad.engines.api import CyclicGraph, Unavailable
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.interpreted.built import once
+from zoomgrad.engines.kernel import object_cache
+from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading
+from zoomgrad.engines.kernel.c_text import read
+from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, include_flags, load_module
+from zoomgrad.engines.kernel.toolchains import Toolchain, usable
+from zoomgrad.engines.native import ops_in_c
+from zoomgrad.engines.value_base import check_exponent, numpy_number
 
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
@@ -84,5 +84,5 @@ def class_in(path: Path) -> Any:
         CyclicGraph,
         numpy_number,
     )
-    value.__module__ = "engines.native"
+    value.__module__ = "zoomgrad.engines.native"
     return value

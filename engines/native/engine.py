@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engines.interpreted.built import BuiltEngine
-from engines.native import build
+from zoomgrad.engines.interpreted.built import BuiltEngine
+from zoomgrad.engines.native import build
 
 ENGINES = (
     BuiltEngine(

@@ -13,9 +13,9 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from engines.graph.expr import MICROGRAD, Apply, Expr, Leaf, Literal, calls, function
-from engines.graph.ops import OPS, Op
-from engines.graph.tape import LEAVES
+from zoomgrad.engines.graph.expr import MICROGRAD, Apply, Expr, Leaf, Literal, calls, function
+from zoomgrad.engines.graph.ops import OPS, Op
+from zoomgrad.engines.graph.tape import LEAVES
 
 IDENTIFIERS = {"+": "ADD", "*": "MUL", "**": "POW"}
 """Op -> its name in C, where that is not the op's own name in capitals."""

@@ -6,9 +6,9 @@ import os
 from functools import cache
 from typing import Any
 
-from engines.api import Unavailable
-from engines.graph.value import Value
-from engines.native import build
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.native import build
 
 SWITCH = "ZOOMGRAD_RECORDER"
 """Environment variable: `python` selects the class in Python, for tests and for comparison."""

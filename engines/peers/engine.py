@@ -11,14 +11,14 @@ import sys
 from array import array
 from typing import Any, Optional
 
-from engines import nn
-from engines.api import Store, Unavailable, Workload
-from engines.columns import check_labels, columns
-from engines.graph.optimisers import SGD
-from engines.kernel.c_engine import CORES
-from engines.kernel.engine import Clock
-from engines.peers.peer import Model, PeerTrainer, Task
-from engines.suffixes import Suffixes, root
+from zoomgrad.engines import nn
+from zoomgrad.engines.api import Store, Unavailable, Workload
+from zoomgrad.engines.columns import check_labels, columns
+from zoomgrad.engines.graph.optimisers import SGD
+from zoomgrad.engines.kernel.c_engine import CORES
+from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.peers.peer import Model, PeerTrainer, Task
+from zoomgrad.engines.suffixes import Suffixes, root
 
 ERROR_BOUND = 1e-9
 """Each library adds up its sums in an order of its own."""
@@ -80,7 +80,7 @@ class PeerEngine:
 
     def _load(self) -> type[Model]:
         """Import the library, and return the peer's Model. Raises Unavailable."""
-        name = f"engines.peers.models.{self._module}"
+        name = f"zoomgrad.engines.peers.models.{self._module}"
         if name not in sys.modules:
             os.environ.update(settings(self._threads()))
         try:

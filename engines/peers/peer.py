@@ -10,10 +10,10 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
-from engines.api import Network, NonFiniteLoss, Workload
-from engines.arguments import finite_rate, one_each, whole
-from engines.columns import Column
-from engines.kernel.engine import Clock
+from zoomgrad.engines.api import Network, NonFiniteLoss, Workload
+from zoomgrad.engines.arguments import finite_rate, one_each, whole
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.kernel.engine import Clock
 
 
 class Task(NamedTuple):

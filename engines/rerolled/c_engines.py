@@ -14,33 +14,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Optional, Union
 
-from engines.api import Unavailable, WrongSuffix
-from engines.graph.bind import bind
-from engines.graph.tape import Tape
-from engines.kernel import toolchains
-from engines.kernel.building import BuildFailed, Built
-from engines.kernel.c_engine import CORES, Frozen, Variant, second_level_cache
-from engines.kernel.c_text import Source
-from engines.kernel.library import Library
-from engines.rerolled.emit.c import c_source
-from engines.rerolled.emit.c_merged import c_merged
-from engines.rerolled.engine import reroll_regular
-from engines.rerolled.family import RerolledFamily
-from engines.rerolled.form import Form
-from engines.rerolled.merged.merge import Merged
-from engines.rerolled.rearrange.freeze import freeze
-from engines.rerolled.recover.groups import Irregular
-from engines.rerolled.step.plain import plain
-from engines.rerolled.step.step import Step
-from engines.rerolled.step.variants import variants
-from engines.rerolled.widths import width_of
-from engines.straight import c_source as straight
-from engines.straight.c_engines import FORMS
-from engines.straight.fusable import Fusable, fusable
-from engines.straight.lower import Code, lower
-from engines.suffixes import Suffixes, root
-from engines.threads import pool
-from engines.threads.pool import MOST_THREADS
+from zoomgrad.engines.api import Unavailable, WrongSuffix
+from zoomgrad.engines.graph.bind import bind
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.building import BuildFailed, Built
+from zoomgrad.engines.kernel.c_engine import CORES, Frozen, Variant, second_level_cache
+from zoomgrad.engines.kernel.c_text import Source
+from zoomgrad.engines.kernel.library import Library
+from zoomgrad.engines.rerolled.emit.c import c_source
+from zoomgrad.engines.rerolled.emit.c_merged import c_merged
+from zoomgrad.engines.rerolled.engine import reroll_regular
+from zoomgrad.engines.rerolled.family import RerolledFamily
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.merged.merge import Merged
+from zoomgrad.engines.rerolled.rearrange.freeze import freeze
+from zoomgrad.engines.rerolled.recover.groups import Irregular
+from zoomgrad.engines.rerolled.step.plain import plain
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.variants import variants
+from zoomgrad.engines.rerolled.widths import width_of
+from zoomgrad.engines.straight import c_source as straight
+from zoomgrad.engines.straight.c_engines import FORMS
+from zoomgrad.engines.straight.fusable import Fusable, fusable
+from zoomgrad.engines.straight.lower import Code, lower
+from zoomgrad.engines.suffixes import Suffixes, root
+from zoomgrad.engines.threads import pool
+from zoomgrad.engines.threads.pool import MOST_THREADS
 
 
 class RerolledC(RerolledFamily):

@@ -10,24 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Optional, Union
 
-from engines.api import Unavailable
-from engines.graph.passes import CHECKED
-from engines.graph.tape import Tape
-from engines.kernel.engine import CompiledEngine
-from engines.rerolled.form import Form
-from engines.rerolled.heap import HEAP
-from engines.rerolled.rearrange import OF_PASSES, rearrange
-from engines.rerolled.rearrange.freeze import passes_only
-from engines.rerolled.recover.chains import chain
-from engines.rerolled.recover.check import check_groups, check_loops, check_sums
-from engines.rerolled.recover.fuse import fuse
-from engines.rerolled.recover.gradients import pull
-from engines.rerolled.recover.groups import Irregular, group
-from engines.rerolled.recover.layout import lay_out
-from engines.rerolled.recover.loops import Loops
-from engines.rerolled.step.plain import plain
-from engines.rerolled.step.step import Step
-from engines.straight.lower import Code, lower
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.engine import CompiledEngine
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.heap import HEAP
+from zoomgrad.engines.rerolled.rearrange import OF_PASSES, rearrange
+from zoomgrad.engines.rerolled.rearrange.freeze import passes_only
+from zoomgrad.engines.rerolled.recover.chains import chain
+from zoomgrad.engines.rerolled.recover.check import check_groups, check_loops, check_sums
+from zoomgrad.engines.rerolled.recover.fuse import fuse
+from zoomgrad.engines.rerolled.recover.gradients import pull
+from zoomgrad.engines.rerolled.recover.groups import Irregular, group
+from zoomgrad.engines.rerolled.recover.layout import lay_out
+from zoomgrad.engines.rerolled.recover.loops import Loops
+from zoomgrad.engines.rerolled.step.plain import plain
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.straight.lower import Code, lower
 
 MANY = 150
 """Up to this many different groups, a tape is never irregular: it compiles soon enough in any form."""

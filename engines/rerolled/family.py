@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, Optional
 
-from engines.api import Shape, Store, Workload
-from engines.columns import columns
-from engines.families.trainer import NONE, Built
-from engines.graph.tape import Tape
-from engines.kernel.c_engine import CEngine, digest, may_be_kept, name_of
-from engines.kernel.engine import Clock, Family, Order
-from engines.kernel.library import Library
-from engines.rerolled.engine import Rerolled
-from engines.rerolled.lowering import Lowered, lower_graphs
-from engines.rerolled.merged.merge import Merged, merge
-from engines.rerolled.merged.places import Unmergeable
+from zoomgrad.engines.api import Shape, Store, Workload
+from zoomgrad.engines.columns import columns
+from zoomgrad.engines.families.trainer import NONE, Built
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.c_engine import CEngine, digest, may_be_kept, name_of
+from zoomgrad.engines.kernel.engine import Clock, Family, Order
+from zoomgrad.engines.kernel.library import Library
+from zoomgrad.engines.rerolled.engine import Rerolled
+from zoomgrad.engines.rerolled.lowering import Lowered, lower_graphs
+from zoomgrad.engines.rerolled.merged.merge import Merged, merge
+from zoomgrad.engines.rerolled.merged.places import Unmergeable
 
 BEFORE_MERGING = ("zeros skipped",)
 """Rearrangements to make before merging. If one of them applies, each graph gets its own kernel."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 
 TALL, TALLEST = 4, 8
 """Rows of the widest tile, and of the narrowest. More rows share each load of weights, but the sums must fit the

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import NamedTuple, Optional
 
-from engines.graph.passes import CHECKED
-from engines.graph.tape import Tape
-from engines.rerolled.engine import lower_passes, passes_of, reroll
-from engines.rerolled.form import Form
-from engines.rerolled.recover.check import check_loops
-from engines.rerolled.recover.prefix import Prefix, marked, prefixes
-from engines.rerolled.recover.shorten import Shortening, Unlike
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.rerolled.engine import lower_passes, passes_of, reroll
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.recover.check import check_loops
+from zoomgrad.engines.rerolled.recover.prefix import Prefix, marked, prefixes
+from zoomgrad.engines.rerolled.recover.shorten import Shortening, Unlike
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 class Lowered(NamedTuple):

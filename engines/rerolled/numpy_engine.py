@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from engines.kernel.engine import Clock, Order
-from engines.kernel.program import Kernel
-from engines.rerolled.emit.numpy_step import NumpyKernel
-from engines.rerolled.engine import Rerolled
-from engines.rerolled.form import Form
-from engines.straight.bytecode import Interpreter, assemble, bytecode_text
-from engines.straight.lower import Code
+from zoomgrad.engines.kernel.engine import Clock, Order
+from zoomgrad.engines.kernel.program import Kernel
+from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
+from zoomgrad.engines.rerolled.engine import Rerolled
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.straight.bytecode import Interpreter, assemble, bytecode_text
+from zoomgrad.engines.straight.lower import Code
 
 
 class NumpyEngine(Rerolled):

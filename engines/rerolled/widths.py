@@ -18,13 +18,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from engines.answers import MEMORY
-from engines.api import Unavailable
-from engines.asking import one_line
-from engines.kernel import toolchains
-from engines.kernel.building import BuildFailed, build
-from engines.kernel.toolchains import Toolchain
-from engines.rerolled.form import Form
+from zoomgrad.engines.answers import MEMORY
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.asking import one_line
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.building import BuildFailed, build
+from zoomgrad.engines.kernel.toolchains import Toolchain
+from zoomgrad.engines.rerolled.form import Form
 
 ROWS, LANES, TERMS = 8, 48, 256
 """Shape of the product: ROWS x TERMS by TERMS x LANES. The second matrix fits a second-level cache."""

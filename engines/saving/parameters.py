@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
-from engines.arguments import whole
-from engines.asking import one_line
-from engines.files import write_atomically
+from zoomgrad.engines.arguments import whole
+from zoomgrad.engines.asking import one_line
+from zoomgrad.engines.files import write_atomically
 
 MARK, VERSION = "zoomgrad", "parameters, version 1"
 MOST_HEADER_BYTES = 1 << 22

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Callable, NamedTuple, Optional
 
-from engines.graph.expr import ATOM_PRECEDENCE, PYTHON
-from engines.graph.tape import Tape
-from engines.kernel.engine import Clock, CompiledEngine, Order
-from engines.kernel.program import Doubles, Kernel
-from engines.kernel.python_kernel import PythonKernel
-from engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code, lower
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.engine import Clock, CompiledEngine, Order
+from zoomgrad.engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.kernel.python_kernel import PythonKernel
+from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code, lower
 
 
 class Run(NamedTuple):

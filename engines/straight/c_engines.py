@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
-from engines.api import WrongSuffix
-from engines.graph.bind import bind
-from engines.graph.tape import Tape
-from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine, Frozen
-from engines.kernel.c_text import Source
-from engines.straight.c_source import Form, c_source
-from engines.straight.fusable import Fusable, fusable, fusable_as_published
-from engines.straight.lower import Code, lower
-from engines.straight.published import published_source
-from engines.suffixes import Suffixes, root
+from zoomgrad.engines.api import WrongSuffix
+from zoomgrad.engines.graph.bind import bind
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.c_engine import CORES, CEngine, Frozen
+from zoomgrad.engines.kernel.c_text import Source
+from zoomgrad.engines.straight.c_source import Form, c_source
+from zoomgrad.engines.straight.fusable import Fusable, fusable, fusable_as_published
+from zoomgrad.engines.straight.lower import Code, lower
+from zoomgrad.engines.straight.published import published_source
+from zoomgrad.engines.suffixes import Suffixes, root
 
 FORMS = {
     "tcc": Form(piece=400),

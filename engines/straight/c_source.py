@@ -15,12 +15,23 @@ import re
 from dataclasses import dataclass
 from operator import itemgetter
 
-from engines.graph.expr import INFIX, C, calls
-from engines.graph.ops import OPS
-from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
-from engines.kernel.c_tree import Call, Comment, Declarations, Define, Function, Include, Item, Return, Statement, Text
-from engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
-from engines.straight.pieces import Language, Piece, Shape, cut
+from zoomgrad.engines.graph.expr import INFIX, C, calls
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
+from zoomgrad.engines.kernel.c_tree import (
+    Call,
+    Comment,
+    Declarations,
+    Define,
+    Function,
+    Include,
+    Item,
+    Return,
+    Statement,
+    Text,
+)
+from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
+from zoomgrad.engines.straight.pieces import Language, Piece, Shape, cut
 
 LANGUAGE = Language(
     C,

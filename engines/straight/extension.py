@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engines.graph.tape import Tape
-from engines.kernel import building, extension, toolchains
-from engines.kernel.c_text import Source
-from engines.kernel.program import Kernel
-from engines.straight.c_engines import FORMS, StraightC
-from engines.straight.c_source import c_source
-from engines.straight.lower import Code
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel import building, extension, toolchains
+from zoomgrad.engines.kernel.c_text import Source
+from zoomgrad.engines.kernel.program import Kernel
+from zoomgrad.engines.straight.c_engines import FORMS, StraightC
+from zoomgrad.engines.straight.c_source import c_source
+from zoomgrad.engines.straight.lower import Code
 
 
 class ExtensionEngine(StraightC):

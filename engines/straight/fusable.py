@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engines.graph.expr import Apply, Expr, Leaf
-from engines.graph.ops import OPS
-from engines.graph.tape import LEAVES, Tape
-from engines.straight.lower import ACCUMULATE, Code
-from engines.straight.published import WITHOUT_GRADIENT
+from zoomgrad.engines.graph.expr import Apply, Expr, Leaf
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.tape import LEAVES, Tape
+from zoomgrad.engines.straight.lower import ACCUMULATE, Code
+from zoomgrad.engines.straight.published import WITHOUT_GRADIENT
 
 SUMS = ("add", "sub")
 PRODUCT = "mul"

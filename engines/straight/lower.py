@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
-from engines.graph import expr as exprs
-from engines.graph.expr import Apply, Expr, G, K, Leaf, Literal
-from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
+from zoomgrad.engines.graph import expr as exprs
+from zoomgrad.engines.graph.expr import Apply, Expr, G, K, Leaf, Literal
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
 
 NUMBER = "number"
 ACCUMULATE = "accumulate"

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Spelling, number
-from engines.straight.lower import ACCUMULATE, KEPT, NUMBER, SEED, Code
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, Spelling, number
+from zoomgrad.engines.straight.lower import ACCUMULATE, KEPT, NUMBER, SEED, Code
 
 INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS = "x", "p", "w", "y", "q"
 """The buffers that a piece may use, in the order of its arguments."""

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable
 
-from engines.graph.expr import PYTHON
-from engines.graph.tape import Tape
-from engines.kernel.engine import Clock, CompiledEngine, Order
-from engines.kernel.program import Doubles, Kernel
-from engines.kernel.python_kernel import PythonKernel
-from engines.straight.lower import Code, lower
-from engines.straight.pieces import Language, Piece, Pieces, Shape, cut
+from zoomgrad.engines.graph.expr import PYTHON
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.engine import Clock, CompiledEngine, Order
+from zoomgrad.engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.kernel.python_kernel import PythonKernel
+from zoomgrad.engines.straight.lower import Code, lower
+from zoomgrad.engines.straight.pieces import Language, Piece, Pieces, Shape, cut
 
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 

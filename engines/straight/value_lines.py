@@ -15,8 +15,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from engines.graph.expr import ATOM_PRECEDENCE, C, Expr
-from engines.graph.ops import OPS, Op
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C, Expr
+from zoomgrad.engines.graph.ops import OPS, Op
 
 CONSTANT, INPUT, WEIGHT, BIAS = "", "input", "weight", "bias"
 """What the post writes into `_op` of a leaf."""

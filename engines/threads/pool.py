@@ -10,11 +10,11 @@ import ctypes
 import os
 from functools import cache
 
-from engines.kernel import object_cache
-from engines.kernel.building import build, loading
-from engines.kernel.c_text import unit
-from engines.kernel.c_tree import Include
-from engines.kernel.toolchains import Toolchain
+from zoomgrad.engines.kernel import object_cache
+from zoomgrad.engines.kernel.building import build, loading
+from zoomgrad.engines.kernel.c_text import unit
+from zoomgrad.engines.kernel.c_tree import Include
+from zoomgrad.engines.kernel.toolchains import Toolchain
 
 FLAGS = ("-std=c99", "-O1")
 MOST_THREADS = 64

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from engines.api import Unavailable
-from engines.kernel import object_cache
-from engines.kernel.building import BuildFailed, Built, build, loading, private_folder, write
-from engines.kernel.extension import abi, check_python, include_flags, load_module
-from engines.kernel.toolchains import Toolchain, usable
-from engines.translated.source import source
-from engines.translated.translators import Translator
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import object_cache
+from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading, private_folder, write
+from zoomgrad.engines.kernel.extension import abi, check_python, include_flags, load_module
+from zoomgrad.engines.kernel.toolchains import Toolchain, usable
+from zoomgrad.engines.translated.source import source
+from zoomgrad.engines.translated.translators import Translator
 
 FLAGS = ("-std=gnu11", "-O2", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-builtin", "-w")
 """The C of these tools breaks the aliasing rules, as Python's own does. It is not ours, so warnings help nobody."""

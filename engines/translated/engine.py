@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from engines.interpreted.built import BuiltEngine
-from engines.translated import build
-from engines.translated.translators import CYTHON, MYPYC
+from zoomgrad.engines.interpreted.built import BuiltEngine
+from zoomgrad.engines.translated import build
+from zoomgrad.engines.translated.translators import CYTHON, MYPYC
 
 ENGINES = (
     BuiltEngine(

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from engines.kernel.c_text import read
+from zoomgrad.engines.kernel.c_text import read
 
 _CHANGES = (
-    ("from engines.interpreted.engine import InterpretedEngine\n", ""),
-    ("from engines.api import Number\n", "from engines.api import CyclicGraph, Number\n"),
+    ("from zoomgrad.engines.interpreted.engine import InterpretedEngine\n", ""),
+    ("from zoomgrad.engines.api import Number\n", "from zoomgrad.engines.api import CyclicGraph, Number\n"),
     ("import Derived, check_exponent", "import check_exponent"),
     ("class Value(Derived):", "class Value:"),
     ("def __pow__(self, other: Number)", "def __pow__(self, other: Any)"),

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from engines import asking
-from engines.api import Unavailable
-from engines.kernel.building import BuildFailed
+from zoomgrad.engines import asking
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel.building import BuildFailed
 
 SECONDS = 300.0
 """Time limit of a tool. On a quiet machine each takes 2 s."""

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from harness.interrupts import raise_on_interrupts
+from zoomgrad.harness.interrupts import raise_on_interrupts
 
 COMMANDS = {
     "doctor": "Show what is installed, what is missing, and how to get it.",
@@ -51,15 +51,15 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
         command = load(str(name))
-        own_clang = import_module("harness.machine.own_clang")  # late, because `--help` needs no compiler
+        own_clang = import_module("zoomgrad.harness.machine.own_clang")  # late, because `--help` needs no compiler
         own_clang.use()
         return name, command, rest
 
 
 def load(name: str) -> TyperCommand:
     """Import and return the command of that name."""
-    import_module(f"harness.cli.commands.{name}")
-    from harness.cli.app import app  # the import above has registered the command there
+    import_module(f"zoomgrad.harness.cli.commands.{name}")
+    from zoomgrad.harness.cli.app import app  # the import above has registered the command there
 
     command = get_group(app).commands[name]
     assert isinstance(command, TyperCommand)
@@ -110,7 +110,7 @@ def main() -> None:
             if sys.stdout:
                 sys.stdout.flush()  # an error at Python's own flush, on exit, would come too late to report
     except Exception as error:
-        from harness.cli.trouble import tell  # imports the exceptions of all packages
+        from zoomgrad.harness.cli.trouble import tell  # imports the exceptions of all packages
 
         code = tell(error)
         if code is None:

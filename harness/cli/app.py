@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from results.printable import printable
+from zoomgrad.results.printable import printable
 
 app = typer.Typer(rich_markup_mode=None)
 """Contains the commands whose files have been imported."""

@@ -15,13 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from results import units
-from results.printable import printable
+from zoomgrad.results import units
+from zoomgrad.results.printable import printable
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list` and `train`
-    from harness.plan.planning import Plan
-    from results.profile import AnyProfile
-    from results.record import Cell, Record
+    from zoomgrad.harness.plan.planning import Plan
+    from zoomgrad.results.profile import AnyProfile
+    from zoomgrad.results.record import Cell, Record
 
 PLAIN_SECONDS = 10.0
 """Time between two progress lines of a training without a terminal."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import engines
-from harness.cli.app import complain, out
-from harness.machine import environments, facts, own_clang
-from harness.machine.environments import NoEnvironment
-from harness.plan.planning import Plan
-from results.record import Run
+from zoomgrad import engines
+from zoomgrad.harness.cli.app import complain, out
+from zoomgrad.harness.machine import environments, facts, own_clang
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.results.record import Run
 
 
 def pythons(names: Sequence[str]) -> bool:

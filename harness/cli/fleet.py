@@ -9,15 +9,15 @@ from importlib.util import find_spec
 import typer
 from filelock import FileLock, Timeout
 
-from harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, complain, out, say_next
-from harness.cli.display import RunProgress
-from harness.cli.measuring import alone, tell_left_out
-from harness.fleet.where import BadPlace, Where, parse
-from harness.plan.planning import Plan
-from results.files import inside
-from results.fleet.home import Home
-from results.record import HostFacts
-from results.store import Store
+from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, complain, out, say_next
+from zoomgrad.harness.cli.display import RunProgress
+from zoomgrad.harness.cli.measuring import alone, tell_left_out
+from zoomgrad.harness.fleet.where import BadPlace, Where, parse
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.results.files import inside
+from zoomgrad.results.fleet.home import Home
+from zoomgrad.results.record import HostFacts
+from zoomgrad.results.store import Store
 
 
 def place(text: str, *, insecure: bool) -> Where:
@@ -65,7 +65,11 @@ def _only_client(store: Store) -> Iterator[None]:
 @contextlib.contextmanager
 def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait: bool) -> Iterator[Store]:
     """Measure the plan on a fleet, then yield the run's store. On failure, prints the command that resumes the run."""
-    from harness.fleet.collecting import Collector, FleetLost, connected  # imported late: only a fleet needs dask
+    from zoomgrad.harness.fleet.collecting import (  # imported late: only a fleet needs dask
+        Collector,
+        FleetLost,
+        connected,
+    )
 
     tell_left_out()
     is_local = where.kind == "local"

@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
-import engines
-from harness import containment
-from harness.cli import display, fetching
-from harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
-from harness.cli.preparing import fetch_data
-from harness.machine import environments, interpreters, named
-from harness.machine.environments import NoEnvironment
-from harness.machine.peers import WORKER, PeerEnvironments
-from harness.plan.planning import Plan
-from harness.run.isolate import RUN, isolate
-from harness.run.lock import Busy, locked
-from harness.run.schedule import Schedule, lock_of
-from results.store import Store
+from zoomgrad import engines
+from zoomgrad.harness import containment
+from zoomgrad.harness.cli import display, fetching
+from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
+from zoomgrad.harness.cli.preparing import fetch_data
+from zoomgrad.harness.machine import environments, interpreters, named
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.machine.peers import WORKER, PeerEnvironments
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.run.isolate import RUN, isolate
+from zoomgrad.harness.run.lock import Busy, locked
+from zoomgrad.harness.run.schedule import Schedule, lock_of
+from zoomgrad.results.store import Store
 
 
 def discover() -> list[interpreters.Interpreter]:

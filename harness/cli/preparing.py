@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Optional
 
-import datasets
-from datasets import fetch, mnist
-from datasets.idx import CorruptData
-from harness import workloads
-from harness.cli.app import out
-from harness.machine import environments, interpreters, named
-from harness.machine.project import importable
-from harness.worker.lifeline import HARNESS, identity
+from zoomgrad import datasets
+from zoomgrad.datasets import fetch, mnist
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.harness import workloads
+from zoomgrad.harness.cli.app import out
+from zoomgrad.harness.machine import environments, interpreters, named
+from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.worker.lifeline import HARNESS, identity
 
 
 def fetch_data(names: Iterable[str]) -> None:

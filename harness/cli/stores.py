@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engines.api import UnknownName
-from results.files import Unreadable
-from results.store import RUNS, RunFile, Store, stored
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.store import RUNS, RunFile, Store, stored
 
 
 def store_of(run: str) -> Store:

@@ -8,14 +8,14 @@ import sys
 
 from pydantic import ValidationError
 
-import datasets
-from datasets.idx import CorruptData
-from engines.api import Unavailable, UnknownName
-from engines.saving.parameters import BadFile
-from harness.cli.app import FAILED, WRONG_USE, complain
-from harness.machine.environments import NoEnvironment
-from harness.workloads.changes import InvalidChange
-from results.files import Unreadable, first_of
+from zoomgrad import datasets
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines.api import Unavailable, UnknownName
+from zoomgrad.engines.saving.parameters import BadFile
+from zoomgrad.harness.cli.app import FAILED, WRONG_USE, complain
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.workloads.changes import InvalidChange
+from zoomgrad.results.files import Unreadable, first_of
 
 TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange, BadFile)
 """Exceptions whose texts are written for users."""

@@ -1,9 +1,9 @@
 """One block of a comparison: two processes, one for each side, prepare and train in turns.
 
-`python -m harness.compare.block JOB` starts both, which are alive at the same time but never work at the same time.
-They take turns within a fraction of a second, so what slows the machine for longer slows both ("Duet benchmarking",
-Bulej et al., ICPE 2020, runs both at the same time, which two hardware threads of one core can't). Which one goes first
-is drawn for each turn.
+`python -m zoomgrad.harness.compare.block JOB` starts both, which are alive at the same time but never work at the same
+time. They take turns within a fraction of a second, so what slows the machine for longer slows both ("Duet
+benchmarking", Bulej et al., ICPE 2020, runs both at the same time, which two hardware threads of one core can't). Which
+one goes first is drawn for each turn.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from harness.worker.job import write_json
-from harness.worker.lifeline import end_with_the_harness
+from zoomgrad.harness.worker.job import write_json
+from zoomgrad.harness.worker.lifeline import end_with_the_harness
 
 SIDES = ("base", "head")
 

@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engines.asking import NoAnswer, ask, one_line, which
-from harness.compare.turns import Subject
-from results.files import Unreadable
-from results.places import IS_CHECKOUT, ROOT
+from zoomgrad.engines.asking import NoAnswer, ask, one_line, which
+from zoomgrad.harness.compare.turns import Subject
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.places import IS_CHECKOUT, ROOT
 
 GIT_SECONDS = 120.0
 NEEDED = ("engines/__init__.py", "harness/workloads/__init__.py", "datasets/__init__.py")

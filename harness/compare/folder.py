@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from harness.compare.turns import Plan
-from results import files
-from results.files import inside
-from results.store import RUNS
+from zoomgrad.harness.compare.turns import Plan
+from zoomgrad.results import files
+from zoomgrad.results.files import inside
+from zoomgrad.results.store import RUNS
 
 
 class Folder:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engines.api import Unavailable
-from engines.kernel import building, toolchains
-from harness.run.isolate import MOST_PADDING, Draw
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.harness.run.isolate import MOST_PADDING, Draw
 
 MOST_HEAP_OBJECTS = 1000
 CODE_ALIGNMENT, CODE_PLACES = 16, 256

@@ -23,15 +23,15 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from harness.compare import layout
-from harness.compare.block import SIDES
-from harness.compare.turns import Absence, Block, Plan, undecided, verdicts
-from harness.containment import Limits, run
-from harness.machine.project import importable
-from harness.run.isolate import worker_environment
-from results.compare import Verdict
-from results.files import Unreadable, first_of
-from results.record import Cell
+from zoomgrad.harness.compare import layout
+from zoomgrad.harness.compare.block import SIDES
+from zoomgrad.harness.compare.turns import Absence, Block, Plan, undecided, verdicts
+from zoomgrad.harness.containment import Limits, run
+from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.run.isolate import worker_environment
+from zoomgrad.results.compare import Verdict
+from zoomgrad.results.files import Unreadable, first_of
+from zoomgrad.results.record import Cell
 
 PLAYER = Path(__file__).parents[1] / "worker" / "player.py"
 
@@ -63,7 +63,7 @@ def play(job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
             (Path(folder) / side).mkdir()
         job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
         environment = {**job["sides"]["base"]["environment"], "PYTHONPATH": str(importable())}
-        command = [sys.executable, "-m", "harness.compare.block", str(job_file)]
+        command = [sys.executable, "-m", "zoomgrad.harness.compare.block", str(job_file)]
         finished = run(command, environment, folder, limits)
         if finished.code is None:
             return {"failed": limits.reply(finished.limit)["reason"], "side": ""}

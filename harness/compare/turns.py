@@ -12,11 +12,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from results import compare
-from results.compare import COMPILE_TIME, RESULT, STEP, Verdict
-from results.fields import Blocks, Count, Moment, Name, OneLine, Seconds, StepSeconds, Text
-from results.record import Cell, Model
-from results.samples import TICK_SECONDS
+from zoomgrad.results import compare
+from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP, Verdict
+from zoomgrad.results.fields import Blocks, Count, Moment, Name, OneLine, Seconds, StepSeconds, Text
+from zoomgrad.results.record import Cell, Model
+from zoomgrad.results.samples import TICK_SECONDS
 
 COMPILE_WITHIN = 0.05
 """Difference of compile times that does not matter. Compilers start processes and write files, whose times vary more

@@ -7,8 +7,8 @@ by ending the processes that a killed harness left behind.
 macOS does not enforce memory limits and does not signal a worker when its parent dies: the next run ends it.
 """
 
-from harness.containment.descendants import end_leftovers
-from harness.containment.limits import Limits
-from harness.containment.running import Finished, run
+from zoomgrad.harness.containment.descendants import end_leftovers
+from zoomgrad.harness.containment.limits import Limits
+from zoomgrad.harness.containment.running import Finished, run
 
 __all__ = ["Finished", "Limits", "end_leftovers", "run"]

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 
 import psutil
 
-from harness.worker.lifeline import HARNESS, IDENTITY, lives
+from zoomgrad.harness.worker.lifeline import HARNESS, IDENTITY, lives
 
 PR_SET_CHILD_SUBREAPER = 36
 ENDING_SECONDS = 10.0

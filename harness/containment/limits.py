@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from results.record import Settings
+from zoomgrad.results.record import Settings
 
 MIB, GIB = 1 << 20, 1 << 30
 

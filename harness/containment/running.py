@@ -18,10 +18,10 @@ from typing import IO, Any, NamedTuple
 
 import psutil
 
-from engines.asking import end_group, lower_limits
-from harness.containment import descendants
-from harness.containment.limits import Limits
-from harness.interrupts import uninterrupted
+from zoomgrad.engines.asking import end_group, lower_limits
+from zoomgrad.harness.containment import descendants
+from zoomgrad.harness.containment.limits import Limits
+from zoomgrad.harness.interrupts import uninterrupted
 
 TAIL_CHARACTERS = 1500
 """Length of the end of a worker's output that is kept."""

@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any
 
-from harness.machine.project import importable
-from harness.worker.lifeline import HARNESS, identity
+from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.worker.lifeline import HARNESS, identity
 
 FOREIGN = ("DASK_", "MALLOC_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Starts of the names of variables that dask and its nanny export."""
@@ -45,7 +45,7 @@ def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
     """
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "harness.fleet.host"],
+            [sys.executable, "-m", "zoomgrad.harness.fleet.host"],
             env=clean_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

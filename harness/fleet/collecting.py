@@ -17,18 +17,18 @@ from typing import Any, Protocol
 from distributed import Client, LocalCluster, Security, wait
 from pydantic import ValidationError
 
-from harness.fleet.carrier import carry
-from harness.fleet.host import Answer, Request, forget
-from harness.fleet.unit import Unit, unit_seconds, units
-from harness.fleet.where import Where, secret_file
-from harness.machine.project import code_digest
-from harness.plan.planning import Plan
-from results.comparability import moved
-from results.files import first_of
-from results.fleet.home import Complete, Home
-from results.places import IS_CHECKOUT, ROOT
-from results.printable import printable
-from results.record import HostFacts, Record
+from zoomgrad.harness.fleet.carrier import carry
+from zoomgrad.harness.fleet.host import Answer, Request, forget
+from zoomgrad.harness.fleet.unit import Unit, unit_seconds, units
+from zoomgrad.harness.fleet.where import Where, secret_file
+from zoomgrad.harness.machine.project import code_digest
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.results.comparability import moved
+from zoomgrad.results.files import first_of
+from zoomgrad.results.fleet.home import Complete, Home
+from zoomgrad.results.places import IS_CHECKOUT, ROOT
+from zoomgrad.results.printable import printable
+from zoomgrad.results.record import HostFacts, Record
 
 CONNECTING_SECONDS = 10
 LOOKING_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""The harness on a host of a fleet: `python -m harness.fleet.host`, which a dask worker starts for each task.
+"""The harness on a host of a fleet: `python -m zoomgrad.harness.fleet.host`, which a dask worker starts for each task.
 
 Reads one request, a line of JSON, and prints one answer. It is an ordinary harness: its timing workers are its
 children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile. It ends when its
@@ -20,25 +20,25 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import datasets
-from datasets import fetch, mnist
-from datasets.idx import CorruptData
-from harness import containment, workloads
-from harness.fleet.unit import Unit
-from harness.interrupts import raise_on_interrupts
-from harness.machine import environments, facts, interpreters
-from harness.machine.environments import NoEnvironment
-from harness.machine.interpreters import Interpreter
-from harness.machine.project import code_digest
-from harness.plan import planning
-from harness.run.isolate import RUN, isolate
-from harness.run.lock import locked
-from harness.run.schedule import Schedule
-from harness.worker.lifeline import end_with_the_harness
-from results.fields import OneLine
-from results.places import STATE
-from results.record import Cell, HostFacts, Model, Record, Run, Vouching
-from results.store import Store
+from zoomgrad import datasets
+from zoomgrad.datasets import fetch, mnist
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.harness import containment, workloads
+from zoomgrad.harness.fleet.unit import Unit
+from zoomgrad.harness.interrupts import raise_on_interrupts
+from zoomgrad.harness.machine import environments, facts, interpreters
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.machine.project import code_digest
+from zoomgrad.harness.plan import planning
+from zoomgrad.harness.run.isolate import RUN, isolate
+from zoomgrad.harness.run.lock import locked
+from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.harness.worker.lifeline import end_with_the_harness
+from zoomgrad.results.fields import OneLine
+from zoomgrad.results.places import STATE
+from zoomgrad.results.record import Cell, HostFacts, Model, Record, Run, Vouching
+from zoomgrad.results.store import Store
 
 FOLDERS = STATE / "fleet"
 """A host's stores, one for each run."""

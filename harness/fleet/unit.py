@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import random
 
-from harness.plan.planning import Plan
-from results.fields import Blocks, Name
-from results.record import BASELINE, Cell, Model, Run
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.results.fields import Blocks, Name
+from zoomgrad.results.record import BASELINE, Cell, Model, Run
 
 
 class Unit(Model):

@@ -14,8 +14,8 @@ from pathlib import Path
 from filelock import FileLock
 from uv import find_uv_bin
 
-from harness.machine.interpreters import Interpreter
-from results.places import STATE
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.results.places import STATE
 
 ENVIRONMENTS = STATE / "environments"
 REQUIREMENTS = Path(__file__).parent / "requirements"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import psutil
 
-from engines.api import Unavailable
-from engines.asking import NoAnswer, ask, which
-from engines.kernel import toolchains
-from results import comparability
-from results.printable import on_one_line
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.asking import NoAnswer, ask, which
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.results import comparability
+from zoomgrad.results.printable import on_one_line
 
 GIT_SECONDS = 20.0
 GIT_BYTES = 64 << 20

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
-from engines.api import UnknownName
-from engines.asking import NoAnswer, Skipped, on_path, side_by_side
-from harness.machine.probe import Facts, probe
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.asking import NoAnswer, Skipped, on_path, side_by_side
+from zoomgrad.harness.machine.probe import Facts, probe
 
 CPYTHONS = tuple(range(9, 15))
 """Minor versions of CPython 3 that the project supports."""

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engines.asking import NoAnswer, one_line
-from harness.machine.interpreters import CPYTHONS, Interpreter, choose, interpreter_of, is_supported, same_file
-from harness.machine.probe import probe
-from results.fields import LONGEST_NAME
-from results.files import Unreadable
+from zoomgrad.engines.asking import NoAnswer, one_line
+from zoomgrad.harness.machine.interpreters import CPYTHONS, Interpreter, choose, interpreter_of, is_supported, same_file
+from zoomgrad.harness.machine.probe import probe
+from zoomgrad.results.fields import LONGEST_NAME
+from zoomgrad.results.files import Unreadable
 
 _OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*([-.][A-Za-z0-9_]+)*", re.ASCII)
 _RESERVED = ("cpython-", "pypy-")

@@ -11,8 +11,8 @@ import platform
 import sys
 from pathlib import Path
 
-from engines.kernel import toolchains
-from harness.machine import environments
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.harness.machine import environments
 
 LOCK = "clang"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.machine import environments
-from harness.machine.environments import NoEnvironment
-from harness.machine.interpreters import Interpreter
+from zoomgrad.harness.machine import environments
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.machine.interpreters import Interpreter
 
 WORKER = "worker"
 """The lock of ordinary workers, which has NumPy where it installs."""

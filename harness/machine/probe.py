@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
-from engines.asking import NoAnswer, ask, one_line, unusable
-from results.files import first_of
+from zoomgrad.engines.asking import NoAnswer, ask, one_line, unusable
+from zoomgrad.results.files import first_of
 
 PROBE_SECONDS = 10.0
 

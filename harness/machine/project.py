@@ -7,24 +7,20 @@ import hashlib
 import os
 from pathlib import Path
 
-from results.places import IS_CHECKOUT, ROOT, STATE
-from results.store import RUNS
-
-PACKAGES = ("datasets", "engines", "harness", "reports", "results", "zoomgrad")
+from zoomgrad.results.places import PACKAGE, ROOT, STATE
+from zoomgrad.results.store import RUNS
 
 
 def importable() -> Path:
-    """Return a folder for a worker's PYTHONPATH. An installed copy gets a folder of links to our packages.
+    """Return a folder for a worker's PYTHONPATH, with nothing but a link to our package.
 
-    Its own folder, `site-packages`, has packages of one interpreter, which would hide those of the worker's.
+    A checkout also holds folders with the names of other packages, such as `datasets`. `site-packages` has packages of
+    one interpreter, which would hide those of the worker's.
     """
-    if IS_CHECKOUT:
-        return ROOT
     folder = STATE / "packages" / hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name in PACKAGES:
-        with contextlib.suppress(FileExistsError):
-            (folder / name).symlink_to(ROOT / name)
+    with contextlib.suppress(FileExistsError):
+        (folder / PACKAGE.name).symlink_to(PACKAGE)
     return folder
 
 
@@ -36,10 +32,12 @@ LOCKS = (".lock",)
 def code_digest(suffixes: tuple[str, ...] = SOURCES + LOCKS) -> str:
     """Digest of our packages' files with these suffixes. Unlike a commit, it tells changed checkouts apart."""
     found = hashlib.sha256()
-    for path in (path for name in PACKAGES for path in sorted((ROOT / name).rglob("*"))):
-        if path.suffix in suffixes and not path.is_relative_to(RUNS):
-            content = path.read_bytes()
-            found.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode() + content)
+    for folder, folders, names in os.walk(PACKAGE, followlinks=True):
+        folders.sort()
+        for path in (Path(folder, name) for name in sorted(names)):
+            if path.suffix in suffixes and not path.resolve().is_relative_to(RUNS):
+                content = path.read_bytes()
+                found.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode() + content)
     return found.hexdigest()
 
 

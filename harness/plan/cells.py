@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import engines
-from engines.api import UnknownName
-from harness import workloads
-from harness.plan.presets import PEERS, SLOW_TO_COMPILE, TRANSLATED, Preset
-from results.record import Cell
+from zoomgrad import engines
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.harness import workloads
+from zoomgrad.harness.plan.presets import PEERS, SLOW_TO_COMPILE, TRANSLATED, Preset
+from zoomgrad.results.record import Cell
 
 
 def cells_of(

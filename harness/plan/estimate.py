@@ -6,14 +6,22 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
-import engines
-from engines import Engine
-from engines.api import KEPT_FROM_SECONDS
-from harness import workloads
-from harness.machine.interpreters import Interpreter
-from harness.procedure import CANDIDATES, DRILLS, JIT_SECONDS, MOST_STEPS, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
-from harness.workloads import Workload
-from results.record import Cell, Settings
+from zoomgrad import engines
+from zoomgrad.engines import Engine
+from zoomgrad.engines.api import KEPT_FROM_SECONDS
+from zoomgrad.harness import workloads
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.procedure import (
+    CANDIDATES,
+    DRILLS,
+    JIT_SECONDS,
+    MOST_STEPS,
+    TRUSTED,
+    TRUSTED_SECONDS,
+    TRUSTED_STEPS,
+)
+from zoomgrad.harness.workloads import Workload
+from zoomgrad.results.record import Cell, Settings
 
 FEW_WEIGHTS = 200
 """Up to this many weights, a network is built to count its rows."""

@@ -12,18 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import engines
-from engines.discovery import is_peer
-from harness import workloads
-from harness.machine import facts, interpreters
-from harness.machine.interpreters import Interpreter, Missing
-from harness.machine.project import code_digest
-from harness.plan import estimate, presets
-from harness.plan.cells import cells_of
-from results import comparability
-from results.files import Unreadable
-from results.places import IS_CHECKOUT, ROOT
-from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
+from zoomgrad import engines
+from zoomgrad.engines.discovery import is_peer
+from zoomgrad.harness import workloads
+from zoomgrad.harness.machine import facts, interpreters
+from zoomgrad.harness.machine.interpreters import Interpreter, Missing
+from zoomgrad.harness.machine.project import code_digest
+from zoomgrad.harness.plan import estimate, presets
+from zoomgrad.harness.plan.cells import cells_of
+from zoomgrad.results import comparability
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.places import IS_CHECKOUT, ROOT
+from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
 
 
 @dataclass(frozen=True)

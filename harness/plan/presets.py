@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import engines
-from engines.api import UnknownName
-from engines.discovery import is_peer
-from harness import workloads
-from results.record import Settings
+from zoomgrad import engines
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.discovery import is_peer
+from zoomgrad.harness import workloads
+from zoomgrad.results.record import Settings
 
 HEADLINE = ("baseline", "tcc", "rerolled-gcc")
 """Engines that also run on interpreters other than the newest CPython and PyPy."""

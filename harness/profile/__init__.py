@@ -14,21 +14,21 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-import engines
-from engines.interpreted.engine import InterpretedEngine
-from harness import containment
-from harness.containment import Limits
-from harness.machine import environments
-from harness.machine.environments import NoEnvironment
-from harness.machine.interpreters import Interpreter
-from harness.plan.planning import Plan
-from harness.profile import anatomy, collector, compilers, jit, memory, perf, scalene
-from harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
-from harness.run.replies import first_error
-from harness.run.schedule import NO_ENVIRONMENT_REMEDY
-from results.profile import PROFILE, AnyProfile
-from results.record import Cell
-from results.store import Store
+from zoomgrad import engines
+from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.harness import containment
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.machine import environments
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.profile import anatomy, collector, compilers, jit, memory, perf, scalene
+from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
+from zoomgrad.harness.run.replies import first_error
+from zoomgrad.harness.run.schedule import NO_ENVIRONMENT_REMEDY
+from zoomgrad.results.profile import PROFILE, AnyProfile
+from zoomgrad.results.record import Cell
+from zoomgrad.results.store import Store
 
 PROFILERS: dict[str, Profiler] = {
     "anatomy": anatomy.profile,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.profile.profile_session import WORKER, Session, common
-from results.profile import PARTS
+from zoomgrad.harness.profile.profile_session import WORKER, Session, common
+from zoomgrad.results.profile import PARTS
 
 INSTRUMENTED = 0.5
 """Share of the session for wrapped steps. The rest is for unwrapped steps and for computing without a graph."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.profile.profile_session import WORKER, Session, common
+from zoomgrad.harness.profile.profile_session import WORKER, Session, common
 
 
 def profile(session: Session) -> dict[str, Any]:

@@ -17,20 +17,20 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import datasets
-from datasets.idx import CorruptData
-from engines.api import Engine, Unavailable
-from engines.domain import DOMAIN_ERRORS
-from engines.graph.tape import Tape
-from engines.kernel import building, toolchains
-from engines.kernel.building import BuildFailed, Compiled, TookTooLong
-from engines.kernel.c_engine import CEngine, Frozen, variant_for
-from engines.kernel.toolchains import Toolchain
-from harness import workloads
-from harness.profile.fused import Uncounted, fused
-from harness.profile.profile_session import NoProfile, Session
-from harness.stages import trace
-from harness.workloads import Workload
+from zoomgrad import datasets
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines.api import Engine, Unavailable
+from zoomgrad.engines.domain import DOMAIN_ERRORS
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel.building import BuildFailed, Compiled, TookTooLong
+from zoomgrad.engines.kernel.c_engine import CEngine, Frozen, variant_for
+from zoomgrad.engines.kernel.toolchains import Toolchain
+from zoomgrad.harness import workloads
+from zoomgrad.harness.profile.fused import Uncounted, fused
+from zoomgrad.harness.profile.profile_session import NoProfile, Session
+from zoomgrad.harness.stages import trace
+from zoomgrad.harness.workloads import Workload
 
 LEAST_SHARE = 0.005
 """Passes with a smaller share are combined under OTHERS."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from harness.profile.profile_session import WORKER, NoProfile, Session, common
+from zoomgrad.harness.profile.profile_session import WORKER, NoProfile, Session, common
 
 ABORTS = {
     "ABORT_TOO_LONG": "trace too long",

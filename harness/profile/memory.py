@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.profile.profile_session import WORKER, NoProfile, Session, common
-from harness.worker.profiling import memory
+from zoomgrad.harness.profile.profile_session import WORKER, NoProfile, Session, common
+from zoomgrad.harness.worker.profiling import memory
 
 WARM_UP = 0.25
 """Warm-up as a share of the time, unless the first step takes longer."""

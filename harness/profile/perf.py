@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from engines.asking import NoAnswer, ask, which
-from harness.profile.profile_session import WORKER, NoProfile, Session, common
-from harness.profile.symbols import Frame, group_of
-from results.profile import Symbol
+from zoomgrad.engines.asking import NoAnswer, ask, which
+from zoomgrad.harness.profile.profile_session import WORKER, NoProfile, Session, common
+from zoomgrad.harness.profile.symbols import Frame, group_of
+from zoomgrad.results.profile import Symbol
 
 HERTZ = 299
 """Sampling frequency, chosen so that samples do not coincide with the system's periodic work."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engines.api import Engine
-from harness import containment
-from harness.containment import Finished, Limits
-from harness.machine.interpreters import Interpreter
-from harness.machine.project import importable
-from harness.run import isolate
-from results.record import Cell
+from zoomgrad.engines.api import Engine
+from zoomgrad.harness import containment
+from zoomgrad.harness.containment import Finished, Limits
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.run import isolate
+from zoomgrad.results.places import STATE
+from zoomgrad.results.record import Cell
 
 DRAW = isolate.Draw()
 """The same draw for all profiles, so that two profiles differ only in their cells."""
@@ -26,7 +26,7 @@ ENDING_SECONDS = 60.0
 
 def generated() -> Path:
     """Folder for generated Python. Scalene shows only lines of files below the project."""
-    return importable() / ".zoomgrad" / "generated"
+    return STATE / "generated"
 
 
 class NoProfile(Exception):
@@ -99,7 +99,7 @@ class Session:
         return {**reply, "worker_seconds": worker_seconds, "output": finished.output}
 
 
-WORKER = ("-m", "harness.worker.profiling.profile")
+WORKER = ("-m", "zoomgrad.harness.worker.profiling.profile")
 """Arguments between the Python and the job's file."""
 
 Profiler = Callable[[Session], dict[str, Any]]

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.containment import Limits
-from harness.machine.project import importable
-from harness.profile.profile_session import DRAW, WORKER, NoProfile, Session, common
-from harness.run import isolate
-from results.profile import Line
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.profile.profile_session import DRAW, WORKER, NoProfile, Session, common
+from zoomgrad.harness.run import isolate
+from zoomgrad.results.profile import Line
 
 LOCK = "profile-worker"
 PAGE = "scalene.html"
@@ -68,7 +68,7 @@ def profile(session: Session) -> dict[str, Any]:
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
     """Lines of the project's files that have a sample."""
-    root = importable()
+    root = importable() / "zoomgrad"
     for name, file in sorted(found["files"].items()):
         path = Path(name)
         if not path.is_relative_to(root):

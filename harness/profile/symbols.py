@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engines.graph.expr import calls
-from engines.graph.ops import OPS
+from zoomgrad.engines.graph.expr import calls
+from zoomgrad.engines.graph.ops import OPS
 
 
 class Frame(NamedTuple):

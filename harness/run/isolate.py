@@ -19,12 +19,12 @@ from typing import Any, Literal, Protocol, cast
 
 import psutil
 
-from engines.asking import INHERITED
-from harness.containment import Finished, Limits, run
-from harness.machine.project import importable
-from harness.run.replies import REMEDY, WrongReply, check_times, read_bounded, read_reply
-from harness.worker.job import Job, ReadyJob, VouchJob
-from harness.worker.lifeline import HARNESS, identity
+from zoomgrad.engines.asking import INHERITED
+from zoomgrad.harness.containment import Finished, Limits, run
+from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.run.replies import REMEDY, WrongReply, check_times, read_bounded, read_reply
+from zoomgrad.harness.worker.job import Job, ReadyJob, VouchJob
+from zoomgrad.harness.worker.lifeline import HARNESS, identity
 
 Task = Literal["measure", "vouch", "ready"]
 
@@ -82,7 +82,7 @@ def isolate(
     *,
     limits: Limits,
     draw: Draw,
-    package: str = "harness.worker",
+    package: str = "zoomgrad.harness.worker",
 ) -> WorkerResult:
     """Run the module `package`.`task` under `python` with the job. A crash or a missing reply becomes a reply too."""
     environment = worker_environment(draw)

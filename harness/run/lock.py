@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
-from engines.asking import one_line
+from zoomgrad.engines.asking import one_line
 
 LOCK = "ZOOMGRAD_LOCK"
 """Environment variable: another file to lock."""

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from results.fields import Bytes, Count, OneLine, Seconds, Share, Text
-from results.files import NotAsWritten, read_bytes
+from zoomgrad.results.fields import Bytes, Count, OneLine, Seconds, Share, Text
+from zoomgrad.results.files import NotAsWritten, read_bytes
 
 REMEDY = "Fix the engine."
 

@@ -17,24 +17,24 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-import engines
-from engines.api import KEPT_FROM_SECONDS
-from engines.discovery import is_peer
-from harness.containment import Limits
-from harness.machine.environments import NoEnvironment
-from harness.machine.interpreters import Interpreter
-from harness.machine.peers import WORKER, NoPeer, PeerEnvironments
-from harness.plan.planning import Plan
-from harness.run.isolate import MOST_PADDING, Draw, Isolate, Task, WorkerResult
-from harness.run.replies import REMEDY, first_error, read_bounded, read_times
-from harness.run.vouchers import NoVouching, Vouchers
-from harness.worker.job import Job, ReadyJob, VouchJob
-from results import units
-from results.files import write_atomically
-from results.precision import MOST_BLOCKS, imprecise, looks
-from results.record import Cell, Record, Vouching
-from results.samples import compile_seconds
-from results.store import Store
+from zoomgrad import engines
+from zoomgrad.engines.api import KEPT_FROM_SECONDS
+from zoomgrad.engines.discovery import is_peer
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.machine.peers import WORKER, NoPeer, PeerEnvironments
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, Isolate, Task, WorkerResult
+from zoomgrad.harness.run.replies import REMEDY, first_error, read_bounded, read_times
+from zoomgrad.harness.run.vouchers import NoVouching, Vouchers
+from zoomgrad.harness.worker.job import Job, ReadyJob, VouchJob
+from zoomgrad.results import units
+from zoomgrad.results.files import write_atomically
+from zoomgrad.results.precision import MOST_BLOCKS, imprecise, looks
+from zoomgrad.results.record import Cell, Record, Vouching
+from zoomgrad.results.samples import compile_seconds
+from zoomgrad.results.store import Store
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then resume the run."
 

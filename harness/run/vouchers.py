@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.containment import Limits
-from harness.procedure import CANDIDATES, MOST_STEPS, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
-from harness.run.isolate import Draw, Isolate
-from harness.worker.evidence import Witness
-from harness.worker.job import DamagedEvidence, VouchJob
-from results.files import Unreadable
-from results.record import Cell, PassedOver, Voucher, Vouching
-from results.store import Store
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.procedure import CANDIDATES, MOST_STEPS, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
+from zoomgrad.harness.run.isolate import Draw, Isolate
+from zoomgrad.harness.worker.evidence import Witness
+from zoomgrad.harness.worker.job import DamagedEvidence, VouchJob
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.record import Cell, PassedOver, Voucher, Vouching
+from zoomgrad.results.store import Store
 
 
 class NoVouching(Exception):

@@ -23,10 +23,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Callable, NamedTuple
 
-from engines.api import NonFiniteLoss, Trainer, Workload
-from engines.columns import Column
-from harness.procedure import DRILLS, MOST_STARTS, MOST_STEPS, START_STEP, Drill, every_shape, most_bounded_steps
-from harness.worker.job import DamagedEvidence, write_json
+from zoomgrad.engines.api import NonFiniteLoss, Trainer, Workload
+from zoomgrad.engines.columns import Column
+from zoomgrad.harness.procedure import (
+    DRILLS,
+    MOST_STARTS,
+    MOST_STEPS,
+    START_STEP,
+    Drill,
+    every_shape,
+    most_bounded_steps,
+)
+from zoomgrad.harness.worker.job import DamagedEvidence, write_json
 
 
 class Evidence(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from engines.api import Engine, Trainer, Workload
+from zoomgrad.engines.api import Engine, Trainer, Workload
 
 
 class Misbehaved(Exception):

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional, TypedDict
 
-import datasets
-import engines
-from datasets.idx import CorruptData
-from engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
-from engines.files import write_atomically
-from harness import workloads
-from harness.worker.figures import Misbehaved, refusal
-from harness.worker.lifeline import end_with_the_harness
-from harness.workloads import Workload
+from zoomgrad import datasets, engines
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
+from zoomgrad.engines.files import write_atomically
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.figures import Misbehaved, refusal
+from zoomgrad.harness.worker.lifeline import end_with_the_harness
+from zoomgrad.harness.workloads import Workload
 
 
 class Job(TypedDict):

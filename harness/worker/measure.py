@@ -1,7 +1,7 @@
 """Measure one cell in one fresh process under `pyperf.Runner`: prepare, warm up, time, and prove each timed value.
 
-`python -m harness.worker.measure JOB -o FILE …` is pyperf's manager. It compiles nothing and starts this module again
-as its one worker, which does everything. pyperf's file holds the times. The reply file holds what pyperf can't store:
+`python -m zoomgrad.harness.worker.measure JOB -o FILE …` is pyperf's manager. It compiles nothing and starts this
+module again as its one worker, which does everything. pyperf's file holds the times. The reply file holds the rest:
 phases (which may be zero), curves, the proof, the reason for a failure.
 """
 
@@ -17,13 +17,13 @@ from typing import Any, Optional
 
 import pyperf
 
-from engines.api import Shape, Store, Trainer, Workload
-from harness.procedure import JIT_SECONDS
-from harness.worker.evidence import Evidence, Starts, left_by
-from harness.worker.job import Job, MeasureReply, read_job, ready, run_job
-from harness.worker.lifeline import end_with_the_harness
-from harness.worker.pace import HAS_JIT, around, pace
-from harness.worker.proof import Proof, prepare_proof
+from zoomgrad.engines.api import Shape, Store, Trainer, Workload
+from zoomgrad.harness.procedure import JIT_SECONDS
+from zoomgrad.harness.worker.evidence import Evidence, Starts, left_by
+from zoomgrad.harness.worker.job import Job, MeasureReply, read_job, ready, run_job
+from zoomgrad.harness.worker.lifeline import end_with_the_harness
+from zoomgrad.harness.worker.pace import HAS_JIT, around, pace
+from zoomgrad.harness.worker.proof import Proof, prepare_proof
 
 SLOW_STEP_SECONDS = 5.0
 """With slower steps a process gives one value of one step, and calibration serves as its warm-up."""
@@ -38,7 +38,7 @@ TYPICAL = 0.1
 """How far the mean length of a stretch's rows may be from that of all rows, as a share of it."""
 
 
-def main(module: str = "harness.worker.measure") -> None:
+def main(module: str = "zoomgrad.harness.worker.measure") -> None:
     """Run as pyperf's manager, or as its worker if pyperf started this process.
 
     module: the module that pyperf's worker runs; it must call this function. The worker ends when the manager dies, and

@@ -32,8 +32,8 @@ class Player:
     """An engine and a workload of the checkout, and the layout that this process was given."""
 
     def __init__(self, job: dict[str, Any]) -> None:
-        import engines
-        from harness import workloads
+        from zoomgrad import engines
+        from zoomgrad.harness import workloads
 
         self._engine: Any = engines.load(job["engine"])
         self._workload: Any = workloads.load(job["workload"])
@@ -216,7 +216,7 @@ def main() -> None:
         try:
             if player is None:
                 player = Player(command.pop("job"))
-                import engines
+                from zoomgrad import engines
 
                 if checkout.resolve() not in Path(str(engines.__file__)).resolve().parents:
                     raise Refused(f"engines was imported from {engines.__file__}, not from the checkout")

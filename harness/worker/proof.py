@@ -14,13 +14,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from engines import Engine
-from engines.api import Trainer, Workload
-from engines.arithmetic import check_arithmetic
-from harness.procedure import most_bounded_steps
-from harness.worker.evidence import Evidence, Witness, compare, drill, drills, name_of, power_of_two
-from harness.worker.figures import check_built
-from harness.worker.job import DamagedEvidence, Job, Mismatch, thin
+from zoomgrad.engines import Engine
+from zoomgrad.engines.api import Trainer, Workload
+from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.harness.procedure import most_bounded_steps
+from zoomgrad.harness.worker.evidence import Evidence, Witness, compare, drill, drills, name_of, power_of_two
+from zoomgrad.harness.worker.figures import check_built
+from zoomgrad.harness.worker.job import DamagedEvidence, Job, Mismatch, thin
 
 LOSS_POINTS = 100
 

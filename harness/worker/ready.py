@@ -1,8 +1,8 @@
 """Measure ready time: take one training step as a user's script would, then say when it was done.
 
-`python -m harness.worker.ready ENGINE WORKLOAD JOB`. The harness reads the monotonic clock just before it starts this
-process, and this process reads it after the first step. Linux and macOS have one such clock for all processes. Until
-then this process imports what a user's script would import, and `lifeline`, which takes 4 ms.
+`python -m zoomgrad.harness.worker.ready ENGINE WORKLOAD JOB`. The harness reads the monotonic clock just before it
+starts this process, and this process reads it after the first step. Linux and macOS have one such clock for all
+processes. Until then this process imports what a user's script would import, and `lifeline`, which takes 4 ms.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import sys
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any, Optional
 
-from harness.worker.lifeline import end_with_the_harness
+from zoomgrad.harness.worker.lifeline import end_with_the_harness
 
 if TYPE_CHECKING:
-    from harness.worker.job import ReadyReply
+    from zoomgrad.harness.worker.job import ReadyReply
 
 
 def first_step(engine_name: str, workload_name: str) -> Optional[str]:
     """Train one step. Return why the engine can't run the workload; None if it can."""
-    import engines
-    from harness import workloads
+    from zoomgrad import engines
+    from zoomgrad.harness import workloads
 
     engine = engines.load(engine_name)
     engine.check()
@@ -44,7 +44,7 @@ def main() -> None:
         wrong = error
     at_seconds, own_seconds = monotonic(), process_time()
 
-    from harness.worker.job import read_json, run_job
+    from zoomgrad.harness.worker.job import read_json, run_job
 
     def reply() -> ReadyReply:
         if wrong:

@@ -1,6 +1,6 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
-`python -m harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
+`python -m zoomgrad.harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
 `prepared` if there are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were
 written to a file. The harness displays them; any other program that reads lines can too.
 """
@@ -15,20 +15,19 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, Optional, TypedDict
 
-import datasets
-import engines
-from datasets.idx import CorruptData
-from engines import NonFiniteLoss, Unavailable, UnknownName
-from engines.api import Trainer
-from engines.domain import DOMAIN_ERRORS, tell_domain_error
-from engines.kernel import object_cache
-from engines.saving.parameters import BadFile, check_destination
-from harness import workloads
-from harness.worker.figures import refusal
-from harness.worker.lifeline import end_with_the_harness
-from harness.workloads import Workload, parameters
-from harness.workloads.changes import InvalidChange, changed
-from harness.workloads.microgpt import Sizes, samples
+from zoomgrad import datasets, engines
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines import NonFiniteLoss, Unavailable, UnknownName
+from zoomgrad.engines.api import Trainer
+from zoomgrad.engines.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.kernel import object_cache
+from zoomgrad.engines.saving.parameters import BadFile, check_destination
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.figures import refusal
+from zoomgrad.harness.worker.lifeline import end_with_the_harness
+from zoomgrad.harness.workloads import Workload, parameters
+from zoomgrad.harness.workloads.changes import InvalidChange, changed
+from zoomgrad.harness.workloads.microgpt import Sizes, samples
 
 REPORT_SECONDS = 0.2
 """Approximate interval of progress events, which come only between steps."""

@@ -1,6 +1,7 @@
 """Vouch for other engines: train, compare with the engines that vouch for this one, and write the evidence.
 
-`python -m harness.worker.vouch JOB`. The harness decides which engine vouches for which (`harness.run.vouchers`).
+`python -m zoomgrad.harness.worker.vouch JOB`. The harness decides which engine vouches for which
+(`harness.run.vouchers`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
 
-from engines import NonFiniteLoss
-from engines.api import Trainer
-from engines.arithmetic import check_arithmetic
-from harness.worker.evidence import (
+from zoomgrad.engines import NonFiniteLoss
+from zoomgrad.engines.api import Trainer
+from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.harness.worker.evidence import (
     DIVERGES,
     Evidence,
     Witness,
@@ -24,8 +25,8 @@ from harness.worker.evidence import (
     longest,
     write_evidence,
 )
-from harness.worker.job import VouchJob, VouchReply, do_job, ready
-from harness.workloads import Workload
+from zoomgrad.harness.worker.job import VouchJob, VouchReply, do_job, ready
+from zoomgrad.harness.workloads import Workload
 
 REMEDY = "One of them is wrong. Neither can vouch for other engines until you find out which."
 

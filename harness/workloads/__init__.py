@@ -10,14 +10,14 @@ import math
 import re
 from functools import cache, partial
 
-from datasets import synthetic
-from engines.api import UnknownName
-from harness.workloads import microgpt
-from harness.workloads.catalogue import WORKLOADS, constant
-from harness.workloads.losses import by_squared_error, within
-from harness.workloads.models import Mlp
-from harness.workloads.sizes import BadSize, check_size
-from harness.workloads.workload import SEED, Workload
+from zoomgrad.datasets import synthetic
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.harness.workloads import microgpt
+from zoomgrad.harness.workloads.catalogue import WORKLOADS, constant
+from zoomgrad.harness.workloads.losses import by_squared_error, within
+from zoomgrad.harness.workloads.models import Mlp
+from zoomgrad.harness.workloads.sizes import BadSize, check_size
+from zoomgrad.harness.workloads.workload import SEED, Workload
 
 __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
 

@@ -6,13 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from datasets import digits, mnist, moons, synthetic, tour, xor
-from harness.workloads import models
-from harness.workloads.losses import by_cross_entropy, by_hinge_and_l2, by_squared_error, same_class, same_side, within
-from harness.workloads.models import Mlp
-from harness.workloads.random_dag import RandomDag
-from harness.workloads.stopping import TOUR
-from harness.workloads.workload import Workload
+from zoomgrad.datasets import digits, mnist, moons, synthetic, tour, xor
+from zoomgrad.harness.workloads import models
+from zoomgrad.harness.workloads.losses import (
+    by_cross_entropy,
+    by_hinge_and_l2,
+    by_squared_error,
+    same_class,
+    same_side,
+    within,
+)
+from zoomgrad.harness.workloads.models import Mlp
+from zoomgrad.harness.workloads.random_dag import RandomDag
+from zoomgrad.harness.workloads.stopping import TOUR
+from zoomgrad.harness.workloads.workload import Workload
 
 
 def constant(rate: float) -> Callable[[int], float]:

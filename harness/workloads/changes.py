@@ -13,15 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from datasets import names
-from engines.api import UnknownName
-from engines.arguments import whole
-from engines.nn import ACTIVATIONS
-from harness.workloads.catalogue import constant
-from harness.workloads.microgpt import Decay
-from harness.workloads.models import MOST_WEIGHTS, Mlp
-from harness.workloads.parameters import started
-from harness.workloads.workload import Workload
+from zoomgrad.datasets import names
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.arguments import whole
+from zoomgrad.engines.nn import ACTIVATIONS
+from zoomgrad.harness.workloads.catalogue import constant
+from zoomgrad.harness.workloads.microgpt import Decay
+from zoomgrad.harness.workloads.models import MOST_WEIGHTS, Mlp
+from zoomgrad.harness.workloads.parameters import started
+from zoomgrad.harness.workloads.workload import Workload
 
 
 class InvalidChange(ValueError):

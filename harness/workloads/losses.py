@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engines.nn import cross_entropy, hinge, l2, squared_error
+from zoomgrad.engines.nn import cross_entropy, hinge, l2, squared_error
 
 Loss = Callable[[Any, Sequence[Any], Sequence[Any]], Any]
 """(model, outputs, targets) -> loss, over Values."""

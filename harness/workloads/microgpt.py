@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from datasets import names
-from datasets.names import TOKENS
-from engines.api import UnknownName
-from engines.graph.optimisers import ADAM
-from harness.workloads.sizes import BadSize, check_size
-from harness.workloads.workload import Workload
+from zoomgrad.datasets import names
+from zoomgrad.datasets.names import TOKENS
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.graph.optimisers import ADAM
+from zoomgrad.harness.workloads.sizes import BadSize, check_size
+from zoomgrad.harness.workloads.workload import Workload
 
 STEPS = 1000
 """Steps of the published training. Over these, the learning rate falls from 0.01 towards 0."""

@@ -9,12 +9,12 @@ from array import array
 from dataclasses import replace
 from typing import Optional
 
-from engines import nn
-from engines.saving.parameters import BadFile, FilePath, load_parameters, save_parameters
-from harness.workloads.losses import NAMES
-from harness.workloads.microgpt import Sizes
-from harness.workloads.models import Mlp
-from harness.workloads.workload import Workload
+from zoomgrad.engines import nn
+from zoomgrad.engines.saving.parameters import BadFile, FilePath, load_parameters, save_parameters
+from zoomgrad.harness.workloads.losses import NAMES
+from zoomgrad.harness.workloads.microgpt import Sizes
+from zoomgrad.harness.workloads.models import Mlp
+from zoomgrad.harness.workloads.workload import Workload
 
 MOST_SHOWN = 60
 """Characters of a setting that an error quotes."""

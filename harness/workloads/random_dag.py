@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from harness.workloads.models import GRAPH_SEED, scaled
+from zoomgrad.harness.workloads.models import GRAPH_SEED, scaled
 
 LIMIT = 4.0
 """A result that may exceed this goes through tanh first, so that all results stay finite."""

@@ -1,7 +1,7 @@
 """Limits on the sizes that a workload's name asks for."""
 
-from engines.api import UnknownName
-from harness.workloads.models import MOST_WEIGHTS
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.harness.workloads.models import MOST_WEIGHTS
 
 
 class BadSize(UnknownName):

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Optional, Union
 
-from datasets import Dataset
-from datasets.names import Names
-from engines.api import Network, Shape
-from engines.columns import Column
-from engines.graph.optimisers import SGD, Optimiser
-from engines.nn import as_list
-from harness.workloads.losses import NAMES, IsCorrect, Loss
-from harness.workloads.models import Build, Mlp
-from harness.workloads.stopping import MEAN_LOSS, Stopping
+from zoomgrad.datasets import Dataset
+from zoomgrad.datasets.names import Names
+from zoomgrad.engines.api import Network, Shape
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.graph.optimisers import SGD, Optimiser
+from zoomgrad.engines.nn import as_list
+from zoomgrad.harness.workloads.losses import NAMES, IsCorrect, Loss
+from zoomgrad.harness.workloads.models import Build, Mlp
+from zoomgrad.harness.workloads.stopping import MEAN_LOSS, Stopping
 
 SEED = 1337
 """Parameters start from `random.Random(SEED)` in neuron order, as micrograd's examples do."""

@@ -13,7 +13,7 @@ from typing import Protocol, cast
 import pandas as pd
 from matplotlib.axes import Axes
 
-from reports.discovery import defining
+from zoomgrad.reports.discovery import defining
 
 
 class Chart(Protocol):

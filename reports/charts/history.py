@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from reports.charts.drawing import style
-from reports.measured.table import each, in_order
-from results import units
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.measured.table import each, in_order
+from zoomgrad.results import units
 
 ORDER = 14
 SUBJECT = "history"

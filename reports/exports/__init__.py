@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from reports.exports import csv, github_action_benchmark, pyperf
-from reports.exports.material import Export, Material, NoExport
+from zoomgrad.reports.exports import csv, github_action_benchmark, pyperf
+from zoomgrad.reports.exports.material import Export, Material, NoExport
 
 __all__ = ["EXPORTERS", "Export", "Exporter", "Material", "NoExport"]
 

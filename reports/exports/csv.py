@@ -6,8 +6,8 @@ import csv
 import io
 import re
 
-from reports.exports.material import Export, Material, NoExport
-from reports.sections.records import every_record
+from zoomgrad.reports.exports.material import Export, Material, NoExport
+from zoomgrad.reports.sections.records import every_record
 
 FILE = "records.csv"
 USE = "Open {path} in a spreadsheet, or read it with pandas.read_csv"

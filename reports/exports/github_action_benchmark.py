@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import math
 
-from reports.exports.material import Export, Material, NoExport
-from reports.measured.table import each, measured
-from results import units
+from zoomgrad.reports.exports.material import Export, Material, NoExport
+from zoomgrad.reports.measured.table import each, measured
+from zoomgrad.results import units
 
 FILE = "github-action-benchmark.json"
 USE = "In the workflow: `tool: customBiggerIsBetter` and `output-file-path: {path}`"

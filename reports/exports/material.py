@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reports.view import View
-from results.record import Cell
+from zoomgrad.reports.view import View
+from zoomgrad.results.record import Cell
 
 
 class NoExport(Exception):

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import pyperf
 
-from reports.exports.material import Export, Material, NoExport
-from reports.measured.outcome import MEASURED
-from results.record import Cell, Record
+from zoomgrad.reports.exports.material import Export, Material, NoExport
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.results.record import Cell, Record
 
 FILE = "pyperf.json"
 USE = "Compare it with another run's: python -m pyperf compare_to OTHER.json {path} --table"

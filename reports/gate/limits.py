@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, ValidationError
 
-from results.files import Unreadable, first_of
+from zoomgrad.results.files import Unreadable, first_of
 
 Share = Annotated[float, Field(gt=0, le=100)]
 

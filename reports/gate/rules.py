@@ -16,11 +16,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.gate.limits import Limits
-from reports.measured.outcome import MEASURED, UNPROVEN, UNSTEADY, Outcome, outcomes, promise
-from results import units
-from results.comparability import same_machine, unlike_settings
-from results.compare import (
+from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.reports.measured.outcome import MEASURED, UNPROVEN, UNSTEADY, Outcome, outcomes, promise
+from zoomgrad.results import units
+from zoomgrad.results.comparability import same_machine, unlike_settings
+from zoomgrad.results.compare import (
     COMPILE_TIME,
     ERROR,
     RESULT,
@@ -30,11 +30,18 @@ from results.compare import (
     Word,
     between_runs,
 )
-from results.files import Unreadable
-from results.record import BASELINE, Cell, EngineFacts, Record, Run
-from results.samples import Blocks, baseline_of, common, compiled_seconds, step_seconds, step_seconds_as_measured
-from results.stats import intervals
-from results.stats.intervals import MIN_PROCESSES
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.record import BASELINE, Cell, EngineFacts, Record, Run
+from zoomgrad.results.samples import (
+    Blocks,
+    baseline_of,
+    common,
+    compiled_seconds,
+    step_seconds,
+    step_seconds_as_measured,
+)
+from zoomgrad.results.stats import intervals
+from zoomgrad.results.stats.intervals import MIN_PROCESSES
 
 
 @dataclass(frozen=True)

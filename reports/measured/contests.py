@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.table import NAN, contenders, in_order, largest, measured, smallest
+from zoomgrad.reports.measured.table import NAN, contenders, in_order, largest, measured, smallest
 
 COLUMNS = ("workload", "inputs", "width", "outputs", "batch", "engine", "peer", "engine_seconds", "peer_seconds")
 RATIO = ("ratio", "ratio_low", "ratio_high")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.headline import claim, compiled
-from reports.measured.outcome import IDENTICAL, MISSING, UNPROVEN, UNSTEADY
-from reports.measured.table import ON_THREADS, contenders, largest, measured, smallest
-from results import units
-from results.record import BASELINE
-from results.stats.intervals import MIN_PROCESSES
+from zoomgrad.reports.measured.headline import claim, compiled
+from zoomgrad.reports.measured.outcome import IDENTICAL, MISSING, UNPROVEN, UNSTEADY
+from zoomgrad.reports.measured.table import ON_THREADS, contenders, largest, measured, smallest
+from zoomgrad.results import units
+from zoomgrad.results.record import BASELINE
+from zoomgrad.results.stats.intervals import MIN_PROCESSES
 
 _PHRASES = {
     "skipped": "skipped",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.outcome import IDENTICAL, MEASURED, MISSING, UNPROVEN, UNSTEADY
-from reports.measured.table import contenders, each, in_order, ladder, measured, smallest
-from results import units
-from results.record import BASELINE
+from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, MISSING, UNPROVEN, UNSTEADY
+from zoomgrad.reports.measured.table import contenders, each, in_order, ladder, measured, smallest
+from zoomgrad.results import units
+from zoomgrad.results.record import BASELINE
 
 _WORDS = {"timed-out": "timed out", UNSTEADY: "never settled", UNPROVEN: "not proven", MISSING: "not run"}
 UNPLANNED = "unplanned"

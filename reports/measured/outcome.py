@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from results import units
-from results.record import Cell, EngineFacts, Proof, Record, Run
-from results.stats.steady import classify, of_processes
+from zoomgrad.results import units
+from zoomgrad.results.record import Cell, EngineFacts, Proof, Record, Run
+from zoomgrad.results.stats.steady import classify, of_processes
 
 MEASURED = "measured"
 IDENTICAL = "identical bits"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from reports.measured.table import KEYS, cells, measured
-from results.comparability import same_machine, unlike_settings
-from results.fleet.hosts import main_type
-from results.record import BASELINE, Record, Run
+from zoomgrad.reports.measured.table import KEYS, cells, measured
+from zoomgrad.results.comparability import same_machine, unlike_settings
+from zoomgrad.results.fleet.hosts import main_type
+from zoomgrad.results.record import BASELINE, Record, Run
 
 SPEEDUP = ("speedup", "speedup_low", "speedup_high")
 NEEDED = f"A speedup needs {BASELINE} and another engine on the same interpreter and workload."

@@ -13,12 +13,12 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.outcome import MEASURED, UNSTEADY
-from reports.measured.table import KEYS, Row, each, in_order
-from results import units
-from results.record import Cell, Record
-from results.stats.intervals import median_of_processes
-from results.stats.steady import MIN_VALUES, classify, of_processes
+from zoomgrad.reports.measured.outcome import MEASURED, UNSTEADY
+from zoomgrad.reports.measured.table import KEYS, Row, each, in_order
+from zoomgrad.results import units
+from zoomgrad.results.record import Cell, Record
+from zoomgrad.results.stats.intervals import median_of_processes
+from zoomgrad.results.stats.steady import MIN_VALUES, classify, of_processes
 
 
 def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:

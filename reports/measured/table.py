@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_cell, outcomes, promise
-from results.fleet.hosts import by_host, of_hosts, of_one_host
-from results.precision import error
-from results.record import BASELINE, Cell, Record, Run
-from results.samples import Blocks, common, compile_seconds, step_seconds
-from results.stats import intervals
+from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_cell, outcomes, promise
+from zoomgrad.results.fleet.hosts import by_host, of_hosts, of_one_host
+from zoomgrad.results.precision import error
+from zoomgrad.results.record import BASELINE, Cell, Record, Run
+from zoomgrad.results.samples import Blocks, common, compile_seconds, step_seconds
+from zoomgrad.results.stats import intervals
 
 NAN = float("nan")
 

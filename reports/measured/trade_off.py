@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from reports.measured.table import measured
+from zoomgrad.reports.measured.table import measured
 
 
 def traded(table: pd.DataFrame) -> pd.DataFrame:

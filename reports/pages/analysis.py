@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.profiling.claims import check_claims
-from reports.profiling.profile_index import ProfileIndex, profile_index
-from reports.text.markdown import environment
-from results.profile import AnyProfile, LineProfile, SymbolProfile
-from results.record import Run
+from zoomgrad.reports.profiling.claims import check_claims
+from zoomgrad.reports.profiling.profile_index import ProfileIndex, profile_index
+from zoomgrad.reports.text.markdown import environment
+from zoomgrad.results.profile import AnyProfile, LineProfile, SymbolProfile
+from zoomgrad.results.record import Run
 
 HEADING = "# Do the published claims hold?"
 """The first line of the template."""

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from markupsafe import Markup, escape
 
-from reports.charts.drawing.style import COLLECTOR, NATIVE, PYTHON, shade
+from zoomgrad.reports.charts.drawing.style import COLLECTOR, NATIVE, PYTHON, shade
 
 WIDTH = 1200.0
 ROW = 17.0

@@ -16,17 +16,17 @@ from importlib import resources
 import jinja2
 import pandas as pd
 
-from reports.charts import charts
-from reports.charts.drawing.svg import Drawing, drawing
-from reports.discovery import left_out
-from reports.measured.contests import contests, grid
-from reports.measured.sequences import changing, values
-from reports.measured.table import in_order
-from reports.profiling.profile_index import ProfileIndex
-from reports.story import Story, story
-from reports.view import View
-from results import units
-from results.record import Record, Run
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.charts.drawing.svg import Drawing, drawing
+from zoomgrad.reports.discovery import left_out
+from zoomgrad.reports.measured.contests import contests, grid
+from zoomgrad.reports.measured.sequences import changing, values
+from zoomgrad.reports.measured.table import in_order
+from zoomgrad.reports.profiling.profile_index import ProfileIndex
+from zoomgrad.reports.story import Story, story
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
+from zoomgrad.results.record import Record, Run
 
 
 def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | None = None) -> str:
@@ -89,7 +89,7 @@ def contents(body: str) -> list[tuple[str, str]]:
 def environment() -> jinja2.Environment:
     """Return the environment for pages, in which no text can become markup. Cached: it keeps compiled templates."""
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("reports"),
+        loader=jinja2.PackageLoader("zoomgrad.reports"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -101,7 +101,7 @@ def environment() -> jinja2.Environment:
 
 def _script() -> str:
     # Read as text, which normalizes line ends to line feeds: a browser does the same before it hashes the script.
-    return (resources.files("reports") / "templates" / "report.js").read_text(encoding="utf-8")
+    return (resources.files("zoomgrad.reports") / "templates" / "report.js").read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:

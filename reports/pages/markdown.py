@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.charts.drawing.svg import Drawing
-from reports.profiling.profile_index import ProfileIndex
-from reports.sections.history import History
-from reports.story import Story, story
-from reports.text.figures import Section
-from reports.text.markdown import environment
-from results import units
-from results.record import Record, Run
+from zoomgrad.reports.charts.drawing.svg import Drawing
+from zoomgrad.reports.profiling.profile_index import ProfileIndex
+from zoomgrad.reports.sections.history import History
+from zoomgrad.reports.story import Story, story
+from zoomgrad.reports.text.figures import Section
+from zoomgrad.reports.text.markdown import environment
+from zoomgrad.results import units
+from zoomgrad.results.record import Record, Run
 
 
 def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | None = None) -> str:

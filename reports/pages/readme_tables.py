@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reports.measured.headline import claim
-from reports.measured.table import each, ladder, measured
-from reports.sections.published import BATCHES, compile_and_epoch
-from reports.text.figures import Figure, Section, Sheet
-from reports.view import View
-from results.record import BASELINE
+from zoomgrad.reports.measured.headline import claim
+from zoomgrad.reports.measured.table import each, ladder, measured
+from zoomgrad.reports.sections.published import BATCHES, compile_and_epoch
+from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.reports.view import View
+from zoomgrad.results.record import BASELINE
 
 SUMMARY = {
     BASELINE: "micrograd as published",

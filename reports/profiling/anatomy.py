@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from reports.profiling.profile_index import ProfileIndex, in_runs_order
-from reports.text.figures import Figure, Section, Sheet, share
-from results import units
-from results.profile import PARTS, AnatomyProfile
+from zoomgrad.reports.profiling.profile_index import ProfileIndex, in_runs_order
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, share
+from zoomgrad.results import units
+from zoomgrad.results.profile import PARTS, AnatomyProfile
 
 NAME = "anatomy-of-a-step"
 

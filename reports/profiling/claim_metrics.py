@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from reports.profiling.anatomy import backward_pass, forward_pass
-from reports.profiling.hottest import by_allocation, by_cpu
-from reports.profiling.jit import compiles
-from reports.profiling.profile_index import COLLECTOR, EVALUATION
-from reports.profiling.published_symbols import COLLECTING, FORMER_NAMES, plain
-from reports.text.figures import share
-from results import units
-from results.profile import (
+from zoomgrad.reports.profiling.anatomy import backward_pass, forward_pass
+from zoomgrad.reports.profiling.hottest import by_allocation, by_cpu
+from zoomgrad.reports.profiling.jit import compiles
+from zoomgrad.reports.profiling.profile_index import COLLECTOR, EVALUATION
+from zoomgrad.reports.profiling.published_symbols import COLLECTING, FORMER_NAMES, plain
+from zoomgrad.reports.text.figures import share
+from zoomgrad.results import units
+from zoomgrad.results.profile import (
     AnatomyProfile,
     CollectorProfile,
     CompilerProfile,
@@ -30,7 +30,7 @@ from results.profile import (
     Profile,
     SymbolProfile,
 )
-from results.record import BASELINE
+from zoomgrad.results.record import BASELINE
 
 HOISTED = "hoisted"
 LADDER = (BASELINE, "tuple", "slots", HOISTED)

@@ -10,14 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from reports.profiling import claim_metrics as metrics
-from reports.profiling.claim_metrics import Metric
-from reports.profiling.hottest import HOTTEST
-from reports.profiling.profile_index import Pair, ProfileIndex
-from reports.profiling.published_symbols import COLLECTING, COLLECTOR_TOTAL, published_share
-from reports.text.figures import Figure, Section, Sheet
-from results import units
-from results.record import Cell
+from zoomgrad.reports.profiling import claim_metrics as metrics
+from zoomgrad.reports.profiling.claim_metrics import Metric
+from zoomgrad.reports.profiling.hottest import HOTTEST
+from zoomgrad.reports.profiling.profile_index import Pair, ProfileIndex
+from zoomgrad.reports.profiling.published_symbols import COLLECTING, COLLECTOR_TOTAL, published_share
+from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.results import units
+from zoomgrad.results.record import Cell
 
 PUBLISHED_WORKLOAD = "mnist"
 """Workload of the published figures."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.profiling.profile_index import COLLECTOR, EVALUATION, ProfileIndex
-from reports.text.figures import Figure, Section, Sheet, share_figure
-from results import units
-from results.profile import CollectorProfile, SymbolProfile
+from zoomgrad.reports.profiling.profile_index import COLLECTOR, EVALUATION, ProfileIndex
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, share_figure
+from zoomgrad.results import units
+from zoomgrad.results.profile import CollectorProfile, SymbolProfile
 
 _LEAD = (
     "What the interpreter reports about its garbage collector, beside perf's samples. “Collected”: objects found "

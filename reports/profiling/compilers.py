@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reports.profiling.profile_index import ProfileIndex
-from reports.text.figures import Bar, Figure, Section, Sheet, share
-from results import units
-from results.profile import CompilerProfile
+from zoomgrad.reports.profiling.profile_index import ProfileIndex
+from zoomgrad.reports.text.figures import Bar, Figure, Section, Sheet, share
+from zoomgrad.results import units
+from zoomgrad.results.profile import CompilerProfile
 
 PASSES = 5
 """Largest passes shown per compiler."""

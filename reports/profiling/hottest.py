@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from reports.profiling.profile_index import SCALENE_PAGE, STACKS, Pair, ProfileIndex, flame_name
-from reports.text.figures import Bar, Figure, Link, Section, Sheet, share, share_figure
-from results import units
-from results.profile import Line, LineProfile
-from results.record import Cell
+from zoomgrad.reports.profiling.profile_index import SCALENE_PAGE, STACKS, Pair, ProfileIndex, flame_name
+from zoomgrad.reports.text.figures import Bar, Figure, Link, Section, Sheet, share, share_figure
+from zoomgrad.results import units
+from zoomgrad.results.profile import Line, LineProfile
+from zoomgrad.results.record import Cell
 
 HOTTEST = 5
 """Lines shown per cell and measure."""

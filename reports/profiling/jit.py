@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reports.profiling.profile_index import Pair, ProfileIndex
-from reports.text.figures import Figure, Section, Sheet, share_figure
-from results import units
-from results.profile import JitProfile
+from zoomgrad.reports.profiling.profile_index import Pair, ProfileIndex
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, share_figure
+from zoomgrad.results import units
+from zoomgrad.results.profile import JitProfile
 
 GENERATED = "python-source"
 """Name of the engine, and prefix of the engine family, that runs generated Python."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reports.profiling.profile_index import ProfileIndex
-from reports.text.figures import Figure, Section, Sheet
-from results import units
-from results.profile import MemoryProfile
+from zoomgrad.reports.profiling.profile_index import ProfileIndex
+from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.results import units
+from zoomgrad.results.profile import MemoryProfile
 
 NAME = "memory-over-time"
 

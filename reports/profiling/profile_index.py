@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from reports.measured.outcome import MEASURED
-from reports.text.absence import Absence, absences
-from results.profile import AnyProfile, Profile
-from results.record import BASELINE, Cell, Run
-from results.store import folder_name
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.text.absence import Absence, absences
+from zoomgrad.results.profile import AnyProfile, Profile
+from zoomgrad.results.record import BASELINE, Cell, Run
+from zoomgrad.results.store import folder_name
 
 Kind = TypeVar("Kind", bound=Profile)
 Pair = tuple[str, str]

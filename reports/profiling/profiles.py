@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from reports.measured.outcome import MEASURED
-from reports.profiling import memory_over_time
-from reports.profiling.anatomy import anatomies, parts
-from reports.profiling.claims import claims
-from reports.profiling.collector import collectors
-from reports.profiling.compilers import compilers
-from reports.profiling.hottest import hottest, ladders, pages, top_lines
-from reports.profiling.jit import jits
-from reports.profiling.profile_index import ProfileIndex
-from reports.profiling.symbol_ladder import symbol_ladder
-from reports.text.absence import Absence
-from reports.text.figures import Section
-from reports.text.native_notes import noted
-from results import units
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.profiling import memory_over_time
+from zoomgrad.reports.profiling.anatomy import anatomies, parts
+from zoomgrad.reports.profiling.claims import claims
+from zoomgrad.reports.profiling.collector import collectors
+from zoomgrad.reports.profiling.compilers import compilers
+from zoomgrad.reports.profiling.hottest import hottest, ladders, pages, top_lines
+from zoomgrad.reports.profiling.jit import jits
+from zoomgrad.reports.profiling.profile_index import ProfileIndex
+from zoomgrad.reports.profiling.symbol_ladder import symbol_ladder
+from zoomgrad.reports.text.absence import Absence
+from zoomgrad.reports.text.figures import Section
+from zoomgrad.reports.text.native_notes import noted
+from zoomgrad.results import units
 
 KEY = (
     ("python", "Python"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reports.profiling.claim_metrics import LADDER
-from reports.profiling.profile_index import EVALUATION, ProfileIndex
-from reports.profiling.published_symbols import CUT, FORMER_NAMES, PUBLISHED, SOURCE, plain, published_share
-from reports.text.figures import Figure, Section, Sheet, share
-from results.profile import SymbolProfile
+from zoomgrad.reports.profiling.claim_metrics import LADDER
+from zoomgrad.reports.profiling.profile_index import EVALUATION, ProfileIndex
+from zoomgrad.reports.profiling.published_symbols import CUT, FORMER_NAMES, PUBLISHED, SOURCE, plain, published_share
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, share
+from zoomgrad.results.profile import SymbolProfile
 
 _CURRENT_NAMES = {former: name for name, names in FORMER_NAMES.items() for former in names}
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from reports.measured.outcome import IDENTICAL
-from reports.measured.table import each, in_order, measured, racing
-from reports.text.figures import Figure, Section, Sheet, compile_time
-from results import units
+from zoomgrad.reports.measured.outcome import IDENTICAL
+from zoomgrad.reports.measured.table import each, in_order, measured, racing
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
+from zoomgrad.results import units
 
 IMAGES = ("digits", "mnist")
 """Workloads and workload families whose samples are images."""

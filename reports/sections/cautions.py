@@ -8,12 +8,12 @@ from statistics import median, quantiles
 
 import pandas as pd
 
-from reports.measured.outcome import MEASURED
-from reports.measured.table import measured
-from reports.view import View
-from results import units
-from results.record import BASELINE, Record, Run
-from results.stats.intervals import MIN_PROCESSES
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.measured.table import measured
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
+from zoomgrad.results.record import BASELINE, Record, Run
+from zoomgrad.results.stats.intervals import MIN_PROCESSES
 
 BUSY = 0.2
 """A worker was disturbed if other processes kept more processors busy than this; a machine's own housekeeping uses

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.headline import by_coverage
-from reports.measured.outcome import IDENTICAL
-from reports.measured.table import measured, racing, smallest
-from reports.sections.break_even import Cost, costs, samples_an_epoch
-from reports.text.figures import Figure, Section, Sheet, compile_time
-from results import units
+from zoomgrad.reports.measured.headline import by_coverage
+from zoomgrad.reports.measured.outcome import IDENTICAL
+from zoomgrad.reports.measured.table import measured, racing, smallest
+from zoomgrad.reports.sections.break_even import Cost, costs, samples_an_epoch
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
+from zoomgrad.results import units
 
 EPOCHS = (1, 100)
 SPEEDUPS = (1_000, 10_000)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.races import SPEEDUP, Race, machines, names, side_by_side
-from reports.measured.table import KEYS, each, in_order
-from reports.text.figures import Figure, Section, Sheet
-from results import units
-from results.record import BASELINE, Run
-from results.stats.changepoints import Level, levels, spread
-from results.stats.intervals import Interval
+from zoomgrad.reports.measured.races import SPEEDUP, Race, machines, names, side_by_side
+from zoomgrad.reports.measured.table import KEYS, each, in_order
+from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.results import units
+from zoomgrad.results.record import BASELINE, Run
+from zoomgrad.results.stats.changepoints import Level, levels, spread
+from zoomgrad.results.stats.intervals import Interval
 
 _LEAD = (
     f"Speedups over {BASELINE} on the same interpreter, each computed within its own run. A level is a stretch of runs "

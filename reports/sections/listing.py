@@ -12,16 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.headline import status_text
-from reports.measured.outcome import MEASURED
-from reports.measured.table import FIGURES, each, in_order, measured
-from reports.sections.compiling.phases import FIGURES_OF_PHASES
-from reports.text.figures import Figure, approximate, compile_time, ratio, time
-from reports.text.native_notes import native_note
-from reports.view import View
-from results import units
-from results.record import Run, WorkloadFacts
-from results.stats.intervals import MIN_PROCESSES
+from zoomgrad.reports.measured.headline import status_text
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.measured.table import FIGURES, each, in_order, measured
+from zoomgrad.reports.sections.compiling.phases import FIGURES_OF_PHASES
+from zoomgrad.reports.text.figures import Figure, approximate, compile_time, ratio, time
+from zoomgrad.reports.text.native_notes import native_note
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
+from zoomgrad.results.record import Run, WorkloadFacts
+from zoomgrad.results.stats.intervals import MIN_PROCESSES
 
 Column = tuple[str, Callable[[Any], Figure]]
 

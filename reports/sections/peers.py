@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.contests import contests
-from reports.measured.headline import status_text
-from reports.measured.outcome import MEASURED
-from reports.measured.table import each
-from reports.text.figures import Figure, Link, Section, Sheet, compile_time, time
-from results import units
+from zoomgrad.reports.measured.contests import contests
+from zoomgrad.reports.measured.headline import status_text
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.measured.table import each
+from zoomgrad.reports.text.figures import Figure, Link, Section, Sheet, compile_time, time
+from zoomgrad.results import units
 
 EVEN = 0.02
 """A ratio this close to 1 is neither ahead nor behind."""

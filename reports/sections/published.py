@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.headline import PUBLISHED_WORKLOADS
-from reports.measured.table import each, in_order, ladder, measured
-from reports.text.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
-from results import units
-from results.record import BASELINE
+from zoomgrad.reports.measured.headline import PUBLISHED_WORKLOADS
+from zoomgrad.reports.measured.table import each, in_order, ladder, measured
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
+from zoomgrad.results import units
+from zoomgrad.results.record import BASELINE
 
 
 @dataclass(frozen=True)

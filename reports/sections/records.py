@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reports.measured.headline import status_text
-from reports.measured.outcome import MEASURED, Outcome, by_cell, outcome
-from reports.measured.table import FIGURES, NAN, PHASES, phase_column
-from reports.view import View
-from results.record import Record, Run
-from results.samples import compile_seconds
+from zoomgrad.reports.measured.headline import status_text
+from zoomgrad.reports.measured.outcome import MEASURED, Outcome, by_cell, outcome
+from zoomgrad.reports.measured.table import FIGURES, NAN, PHASES, phase_column
+from zoomgrad.reports.view import View
+from zoomgrad.results.record import Record, Run
+from zoomgrad.results.samples import compile_seconds
 
 
 @dataclass(frozen=True)

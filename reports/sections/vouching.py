@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from reports.measured.outcome import MEASURED
-from reports.text.figures import share
-from results import units
-from results.record import Record, Voucher, Vouching
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.text.figures import share
+from zoomgrad.results import units
+from zoomgrad.results.record import Record, Voucher, Vouching
 
 BEFORE_TIMING = (
     "Before a cell was timed, its losses, gradients and parameters over a few steps were compared with the reference "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reports.measured.headline import status_text
+from zoomgrad.reports.measured.headline import status_text
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from reports.measured.headline import compiled
-from results import units
+from zoomgrad.reports.measured.headline import compiled
+from zoomgrad.results import units
 
 
 @dataclass(frozen=True)

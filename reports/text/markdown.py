@@ -12,7 +12,7 @@ _ACTIVE = re.compile(r"([\\`*_\[\]|~])")
 def environment() -> jinja2.Environment:
     """Return the environment for Markdown templates, in which no text can become markup."""
     return jinja2.Environment(  # noqa: S701  # autoescape is for HTML; `finalize` does it for Markdown
-        loader=jinja2.PackageLoader("reports"),
+        loader=jinja2.PackageLoader("zoomgrad.reports"),
         # Every `{{ }}` passes through here, so no template can forget to escape.
         finalize=lambda value: escape(str(value)),
         undefined=jinja2.StrictUndefined,

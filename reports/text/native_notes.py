@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from reports.text.figures import Section, Sheet
-from results.record import EngineFacts
+from zoomgrad.reports.text.figures import Section, Sheet
+from zoomgrad.results.record import EngineFacts
 
 Facts = Mapping[str, EngineFacts]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.headline import by_coverage, status_text
-from reports.measured.outcome import MEASURED
-from reports.measured.table import each, in_order
-from reports.text.figures import Figure, Sheet, compile_time, time
-from results import units
+from zoomgrad.reports.measured.headline import by_coverage, status_text
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.measured.table import each, in_order
+from zoomgrad.reports.text.figures import Figure, Sheet, compile_time, time
+from zoomgrad.results import units
 
 INTERVAL = "95 % interval"
 HEADINGS = ("engine", "compile", "time per step", INTERVAL, "over baseline")

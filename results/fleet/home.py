@@ -9,10 +9,10 @@ no part of a block, and the next one writes what is missing.
 
 from __future__ import annotations
 
-from results.fields import Blocks, Name
-from results.files import MOST_BYTES, files_inside, inside, read, write_atomically
-from results.record import HostFacts, Model, Record, Vouching
-from results.store import Store
+from zoomgrad.results.fields import Blocks, Name
+from zoomgrad.results.files import MOST_BYTES, files_inside, inside, read, write_atomically
+from zoomgrad.results.record import HostFacts, Model, Record, Vouching
+from zoomgrad.results.store import Store
 
 
 class Complete(Model):

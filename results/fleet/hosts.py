@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from results.comparability import COMPILERS, same_machine
-from results.record import Cell, HostFacts, Record, Run
-from results.samples import Blocks, common
-from results.stats import clusters
-from results.stats.intervals import Interval, TooFewProcesses
+from zoomgrad.results.comparability import COMPILERS, same_machine
+from zoomgrad.results.record import Cell, HostFacts, Record, Run
+from zoomgrad.results.samples import Blocks, common
+from zoomgrad.results.stats import clusters
+from zoomgrad.results.stats.intervals import Interval, TooFewProcesses
 
 Part = tuple[Run, tuple[Record, ...]]
 """A run as one machine type measured it."""

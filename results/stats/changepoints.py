@@ -15,7 +15,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from results.stats.intervals import Interval
+from zoomgrad.results.stats.intervals import Interval
 
 LEAST_NOISE, UNKNOWN_NOISE = 0.02, 0.05
 """Relative standard deviations: a lower bound, which runs of the same sources on one machine rarely undercut, and the

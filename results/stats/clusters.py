@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from results.stats.intervals import ERROR, Interval, TooFewProcesses, interval_of_median
+from zoomgrad.results.stats.intervals import ERROR, Interval, TooFewProcesses, interval_of_median
 
 Logs = Sequence[Sequence[float]]
 """Logarithms of ratios within blocks, one inner sequence per host."""

@@ -5,8 +5,8 @@ import hashlib
 
 import pytest
 
-from datasets import mnist
 from tests.datasets.encoding import encode_images, encode_labels
+from zoomgrad.datasets import mnist
 
 
 class SmallMnist:

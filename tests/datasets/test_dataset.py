@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from datasets import Dataset, Unavailable, moons, synthetic, tour, xor
+from zoomgrad.datasets import Dataset, Unavailable, moons, synthetic, tour, xor
 
 
 def digest(dataset):

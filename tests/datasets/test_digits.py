@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from datasets import digits, idx
+from zoomgrad.datasets import digits, idx
 
 
 @pytest.fixture(scope="module")

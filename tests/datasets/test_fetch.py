@@ -11,8 +11,8 @@ import threading
 
 import pytest
 
-from datasets import Unavailable, fetch, idx, mnist
 from tests.datasets.encoding import encode_labels
+from zoomgrad.datasets import Unavailable, fetch, idx, mnist
 
 pytest.importorskip("pooch", reason="only the harness downloads, and its environment has pooch")
 

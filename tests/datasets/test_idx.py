@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datasets import idx
 from tests.datasets.encoding import encode_images, encode_labels
+from zoomgrad.datasets import idx
 
 # Written by hand, so that the reader and the encoder can't be wrong together.
 IMAGES = bytes.fromhex("00000803 00000002 00000001 00000003") + bytes([1, 2, 3, 4, 5, 255])

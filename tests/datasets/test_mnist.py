@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from datasets import Unavailable, idx, mnist
 from tests.datasets.encoding import encode_images
+from zoomgrad.datasets import Unavailable, idx, mnist
 
-REMEDY = "run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
+REMEDY = "run `python -m zoomgrad.datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
 
 
 def refusal(error=idx.CorruptData):
@@ -70,7 +70,7 @@ def test_the_cache_is_private_and_holds_raw_files_named_by_hash(given):
 
 def test_missing_data_names_the_places_searched(small, monkeypatch):
     remedy = (
-        "\n  Run `python -m datasets.fetch` with a network connection, "
+        "\n  Run `python -m zoomgrad.datasets.fetch` with a network connection, "
         "or point ZOOMGRAD_DATA at a folder with the four files."
     )
     cache = small.cache / "mnist"

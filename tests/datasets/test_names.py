@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from datasets import names
-from datasets.idx import CorruptData
+from zoomgrad.datasets import names
+from zoomgrad.datasets.idx import CorruptData
 
 
 def test_embedded_names():

@@ -15,12 +15,12 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-import engines
-from engines.api import Unavailable
-from engines.kernel.extension import LIMITED_API
-from harness import workloads
 from tests.engines.compiled.compiling import COMPILED, reference
 from tests.engines.graphs import BINARY, NAMED, REFERENCE, UNARY, bits, classifier, of_instructions
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel.extension import LIMITED_API
+from zoomgrad.harness import workloads
 
 TRACED = ("xor", "tour", "digits", "recurrent", "attention")
 ALSO_TRACED = ("random-dag",)
@@ -53,7 +53,7 @@ def texts(*, exhaustive):
 
 
 # Engines measure which vectors are fastest, so two processes may choose different widths.
-@patch("engines.rerolled.widths.fastest", lambda tool, flags, form: form.width)
+@patch("zoomgrad.engines.rerolled.widths.fastest", lambda tool, flags, form: form.width)
 def texts_over(tapes, without=()):
     """Return {engine: {graph: hash}} over these tapes, for the engines that generate code from a tape."""
     found, lowered = {}, {}

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from engines.kernel import toolchains
+from zoomgrad.engines.kernel import toolchains
 
 NEEDS_FUSED = pytest.mark.skipif(
     not toolchains.has("gcc") or "__FMA__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE),

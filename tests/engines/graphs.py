@@ -10,10 +10,10 @@ from typing import Any, Callable, NamedTuple
 
 from hypothesis import strategies as st
 
-import engines
-from engines.graph.ops import OPS
-from engines.nn import cross_entropy
 from tests.engines.programs import PROGRAMS
+from zoomgrad import engines
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.nn import cross_entropy
 
 REFERENCE = "tuple"
 

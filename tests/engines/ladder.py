@@ -5,10 +5,9 @@ from array import array
 
 import pytest
 
-import datasets
-import engines
-from engines.api import Unavailable
-from harness import workloads
+from zoomgrad import datasets, engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.harness import workloads
 
 
 def of_each_value():

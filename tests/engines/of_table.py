@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple, Optional
 
-from engines.graph.ops import OPS
+from zoomgrad.engines.graph.ops import OPS
 
 OPERATORS = {"+": "__add__", "*": "__mul__", "**": "__pow__"}
 """Op -> its method, where that is not the op's own name."""

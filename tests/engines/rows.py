@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from engines.graph.tape import INPUT, NONE, PARAMETER, Tape, codes
+from zoomgrad.engines.graph.tape import INPUT, NONE, PARAMETER, Tape, codes
 
 
 def from_rows(rows, *, loss, outputs, inputs, parameters):

@@ -6,11 +6,11 @@ import platform
 import cffi
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.arithmetic import ChangedArithmetic, check_arithmetic
-from engines.kernel import building, toolchains
-from harness import workloads
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.arithmetic import ChangedArithmetic, check_arithmetic
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.harness import workloads
 
 pytestmark = [
     pytest.mark.host,

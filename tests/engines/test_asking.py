@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engines import asking
-from engines.asking import NoAnswer, ask, on_path, surroundings, unusable, which
+from zoomgrad.engines import asking
+from zoomgrad.engines.asking import NoAnswer, ask, on_path, surroundings, unusable, which
 
 if os.name != "posix":
     pytest.skip("the programs are scripts, which need a POSIX system", allow_module_level=True)

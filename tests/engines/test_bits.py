@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engines
-from engines.interpreted.bare import Bare
 from tests.engines.graphs import REFERENCE, apply, bits, instructions, leaf_values
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import PROGRAMS
+from zoomgrad import engines
+from zoomgrad.engines.interpreted.bare import Bare
 
 STRICT = [name for name in of_each_value() if engines.load(name).strict]
 LOOSE = [name for name in of_each_value() if not engines.load(name).strict]

@@ -8,8 +8,8 @@ import math
 
 import pytest
 
-import engines
 from tests.engines.ladder import of_each_value
+from zoomgrad import engines
 
 
 @pytest.fixture(params=of_each_value())

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-import engines
-from engines import discovery
-from engines.api import UnknownName
+from zoomgrad import engines
+from zoomgrad.engines import discovery
+from zoomgrad.engines.api import UnknownName
 
 pytestmark = pytest.mark.host
 
@@ -26,7 +26,7 @@ def test_the_ladder():
 
 def test_listing_imports_no_third_party_package():
     code = (
-        "import sys; before = set(sys.modules); import engines; engines.names();"
+        "import sys; before = set(sys.modules); from zoomgrad import engines; engines.names();"
         "print(sorted({m.split('.')[0] for m in set(sys.modules) - before}"
         " & {'numpy', 'cffi', 'pyperf', 'torch', 'jax', 'rich', 'pydantic'}))"
     )
@@ -37,8 +37,8 @@ def test_listing_imports_no_third_party_package():
 # --- broken files ------------------------------------------------------------------------------------------------
 
 PLAIN = """
-from engines.interpreted.engine import InterpretedEngine
-from engines.interpreted.tuple import Value
+from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.interpreted.tuple import Value
 
 
 def engine(name, builds_on="", **facts):

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engines
-from engines.graph.expr import function
-from engines.graph.ops import OPS
-from engines.interpreted.bare import Bare
-from harness import workloads
 from tests.engines.graphs import REFERENCE, bits
 from tests.engines.ladder import of_each_value, promised, runs_here
 from tests.engines.of_table import EveryOp, apply, at_point, build, of_op, points, program, weight
+from zoomgrad import engines
+from zoomgrad.engines.graph.expr import function
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.interpreted.bare import Bare
+from zoomgrad.harness import workloads
 
 ENGINES = of_each_value()
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import engines
-from harness import workloads
 from tests.engines.compiled.compiling import CLASSIFIER_ROWS, ONE_OF_EACH_KIND, trains_alike, usable
 from tests.engines.graphs import classifier
 from tests.engines.ladder import of_each_value
+from zoomgrad import engines
+from zoomgrad.harness import workloads
 
 ROOT = Path(__file__).parents[2]
 KINDS = {

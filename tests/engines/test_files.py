@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from engines.api import Unavailable
-from engines.files import Unsound, get, put, write_atomically
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.files import Unsound, get, put, write_atomically
 
 if os.name != "posix":
     pytest.skip("owners and modes exist only on POSIX", allow_module_level=True)
@@ -169,7 +169,7 @@ def test_what_was_not_used_for_the_longest_time_is_removed_first(tmp_path):
 CHURN = """
 import sys
 from pathlib import Path
-from engines.files import get, put
+from zoomgrad.engines.files import get, put
 folder, content = Path(sys.argv[1]), bytes(range(250)) * 16
 for turn in range(60):
     name = str(turn % 4) * 32

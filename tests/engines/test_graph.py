@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.graph import draw
-from engines.graph.draw import draw_dot
-from engines.graph.show import show
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.graph import draw
+from zoomgrad.engines.graph.draw import draw_dot
+from zoomgrad.engines.graph.show import show
 
 pytestmark = pytest.mark.host
 

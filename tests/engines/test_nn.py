@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-import engines
-from engines import nn
 from tests.engines.ladder import of_each_value
+from zoomgrad import engines
+from zoomgrad.engines import nn
 
 
 @pytest.fixture(params=of_each_value())
@@ -77,7 +77,7 @@ def test_hinge_squared_error_and_l2(engine):
 
 LOAD = """
 import pickle, sys
-import engines
+from zoomgrad import engines
 engines.load(sys.argv[1]).Value
 model = pickle.load(sys.stdin.buffer)
 loss = model([1.0, 2.0])

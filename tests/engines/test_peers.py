@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-import engines
-from engines.api import NonFiniteLoss, Unavailable
-from engines.graph.optimisers import ADAM
-from engines.peers import engine as peers
-from harness import workloads
-from harness.worker.evidence import compare, left_by
-from harness.workloads.changes import changed
+from zoomgrad import engines
+from zoomgrad.engines.api import NonFiniteLoss, Unavailable
+from zoomgrad.engines.graph.optimisers import ADAM
+from zoomgrad.engines.peers import engine as peers
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.evidence import compare, left_by
+from zoomgrad.harness.workloads.changes import changed
 
 pytestmark = pytest.mark.host
 
@@ -73,7 +73,7 @@ def test_what_a_peer_is_not_written_for_is_refused_with_the_reason():
 
 
 def test_a_missing_library_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "engines.peers.models.with_jax", None)
+    monkeypatch.setitem(__import__("sys").modules, "zoomgrad.engines.peers.models.with_jax", None)
     with pytest.raises(Unavailable) as error:
         engines.load("jax").check()
     assert "zoomgrad run --peers" in error.value.remedy

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-import engines
 import zoomgrad
-from engines.api import Unavailable
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
 
-HEAVY = ("numpy", "pandas", "cffi", "pyperf", "engines.kernel.program", "harness", "datasets", "results")
+HEAVY = ("numpy", "pandas", "cffi", "pyperf", "zoomgrad.engines.kernel.program", "harness", "datasets", "results")
 
 
 def test_every_name_is_there():

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from engines.graph.value import Value
-from harness import workloads
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.harness import workloads
 
 NOT_FINITE = [math.inf, -math.inf, math.nan, 10**400]
 NO_NUMBERS = ["0.1", None, 1j, [0.1]]

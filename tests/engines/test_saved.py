@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.saving import parameters as saved
-from engines.saving.parameters import BadFile, load_parameters, save_parameters
+from zoomgrad.engines.saving import parameters as saved
+from zoomgrad.engines.saving.parameters import BadFile, load_parameters, save_parameters
 
 pytestmark = pytest.mark.host
 

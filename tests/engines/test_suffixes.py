@@ -7,13 +7,13 @@ import shutil
 
 import pytest
 
-import engines
-from engines.kernel import toolchains
-from engines.straight.c_engines import CORES
-from harness import workloads
 from tests.engines.compiled.compiling import CLASSIFIER_ROWS, trains_alike, usable
 from tests.engines.graphs import classifier
 from tests.engines.ladder import promised
+from zoomgrad import engines
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.straight.c_engines import CORES
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 
 import pytest
 
-import engines
-from engines.graph.collector import COLLECTOR
-from engines.graph.value import Value
-from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits, classifier
+from zoomgrad import engines
+from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.harness import workloads
 from zoomgrad.tracing import _quiet_collector
 
 THREADS = 4

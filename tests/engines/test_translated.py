@@ -8,17 +8,17 @@ import sys
 
 import pytest
 
-import engines
-from engines import nn
-from engines.api import Unavailable
-from engines.interpreted.trainer import RebuildingTrainer
-from engines.kernel.building import BuildFailed
-from engines.kernel.extension import check_header, check_python
-from engines.kernel.toolchains import usable
-from engines.translated import build, translators
-from engines.translated.source import source
-from engines.translated.translators import Translated, Translator
-from harness import workloads
+from zoomgrad import engines
+from zoomgrad.engines import nn
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.interpreted.trainer import RebuildingTrainer
+from zoomgrad.engines.kernel.building import BuildFailed
+from zoomgrad.engines.kernel.extension import check_header, check_python
+from zoomgrad.engines.kernel.toolchains import usable
+from zoomgrad.engines.translated import build, translators
+from zoomgrad.engines.translated.source import source
+from zoomgrad.engines.translated.translators import Translated, Translator
+from zoomgrad.harness import workloads
 
 CPYTHON = sys.implementation.name == "cpython"
 

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-import engines
-from engines.api import CyclicGraph
-from engines.graph.value import Value as InPython
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import every_operator, readme
+from zoomgrad import engines
+from zoomgrad.engines.api import CyclicGraph
+from zoomgrad.engines.graph.value import Value as InPython
 
 try:
     import numpy as np

@@ -70,10 +70,10 @@ def captured(descriptor, stream):
 
 def answer(arguments):
     """Run one command in this process."""
-    from harness.cli import main
+    from zoomgrad.harness.cli import main
 
     # Help names the program after the module that was started.
-    sys.modules["__main__"].__package__ = "harness"
+    sys.modules["__main__"].__package__ = "zoomgrad.harness"
     sys.argv = ["__main__.py", *arguments]
     with captured(STANDARD_OUTPUT, sys.stdout) as out, captured(STANDARD_ERROR, sys.stderr) as err:
         try:

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
-from results.store import Store
+from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from zoomgrad.results.store import Store
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 INTERPRETER = "cpython-3.13"

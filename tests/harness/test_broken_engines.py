@@ -13,8 +13,8 @@ ROOT = Path(__file__).parent.parent.parent
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
 MISBEHAVING = """
-from engines.interpreted.engine import InterpretedEngine
-from engines.interpreted.tuple import Value
+from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.interpreted.tuple import Value
 
 
 class Misbehaving(InterpretedEngine):
@@ -70,7 +70,7 @@ def zoomgrad(project, tmp_path):
         "PYTHONPATH": str(project),
     }
 
-    def start(*arguments, command=("-m", "harness")):
+    def start(*arguments, command=("-m", "zoomgrad.harness")):
         return subprocess.run(
             [sys.executable, *command, *arguments],
             env=environment,

@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-from harness import built_module, workloads
-from harness.cli.preparing import with_project
-from harness.machine import interpreters
 from tests.engines.compiled.compiling import usable
+from zoomgrad.harness import built_module, workloads
+from zoomgrad.harness.cli.preparing import with_project
+from zoomgrad.harness.machine import interpreters
 
 ALONE = """
 import json, sys
@@ -27,7 +27,7 @@ print(json.dumps(printed))
 
 
 def zoomgrad(folder, *arguments):
-    command = [sys.executable, "-m", "harness", "build", *arguments]
+    command = [sys.executable, "-m", "zoomgrad.harness", "build", *arguments]
     return subprocess.run(command, cwd=folder, env=with_project(), capture_output=True, text=True, check=False)
 
 

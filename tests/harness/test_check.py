@@ -2,14 +2,14 @@
 
 import pytest
 
-from harness.cli.commands.check import Gate, measured_run, settle
-from harness.run.schedule import Schedule
-from reports.gate import rules
-from reports.gate.limits import Limits
-from results.record import EngineFacts
-from results.store import Store
 from tests.harness.test_schedule import Observer, Plan, plan, python_of
 from tests.harness.workers import Workers
+from zoomgrad.harness.cli.commands.check import Gate, measured_run, settle
+from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.reports.gate import rules
+from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.results.record import EngineFacts
+from zoomgrad.results.store import Store
 
 LIMITS = Limits(slowdown=0.10)
 STEPS = {"baseline": 1.0, "tuple": 0.9, "slots": 0.8, "hoisted": 0.5}

@@ -15,16 +15,16 @@ import psutil
 import pyperf
 import pytest
 
-import engines
-from engines.kernel.extension import check_header
-from harness.machine import interpreters
-from harness.run.isolate import RUN
-from harness.run.lock import LOCK, locked
-from results.store import RunFile, Store
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import available
 from tests.harness import runs as made
 from tests.harness.answering import Answering
+from zoomgrad import engines
+from zoomgrad.engines.kernel.extension import check_header
+from zoomgrad.harness.machine import interpreters
+from zoomgrad.harness.run.isolate import RUN
+from zoomgrad.harness.run.lock import LOCK, locked
+from zoomgrad.results.store import RunFile, Store
 
 ROOT = Path(__file__).parent.parent.parent
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
@@ -51,7 +51,10 @@ def kept_in(folder):
 @pytest.fixture
 def command(tmp_path):
     """`command(*arguments)`: options of `subprocess` that start `zoomgrad` with the test's own runs."""
-    return lambda *arguments: {"args": [sys.executable, "-m", "harness", *map(str, arguments)], **kept_in(tmp_path)}
+    return lambda *arguments: {
+        "args": [sys.executable, "-m", "zoomgrad.harness", *map(str, arguments)],
+        **kept_in(tmp_path),
+    }
 
 
 @pytest.fixture

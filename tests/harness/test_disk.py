@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 
-from results.store import RunFile, Store
 from tests.harness.runs import STEPS, kept
 from tests.harness.test_cli import RUNNING, kept_in
+from zoomgrad.results.store import RunFile, Store
 
 resource = pytest.importorskip("resource")
 
@@ -42,7 +42,7 @@ def limited(tmp_path):
 
     def zoomgrad(size, *arguments):
         return subprocess.run(
-            [sys.executable, "-m", "harness", *map(str, arguments)],
+            [sys.executable, "-m", "zoomgrad.harness", *map(str, arguments)],
             capture_output=True,
             text=True,
             timeout=300,

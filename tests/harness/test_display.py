@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.cli.display import seconds_text, table
+from zoomgrad.harness.cli.display import seconds_text, table
 
 
 @pytest.mark.parametrize(

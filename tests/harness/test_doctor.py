@@ -2,12 +2,12 @@
 
 import pytest
 
-import datasets
-from datasets.idx import CorruptData
-from engines.api import Unavailable
-from engines.asking import Skipped
-from harness.cli.commands.doctor import _skipped, state
-from harness.profile.profile_session import NoProfile
+from zoomgrad import datasets
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.asking import Skipped
+from zoomgrad.harness.cli.commands.doctor import _skipped, state
+from zoomgrad.harness.profile.profile_session import NoProfile
 
 
 @pytest.mark.parametrize(

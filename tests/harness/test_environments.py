@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.machine import environments
-from harness.machine.environments import NoEnvironment, environment, install_python
-from harness.machine.interpreters import Interpreter
-from harness.machine.probe import probe
+from zoomgrad.harness.machine import environments
+from zoomgrad.harness.machine.environments import NoEnvironment, environment, install_python
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.machine.probe import probe
 
 
 @pytest.fixture

@@ -15,15 +15,15 @@ import psutil
 import pyperf
 import pytest
 
-from datasets import idx
-from harness.run.schedule import BLOCK
-from harness.worker.lifeline import HARNESS
-from results.files import Unreadable
-from results.run_file import pack, unpack
-from results.store import BASELINE_RUNS, Store
 from tests.datasets.encoding import encode_images, encode_labels
 from tests.harness.processes import wait_for
 from tests.harness.test_cli import RUNNING, kept_in
+from zoomgrad.datasets import idx
+from zoomgrad.harness.run.schedule import BLOCK
+from zoomgrad.harness.worker.lifeline import HARNESS
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.run_file import pack, unpack
+from zoomgrad.results.store import BASELINE_RUNS, Store
 
 pytestmark = [
     pytest.mark.exhaustive,
@@ -38,7 +38,7 @@ COMPILERS = ("gcc", "cc1", "as", "ld", "collect2")
 
 def start(folder, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", "harness", "run", *arguments],
+        [sys.executable, "-m", "zoomgrad.harness", "run", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -69,7 +69,7 @@ def targets(harness, target):
         return [harness]
     found = processes_of(harness.pid)
     if target == "worker":
-        return [one for one in found if any(part.startswith("harness.worker.") for part in one.cmdline())][:1]
+        return [one for one in found if any(part.startswith("zoomgrad.harness.worker.") for part in one.cmdline())][:1]
     if target == "compiler":
         return [one for one in found if one.name().startswith(COMPILERS)][:1]
     return [harness, *found]

@@ -10,14 +10,14 @@ import sys
 
 import pytest
 
-import engines
-from engines.kernel import toolchains
-from engines.kernel.extension import check_header
-from harness.cli import fetching
-from harness.machine import environments, interpreters, own_clang
-from harness.machine.environments import NoEnvironment
-from harness.plan import planning
-from results.places import ROOT
+from zoomgrad import engines
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.extension import check_header
+from zoomgrad.harness.cli import fetching
+from zoomgrad.harness.machine import environments, interpreters, own_clang
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.plan import planning
+from zoomgrad.results.places import ROOT
 
 if sys.platform != "linux":
     pytest.skip("the programs are scripts, and the package ziglang is used on Linux only", allow_module_level=True)
@@ -115,9 +115,9 @@ def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
 
 TRAIN = """
 import sys
-import engines
-from engines.native import build
-from harness import workloads
+from zoomgrad import engines
+from zoomgrad.engines.native import build
+from zoomgrad.harness import workloads
 
 build.COMPILERS = ("clang",)
 

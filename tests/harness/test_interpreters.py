@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engines.api import UnknownName
-from harness.machine import interpreters, probe
-from harness.machine.interpreters import Interpreter, discover, reference, survey
-from harness.machine.named import asked
-from harness.machine.probe import Facts
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.harness.machine import interpreters, probe
+from zoomgrad.harness.machine.interpreters import Interpreter, discover, reference, survey
+from zoomgrad.harness.machine.named import asked
+from zoomgrad.harness.machine.probe import Facts
 
 
 def fact(version, implementation="cpython", *, free_threaded=False, virtual=False, jit=False):

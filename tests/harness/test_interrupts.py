@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from harness.interrupts import uninterrupted
+from zoomgrad.harness.interrupts import uninterrupted
 
 BOTH_AT_ONCE = """
 import atexit
 import signal
-from harness.interrupts import raise_on_interrupts
+from zoomgrad.harness.interrupts import raise_on_interrupts
 
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.default_int_handler)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness.containment import Limits
-from harness.run import isolate as isolating
-from harness.run.isolate import KEPT, PADDING, Draw, isolate
-from harness.worker.evidence import Witness, write_evidence
-from harness.worker.lifeline import HARNESS
 from tests.engines.compiled.compiling import usable
 from tests.harness.processes import is_running, wait_for
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.run import isolate as isolating
+from zoomgrad.harness.run.isolate import KEPT, PADDING, Draw, isolate
+from zoomgrad.harness.worker.evidence import Witness, write_evidence
+from zoomgrad.harness.worker.lifeline import HARNESS
 
 PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
 
@@ -194,8 +194,8 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
     pids_file = tmp_path / "pids"
     python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + "time.sleep(600)")
     text = (
-        "import json, signal, sys; from pathlib import Path; from harness.containment import Limits\n"
-        "from harness.run.isolate import Draw, isolate\n"
+        "import json, signal, sys; from pathlib import Path; from zoomgrad.harness.containment import Limits\n"
+        "from zoomgrad.harness.run.isolate import Draw, isolate\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), limits=Limits(600), draw=Draw())"
     )

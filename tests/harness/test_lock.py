@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.run import lock
-from harness.run.lock import LOCK, Busy, locked
+from zoomgrad.harness.run import lock
+from zoomgrad.harness.run.lock import LOCK, Busy, locked
 
 ROOT = Path(__file__).parent.parent.parent
 HOLDER = (
-    "import time; from harness.run.lock import locked\nwith locked():\n    print('held', flush=True); time.sleep(600)"
+    "import time; from zoomgrad.harness.run.lock import locked\n"
+    "with locked():\n    print('held', flush=True); time.sleep(600)"
 )
 
 

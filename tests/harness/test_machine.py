@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from harness.machine import facts
+from zoomgrad.harness.machine import facts
 
 
 def program(path, text):

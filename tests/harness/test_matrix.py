@@ -2,15 +2,15 @@
 
 import pytest
 
-import engines
-from engines.api import UnknownName
-from harness import workloads
-from harness.machine.interpreters import Interpreter
-from harness.plan import estimate, presets
-from harness.plan.cells import cells_of
-from results.record import Cell
-from results.samples import baseline_of
-from results.stats.intervals import MIN_PROCESSES
+from zoomgrad import engines
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.harness import workloads
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.plan import estimate, presets
+from zoomgrad.harness.plan.cells import cells_of
+from zoomgrad.results.record import Cell
+from zoomgrad.results.samples import baseline_of
+from zoomgrad.results.stats.intervals import MIN_PROCESSES
 
 INTERPRETERS = ("cpython-3.9", "cpython-3.13", "pypy-3.11")
 MAIN = ("cpython-3.13", "pypy-3.11")

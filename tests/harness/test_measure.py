@@ -4,16 +4,16 @@ from array import array
 
 import pytest
 
-import engines
-from engines.api import Shape, Unavailable
-from harness import workloads
-from harness.run.replies import Measured
-from harness.worker import measure
-from harness.worker.job import MeasureReply, Mismatch
-from harness.worker.proof import prepare_proof
-from harness.worker.vouch import vouch
-from results.record import Record
 from tests.harness.misbehaving import cheats
+from zoomgrad import engines
+from zoomgrad.engines.api import Shape, Unavailable
+from zoomgrad.harness import workloads
+from zoomgrad.harness.run.replies import Measured
+from zoomgrad.harness.worker import measure
+from zoomgrad.harness.worker.job import MeasureReply, Mismatch
+from zoomgrad.harness.worker.proof import prepare_proof
+from zoomgrad.harness.worker.vouch import vouch
+from zoomgrad.results.record import Record
 
 COLD, WARM, COLD_STEPS = 1e-3, 1e-5, 1000
 

@@ -11,11 +11,11 @@ import psutil
 import pyperf
 import pytest
 
-from harness.containment import Limits
-from harness.run.isolate import Draw, isolate
-from results.files import MOST_BYTES
 from tests.harness.processes import is_running, wait_for
 from tests.harness.workers import MEASURED
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.run.isolate import Draw, isolate
+from zoomgrad.results.files import MOST_BYTES
 
 PYTHON = Path(sys.executable)
 ROOT = Path(__file__).parent.parent.parent
@@ -279,7 +279,7 @@ prepared(sleepers)
 
 
 def test_processes_beyond_the_limit_end_the_worker(misbehaving, monkeypatch):
-    monkeypatch.setattr("harness.containment.running.COUNTING_SECONDS", 1.0)
+    monkeypatch.setattr("zoomgrad.harness.containment.running.COUNTING_SECONDS", 1.0)
     reply = misbehaving(SLEEPERS, most_processes=20).reply
     assert (reply["status"], reply["limit"]) == ("failed", "processes")
     assert reply["reason"] == "had more than 20 processes"
@@ -352,10 +352,10 @@ def test_a_process_that_leaves_the_session_ends_with_the_worker(misbehaving, how
 HARNESS = """
 import json, sys
 from pathlib import Path
-from harness.containment import Limits
-from harness.run.isolate import Draw, isolate
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.run.isolate import Draw, isolate
 # No mark: another run on this machine would end the worker as a leftover.
-sys.modules["harness.run.isolate"].identity = lambda: ""
+sys.modules["zoomgrad.harness.run.isolate"].identity = lambda: ""
 print("started", flush=True)
 isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
         package="tests.harness.misbehaving")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.machine import interpreters, named
-from harness.machine.interpreters import Interpreter
-from harness.machine.named import asked
-from results.files import Unreadable
+from zoomgrad.harness.machine import interpreters, named
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.machine.named import asked
+from zoomgrad.results.files import Unreadable
 
 
 def base_python():

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.machine import environments, peers
-from harness.machine.environments import NoEnvironment
-from harness.machine.peers import NoPeer, PeerEnvironments
-from harness.run.schedule import Schedule
-from results.store import Store
 from tests.harness.test_schedule import CELLS, Observer, cell, interpreter, plan, python_of
 from tests.harness.workers import Workers
+from zoomgrad.harness.machine import environments, peers
+from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.machine.peers import NoPeer, PeerEnvironments
+from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.results.store import Store
 
 HERE, LOCK = interpreter("cpython-3.13"), "peers-jax-worker"
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-import engines
-from harness.machine import facts, interpreters
-from harness.machine.interpreters import Interpreter
-from harness.plan import planning, presets
-from results.files import Unreadable
-from results.record import Run
+from zoomgrad import engines
+from zoomgrad.harness.machine import facts, interpreters
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.plan import planning, presets
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.record import Run
 
 
 def interpreter(name, version=None, full_version=None):

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness.machine.interpreters import Interpreter, Missing
-from harness.procedure import MOST_STEPS
-from harness.run.schedule import Plan, Schedule
-from results.precision import MOST_BLOCKS
-from results.record import Cell, InterpreterFacts, Run, Settings
-from results.store import Store
 from tests.harness.workers import Workers
+from zoomgrad.harness.machine.interpreters import Interpreter, Missing
+from zoomgrad.harness.procedure import MOST_STEPS
+from zoomgrad.harness.run.schedule import Plan, Schedule
+from zoomgrad.results.precision import MOST_BLOCKS
+from zoomgrad.results.record import Cell, InterpreterFacts, Run, Settings
+from zoomgrad.results.store import Store
 
 ENGINES = ("baseline", "tuple", "slots", "hoisted")
 REMEDY = "uv python install pypy-3.11"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.cli import COMMANDS, commands, load
+from zoomgrad.harness.cli import COMMANDS, commands, load
 
 HEAVY = {"dask", "distributed", "matplotlib", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
 
@@ -16,7 +16,7 @@ def imported(*arguments):
     """Return the heavy modules that a command has imported by its end."""
     code = f"""if True:
         import sys
-        from harness.cli import main
+        from zoomgrad.harness.cli import main
         sys.argv = ["zoomgrad", *{arguments!r}]
         try:
             main()

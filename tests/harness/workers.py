@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyperf
 
-from harness.run.isolate import WorkerResult
-from harness.worker.evidence import Evidence, name_of, write_evidence
+from zoomgrad.harness.run.isolate import WorkerResult
+from zoomgrad.harness.worker.evidence import Evidence, name_of, write_evidence
 
 MEASURED = {
     "status": "measured",

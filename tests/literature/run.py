@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import engines
-from engines.api import Unavailable
-from harness.worker.programs.execute import execute
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.harness.worker.programs.execute import execute
 
 HERE = Path(__file__).parent
 REPLACED = {"own_value": "Value"}

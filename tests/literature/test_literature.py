@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-import engines
 from tests.engines.ladder import of_each_value
 from tests.literature.run import HERE, outcome, printed, programs
+from zoomgrad import engines
 
 
 @pytest.mark.parametrize("engine", of_each_value())

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from results.store import Store
+from zoomgrad.results.store import Store
 
 SLOW_MACHINE = {"processor": "Other CPU", "cores": "8", "system": "Linux 6.1"}
 MACHINE = {"processor": "Example CPU", "cores": "2", "system": "Linux 6.1"}

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reports import build
-from reports.measured.table import cells
-from reports.pages import html
-from reports.profiling.profile_index import profile_index
-from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
-from results.store import BASELINE_RUNS, RunFile
 from tests.reports import example_profiles
 from tests.reports.crowd import crowd
+from zoomgrad.reports import build
+from zoomgrad.reports.measured.table import cells
+from zoomgrad.reports.pages import html
+from zoomgrad.reports.profiling.profile_index import profile_index
+from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
 NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
 REFERENCE = "cpython-3.13"

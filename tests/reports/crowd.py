@@ -5,7 +5,7 @@ Its figures are invented but have realistic sizes, so that charts are as full as
 
 from datetime import UTC, datetime
 
-from results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, Run, WorkloadFacts
+from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, Run, WorkloadFacts
 
 NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 CPYTHON, PYPY = "cpython-3.14", "pypy-3.11"

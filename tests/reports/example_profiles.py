@@ -5,7 +5,7 @@ Its figures are invented but have the shapes of real profiles.
 
 from datetime import UTC, datetime
 
-from results.profile import (
+from zoomgrad.results.profile import (
     PARTS,
     AnatomyProfile,
     CollectorProfile,
@@ -20,7 +20,7 @@ from results.profile import (
     Symbol,
     SymbolProfile,
 )
-from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
+from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
 
 NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 OLD, NEW, PYPY = "cpython-3.9", "cpython-3.13", "pypy-3.11"

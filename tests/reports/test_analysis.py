@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from reports.pages.analysis import analysis
-from reports.profiling import claim_metrics as metrics
-from reports.profiling.claim_metrics import ARRAYS, FUSING
-from reports.profiling.claims import CLAIMS, check, check_claims, claims
-from reports.profiling.profile_index import profile_index
-from results.profile import SymbolProfile
 from tests.reports import example_profiles
 from tests.reports.example_profiles import CHILDREN, CREATION, GRADIENT, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
+from zoomgrad.reports.pages.analysis import analysis
+from zoomgrad.reports.profiling import claim_metrics as metrics
+from zoomgrad.reports.profiling.claim_metrics import ARRAYS, FUSING
+from zoomgrad.reports.profiling.claims import CLAIMS, check, check_claims, claims
+from zoomgrad.reports.profiling.profile_index import profile_index
+from zoomgrad.results.profile import SymbolProfile
 
 PAIR = (NEW, WORKLOAD)
 HOLDS, DOES_NOT, NOT_SEEN = "holds", "does not hold", "not seen"

@@ -4,11 +4,11 @@ import importlib
 
 import pytest
 
-import reports.charts
-from reports.charts import Chart, charts
-from reports.discovery import defining
-from reports.pages import html
-from reports.story import story
+from zoomgrad import reports
+from zoomgrad.reports.charts import Chart, charts
+from zoomgrad.reports.discovery import defining
+from zoomgrad.reports.pages import html
+from zoomgrad.reports.story import story
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from reports.pages.flame_graph import flame, folded
-from results.store import BASELINE_RUNS, RunFile
 from tests.reports import example_profiles
 from tests.reports.browser import DARK, answers, in_browser, photographed, printed
+from zoomgrad.reports.pages.flame_graph import flame, folded
+from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
 pytestmark = in_browser
 SCREENSHOTS = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"

@@ -12,14 +12,13 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-import engines
-import reports.charts
-from reports.charts import charts
-from reports.charts.drawing import dots, style
-from reports.charts.drawing.svg import drawing, standalone
-from reports.measured.table import cells, measured
-from reports.measured.trade_off import front, traded
-from reports.sections.compiling.engines import source
+from zoomgrad import engines, reports
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.charts.drawing import dots, style
+from zoomgrad.reports.charts.drawing.svg import drawing, standalone
+from zoomgrad.reports.measured.table import cells, measured
+from zoomgrad.reports.measured.trade_off import front, traded
+from zoomgrad.reports.sections.compiling.engines import source
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name for name, chart in charts().items() if chart.SUBJECT == "headline"]

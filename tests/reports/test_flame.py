@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.pages.flame_graph import WIDTH, flame, folded
 from tests.reports.example_profiles import STACKS
+from zoomgrad.reports.pages.flame_graph import WIDTH, flame, folded
 
 SVG = "{http://www.w3.org/2000/svg}"
 

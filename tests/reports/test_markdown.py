@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from reports.pages.markdown import render
-from reports.text.markdown import escape
+from zoomgrad.reports.pages.markdown import render
+from zoomgrad.reports.text.markdown import escape
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reports import build
-from reports.exports import EXPORTERS, Material, NoExport
-from reports.pages import html, markdown
-from reports.pages.analysis import analysis
-from results.files import Unreadable
-from results.store import Store
 from tests.reports import example_profiles
+from zoomgrad.reports import build
+from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
+from zoomgrad.reports.pages import html, markdown
+from zoomgrad.reports.pages.analysis import analysis
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.store import Store
 
 NUMBERS = (0, -1, 1, 0.5, 1e-320, 1e-12, 1e-9, 1e5, 1e6, 1e9, 1e300, 10**18, 2**63, math.inf, -math.inf, math.nan, True)
 TEXTS = (

@@ -2,10 +2,10 @@
 
 import pytest
 
-from reports.pages import markdown
-from reports.story import story
-from reports.text.native_notes import native_note
-from results.record import EngineFacts
+from zoomgrad.reports.pages import markdown
+from zoomgrad.reports.story import story
+from zoomgrad.reports.text.native_notes import native_note
+from zoomgrad.results.record import EngineFacts
 
 NOTE = "Compiled for this machine's processor (-march=native): rerolled-clang. The other engines are not."
 

@@ -9,12 +9,12 @@ import re
 
 import pytest
 
-from reports import build
-from reports.charts import charts
-from reports.pages import html, markdown
-from reports.story import story
-from results.store import BASELINE_RUNS, RunFile
 from tests.reports.another import stored
+from zoomgrad.reports import build
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.pages import html, markdown
+from zoomgrad.reports.story import story
+from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
 MOST_PAGE_BYTES = 1_000_000
 

@@ -6,25 +6,25 @@ from urllib.parse import unquote
 
 import pytest
 
-from reports.build import build
-from reports.charts import charts
-from reports.charts.drawing.svg import drawing
-from reports.pages import html, markdown
-from reports.profiling.anatomy import anatomies, parts
-from reports.profiling.collector import collectors
-from reports.profiling.compilers import compilers
-from reports.profiling.hottest import HOTTEST, hottest, ladders, pages, top_lines
-from reports.profiling.memory_over_time import memories
-from reports.profiling.profile_index import profile_index
-from reports.profiling.profiles import profiled
-from reports.profiling.symbol_ladder import symbol_ladder
-from reports.story import story
-from results.files import Unreadable
-from results.profile import CollectorProfile, JitProfile, LineProfile, SymbolProfile
-from results.record import Cell
-from results.store import Store
 from tests.reports import example_profiles
 from tests.reports.example_profiles import NASTY, NEW, PYPY, WORKLOAD, cell
+from zoomgrad.reports.build import build
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.charts.drawing.svg import drawing
+from zoomgrad.reports.pages import html, markdown
+from zoomgrad.reports.profiling.anatomy import anatomies, parts
+from zoomgrad.reports.profiling.collector import collectors
+from zoomgrad.reports.profiling.compilers import compilers
+from zoomgrad.reports.profiling.hottest import HOTTEST, hottest, ladders, pages, top_lines
+from zoomgrad.reports.profiling.memory_over_time import memories
+from zoomgrad.reports.profiling.profile_index import profile_index
+from zoomgrad.reports.profiling.profiles import profiled
+from zoomgrad.reports.profiling.symbol_ladder import symbol_ladder
+from zoomgrad.reports.story import story
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.profile import CollectorProfile, JitProfile, LineProfile, SymbolProfile
+from zoomgrad.results.record import Cell
+from zoomgrad.results.store import Store
 
 
 def index_of(*profiles, files=None):

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from reports.verdicts import verdict_table
-from results.compare import COMPILE_TIME, RESULT, SPEEDUP, STEP, Verdict
-from results.stats.intervals import Interval
+from zoomgrad.reports.verdicts import verdict_table
+from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP, STEP, Verdict
+from zoomgrad.results.stats.intervals import Interval
 
 SLOWER = Verdict("tcc/x", SPEEDUP, "slower", Interval(1.25, 1.2, 1.3), then=1000.0, now=800.0, limit=0.1)
 

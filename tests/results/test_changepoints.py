@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from results.stats.changepoints import LEAST_NOISE, UNKNOWN_NOISE, Level, levels, spread
-from results.stats.intervals import Interval
+from zoomgrad.results.stats.changepoints import LEAST_NOISE, UNKNOWN_NOISE, Level, levels, spread
+from zoomgrad.results.stats.intervals import Interval
 
 NAN = float("nan")
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from results.comparability import same_machine, unlike_settings, unlike_tools
-from results.record import InterpreterFacts, Run, Settings
+from zoomgrad.results.comparability import same_machine, unlike_settings, unlike_tools
+from zoomgrad.results.record import InterpreterFacts, Run, Settings
 
 HERE = {"processor": "a", "cores": "2", "architecture": "x86_64", "system": "Linux 6.1"}
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from results.compare import between_runs, in_turns, word_of
-from results.stats.intervals import Interval
+from zoomgrad.results.compare import between_runs, in_turns, word_of
+from zoomgrad.results.stats.intervals import Interval
 
 
 @pytest.mark.parametrize(

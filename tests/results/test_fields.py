@@ -8,13 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-import engines
-from harness import workloads
-from harness.machine import interpreters
-from harness.plan import presets
-from results.fields import LONGEST_NAME, CellKey, Name, OneLine, StepSeconds, Text
-from results.printable import LONGEST_TEXT, printable
-from results.record import Cell, Record, Run, Vouching
+from zoomgrad import engines
+from zoomgrad.harness import workloads
+from zoomgrad.harness.machine import interpreters
+from zoomgrad.harness.plan import presets
+from zoomgrad.results.fields import LONGEST_NAME, CellKey, Name, OneLine, StepSeconds, Text
+from zoomgrad.results.printable import LONGEST_TEXT, printable
+from zoomgrad.results.record import Cell, Record, Run, Vouching
 
 NAME = TypeAdapter(Name)
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -77,7 +77,7 @@ def test_all_names_of_the_project_are_valid():
 
 
 def test_three_longest_names_make_a_file_name():
-    from results.store import file_name
+    from zoomgrad.results.store import file_name
 
     name = "a" * LONGEST_NAME
     assert len(file_name(Cell(engine=name, interpreter=name, workload=name), "collector")) <= 255

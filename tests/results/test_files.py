@@ -8,9 +8,9 @@ import stat
 
 import pytest
 
-from results import files
-from results.files import MOST_BYTES, Unreadable, folder_inside, inside, read, read_text, write_atomically
-from results.record import Record, Run
+from zoomgrad.results import files
+from zoomgrad.results.files import MOST_BYTES, Unreadable, folder_inside, inside, read, read_text, write_atomically
+from zoomgrad.results.record import Record, Run
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ import random
 import pytest
 from pydantic import ValidationError
 
-from reports.measured.table import cells
-from reports.story import story
-from results.files import Unreadable
-from results.fleet.hosts import by_type, main_type
-from results.record import HostFacts
-from results.run_file import Snapshot
-from results.stats import clusters
-from results.stats.intervals import TooFewProcesses
-from results.store import Store
 from tests.harness.runs import STEPS, kept, measured, run
 from tests.studies.hosts import covered
+from zoomgrad.reports.measured.table import cells
+from zoomgrad.reports.story import story
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.fleet.hosts import by_type, main_type
+from zoomgrad.results.record import HostFacts
+from zoomgrad.results.run_file import Snapshot
+from zoomgrad.results.stats import clusters
+from zoomgrad.results.stats.intervals import TooFewProcesses
+from zoomgrad.results.store import Store
 
 
 @pytest.mark.parametrize("scenario", ["equal hosts", "hosts differ by 10 %"])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from results.precision import MOST_BLOCKS
-from results.stats.intervals import ERROR
 from tests.studies.looks import AT, BLOCKS, OF_A_LOOK, SCENARIOS, SHARED, failures, missed
+from zoomgrad.results.precision import MOST_BLOCKS
+from zoomgrad.results.stats.intervals import ERROR
 
 
 @pytest.mark.parametrize("scenario", ["equal spread, 3 %", "1 process in 10 disturbed"])

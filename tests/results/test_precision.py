@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from results.precision import error, looks
-from results.precision import imprecise as of_looks
-from results.record import Cell, Record
 from tests.harness.runs import run
+from zoomgrad.results.precision import error, looks
+from zoomgrad.results.precision import imprecise as of_looks
+from zoomgrad.results.record import Cell, Record
 
 
 def records(engine, *seconds, workload="xor"):

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from results.profile import PARTS, PROFILE, AnatomyProfile, MemoryPoint, MemoryProfile
-from results.record import Cell
+from zoomgrad.results.profile import PARTS, PROFILE, AnatomyProfile, MemoryPoint, MemoryProfile
+from zoomgrad.results.record import Cell
 
 COMMON = {
     "cell": Cell(engine="tuple", interpreter="cpython-3.13", workload="xor"),

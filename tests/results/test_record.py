@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from results.record import Cell, EngineFacts, LossPoint, Proof, Record, Run, Voucher, Vouching
-from results.run_file import Snapshot
 from tests.harness.runs import run
+from zoomgrad.results.record import Cell, EngineFacts, LossPoint, Proof, Record, Run, Voucher, Vouching
+from zoomgrad.results.run_file import Snapshot
 
 CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="xor")
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from results import run_file
-from results.files import Unreadable
-from results.record import Cell, InterpreterFacts, Record, Run
-from results.run_file import MOST_LINE_BYTES, MOST_UNPACKED_BYTES, Snapshot, pack, unpack
-from results.store import RunFile
+from zoomgrad.results import run_file
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.record import Cell, InterpreterFacts, Record, Run
+from zoomgrad.results.run_file import MOST_LINE_BYTES, MOST_UNPACKED_BYTES, Snapshot, pack, unpack
+from zoomgrad.results.store import RunFile
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="xor")
@@ -133,8 +133,8 @@ def test_a_decompression_bomb_takes_bounded_memory(tmp_path, bomb):
     file.write_bytes(lzma.compress(BOMBS[bomb](), preset=1))
     code = f"""
         from pathlib import Path
-        from results.files import Unreadable
-        from results.run_file import unpack
+        from zoomgrad.results.files import Unreadable
+        from zoomgrad.results.run_file import unpack
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))  # 140 MB before
         try:

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from results.record import Cell, Record
-from results.samples import (
+from zoomgrad.results.record import Cell, Record
+from zoomgrad.results.samples import (
     common,
     compile_seconds,
     compiled_seconds,

@@ -6,7 +6,7 @@ import random
 import pytest
 from scipy.integrate import quad
 
-from results.stats.sequential import bounds, rank, wealth_reaches
+from zoomgrad.results.stats.sequential import bounds, rank, wealth_reaches
 
 
 @pytest.mark.parametrize(("count", "below"), [(1, 0), (7, 2), (14, 0), (30, 9), (30, 20)])

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.stats.intervals import (
+from tests.studies.coverage import SCENARIOS, covered, of_speedup
+from zoomgrad.results.stats.intervals import (
     MIN_PROCESSES,
     Interval,
     TooFewProcesses,
@@ -21,7 +22,6 @@ from results.stats.intervals import (
     step_time,
     student,
 )
-from tests.studies.coverage import SCENARIOS, covered, of_speedup
 
 ROOT = Path(__file__).parents[2]
 
@@ -151,7 +151,7 @@ def test_students_quantile_matches_the_tables():
 @pytest.mark.parametrize(("processes", "pays"), [(5, False), (3, True)])
 def test_only_an_interval_of_few_processes_imports_scipy(processes, pays):
     code = (
-        "import sys; import results.samples; from results.stats.intervals import step_time; "
+        "import sys; import zoomgrad.results.samples; from zoomgrad.results.stats.intervals import step_time; "
         f"step_time([[1.0]] * {processes}); print('scipy' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

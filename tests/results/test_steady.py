@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.stats.steady import MIN_VALUES, Steady, classify, of_processes
+from zoomgrad.results.stats.steady import MIN_VALUES, Steady, classify, of_processes
 
 few = settings(max_examples=25, deadline=None)
 

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-import results.store as stores
-from results import files
-from results.files import Unreadable
-from results.profile import CollectorProfile
-from results.record import Cell, EngineFacts, Record, Voucher, Vouching
-from results.run_file import unpack
-from results.store import BASELINE_RUNS, RunFile, Store, latest
+import zoomgrad.results.store as stores
 from tests.harness.runs import run
+from zoomgrad.results import files
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.profile import CollectorProfile
+from zoomgrad.results.record import Cell, EngineFacts, Record, Voucher, Vouching
+from zoomgrad.results.run_file import unpack
+from zoomgrad.results.store import BASELINE_RUNS, RunFile, Store, latest
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 CELLS = tuple(Cell(engine=engine, interpreter="cpython-3.13", workload="xor") for engine in ("tuple", "baseline"))

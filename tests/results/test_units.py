@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from results import units
+from zoomgrad.results import units
 
 NAN = math.nan
 

@@ -13,11 +13,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import engines
 from tests.strangers.find import programs
 from tests.strangers.judge import SAME, judge
 from tests.strangers.run import run
 from tests.strangers.wrap import COMPILED
+from zoomgrad import engines
 
 SHORTEST = 0.2
 """Seconds of processor time below which a ratio says nothing."""

@@ -24,10 +24,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-from engines.api import Unavailable
-from harness.worker.programs import literature
-from harness.worker.programs.execute import able, execute
-from harness.worker.programs.own_modules import WrongScript
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.harness.worker.programs import literature
+from zoomgrad.harness.worker.programs.execute import able, execute
+from zoomgrad.harness.worker.programs.own_modules import WrongScript
 
 SHOWN_ONLY = {
     "matplotlib",

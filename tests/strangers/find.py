@@ -10,9 +10,9 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.worker.programs.own_modules import followed
-from harness.worker.programs.script import replaceable
 from tests.strangers import notebook
+from zoomgrad.harness.worker.programs.own_modules import followed
+from zoomgrad.harness.worker.programs.script import replaceable
 
 NOT_THEIRS = {"site-packages", "node_modules", "venv", "env", "__pycache__", "build", "dist"}
 LARGEST = 4_000_000

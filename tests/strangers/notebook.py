@@ -5,7 +5,7 @@ The last expression of a cell is printed, as Jupyter shows it. Magics and cells 
 
 import ast
 
-from harness.worker.programs import notebook
+from zoomgrad.harness.worker.programs import notebook
 
 GUARD = "_zoomgrad_cell"
 SHOW = "_zoomgrad_show"

@@ -14,13 +14,13 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.compare import commits
-from harness.compare.rounds import Comparison, Place
-from harness.compare.turns import Plan
-from harness.machine import environments, interpreters
-from results.compare import STEP
-from results.places import ROOT
-from results.record import Cell
+from zoomgrad.harness.compare import commits
+from zoomgrad.harness.compare.rounds import Comparison, Place
+from zoomgrad.harness.compare.turns import Plan
+from zoomgrad.harness.machine import environments, interpreters
+from zoomgrad.results.compare import STEP
+from zoomgrad.results.places import ROOT
+from zoomgrad.results.record import Cell
 
 ENGINE, WORKLOAD = "tcc", "xor"
 PLACE = "engines/kernel/trainer.py"

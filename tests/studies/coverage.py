@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from results.stats.intervals import geometric_mean, speedup, speedup_change, step_time
+from zoomgrad.results.stats.intervals import geometric_mean, speedup, speedup_change, step_time
 
 TRIALS = 2000
 TRUTH = 3.0

@@ -13,7 +13,7 @@ from statistics import fmean
 
 import numpy as np
 
-from results.stats.clusters import disagree, of_fleet, of_type
+from zoomgrad.results.stats.clusters import disagree, of_fleet, of_type
 
 TRUTH = 3.0
 BLOCK = 0.05

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from results.compare import ERROR, between_runs
-from results.precision import MOST_BLOCKS, looks
-from results.stats import intervals
 from tests.harness.runs import run
 from tests.studies.coverage import both, factors, skewed
+from zoomgrad.results.compare import ERROR, between_runs
+from zoomgrad.results.precision import MOST_BLOCKS, looks
+from zoomgrad.results.stats import intervals
 
 BLOCKS = 5
 AT = looks(run("until", blocks=BLOCKS, precision=0.05))

@@ -21,12 +21,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engines
 import zoomgrad
-from engines import nn
-from engines.graph.value import Value as PythonValue
 from tests.engines.graphs import EXPONENTS, UNARY, bits
+from zoomgrad import engines
 from zoomgrad.decorator import Compiled, NotCompiled
+from zoomgrad.engines import nn
+from zoomgrad.engines.graph.value import Value as PythonValue
 from zoomgrad.state import State, comparison, unchanged
 from zoomgrad.variant import NotTraced
 

@@ -10,8 +10,8 @@ import zlib
 
 import pytest
 
-import engines
 import zoomgrad
+from zoomgrad import engines
 from zoomgrad.decorator import NotCompiled
 from zoomgrad.variant import NotTraced
 

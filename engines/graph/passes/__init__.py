@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from engines.graph.check import check
-from engines.graph.passes.fold import fold
-from engines.graph.tape import Tape
+from zoomgrad.engines.graph.check import check
+from zoomgrad.engines.graph.passes.fold import fold
+from zoomgrad.engines.graph.tape import Tape
 
 CHECKED = bool(os.environ.get("ZOOMGRAD_CHECK"))
 """Whether each stage checks its result. Off by default: checks take a fifth of a compilation, and find only our own

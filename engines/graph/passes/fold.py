@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import compress, count
 from typing import Optional
 
-from engines.api import Number
-from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, LEAVES, NONE, Tape, names
+from zoomgrad.engines.api import Number
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.tape import CONSTANT, LEAVES, NONE, Tape, names
 
 
 def fold(tape: Tape) -> Tape:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.columns import DOUBLES, Column
+from zoomgrad.engines.columns import DOUBLES, Column
 
 
 def rows_of(column: Column) -> Any:

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from engines.kernel.engine import Clock
-from engines.peers.models.layout import flat, layers, rows_of
-from engines.peers.peer import Model, Task
+from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
+from zoomgrad.engines.peers.peer import Model, Task
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 

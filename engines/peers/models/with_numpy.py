@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from engines.kernel.engine import Clock
-from engines.peers.models.layout import flat, layers, rows_of
-from engines.peers.peer import Model, Task
+from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
+from zoomgrad.engines.peers.peer import Model, Task
 
 
 class NumpyModel(Model):

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 import torch._dynamo  # otherwise the first optimizer imports it, in seconds
 
-from engines.kernel.engine import Clock
-from engines.peers.models.layout import flat, layers, rows_of
-from engines.peers.peer import Model, Task
+from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
+from zoomgrad.engines.peers.peer import Model, Task
 
 # The compiler's files from an earlier run are not used, and those of this one end with the process.
 _FOLDER = tempfile.TemporaryDirectory(prefix="zoomgrad-")

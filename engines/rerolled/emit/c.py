@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table, unit
-from engines.kernel.c_tree import (
+from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table, unit
+from zoomgrad.engines.kernel.c_tree import (
     Assign,
     Call,
     Comment,
@@ -28,16 +28,25 @@ from engines.kernel.c_tree import (
     Text,
     print_statements,
 )
-from engines.rerolled.emit.c_nest import COUNT, Nests
-from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, own_place, place_of, spelled
-from engines.rerolled.form import Form
-from engines.rerolled.recover.loops import LANE_NAMES, Access, affine
-from engines.rerolled.recover.nest import nests
-from engines.rerolled.step import language as steps
-from engines.rerolled.step.language import Run
-from engines.rerolled.step.series import Series
-from engines.rerolled.step.spans import Span
-from engines.rerolled.step.step import Step, run_lines
+from zoomgrad.engines.rerolled.emit.c_nest import COUNT, Nests
+from zoomgrad.engines.rerolled.emit.c_section import (
+    Section,
+    arguments,
+    identifier,
+    leaf,
+    loss,
+    own_place,
+    place_of,
+    spelled,
+)
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Access, affine
+from zoomgrad.engines.rerolled.recover.nest import nests
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Run
+from zoomgrad.engines.rerolled.step.series import Series
+from zoomgrad.engines.rerolled.step.spans import Span
+from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
 """Minimum number of lines of pieces in a translation unit, about 30 ms of work, to justify a compiler process."""

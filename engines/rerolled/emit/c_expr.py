@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
-from engines.rerolled.recover.loops import VaryingConstant
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
+from zoomgrad.engines.rerolled.recover.loops import VaryingConstant
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Optional
 
-from engines.graph.expr import number
-from engines.kernel.c_text import Source, libm, unit
-from engines.kernel.c_tree import (
+from zoomgrad.engines.graph.expr import number
+from zoomgrad.engines.kernel.c_text import Source, libm, unit
+from zoomgrad.engines.kernel.c_tree import (
     COLUMNS,
     Block,
     Call,
@@ -34,16 +34,16 @@ from engines.kernel.c_tree import (
     Text,
     print_statements,
 )
-from engines.rerolled.emit.c import ALIGNMENT, ENOUGH
-from engines.rerolled.emit.c_nest import Nests
-from engines.rerolled.form import Form
-from engines.rerolled.merged.merge import Merged, MergedLoop, Rounds
-from engines.rerolled.merged.places import DIRECT
-from engines.rerolled.merged.table import Column, Number, Part
-from engines.rerolled.merged.transpose import AREA
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import LANE_NAMES, Access, Loop, affine
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.emit.c import ALIGNMENT, ENOUGH
+from zoomgrad.engines.rerolled.emit.c_nest import Nests
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.merged.merge import Merged, MergedLoop, Rounds
+from zoomgrad.engines.rerolled.merged.places import DIRECT
+from zoomgrad.engines.rerolled.merged.table import Column, Number, Part
+from zoomgrad.engines.rerolled.merged.transpose import AREA
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Access, Loop, affine
+from zoomgrad.engines.rerolled.step.step import Step
 
 _PIECE = ("const struct areas *a",)
 

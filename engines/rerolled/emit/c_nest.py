@@ -26,13 +26,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
-from engines.kernel.c_tree import Assign, Block, Declare, For, Include, Statement
-from engines.rerolled.emit.c_expr import constant, spell, spread, vector
-from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
-from engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import (
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
+from zoomgrad.engines.kernel.c_tree import Assign, Block, Declare, For, Include, Statement
+from zoomgrad.engines.rerolled.emit.c_expr import constant, spell, spread, vector
+from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
+from zoomgrad.engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
     TERM_NAMES,
     Access,
@@ -43,11 +43,11 @@ from engines.rerolled.recover.loops import (
     Varying,
     affine,
 )
-from engines.rerolled.recover.nest import Stride
-from engines.rerolled.recover.sums import SLOTS
-from engines.rerolled.step.language import Due, Run
-from engines.rerolled.step.series import ROUND, Series
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.recover.sums import SLOTS
+from zoomgrad.engines.rerolled.step.language import Due, Run
+from zoomgrad.engines.rerolled.step.series import ROUND, Series
+from zoomgrad.engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
 """A leaf -> a placeholder for its text. The sums of a block differ only in these texts."""

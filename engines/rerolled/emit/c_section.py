@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engines.graph.expr import number
-from engines.kernel.c_tree import (
+from zoomgrad.engines.graph.expr import number
+from zoomgrad.engines.kernel.c_tree import (
     Assign,
     Call,
     Comment,
@@ -17,12 +17,12 @@ from engines.kernel.c_tree import (
     Return,
     Statement,
 )
-from engines.rerolled.emit.c_nest import COUNT
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Operand
-from engines.rerolled.step import language as steps
-from engines.rerolled.step.language import Condition, Place, Program, Run
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.emit.c_nest import COUNT
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Operand
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Condition, Place, Program, Run
+from zoomgrad.engines.rerolled.step.step import Step
 
 _REASONS: dict[type, str] = {
     steps.Batched: "Rows of one batch share each load of the first layer's weights.",

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engines.graph.expr import Apply, Expr, Leaf, Literal
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Operand, Table
-from engines.rerolled.step.language import Due, Run
+from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Table
+from zoomgrad.engines.rerolled.step.language import Due, Run
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Optional
 
-from engines.columns import DOUBLES, Column
-from engines.kernel.program import Doubles
-from engines.kernel.python_kernel import PythonKernel, Training
-from engines.rerolled.emit.numpy_runs import Runs
-from engines.rerolled.recover.loops import Access, Operand
-from engines.rerolled.step import language as steps
-from engines.rerolled.step.language import Condition, Place, Program, Statement
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.columns import DOUBLES, Column
+from zoomgrad.engines.kernel.program import Doubles
+from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
+from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
+from zoomgrad.engines.rerolled.recover.loops import Access, Operand
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Condition, Place, Program, Statement
+from zoomgrad.engines.rerolled.step.step import Step
 
 if TYPE_CHECKING:
     import numpy as np

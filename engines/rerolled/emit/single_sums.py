@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
 
 UNROLLED = 64
 """Up to this many places of a table, write them into the code instead."""

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from engines.rerolled.merged.numbers import Known
-from engines.rerolled.recover.loops import Loop
+from zoomgrad.engines.rerolled.merged.numbers import Known
+from zoomgrad.engines.rerolled.recover.loops import Loop
 
 Runs = list[tuple[int, list[Loop]]]
 """The number of a kind, and consecutive loops of it."""

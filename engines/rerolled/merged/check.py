@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from engines.rerolled.merged.numbers import constants, kind, numbers
-from engines.rerolled.recover.check import BrokenLoops
-from engines.rerolled.recover.loops import Loop
+from zoomgrad.engines.rerolled.merged.numbers import constants, kind, numbers
+from zoomgrad.engines.rerolled.recover.check import BrokenLoops
+from zoomgrad.engines.rerolled.recover.loops import Loop
 
 if TYPE_CHECKING:
-    from engines.rerolled.merged.merge import Merged
+    from zoomgrad.engines.rerolled.merged.merge import Merged
 
 
 def check_merged(merged: Merged, graphs: Sequence[Sequence[Loop]], losses: Sequence[int]) -> Merged:

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from engines.graph.passes import CHECKED
-from engines.rerolled.merged.align import Aligned, align
-from engines.rerolled.merged.check import check_merged
-from engines.rerolled.merged.numbers import Known, constants, origins, places, with_constants, with_numbers
-from engines.rerolled.merged.places import Order, Unmergeable, common_areas, in_common_areas
-from engines.rerolled.merged.table import Column, Constant, Number, Part, Table, number
-from engines.rerolled.merged.transpose import Transposed
-from engines.rerolled.recover.loops import Loop
-from engines.rerolled.step.series import ROUND, Listed
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.rerolled.merged.align import Aligned, align
+from zoomgrad.engines.rerolled.merged.check import check_merged
+from zoomgrad.engines.rerolled.merged.numbers import Known, constants, origins, places, with_constants, with_numbers
+from zoomgrad.engines.rerolled.merged.places import Order, Unmergeable, common_areas, in_common_areas
+from zoomgrad.engines.rerolled.merged.table import Column, Constant, Number, Part, Table, number
+from zoomgrad.engines.rerolled.merged.transpose import Transposed
+from zoomgrad.engines.rerolled.recover.loops import Loop
+from zoomgrad.engines.rerolled.step.series import ROUND, Listed
+from zoomgrad.engines.rerolled.step.step import Step
 
 MANY = 3
 """From this many repetitions on, several loops become a run of rounds."""

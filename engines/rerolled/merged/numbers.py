@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
-from engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
-from engines.rerolled.recover.nest import Stride
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 class Facts(NamedTuple):

@@ -14,14 +14,14 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Optional
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import VECTOR, Access, Area, Loop, Operand, Segment, Table
-from engines.rerolled.recover.nest import nests
-from engines.rerolled.recover.sums import IDENTITY
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Loop, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.nest import nests
+from zoomgrad.engines.rerolled.recover.sums import IDENTITY
+from zoomgrad.engines.rerolled.step.step import Step
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 NONE = -1
 """Marks a gap in an order of parameters, and a place without a parameter."""

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Optional, Union
 
-from engines.rerolled.recover.loops import Varying, VaryingConstant
-from engines.rerolled.step.series import ROUND, Listed
+from zoomgrad.engines.rerolled.recover.loops import Varying, VaryingConstant
+from zoomgrad.engines.rerolled.step.series import ROUND, Listed
 
 
 class Column(NamedTuple):

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import VECTOR, Access, Area, Loop, Segment
-from engines.rerolled.recover.sums import IDENTITY
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Loop, Segment
+from zoomgrad.engines.rerolled.recover.sums import IDENTITY
 
 AREA = "transposed"
 MOST_COUNTS = 3

@@ -6,16 +6,16 @@ builds on the results of earlier ones. An engine's form selects among them.
 
 from __future__ import annotations
 
-from engines.graph.passes import CHECKED
-from engines.rerolled.form import Form
-from engines.rerolled.rearrange.deferred import defer_updates
-from engines.rerolled.rearrange.divided import divide
-from engines.rerolled.rearrange.in_place import update_in_place
-from engines.rerolled.rearrange.in_rounds import run_in_rounds
-from engines.rerolled.rearrange.together import take_rows_together
-from engines.rerolled.rearrange.zeros import skip_zeros
-from engines.rerolled.step.check import check_step
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange.deferred import defer_updates
+from zoomgrad.engines.rerolled.rearrange.divided import divide
+from zoomgrad.engines.rerolled.rearrange.in_place import update_in_place
+from zoomgrad.engines.rerolled.rearrange.in_rounds import run_in_rounds
+from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
+from zoomgrad.engines.rerolled.rearrange.zeros import skip_zeros
+from zoomgrad.engines.rerolled.step.check import check_step
+from zoomgrad.engines.rerolled.step.step import Step
 
 PASSES = {
     "in place": update_in_place,

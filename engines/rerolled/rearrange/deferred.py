@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.form import Form
-from engines.rerolled.rearrange import in_place
-from engines.rerolled.rearrange.weight_reuse import pair_of
-from engines.rerolled.recover.loops import Access, Area, Loop
-from engines.rerolled.step.language import (
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange import in_place
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of
+from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
+from zoomgrad.engines.rerolled.step.language import (
     DUE,
     KEPT,
     Both,
@@ -35,7 +35,7 @@ from engines.rerolled.step.language import (
     Statement,
     rewrite,
 )
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.step import Step
 
 VALUES = "values after the update"
 SETTLE = "settle"

@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Optional
 
-from engines.rerolled.form import Form
-from engines.rerolled.rearrange.together import FEWEST, take_rows_together
-from engines.rerolled.rearrange.weight_reuse import Pair, pair_of
-from engines.rerolled.recover.loops import VECTOR, Access, Operand, Segment
-from engines.rerolled.step import language as steps
-from engines.rerolled.step.language import Copy, Divided, EachRow, If, Perform, Place, Program, Run, Statement
-from engines.rerolled.step.spans import reads
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange.together import FEWEST, take_rows_together
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand, Segment
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Copy, Divided, EachRow, If, Perform, Place, Program, Run, Statement
+from zoomgrad.engines.rerolled.step.spans import reads
+from zoomgrad.engines.rerolled.step.step import Step
 
 OWN = {"x": "rows", "v": "row_values", "g": "row_gradients", "u": "row_others"}
 """Area -> the area with the same content for each of the rows taken together."""

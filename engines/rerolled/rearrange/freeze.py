@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import VECTOR, Area
-from engines.rerolled.step.language import Give, Perform, Take
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area
+from zoomgrad.engines.rerolled.step.language import Give, Perform, Take
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 def passes_only(step: Step) -> Step:

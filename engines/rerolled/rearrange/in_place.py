@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.form import Form
-from engines.rerolled.step.language import Alone, If, NextRate, Perform
-from engines.rerolled.step.spans import allows_updates_in_place
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.step.language import Alone, If, NextRate, Perform
+from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
+from zoomgrad.engines.rerolled.step.step import Step
 
 SINKS = "sinks in place"
 

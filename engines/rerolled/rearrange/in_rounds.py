@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from engines.rerolled.form import Form
-from engines.rerolled.recover.loops import Loop
-from engines.rerolled.step.series import Series, kind, series_of
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.recover.loops import Loop
+from zoomgrad.engines.rerolled.step.series import Series, kind, series_of
+from zoomgrad.engines.rerolled.step.step import Step
 
 MANY = 100
 """From this many loops on, a graph has series."""

@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, Optional
 
-from engines.rerolled.form import Form
-from engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of
-from engines.rerolled.recover.loops import Access, Segment
-from engines.rerolled.step.language import (
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of
+from zoomgrad.engines.rerolled.recover.loops import Access, Segment
+from zoomgrad.engines.rerolled.step.language import (
     Batched,
     BatchEnds,
     CheckFactors,
@@ -44,8 +44,8 @@ from engines.rerolled.step.language import (
     Unbounded,
     walk,
 )
-from engines.rerolled.step.spans import reads
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.spans import reads
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 class Rows(NamedTuple):

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional
 
-from engines.graph.expr import Apply
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop, Loops
-from engines.rerolled.recover.sums import SLOTS
-from engines.rerolled.step.spans import Span, reaches
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.graph.expr import Apply
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops
+from zoomgrad.engines.rerolled.recover.sums import SLOTS
+from zoomgrad.engines.rerolled.step.spans import Span, reaches
+from zoomgrad.engines.rerolled.step.step import Step
 
 PRODUCT = Apply("mul", SLOTS[:2])
 

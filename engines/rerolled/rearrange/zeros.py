@@ -22,11 +22,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, Optional
 
-from engines.rerolled.form import Form
-from engines.rerolled.rearrange.weight_reuse import PRODUCT
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loops, Segment
-from engines.rerolled.step.language import (
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loops, Segment
+from zoomgrad.engines.rerolled.step.language import (
     CheckFactors,
     If,
     ListInputs,
@@ -39,8 +39,8 @@ from engines.rerolled.step.language import (
     Update,
     rewrite,
 )
-from engines.rerolled.step.spans import Span
-from engines.rerolled.step.step import Skipping, Step
+from zoomgrad.engines.rerolled.step.spans import Span
+from zoomgrad.engines.rerolled.step.step import Skipping, Step
 
 
 class Live(NamedTuple):

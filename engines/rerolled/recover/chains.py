@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.recover.sums import (
+from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     CONSTANT,
     SINK,

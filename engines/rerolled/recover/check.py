@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engines.rerolled.recover.groups import Group, Phase
-from engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
-from engines.rerolled.recover.sums import (
+from zoomgrad.engines.rerolled.recover.groups import Group, Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
+from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     CONSTANT,
     GRADIENT,
@@ -26,7 +26,7 @@ from engines.rerolled.recover.sums import (
 )
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 class BrokenLoops(Exception):

@@ -29,8 +29,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from engines.graph.expr import Expr, Leaf
-from engines.rerolled.recover.sums import (
+from zoomgrad.engines.graph.expr import Expr, Leaf
+from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     NONE,
     SLOTS,

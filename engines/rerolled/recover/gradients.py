@@ -50,12 +50,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from engines.graph import tape as tapes
-from engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
-from engines.graph.ops import OPS, Op
-from engines.graph.tape import Tape
-from engines.rerolled.recover import sums
-from engines.rerolled.recover.sums import (
+from zoomgrad.engines.graph import tape as tapes
+from zoomgrad.engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
+from zoomgrad.engines.graph.ops import OPS, Op
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.rerolled.recover import sums
+from zoomgrad.engines.rerolled.recover.sums import (
     CHUNK,
     IDENTITY,
     NONE,
@@ -71,7 +71,7 @@ from engines.rerolled.recover.sums import (
 )
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 def pull(tape: Tape) -> Sums:

@@ -41,8 +41,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from engines.rerolled.recover.nest import nests
-from engines.rerolled.recover.sums import (
+from zoomgrad.engines.rerolled.recover.nest import nests
+from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     CONSTANT,
     PARAMETER,
@@ -51,13 +51,13 @@ from engines.rerolled.recover.sums import (
     Sums,
     starts_of,
 )
-from engines.rerolled.recover.waves import ODD, Waves, mix, ranges, waves
+from zoomgrad.engines.rerolled.recover.waves import ODD, Waves, mix, ranges, waves
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 class Phase(IntEnum):

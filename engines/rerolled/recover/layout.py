@@ -58,10 +58,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-from engines.rerolled.recover.groups import Group, Phase
-from engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Loop, Loops, Operand, Segment, Table
-from engines.rerolled.recover.nest import Nest, Stride, nests, strides
-from engines.rerolled.recover.sums import (
+from zoomgrad.engines.rerolled.recover.groups import Group, Phase
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Loop, Loops, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.nest import Nest, Stride, nests, strides
+from zoomgrad.engines.rerolled.recover.sums import (
     CONSTANT,
     GRADIENT,
     INPUT,
@@ -75,7 +75,7 @@ from engines.rerolled.recover.sums import (
 )
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 FEW = 4
 """Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
-from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.nest import Stride
-from engines.rerolled.recover.sums import size
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.recover.sums import size
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 VECTOR = 8

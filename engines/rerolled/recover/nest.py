@@ -25,7 +25,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 Stride = Union[int, tuple[int, ...]]

@@ -54,14 +54,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from engines.graph.expr import OUT, A, B
-from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape
-from engines.rerolled.recover.gradients import value_numbers
-from engines.rerolled.recover.sums import leaves
+from zoomgrad.engines.graph.expr import OUT, A, B
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape
+from zoomgrad.engines.rerolled.recover.gradients import value_numbers
+from zoomgrad.engines.rerolled.recover.sums import leaves
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 class Prefix(NamedTuple):

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Segment, Table
-from engines.rerolled.recover.prefix import Prefix
-from engines.rerolled.recover.sums import NONE
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.prefix import Prefix
+from zoomgrad.engines.rerolled.recover.sums import NONE
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 class Unlike(Exception):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Apply, Expr, Leaf
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Apply, Expr, Leaf
 
 if TYPE_CHECKING:  # listing engines imports no third-party package
     import numpy as np

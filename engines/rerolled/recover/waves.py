@@ -37,7 +37,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from engines.rerolled.recover.sums import (
+from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     NONE,
     PARAMETER,
@@ -49,7 +49,7 @@ from engines.rerolled.recover.sums import (
 )
 
 if TYPE_CHECKING:
-    from engines.rerolled.recover.sums import Ints
+    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 RADIUS = 2
 """Rounds of hashing."""

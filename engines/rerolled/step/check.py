@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop
-from engines.rerolled.step.language import (
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
     CheckFactors,
     Copy,
@@ -46,10 +46,10 @@ from engines.rerolled.step.language import (
     Unbounded,
     walk,
 )
-from engines.rerolled.step.series import kind
-from engines.rerolled.step.spans import allows_updates_in_place
-from engines.rerolled.step.step import Step
-from engines.rerolled.step.ways import BrokenStep, Ways
+from zoomgrad.engines.rerolled.step.series import kind
+from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.ways import BrokenStep, Ways
 
 
 def check_step(step: Step) -> Step:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Optional, Union
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loops
-from engines.rerolled.step.language import (
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loops
+from zoomgrad.engines.rerolled.step.language import (
     BatchEnds,
     ClearSeeded,
     Give,
@@ -17,7 +17,7 @@ from engines.rerolled.step.language import (
     TakeRow,
     Update,
 )
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 def plain(loops: Loops) -> Step:

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop, Varying
-from engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Varying
+from zoomgrad.engines.rerolled.recover.nest import Stride
 
 ROUND = "n"
 """The name of a round's number."""

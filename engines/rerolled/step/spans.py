@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
 
 Span = tuple[int, int]
 """Start and stop of places in the workspace."""

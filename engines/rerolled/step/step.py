@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Optional
 
-from engines.rerolled.recover.loops import VECTOR, Area, Loop, Loops
-from engines.rerolled.step.language import (
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loop, Loops
+from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
     Copy,
     Divided,
@@ -23,8 +23,8 @@ from engines.rerolled.step.language import (
     TakeRows,
     rewrite,
 )
-from engines.rerolled.step.series import ROUND, Series
-from engines.rerolled.step.spans import Span, reads
+from zoomgrad.engines.rerolled.step.series import ROUND, Series
+from zoomgrad.engines.rerolled.step.spans import Span, reads
 
 
 class Skipping(NamedTuple):

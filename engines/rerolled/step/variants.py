@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Union
 
-from engines.graph.passes import CHECKED
-from engines.rerolled.step.check import check_step
-from engines.rerolled.step.language import (
+from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.rerolled.step.check import check_step
+from zoomgrad.engines.rerolled.step.language import (
     FLAGS,
     Alone,
     Batched,
@@ -32,7 +32,7 @@ from engines.rerolled.step.language import (
     conditions,
     walk,
 )
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 def variants(step: Step) -> list[tuple[str, int, Step]]:

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Optional
 
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Operand
-from engines.rerolled.step.language import (
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Operand
+from zoomgrad.engines.rerolled.step.language import (
     DUE,
     KEPT,
     Alone,
@@ -57,8 +57,8 @@ from engines.rerolled.step.language import (
     Update,
     walk,
 )
-from engines.rerolled.step.spans import Span, reads, span_of
-from engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.spans import Span, reads, span_of
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 class BrokenStep(Exception):

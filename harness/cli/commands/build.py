@@ -8,15 +8,15 @@ from typing import Annotated
 
 import typer
 
-import engines
-from engines.kernel.building import BuildFailed
-from engines.straight.extension import ExtensionEngine
-from harness import built_module, workloads
-from harness.cli.app import FAILED, WRONG_USE, app, complain, out, say_next, short
-from harness.cli.options import some_name
-from harness.cli.preparing import fetch_data
-from results.files import write_atomically
-from results.printable import on_one_line
+from zoomgrad import engines
+from zoomgrad.engines.kernel.building import BuildFailed
+from zoomgrad.engines.straight.extension import ExtensionEngine
+from zoomgrad.harness import built_module, workloads
+from zoomgrad.harness.cli.app import FAILED, WRONG_USE, app, complain, out, say_next, short
+from zoomgrad.harness.cli.options import some_name
+from zoomgrad.harness.cli.preparing import fetch_data
+from zoomgrad.results.files import write_atomically
+from zoomgrad.results.printable import on_one_line
 
 
 @app.command()

@@ -10,25 +10,25 @@ from typing import Annotated, Optional
 
 import typer
 
-from harness.cli import display
-from harness.cli.app import FAILED, app, out, say_next, short
-from harness.cli.measuring import measuring, requested
-from harness.cli.options import Engines, Interpreters, Wait, Workloads, names, share, some_name
-from harness.cli.stores import store_of
-from harness.plan import planning, presets
-from harness.plan.planning import Plan
-from harness.run.schedule import Schedule
-from reports.gate import rules
-from reports.gate.limits import Limits, read_limits
-from reports.gate.rules import MeasuredRun
-from reports.measured.outcome import MEASURED, outcomes
-from reports.verdicts import verdict_table
-from results import comparability, units
-from results.compare import Verdict
-from results.files import Unreadable, inside, write_atomically
-from results.places import ROOT
-from results.run_file import SUFFIX
-from results.store import BASELINE_RUNS, RunFile, Store, stored
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import FAILED, app, out, say_next, short
+from zoomgrad.harness.cli.measuring import measuring, requested
+from zoomgrad.harness.cli.options import Engines, Interpreters, Wait, Workloads, names, share, some_name
+from zoomgrad.harness.cli.stores import store_of
+from zoomgrad.harness.plan import planning, presets
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.reports.gate import rules
+from zoomgrad.reports.gate.limits import Limits, read_limits
+from zoomgrad.reports.gate.rules import MeasuredRun
+from zoomgrad.reports.measured.outcome import MEASURED, outcomes
+from zoomgrad.reports.verdicts import verdict_table
+from zoomgrad.results import comparability, units
+from zoomgrad.results.compare import Verdict
+from zoomgrad.results.files import Unreadable, inside, write_atomically
+from zoomgrad.results.places import ROOT
+from zoomgrad.results.run_file import SUFFIX
+from zoomgrad.results.store import BASELINE_RUNS, RunFile, Store, stored
 
 READING = (
     "“takes” is the change of a time relative to the baseline's, new run over baseline run: median of blocks and 95 % "

@@ -14,32 +14,32 @@ from typing import Annotated, Optional
 
 import typer
 
-import engines
-from harness import workloads
-from harness.cli import display
-from harness.cli.app import FAILED, INTERRUPTED, app, out, say_next, short
-from harness.cli.commands.check import differences, measured_run
-from harness.cli.measuring import alone
-from harness.cli.options import Engines, Interpreters, Wait, Workloads, duration, names, share, some_name
-from harness.cli.preparing import fetch_data
-from harness.compare import commits
-from harness.compare.folder import Folder
-from harness.compare.rounds import Comparison, Place
-from harness.compare.turns import COMPILE_WITHIN, Plan, Subject, verdicts
-from harness.machine import environments, facts, interpreters, named
-from harness.machine.interpreters import Interpreter
-from harness.machine.project import importable
-from harness.run.isolate import RUN
-from reports.gate import rules
-from reports.gate.limits import Limits
-from reports.measured.races import same_run
-from reports.verdicts import VerdictTable, verdict_table
-from results import units
-from results.compare import COMPILE_TIME, ERROR, RESULT, STEP, Verdict
-from results.files import Unreadable, write_atomically
-from results.printable import printable
-from results.record import Cell
-from results.store import RUNS, Store, stored
+from zoomgrad import engines
+from zoomgrad.harness import workloads
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app, out, say_next, short
+from zoomgrad.harness.cli.commands.check import differences, measured_run
+from zoomgrad.harness.cli.measuring import alone
+from zoomgrad.harness.cli.options import Engines, Interpreters, Wait, Workloads, duration, names, share, some_name
+from zoomgrad.harness.cli.preparing import fetch_data
+from zoomgrad.harness.compare import commits
+from zoomgrad.harness.compare.folder import Folder
+from zoomgrad.harness.compare.rounds import Comparison, Place
+from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Plan, Subject, verdicts
+from zoomgrad.harness.machine import environments, facts, interpreters, named
+from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.run.isolate import RUN
+from zoomgrad.reports.gate import rules
+from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.reports.measured.races import same_run
+from zoomgrad.reports.verdicts import VerdictTable, verdict_table
+from zoomgrad.results import units
+from zoomgrad.results.compare import COMPILE_TIME, ERROR, RESULT, STEP, Verdict
+from zoomgrad.results.files import Unreadable, write_atomically
+from zoomgrad.results.printable import printable
+from zoomgrad.results.record import Cell
+from zoomgrad.results.store import RUNS, Store, stored
 
 ENGINES = ("tcc", "gcc-O1", "rerolled-gcc", "rerolled-clang")
 WORKLOADS = ("digits",)

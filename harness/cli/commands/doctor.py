@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import datasets
-import engines
-from datasets.idx import CorruptData
-from engines.answers import MEMORY
-from engines.api import Unavailable
-from engines.asking import Skipped, one_line
-from engines.discovery import said
-from engines.kernel import toolchains
-from harness import workloads
-from harness.cli import display
-from harness.cli.app import app, out, say_next
-from harness.machine import facts, interpreters
-from harness.profile import perf
-from harness.profile.profile_session import NoProfile
+from zoomgrad import datasets, engines
+from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines.answers import MEMORY
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.asking import Skipped, one_line
+from zoomgrad.engines.discovery import said
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.harness import workloads
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import app, out, say_next
+from zoomgrad.harness.machine import facts, interpreters
+from zoomgrad.harness.profile import perf
+from zoomgrad.harness.profile.profile_session import NoProfile
 
 Row = tuple[str, str, str]
 

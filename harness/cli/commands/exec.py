@@ -8,11 +8,11 @@ from typing import Annotated, Optional
 
 import typer
 
-import engines
-from engines.api import Engine
-from harness.cli.app import INTERRUPTED, OnInterpreter, app
-from harness.cli.preparing import python_of, with_project
-from harness.machine.project import worker_command
+from zoomgrad import engines
+from zoomgrad.engines.api import Engine
+from zoomgrad.harness.cli.app import INTERRUPTED, OnInterpreter, app
+from zoomgrad.harness.cli.preparing import python_of, with_project
+from zoomgrad.harness.machine.project import worker_command
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
@@ -37,7 +37,7 @@ def exec_(
     if engine is not None:
         typer.echo(_note(engines.load(engine)), err=True, nl=False)
     told = [engine or "", replace, str(script), *(arguments or [])]
-    command = worker_command(python_of(interpreter), "harness.worker.programs.execute", *told)
+    command = worker_command(python_of(interpreter), "zoomgrad.harness.worker.programs.execute", *told)
     try:
         code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)
     except KeyboardInterrupt:

@@ -8,15 +8,15 @@ from typing import Annotated, Optional
 
 import typer
 
-from engines.api import UnknownName
-from harness.cli.app import WRONG_USE, app, complain, err, out, short
-from harness.cli.options import some_name
-from harness.cli.stores import store_of
-from reports.exports import EXPORTERS, Export, Material, NoExport
-from reports.view import view
-from results import units
-from results.files import read_text, write_atomically
-from results.store import Store, latest
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.harness.cli.app import WRONG_USE, app, complain, err, out, short
+from zoomgrad.harness.cli.options import some_name
+from zoomgrad.harness.cli.stores import store_of
+from zoomgrad.reports.exports import EXPORTERS, Export, Material, NoExport
+from zoomgrad.reports.view import view
+from zoomgrad.results import units
+from zoomgrad.results.files import read_text, write_atomically
+from zoomgrad.results.store import Store, latest
 
 
 @app.command()

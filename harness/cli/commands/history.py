@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from harness.cli import display
-from harness.cli.app import WRONG_USE, app, complain, out, say_next, short
-from reports import build
-from reports.sections.history import history as history_of
-from results import units
-from results.printable import printable
-from results.store import RUNS
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import WRONG_USE, app, complain, out, say_next, short
+from zoomgrad.reports import build
+from zoomgrad.reports.sections.history import history as history_of
+from zoomgrad.results import units
+from zoomgrad.results.printable import printable
+from zoomgrad.results.store import RUNS
 
 
 @app.command()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import engines
-from harness import workloads
-from harness.cli import display
-from harness.cli.app import app, out, say_next
-from harness.machine import interpreters
-from harness.plan import presets
-from harness.workloads import microgpt
+from zoomgrad import engines
+from zoomgrad.harness import workloads
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import app, out, say_next
+from zoomgrad.harness.machine import interpreters
+from zoomgrad.harness.plan import presets
+from zoomgrad.harness.workloads import microgpt
 
 
 @app.command("list")

@@ -8,11 +8,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from engines.api import UnknownName
-from harness.cli import display
-from harness.cli.app import FAILED, INTERRUPTED, app, out, say_next, short
-from harness.cli.measuring import alone, get_ready, requested
-from harness.cli.options import (
+from zoomgrad.engines.api import UnknownName
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app, out, say_next, short
+from zoomgrad.harness.cli.measuring import alone, get_ready, requested
+from zoomgrad.harness.cli.options import (
     Engines,
     Interpreters,
     Memory,
@@ -24,14 +24,14 @@ from harness.cli.options import (
     some_name,
     some_names,
 )
-from harness.cli.stores import folder_of
-from harness.plan import planning
-from harness.plan.planning import Plan
-from harness.profile import PROFILERS, planned, run_profilers
-from harness.run.isolate import RUN
-from results import units
-from results.files import Unreadable
-from results.store import Store, latest
+from zoomgrad.harness.cli.stores import folder_of
+from zoomgrad.harness.plan import planning
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.profile import PROFILERS, planned, run_profilers
+from zoomgrad.harness.run.isolate import RUN
+from zoomgrad.results import units
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.store import Store, latest
 
 LOOK_SECONDS = 6.0
 """Estimated time of a profile besides its session: start, preparation, and reading the profiler's files."""
@@ -90,7 +90,7 @@ def profile(
         f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
     )
     # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
-    from reports import build
+    from zoomgrad.reports import build
 
     with alone(wait=wait):
         store = folder_of(join) if join else newest_or(plan)

@@ -7,13 +7,13 @@ from typing import Annotated, Optional
 
 import typer
 
-from harness.cli import display
-from harness.cli.app import app, out, say_next, short
-from harness.cli.options import some_name
-from harness.cli.stores import store_of
-from reports import build
-from reports.text.printed import printed
-from results.store import Store, latest
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import app, out, say_next, short
+from zoomgrad.harness.cli.options import some_name
+from zoomgrad.harness.cli.stores import store_of
+from zoomgrad.reports import build
+from zoomgrad.reports.text.printed import printed
+from zoomgrad.results.store import Store, latest
 
 
 @app.command()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from harness.cli import display, fetching
-from harness.cli.app import FAILED, app, out
-from harness.cli.measuring import measuring, requested
-from harness.cli.options import (
+from zoomgrad.harness.cli import display, fetching
+from zoomgrad.harness.cli.app import FAILED, app, out
+from zoomgrad.harness.cli.measuring import measuring, requested
+from zoomgrad.harness.cli.options import (
     Engines,
     Interpreters,
     Memory,
@@ -25,14 +25,14 @@ from harness.cli.options import (
     share,
     some_name,
 )
-from harness.cli.stores import folder_of
-from harness.machine import interpreters, named
-from harness.plan import planning, presets
-from results.files import Unreadable
-from results.store import Store
+from zoomgrad.harness.cli.stores import folder_of
+from zoomgrad.harness.machine import interpreters, named
+from zoomgrad.harness.plan import planning, presets
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.store import Store
 
 if TYPE_CHECKING:
-    from harness.fleet.where import Where
+    from zoomgrad.harness.fleet.where import Where
 
 
 @app.command()
@@ -134,7 +134,7 @@ def run(
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, not counting new environments", "")
     if where:
-        from harness.cli.fleet import collecting
+        from zoomgrad.harness.cli.fleet import collecting
 
         place = shlex.quote(str(on)) + " --insecure" * insecure
         with collecting(plan, where, folder_of(resume) if resume else None, place, wait=wait) as store:
@@ -147,7 +147,7 @@ def run(
 
 def _end(store: Store) -> None:
     # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
-    from harness.cli.commands.report import conclude
+    from zoomgrad.harness.cli.commands.report import conclude
 
     conclude(store)
     if any(record.status in ("failed", "timed-out") for record in store.records()):
@@ -156,7 +156,7 @@ def _end(store: Store) -> None:
 
 def _where(on: str, *, insecure: bool, peers: bool, until: float | None) -> Where:
     """The fleet's place. Exits with an error if it can't be used, or not with the other options."""
-    from harness.cli.fleet import place
+    from zoomgrad.harness.cli.fleet import place
 
     if peers or until:
         raise typer.BadParameter(f"a fleet does not support {'--peers' if peers else '--until'} yet: leave it out")

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-import engines
-from engines.graph.draw import draw_dot
-from harness import stages, workloads
-from harness.cli.app import Engine, app
-from harness.stages import Stage
+from zoomgrad import engines
+from zoomgrad.engines.graph.draw import draw_dot
+from zoomgrad.harness import stages, workloads
+from zoomgrad.harness.cli.app import Engine, app
+from zoomgrad.harness.stages import Stage
 
 
 class Form(StrEnum):

@@ -9,11 +9,11 @@ from typing import Annotated, Optional
 
 import typer
 
-import engines
-from engines.nn import ACTIVATIONS
-from harness import workloads
-from harness.cli import display
-from harness.cli.app import (
+from zoomgrad import engines
+from zoomgrad.engines.nn import ACTIVATIONS
+from zoomgrad.harness import workloads
+from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli.app import (
     FAILED,
     INTERRUPTED,
     Engine,
@@ -25,14 +25,14 @@ from harness.cli.app import (
     say_next,
     short,
 )
-from harness.cli.options import some_name
-from harness.cli.preparing import fetch_data, python_of, with_project
-from harness.containment import descendants
-from harness.containment.running import end
-from harness.interrupts import uninterrupted
-from harness.machine.project import worker_command
-from harness.worker.train import Event, Settings, task
-from results.printable import printable
+from zoomgrad.harness.cli.options import some_name
+from zoomgrad.harness.cli.preparing import fetch_data, python_of, with_project
+from zoomgrad.harness.containment import descendants
+from zoomgrad.harness.containment.running import end
+from zoomgrad.harness.interrupts import uninterrupted
+from zoomgrad.harness.machine.project import worker_command
+from zoomgrad.harness.worker.train import Event, Settings, task
+from zoomgrad.results.printable import printable
 
 LINE_CHARACTERS = 1 << 20
 """Longest line that is read from a worker. An event has a few thousand characters."""
@@ -120,7 +120,7 @@ def train(
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
     """Train in a worker and show its events. Returns its exit code. Raises KeyboardInterrupt; the worker has ended."""
-    command = worker_command(python, "harness.worker.train", json.dumps(settings))
+    command = worker_command(python, "zoomgrad.harness.worker.train", json.dumps(settings))
     descendants.adopt_orphans()
     known = descendants.children()
     with subprocess.Popen(  # noqa: S603  (a list of arguments)

@@ -27,10 +27,10 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Callable, NamedTuple
 
-from engines import nn
-from engines.interpreted.bare import Bare
-from harness.worker.profiling.introspection import Readings, Subject
-from harness.workloads import Workload
+from zoomgrad.engines import nn
+from zoomgrad.engines.interpreted.bare import Bare
+from zoomgrad.harness.worker.profiling.introspection import Readings, Subject
+from zoomgrad.harness.workloads import Workload
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
 HAS_JIT = hasattr(gc, "hooks")

@@ -18,8 +18,8 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, Callable, NamedTuple, Optional
 
-from engines.api import Trainer
-from harness.workloads import Workload
+from zoomgrad.engines.api import Trainer
+from zoomgrad.harness.workloads import Workload
 
 SAMPLE_SECONDS = 0.005
 

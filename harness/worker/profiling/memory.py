@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
-from harness.worker.profiling.introspection import Readings, Subject
+from zoomgrad.harness.worker.profiling.introspection import Readings, Subject
 
 SAMPLE_SECONDS = 0.01
 INTERVALS = 150

@@ -1,7 +1,7 @@
 """Profile one cell: prepare its engine, train for a while, and read what the interpreter reports about itself.
 
-`python -m harness.worker.profiling.profile JOB` runs alone or under a profiler. Its times never go into a record,
-because profiling slows the training down.
+`python -m zoomgrad.harness.worker.profiling.profile JOB` runs alone or under a profiler. Its times never go into a
+record, because profiling slows the training down.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, TextIO
 
-import engines
-from engines.api import Trainer
-from harness import workloads
-from harness.worker.job import ProfileJob, ProfileReply, do_job, ready, thin
-from harness.worker.profiling import anatomy, introspection, memory
-from harness.worker.profiling.introspection import Probe, Subject
+from zoomgrad import engines
+from zoomgrad.engines.api import Trainer
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.job import ProfileJob, ProfileReply, do_job, ready, thin
+from zoomgrad.harness.worker.profiling import anatomy, introspection, memory
+from zoomgrad.harness.worker.profiling.introspection import Probe, Subject
 
 PORTION_SECONDS = 0.05
 """Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""

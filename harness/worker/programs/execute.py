@@ -1,8 +1,8 @@
 """Run an unchanged micrograd program on an engine.
 
-`python -m harness.worker.programs.execute ENGINE REPLACED SCRIPT ARG…`. The program imports `micrograd.engine` and
-`micrograd.nn`, which `literature` makes from the engine's Value. ENGINE is a name, or empty for the fastest engine that
-runs a program unchanged. REPLACED is the name of a class in the program that the engine's Value replaces, or empty.
+`python -m zoomgrad.harness.worker.programs.execute ENGINE REPLACED SCRIPT ARG…`. The program imports `micrograd.engine`
+and `micrograd.nn`, which `literature` makes from the engine's Value. ENGINE is a name, or empty for the fastest engine
+that runs a program unchanged. REPLACED names a class of the program that the engine's Value replaces, or is empty.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import engines
-from engines.api import Engine, Unavailable
-from harness.worker.lifeline import HARNESS, end_with_the_harness
-from harness.worker.programs import notebook, own_modules, script
-from harness.worker.programs.literature import offer, with_ids
+from zoomgrad import engines
+from zoomgrad.engines.api import Engine, Unavailable
+from zoomgrad.harness.worker.lifeline import HARNESS, end_with_the_harness
+from zoomgrad.harness.worker.programs import notebook, own_modules, script
+from zoomgrad.harness.worker.programs.literature import offer, with_ids
 
 WRONG_USE = 2
 

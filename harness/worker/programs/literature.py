@@ -19,12 +19,12 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Optional
 
-from engines import nn
-from engines.api import Engine
-from engines.graph.draw import draw_dot
-from engines.straight import value_lines
-from harness.worker.programs import probe
-from harness.worker.programs.stand_in import standing_in
+from zoomgrad.engines import nn
+from zoomgrad.engines.api import Engine
+from zoomgrad.engines.graph.draw import draw_dot
+from zoomgrad.engines.straight import value_lines
+from zoomgrad.harness.worker.programs import probe
+from zoomgrad.harness.worker.programs.stand_in import standing_in
 
 Names = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.worker.programs.own_modules import WrongScript
+from zoomgrad.harness.worker.programs.own_modules import WrongScript
 
 OF_PYTHON = ("%%time", "%%capture", "%%prun")
 """Magics of a cell that holds Python."""

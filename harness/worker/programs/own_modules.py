@@ -45,7 +45,7 @@ def followed(tree: ast.Module, path: Path) -> Iterator[tuple[ast.Module, Path]]:
                         continue  # the program may be able to do without it
 
 
-OURS = ("engines", "harness", "zoomgrad")
+OURS = ("zoomgrad",)
 """Packages that a program can't replace, because the worker goes on using them."""
 
 

@@ -16,8 +16,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Optional
 
-from engines.interpreted.tuple import Value
-from harness.worker.programs.own_modules import WrongScript
+from zoomgrad.engines.interpreted.tuple import Value
+from zoomgrad.harness.worker.programs.own_modules import WrongScript
 
 
 def _again(out: Any) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.worker.programs.literature import ADOPT, CHECK, REPLACEMENT, STANDING_IN
-from harness.worker.programs.own_modules import WrongScript, followed
-from harness.worker.programs.stand_in import ROLES, names_of
+from zoomgrad.harness.worker.programs.literature import ADOPT, CHECK, REPLACEMENT, STANDING_IN
+from zoomgrad.harness.worker.programs.own_modules import WrongScript, followed
+from zoomgrad.harness.worker.programs.stand_in import ROLES, names_of
 
 SHOWN = ("__repr__", "__str__", "__format__")
 """Methods of a replaced class that stay, because a program's output depends on them."""

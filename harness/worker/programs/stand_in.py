@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any, NamedTuple, Optional
 
-from engines.graph.ops import OPS
-from harness.worker.programs.own_modules import WrongScript
+from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.harness.worker.programs.own_modules import WrongScript
 
 STANDARD = ("data", "_children", "_op", "label")
 ROLES = ("data", "_prev", "_op", "label", "grad")

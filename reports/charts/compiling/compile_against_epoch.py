@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from reports.charts.drawing import style
-from reports.charts.drawing.labels import Label, label_marks
-from reports.measured.headline import PUBLISHED_WORKLOADS, claim, compiled
-from reports.measured.table import each, in_order, racing
-from reports.measured.trade_off import front, traded
-from reports.sections.published import PUBLISHED
-from results import units
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.charts.drawing.labels import Label, label_marks
+from zoomgrad.reports.measured.headline import PUBLISHED_WORKLOADS, claim, compiled
+from zoomgrad.reports.measured.table import each, in_order, racing
+from zoomgrad.reports.measured.trade_off import front, traded
+from zoomgrad.reports.sections.published import PUBLISHED
+from zoomgrad.results import units
 
 ORDER = 1
 SUBJECT = "headline"

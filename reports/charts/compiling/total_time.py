@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from reports.charts.drawing import style
-from reports.charts.drawing.labels import BELOW, POINTS, RIGHT, label_marks
-from reports.measured.table import in_order, measured, racing
-from reports.sections.break_even import AT_ONCE, Cost, Winner, about, costs, noun, samples_an_epoch, winners
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.charts.drawing.labels import BELOW, POINTS, RIGHT, label_marks
+from zoomgrad.reports.measured.table import in_order, measured, racing
+from zoomgrad.reports.sections.break_even import AT_ONCE, Cost, Winner, about, costs, noun, samples_an_epoch, winners
 
 ORDER = 2
 SUBJECT = "headline"

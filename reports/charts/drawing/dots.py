@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from reports.charts.drawing import style
-from reports.measured.outcome import IDENTICAL
-from reports.measured.table import each, in_order
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.measured.outcome import IDENTICAL
+from zoomgrad.reports.measured.table import each, in_order
 
 _ENGINE_INCHES, _LINE_INCHES = 0.18, 0.13
 """Height of a row without lines, and of the line that each interpreter has in it."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from reports.charts.drawing.style import TEXT
+from zoomgrad.reports.charts.drawing.style import TEXT
 
 POINTS = 8.5
 Label = tuple[float, float, str]

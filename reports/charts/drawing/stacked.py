@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.patches import Patch
 
-from reports.charts.drawing import style
-from reports.charts.drawing.style import Colour
-from reports.measured.table import in_order
-from reports.text.figures import share
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.charts.drawing.style import Colour
+from zoomgrad.reports.measured.table import in_order
+from zoomgrad.reports.text.figures import share
 
 COLUMNS = 4
 """Columns of the legend."""

@@ -13,8 +13,8 @@ from markupsafe import Markup, escape
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from reports.charts import Chart
-from reports.charts.drawing.style import TIP
+from zoomgrad.reports.charts import Chart
+from zoomgrad.reports.charts.drawing.style import TIP
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",

@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from reports.charts.drawing import dots, style
-from reports.measured.findings import faster
-from reports.measured.table import each, in_order, largest, measured, smallest
-from results import units
-from results.record import BASELINE
+from zoomgrad.reports.charts.drawing import dots, style
+from zoomgrad.reports.measured.findings import faster
+from zoomgrad.reports.measured.table import each, in_order, largest, measured, smallest
+from zoomgrad.results import units
+from zoomgrad.results.record import BASELINE
 
 ORDER = 3
 SUBJECT = "headline"

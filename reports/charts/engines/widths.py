@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 
-from reports.charts.drawing import style
-from reports.measured.table import each, largest, smallest
-from results import units
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.measured.table import each, largest, smallest
+from zoomgrad.results import units
 
 ORDER = 8
 SUBJECT = "peers"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 
-from reports.charts.drawing import stacked, style
-from reports.measured.table import each, in_order
-from reports.profiling.anatomy import LABELS
-from reports.text.figures import share
-from results import units
+from zoomgrad.reports.charts.drawing import stacked, style
+from zoomgrad.reports.measured.table import each, in_order
+from zoomgrad.reports.profiling.anatomy import LABELS
+from zoomgrad.reports.text.figures import share
+from zoomgrad.results import units
 
 ORDER = 13
 SUBJECT = "anatomy-of-a-step"

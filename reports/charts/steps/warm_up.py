@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from reports.charts.drawing import style
-from reports.charts.drawing.labels import label_marks
-from reports.measured.sequences import NOTABLE, changing, settling
-from reports.measured.table import each, in_order, largest
-from results import units
+from zoomgrad.reports.charts.drawing import style
+from zoomgrad.reports.charts.drawing.labels import label_marks
+from zoomgrad.reports.measured.sequences import NOTABLE, changing, settling
+from zoomgrad.reports.measured.table import each, in_order, largest
+from zoomgrad.results import units
 
 ORDER = 5
 SUBJECT = "sequences"

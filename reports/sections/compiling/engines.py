@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reports.measured.table import in_order
-from reports.text.figures import Figure, Link, Section, Sheet
-from reports.view import View
-from results import units
+from zoomgrad.reports.measured.table import in_order
+from zoomgrad.reports.text.figures import Figure, Link, Section, Sheet
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
 
 SOURCES = {
     "engines/interpreted/engine.py": ("baseline", "tuple", "slots", "hoisted", "local-grads", "replay"),

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from reports.measured.headline import status_text
-from reports.measured.outcome import MEASURED
-from reports.measured.table import NAN, each, in_order, measured
-from reports.text.figures import Figure, Section, Sheet
-from results import units
+from zoomgrad.reports.measured.headline import status_text
+from zoomgrad.reports.measured.outcome import MEASURED
+from zoomgrad.reports.measured.table import NAN, each, in_order, measured
+from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.results import units
 
 FAMILY = r"mlp-[0-9x]+"
 """Names of the workloads of a growth curve, as a regular expression. Others with larger batches have the same graphs.

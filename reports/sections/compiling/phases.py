@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.table import PHASES, each, in_order, measured, phase_column
-from reports.text.figures import Figure, Section, Sheet, compile_time
-from results import units
+from zoomgrad.reports.measured.table import PHASES, each, in_order, measured, phase_column
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
+from zoomgrad.results import units
 
 SIZES = {
     "tape_rows": "rows",

@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.table import each, in_order, measured
-from reports.text.figures import Figure, Section, Sheet, compile_time, ratio
-from reports.view import View
-from results import units
-from results.record import Cell
+from zoomgrad.reports.measured.table import each, in_order, measured
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time, ratio
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
+from zoomgrad.results.record import Cell
 
 _LEAD = (
     "A suffix of an engine's name changes one choice; -fast changes several: -O2, fused multiply-add, sums in any "

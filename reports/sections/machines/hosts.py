@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.measured.table import each, in_order, measured
-from reports.sections.cautions import Caution
-from reports.text.figures import Figure, Section, Sheet
-from reports.view import View
-from results import units
-from results.fleet.hosts import by_host
-from results.record import BASELINE, Cell
-from results.samples import step_seconds
-from results.stats import clusters
-from results.stats.intervals import Interval, TooFewProcesses
+from zoomgrad.reports.measured.table import each, in_order, measured
+from zoomgrad.reports.sections.cautions import Caution
+from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
+from zoomgrad.results.fleet.hosts import by_host
+from zoomgrad.results.record import BASELINE, Cell
+from zoomgrad.results.samples import step_seconds
+from zoomgrad.results.stats import clusters
+from zoomgrad.results.stats.intervals import Interval, TooFewProcesses
 
 _LEAD = (
     f"Speedups over {BASELINE} on the same interpreter, from ratios within blocks, each measured by one host. Under "

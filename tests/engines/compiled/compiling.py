@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.straight.c_engines import StraightC
-from engines.straight.extension import ExtensionEngine
 from tests.engines.graphs import REFERENCE, bits
 from tests.examples import examples as share_of
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.straight.c_engines import StraightC
+from zoomgrad.engines.straight.extension import ExtensionEngine
 
 COMPILED = [name for name in engines.names() if engines.load(name).strict and hasattr(engines.load(name), "compile")]
 ONE_OF_EACH_KIND = list({type(engines.load(name)): name for name in reversed(COMPILED)}.values())

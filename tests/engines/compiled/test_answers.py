@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from engines import answers, asking
-from engines.files import CACHE, cache_folder
-from engines.kernel import toolchains
-from engines.kernel.toolchains import find
 from tests.engines.compiled.test_toolchains import GCC, forget, script
+from zoomgrad.engines import answers, asking
+from zoomgrad.engines.files import CACHE, cache_folder
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.toolchains import find
 
 if sys.platform != "linux":
     pytest.skip("programs are remembered only on Linux", allow_module_level=True)

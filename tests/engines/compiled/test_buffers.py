@@ -9,10 +9,10 @@ from array import array
 import cffi
 import pytest
 
-from engines.columns import MOST_COLUMNS, Column
-from engines.graph.value import Value
-from engines.kernel.buffers import CACHE_LINE, address, at_cache_line
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+from zoomgrad.engines.columns import MOST_COLUMNS, Column
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.kernel.buffers import CACHE_LINE, address, at_cache_line
 
 PINS = sys.implementation.name == "cpython"
 

@@ -8,22 +8,22 @@ from array import array
 
 import pytest
 
-import engines
-from engines.columns import Column
-from engines.families import in_c
-from engines.graph.optimisers import ADAM
-from engines.graph.value import Value
-from engines.kernel import toolchains
-from engines.kernel.c_text import FOLDER, read
-from engines.native import build
-from engines.rerolled.rearrange import divided
-from engines.straight.c_source import Form, c_source
-from engines.straight.lower import lower
-from engines.straight.published import published_source
-from engines.threads import pool
-from harness import workloads
 from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
+from zoomgrad import engines
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.families import in_c
+from zoomgrad.engines.graph.optimisers import ADAM
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.c_text import FOLDER, read
+from zoomgrad.engines.native import build
+from zoomgrad.engines.rerolled.rearrange import divided
+from zoomgrad.engines.straight.c_source import Form, c_source
+from zoomgrad.engines.straight.lower import lower
+from zoomgrad.engines.straight.published import published_source
+from zoomgrad.engines.threads import pool
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

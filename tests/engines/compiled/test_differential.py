@@ -10,8 +10,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engines.api import NonFiniteLoss
-from engines.straight.c_source import Form
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
@@ -27,6 +25,8 @@ from tests.engines.compiled.compiling import (
     usable,
 )
 from tests.engines.graphs import NAMED, classifier, leaf_values, random_graphs, side_by_side, tame_values
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.straight.c_source import Form
 
 KINDS = ("input", "parameter", "constant")
 

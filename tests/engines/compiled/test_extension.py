@@ -10,12 +10,12 @@ from array import array
 
 import pytest
 
-import engines
-from engines.columns import MOST_COLUMNS, Column
-from engines.kernel import toolchains
-from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
+from zoomgrad import engines
+from zoomgrad.engines.columns import MOST_COLUMNS, Column
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.straight.lower import lower
 
 
 def doubles(*numbers):

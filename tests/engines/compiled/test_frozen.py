@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-import engines
-from engines.api import NonFiniteLoss, Unavailable
-from engines.graph.value import Value
-from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
+from zoomgrad import engines
+from zoomgrad.engines.api import NonFiniteLoss, Unavailable
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.harness import workloads
 
 FROZEN = (
     *("tcc-frozen", "gcc-O1-frozen", "clang-O1-frozen"),

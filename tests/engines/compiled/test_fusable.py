@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import engines
-from engines.graph.value import Value
-from engines.nn import bind, squared_error
-from engines.straight.fusable import Fusable, fusable
-from engines.straight.lower import lower
+from zoomgrad import engines
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.nn import bind, squared_error
+from zoomgrad.engines.straight.fusable import Fusable, fusable
+from zoomgrad.engines.straight.lower import lower
 
 
 def tape_of(loss, inputs=(), parameters=(), outputs=()):

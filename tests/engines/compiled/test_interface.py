@@ -6,9 +6,9 @@ from pathlib import Path
 import cffi
 import pytest
 
-import engines
-from engines.kernel import generated, library
-from engines.kernel.c_text import read
+from zoomgrad import engines
+from zoomgrad.engines.kernel import generated, library
+from zoomgrad.engines.kernel.c_text import read
 
 FILE = Path(generated.__file__).parent / "kernel_ffi.py"
 
@@ -40,7 +40,7 @@ def test_an_edited_header_is_parsed_again(monkeypatch):
 
 
 def test_the_generated_module_is_the_one_in_use():
-    from engines.kernel.generated.kernel_ffi import ffi
+    from zoomgrad.engines.kernel.generated.kernel_ffi import ffi
 
     engines.load("tcc").check()
     assert library.interface() is ffi

@@ -10,9 +10,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engines.api import NonFiniteLoss
-from engines.columns import Column
-from engines.graph.value import Value
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
@@ -26,6 +23,9 @@ from tests.engines.compiled.compiling import (
 )
 from tests.engines.compiled.test_differential import cases
 from tests.engines.graphs import bits, classifier, tame_values
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.graph.value import Value
 
 NAN = math.nan
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-import engines
-from engines.api import UnknownName, WrongSuffix
-from engines.kernel import toolchains
-from engines.straight import c_engines
-from engines.straight.c_source import Form
+from zoomgrad import engines
+from zoomgrad.engines.api import UnknownName, WrongSuffix
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.straight import c_engines
+from zoomgrad.engines.straight.c_source import Form
 
 NAMES = {
     "tcc": ("tcc", (), {}),

@@ -11,14 +11,14 @@ from array import array
 
 import pytest
 
-from engines.api import Store
-from engines.graph.value import Value
-from engines.kernel import object_cache as objects
-from engines.kernel import toolchains
-from engines.kernel.building import Built
-from engines.kernel.engine import Clock, Order
-from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
+from zoomgrad.engines.api import Store
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.kernel import object_cache as objects
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.building import Built
+from zoomgrad.engines.kernel.engine import Clock, Order
+from zoomgrad.engines.straight.lower import lower
 
 if os.name != "posix":
     pytest.skip("owners and modes exist only on POSIX", allow_module_level=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engines.graph import value
-from engines.graph.expr import A, G, call
-from engines.graph.ops import OPS, Op
-from engines.graph.value import Value
 from tests.engines.compiled.compiling import COMPILED, usable
+from zoomgrad.engines.graph import value
+from zoomgrad.engines.graph.expr import A, G, call
+from zoomgrad.engines.graph.ops import OPS, Op
+from zoomgrad.engines.graph.value import Value
 
 EXPONENT = 3
 STARTS = (1.3, 0.6)

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from engines.kernel import engine as module
-from engines.kernel.engine import PHASES, Clock
-from harness import workloads
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+from zoomgrad.engines.kernel import engine as module
+from zoomgrad.engines.kernel.engine import PHASES, Clock
+from zoomgrad.harness import workloads
 
 
 @pytest.fixture

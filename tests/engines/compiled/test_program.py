@@ -8,10 +8,10 @@ from array import array
 
 import pytest
 
-from engines.api import NonFiniteLoss
-from engines.columns import Column
-from engines.graph.value import Value
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.graph.value import Value
 
 
 @pytest.fixture(params=ONE_OF_EACH_KIND)

@@ -4,9 +4,9 @@ from array import array
 
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.saving.parameters import BadFile
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.saving.parameters import BadFile
 
 CHEAP = ("bytecode", "python-source", "tcc", "tcc-extension", "rerolled-numpy", "rerolled-tcc")
 ROWS = array("d", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])

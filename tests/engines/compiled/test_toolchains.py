@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from engines import asking
-from engines.api import Unavailable
-from engines.kernel import building, toolchains
-from engines.kernel.building import BuildFailed, build
-from engines.kernel.toolchains import Toolchain, find
 from tests.engines.compiled.compiling import usable
 from tests.engines.test_asking import is_gone
+from zoomgrad.engines import asking
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel.building import BuildFailed, build
+from zoomgrad.engines.kernel.toolchains import Toolchain, find
 
 if os.name != "posix":
     pytest.skip("fake compilers are scripts, which need a POSIX system", allow_module_level=True)

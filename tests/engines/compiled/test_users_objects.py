@@ -11,13 +11,13 @@ from dataclasses import fields, replace
 
 import pytest
 
-from engines.api import Store
-from engines.graph.value import Value
-from engines.kernel import building, object_cache
-from engines.kernel.engine import Order
-from engines.rerolled import c_engines
-from harness import workloads
 from tests.engines.compiled.compiling import usable
+from zoomgrad.engines.api import Store
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.kernel import building, object_cache
+from zoomgrad.engines.kernel.engine import Order
+from zoomgrad.engines.rerolled import c_engines
+from zoomgrad.harness import workloads
 
 if os.name != "posix":
     pytest.skip("owners and modes exist only on POSIX", allow_module_level=True)

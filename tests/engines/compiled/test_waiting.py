@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from engines.kernel import building
-from engines.kernel.building import TookTooLong, build, waiting
-from engines.kernel.toolchains import Toolchain
-from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.test_asking import is_gone
+from zoomgrad.engines.kernel import building
+from zoomgrad.engines.kernel.building import TookTooLong, build, waiting
+from zoomgrad.engines.kernel.toolchains import Toolchain
+from zoomgrad.harness import workloads
 
 OBJECT = 'while [ "$1" != -o ]; do shift; done; read include name; eval cat $name > "$2"'
 """Script of a compiler whose object is the file that its input includes."""
@@ -108,7 +108,7 @@ def test_a_program_of_a_compiler_that_waited_has_the_same_bits(name, monkeypatch
     monkeypatch.setattr(building, "waiting", waiting)
     losses = []
     for cores in (2, 1):
-        monkeypatch.setattr("engines.kernel.c_engine.CORES", cores)
+        monkeypatch.setattr("zoomgrad.engines.kernel.c_engine.CORES", cores)
         trainer = engine.prepare(workloads.load("xor"))
         losses.append(trainer.train(20))
     assert losses[0] == losses[1]

@@ -11,23 +11,23 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies
 
-import engines
-from datasets import names
-from engines.families import in_c
-from engines.families.conductor import Conductor, Shared
-from engines.families.update_in_c import BLOCK
-from engines.graph.expr import Leaf, call
-from engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
-from engines.kernel import building, toolchains
-from harness import workloads
-from harness.procedure import every_shape
-from harness.worker.evidence import drill, drills
-from harness.workloads.changes import changed
-from harness.workloads.microgpt import samples
 from tests.engines.compiled.compiling import usable
 from tests.engines.fused import HAS_512_BITS, NEEDS_512_BITS, NEEDS_FUSED, WIDTHS, same
 from tests.engines.ladder import willing
 from tests.examples import examples
+from zoomgrad import engines
+from zoomgrad.datasets import names
+from zoomgrad.engines.families import in_c
+from zoomgrad.engines.families.conductor import Conductor, Shared
+from zoomgrad.engines.families.update_in_c import BLOCK
+from zoomgrad.engines.graph.expr import Leaf, call
+from zoomgrad.engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.harness import workloads
+from zoomgrad.harness.procedure import every_shape
+from zoomgrad.harness.worker.evidence import drill, drills
+from zoomgrad.harness.workloads.changes import changed
+from zoomgrad.harness.workloads.microgpt import samples
 
 SMALL = "microgpt-L1-D4-H2-T4"
 NATIVE = pytest.param(

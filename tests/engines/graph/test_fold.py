@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-import engines
-from engines.graph.linearize import linearize
-from engines.graph.passes import optimize
-from engines.graph.passes.fold import fold
-from engines.graph.tape import CONSTANT, names
-from engines.graph.value import Value
 from tests.engines.graphs import bits
+from zoomgrad import engines
+from zoomgrad.engines.graph.linearize import linearize
+from zoomgrad.engines.graph.passes import optimize
+from zoomgrad.engines.graph.passes.fold import fold
+from zoomgrad.engines.graph.tape import CONSTANT, names
+from zoomgrad.engines.graph.value import Value
 
 
 def lines(loss, **named):

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-import engines
-from engines.api import CyclicGraph
-from engines.graph.check import BrokenTape, check
-from engines.graph.linearize import linearize
-from engines.graph.passes import optimize
-from engines.graph.tape import names
-from engines.graph.value import Value
-from engines.kernel import c_text
-from engines.nn import bind, squared_error
-from engines.straight.c_source import Form, c_source
-from engines.straight.lower import lower
-from engines.straight.published import published_source
 from tests.engines.graphs import NAMED
 from tests.engines.rows import from_rows
+from zoomgrad import engines
+from zoomgrad.engines.api import CyclicGraph
+from zoomgrad.engines.graph.check import BrokenTape, check
+from zoomgrad.engines.graph.linearize import linearize
+from zoomgrad.engines.graph.passes import optimize
+from zoomgrad.engines.graph.tape import names
+from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.kernel import c_text
+from zoomgrad.engines.nn import bind, squared_error
+from zoomgrad.engines.straight.c_source import Form, c_source
+from zoomgrad.engines.straight.lower import lower
+from zoomgrad.engines.straight.published import published_source
 
 
 def text(tape):

@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engines
-from engines.api import Network, NonFiniteLoss, Unavailable
-from engines.columns import Column
-from engines.graph.optimisers import ADAM, SGD
-from engines.handwritten import engine as handwritten
-from engines.kernel import toolchains
-from engines.kernel.engine import CompiledTrainer
-from engines.nn import as_list, cross_entropy, squared_error
-from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import REFERENCE, bits, leaf_values
 from tests.examples import examples
+from zoomgrad import engines
+from zoomgrad.engines.api import Network, NonFiniteLoss, Unavailable
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.graph.optimisers import ADAM, SGD
+from zoomgrad.engines.handwritten import engine as handwritten
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.engine import CompiledTrainer
+from zoomgrad.engines.nn import as_list, cross_entropy, squared_error
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

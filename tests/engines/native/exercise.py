@@ -12,7 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from engines.native.build import class_in
+from zoomgrad.engines.native.build import class_in
 
 OPERATIONS = (
     *(lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a.max(b)),

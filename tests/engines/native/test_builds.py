@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engines.api import Unavailable
-from engines.kernel import engine as kernel_engine
-from engines.kernel.building import build as compiled
-from engines.kernel.extension import check_python
-from engines.kernel.toolchains import find
-from engines.native import build
-from engines.native.recorder import SWITCH
 from tests.engines.compiled.compiling import usable
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import engine as kernel_engine
+from zoomgrad.engines.kernel.building import build as compiled
+from zoomgrad.engines.kernel.extension import check_python
+from zoomgrad.engines.kernel.toolchains import find
+from zoomgrad.engines.native import build
+from zoomgrad.engines.native.recorder import SWITCH
 
 ROOT = Path(__file__).parents[3]
 
@@ -81,10 +81,10 @@ def test_sanitizers_find_nothing(tmp_path):
 
 ADDED_OP = """
 import math
-from engines.graph.expr import A, G, call
-from engines.graph.ops import OPS, Op
+from zoomgrad.engines.graph.expr import A, G, call
+from zoomgrad.engines.graph.ops import OPS, Op
 OPS["sin"] = Op("sin", call("sin", A), (call("cos", A) * G,))
-import engines
+from zoomgrad import engines
 Value = engines.load("native").Value
 x = Value(0.5)
 y = x.sin() * 2
@@ -101,17 +101,19 @@ def test_an_op_added_to_the_table_is_a_method():
 
 
 def test_without_a_compiler_the_recorder_is_in_python(tmp_path):
-    text = "import engines; print(engines.load('bytecode').Value.__module__); engines.load('native').check()"
+    text = (
+        "from zoomgrad import engines; print(engines.load('bytecode').Value.__module__); engines.load('native').check()"
+    )
     variables = {**os.environ, "PATH": str(tmp_path), "ZOOMGRAD_CACHE": str(tmp_path)}
     result = subprocess.run([sys.executable, "-S", "-c", text], cwd=ROOT, env=variables, capture_output=True, text=True)
-    assert result.stdout == "engines.graph.value\n"
+    assert result.stdout == "zoomgrad.engines.graph.value\n"
     assert "there is no gcc or clang or tcc on PATH\n  Install it" in result.stderr
 
 
 @pytest.mark.host
 def test_the_recorder_can_be_chosen():
-    text = "import engines; print(engines.load('bytecode').Value.__module__)"
-    for choice, expected in (("python", "engines.graph.value\n"), ("", "engines.native\n")):
+    text = "from zoomgrad import engines; print(engines.load('bytecode').Value.__module__)"
+    for choice, expected in (("python", "zoomgrad.engines.graph.value\n"), ("", "zoomgrad.engines.native\n")):
         variables = {**os.environ, SWITCH: choice}
         result = subprocess.run([sys.executable, "-c", text], cwd=ROOT, env=variables, capture_output=True, text=True)
         assert (result.stdout, result.stderr) == (expected, "")
@@ -119,7 +121,7 @@ def test_the_recorder_can_be_chosen():
 
 @pytest.mark.host
 def test_a_damaged_object_is_built_again(tmp_path):
-    text = "import engines; engines.load('native').check(); print('ok')"
+    text = "from zoomgrad import engines; engines.load('native').check(); print('ok')"
     built = []
     for damage in (
         lambda file: None,
@@ -148,7 +150,7 @@ def test_a_compiler_that_fails_is_passed_over(tmp_path):
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\ncase \"$*\" in *--version*) echo 'gcc (fake) 99.1.0';; *) exit 3;; esac\n")
     fake.chmod(0o755)
-    text = "import engines; engines.load('native').check(); print('ok')"
+    text = "from zoomgrad import engines; engines.load('native').check(); print('ok')"
     result = subprocess.run(
         [sys.executable, "-c", text],
         cwd=ROOT,

@@ -6,10 +6,10 @@ import warnings
 
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.graph.linearize import linearize
 from tests.examples import examples
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.graph.linearize import linearize
 
 numpy = pytest.importorskip("numpy")
 Reference = engines.load("tuple").Value

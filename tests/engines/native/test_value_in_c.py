@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engines
-from engines.api import CyclicGraph, Unavailable
-from engines.graph.linearize import linearize
-from engines.graph.value import Value as InPython
 from tests.examples import examples
+from zoomgrad import engines
+from zoomgrad.engines.api import CyclicGraph, Unavailable
+from zoomgrad.engines.graph.linearize import linearize
+from zoomgrad.engines.graph.value import Value as InPython
 
 Reference = engines.load("hoisted").Value
 

@@ -6,13 +6,13 @@ import pytest
 
 pytest.importorskip("numpy")
 
-import engines
-from engines.rerolled.c_engines import RerolledC
-from engines.rerolled.engine import reroll
-from engines.rerolled.form import Form
-from engines.rerolled.rearrange import rearrange
-from engines.rerolled.step.plain import plain
 from tests.engines.compiled.compiling import COMPILED, is_slow
+from zoomgrad import engines
+from zoomgrad.engines.rerolled.c_engines import RerolledC
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange import rearrange
+from zoomgrad.engines.rerolled.step.plain import plain
 
 REROLLED = [name for name in COMPILED if name.startswith("rerolled")]
 QUICK = [name for name in REROLLED if not is_slow(name)]

@@ -8,16 +8,16 @@ from array import array
 
 import pytest
 
-from engines.columns import Column
-from engines.kernel import toolchains
-from engines.kernel.c_text import FOLDER
-from engines.rerolled.emit import c
-from engines.rerolled.emit.c import c_source
-from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.compiled.test_c_source import MAIN, sanitizing  # noqa: F401  (a fixture)
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.c_text import FOLDER
+from zoomgrad.engines.rerolled.emit import c
+from zoomgrad.engines.rerolled.emit.c import c_source
+from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 
 pytestmark = pytest.mark.host
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engines.graph.passes import CHECKED
-from engines.rerolled import engine
-from engines.rerolled.engine import reroll
-from engines.rerolled.recover.chains import chain
-from engines.rerolled.recover.check import BrokenLoops, check_groups, check_loops, check_sums
-from engines.rerolled.recover.gradients import pull
-from engines.rerolled.recover.groups import Phase, group
-from engines.rerolled.recover.layout import lay_out
-from engines.rerolled.recover.loops import Access
-from engines.rerolled.recover.sums import GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
-from harness import workloads
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload
+from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.rerolled import engine
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.recover.chains import chain
+from zoomgrad.engines.rerolled.recover.check import BrokenLoops, check_groups, check_loops, check_sums
+from zoomgrad.engines.rerolled.recover.gradients import pull
+from zoomgrad.engines.rerolled.recover.groups import Phase, group
+from zoomgrad.engines.rerolled.recover.layout import lay_out
+from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.recover.sums import GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.kernel import toolchains
-from engines.rerolled.engine import reroll
-from harness import workloads
 from tests.engines.rerolled.rolling import tape_of_workload
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

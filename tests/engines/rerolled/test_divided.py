@@ -10,21 +10,21 @@ from dataclasses import replace
 
 import pytest
 
-import engines
-from engines.api import Unavailable, WrongSuffix
-from engines.asking import which
-from engines.rerolled.c_engines import ThreadedRerolledC
-from engines.rerolled.rearrange import divided, weight_reuse
-from engines.rerolled.recover.loops import Access
-from engines.rerolled.step.check import check_step
-from engines.rerolled.step.language import Copy, Divided, rewrite, walk
-from engines.rerolled.step.variants import variants
-from engines.rerolled.step.ways import BrokenStep
-from engines.threads import pool
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of
 from tests.engines.rerolled.test_together import program_of, trained
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable, WrongSuffix
+from zoomgrad.engines.asking import which
+from zoomgrad.engines.rerolled.c_engines import ThreadedRerolledC
+from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse
+from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.step.check import check_step
+from zoomgrad.engines.rerolled.step.language import Copy, Divided, rewrite, walk
+from zoomgrad.engines.rerolled.step.variants import variants
+from zoomgrad.engines.rerolled.step.ways import BrokenStep
+from zoomgrad.engines.threads import pool
 
 pytestmark = pytest.mark.host
 DIVIDED = ("in place", "deferred", "divided")
@@ -213,9 +213,9 @@ def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
 
 PROGRAM = """
 import os, threading
-import engines
-from engines.rerolled.rearrange import divided
-from harness import workloads
+from zoomgrad import engines
+from zoomgrad.engines.rerolled.rearrange import divided
+from zoomgrad.harness import workloads
 divided.LEAST_WORK = 0
 workload = workloads.load("mlp-64x48x4-b30")
 

@@ -7,10 +7,10 @@ from array import array
 
 import pytest
 
-from engines.families.conductor import Conductor, Shared
-from engines.graph.optimisers import OPTIMISERS
-from harness import workloads
 from tests.engines.compiled.compiling import usable
+from zoomgrad.engines.families.conductor import Conductor, Shared
+from zoomgrad.engines.graph.optimisers import OPTIMISERS
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engines.kernel import c_text
-from engines.rerolled.emit.c import c_source
-from harness import workloads
 from tests.engines.rerolled.rolling import form, step_of, tape_of_workload
+from zoomgrad.engines.kernel import c_text
+from zoomgrad.engines.rerolled.emit.c import c_source
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.rerolled import engine as rerolled
-from engines.rerolled.engine import MANY
-from engines.rerolled.step.step import Step
-from engines.straight.lower import Code
-from harness import workloads
 from tests.engines.compiled.compiling import compiled, difference, reference, usable
 from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier, random_graphs, tame_values
 from tests.engines.rerolled.rolling import QUICK, REROLLED, tape_of, tape_of_workload
 from tests.examples import examples
+from zoomgrad.engines.rerolled import engine as rerolled
+from zoomgrad.engines.rerolled.engine import MANY
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.straight.lower import Code
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

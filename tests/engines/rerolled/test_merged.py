@@ -11,25 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engines
-from engines.kernel import object_cache
-from engines.kernel.engine import Clock, Order
-from engines.rerolled.c_engines import SCALARS, VECTORS
-from engines.rerolled.engine import lower_passes
-from engines.rerolled.merged import align as aligning
-from engines.rerolled.merged.check import check_merged
-from engines.rerolled.merged.merge import merge
-from engines.rerolled.merged.places import NONE
-from engines.rerolled.merged.table import Table
-from engines.rerolled.merged.table import number as number_of
-from engines.rerolled.rearrange import OF_PASSES
-from engines.rerolled.recover.check import BrokenLoops
-from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import of_form, tape_of, text
 from tests.engines.rerolled.test_waves import MIXES
 from tests.examples import examples
+from zoomgrad import engines
+from zoomgrad.engines.kernel import object_cache
+from zoomgrad.engines.kernel.engine import Clock, Order
+from zoomgrad.engines.rerolled.c_engines import SCALARS, VECTORS
+from zoomgrad.engines.rerolled.engine import lower_passes
+from zoomgrad.engines.rerolled.merged import align as aligning
+from zoomgrad.engines.rerolled.merged.check import check_merged
+from zoomgrad.engines.rerolled.merged.merge import merge
+from zoomgrad.engines.rerolled.merged.places import NONE
+from zoomgrad.engines.rerolled.merged.table import Table
+from zoomgrad.engines.rerolled.merged.table import number as number_of
+from zoomgrad.engines.rerolled.rearrange import OF_PASSES
+from zoomgrad.engines.rerolled.recover.check import BrokenLoops
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

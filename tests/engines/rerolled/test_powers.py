@@ -10,12 +10,12 @@ from functools import cache
 
 import pytest
 
-from engines.graph.optimisers import power
-from engines.kernel import building, toolchains
-from engines.kernel.c_text import libm, unit
-from engines.kernel.c_tree import Declarations, Define, Include
-from engines.rerolled import c_engines
 from tests.engines.fused import NEEDS_FUSED, same
+from zoomgrad.engines.graph.optimisers import power
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel.c_text import libm, unit
+from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
+from zoomgrad.engines.rerolled import c_engines
 
 pytestmark = pytest.mark.host
 

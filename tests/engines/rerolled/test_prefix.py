@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engines
-from engines.graph.tape import NONE
-from engines.kernel.engine import Clock, Order
-from engines.rerolled.engine import reroll
-from engines.rerolled.family import BEFORE_MERGING
-from engines.rerolled.lowering import lower_graphs
-from engines.rerolled.merged.merge import merge
-from engines.rerolled.merged.places import Unmergeable
-from engines.rerolled.recover import prefix as prefix_module
-from engines.rerolled.recover.prefix import marked, prefixes
-from engines.rerolled.recover.shorten import Shortening, Unlike
 from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.growing import PARAMETERS, program
 from tests.engines.rerolled.rolling import tape_of
 from tests.engines.rerolled.test_merged import expected, passes
 from tests.engines.rows import from_rows
 from tests.examples import examples
+from zoomgrad import engines
+from zoomgrad.engines.graph.tape import NONE
+from zoomgrad.engines.kernel.engine import Clock, Order
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.family import BEFORE_MERGING
+from zoomgrad.engines.rerolled.lowering import lower_graphs
+from zoomgrad.engines.rerolled.merged.merge import merge
+from zoomgrad.engines.rerolled.merged.places import Unmergeable
+from zoomgrad.engines.rerolled.recover import prefix as prefix_module
+from zoomgrad.engines.rerolled.recover.prefix import marked, prefixes
+from zoomgrad.engines.rerolled.recover.shorten import Shortening, Unlike
 
 pytestmark = pytest.mark.host
 

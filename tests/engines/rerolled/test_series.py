@@ -8,23 +8,23 @@ from dataclasses import replace
 import pytest
 from hypothesis import strategies as st
 
-import engines
-from engines.kernel.engine import Clock
-from engines.rerolled.c_engines import SCALARS, VECTORS
-from engines.rerolled.emit.c import c_source
-from engines.rerolled.engine import reroll
-from engines.rerolled.form import Form
-from engines.rerolled.rearrange import in_rounds, rearrange
-from engines.rerolled.rearrange.freeze import passes_only
-from engines.rerolled.step.check import check_step
-from engines.rerolled.step.plain import plain
-from engines.rerolled.step.ways import BrokenStep
-from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.rolling import of_form, step_of
 from tests.engines.rerolled.tempting import case
 from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
+from zoomgrad import engines
+from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.rerolled.c_engines import SCALARS, VECTORS
+from zoomgrad.engines.rerolled.emit.c import c_source
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange import in_rounds, rearrange
+from zoomgrad.engines.rerolled.rearrange.freeze import passes_only
+from zoomgrad.engines.rerolled.step.check import check_step
+from zoomgrad.engines.rerolled.step.plain import plain
+from zoomgrad.engines.rerolled.step.ways import BrokenStep
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

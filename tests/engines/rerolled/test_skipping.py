@@ -14,13 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.api import NonFiniteLoss
-from engines.rerolled.engine import reroll
-from engines.rerolled.rearrange import weight_reuse as pairs
-from engines.rerolled.rearrange.zeros import live
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.step.language import TakeRows, walk
-from harness import workloads
 from tests.engines.compiled.compiling import (
     compiled,
     difference,
@@ -33,6 +26,13 @@ from tests.engines.compiled.compiling import (
 from tests.engines.graphs import Graph, classifier
 from tests.engines.rerolled.rolling import form, of_form, tape_of, tape_of_workload
 from tests.examples import examples
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
+from zoomgrad.engines.rerolled.rearrange.zeros import live
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.step.language import TakeRows, walk
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

@@ -8,18 +8,18 @@ import random
 import numpy as np
 import pytest
 
-from engines.rerolled import recover
-from engines.rerolled.engine import reroll
-from engines.rerolled.recover import chains, gradients, groups, layout, nest
-from engines.rerolled.recover import fuse as fuse_module
-from engines.rerolled.recover.chains import chain
-from engines.rerolled.recover.fuse import fuse
-from engines.rerolled.recover.gradients import pull
-from engines.rerolled.recover.groups import group
-from engines.rerolled.recover.layout import lay_out
-from harness import workloads
 from tests.engines.graphs import Graph
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload, text
+from zoomgrad.engines.rerolled import recover
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.recover import chains, gradients, groups, layout, nest
+from zoomgrad.engines.rerolled.recover import fuse as fuse_module
+from zoomgrad.engines.rerolled.recover.chains import chain
+from zoomgrad.engines.rerolled.recover.fuse import fuse
+from zoomgrad.engines.rerolled.recover.gradients import pull
+from zoomgrad.engines.rerolled.recover.groups import group
+from zoomgrad.engines.rerolled.recover.layout import lay_out
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-import engines
-from engines.rerolled import step
-from engines.rerolled.engine import reroll
-from engines.rerolled.numpy_engine import NumpyEngine
-from engines.rerolled.rearrange import weight_reuse
-from engines.rerolled.step import language as steps
-from engines.rerolled.step.check import check_step
-from engines.rerolled.step.language import Perform, rewrite
-from engines.rerolled.step.ways import BrokenStep
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of, text
+from zoomgrad import engines
+from zoomgrad.engines.rerolled import step
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.numpy_engine import NumpyEngine
+from zoomgrad.engines.rerolled.rearrange import weight_reuse
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.check import check_step
+from zoomgrad.engines.rerolled.step.language import Perform, rewrite
+from zoomgrad.engines.rerolled.step.ways import BrokenStep
 
 pytestmark = pytest.mark.host
 

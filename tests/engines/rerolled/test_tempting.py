@@ -9,9 +9,6 @@ from array import array
 import pytest
 from hypothesis import assume, given, settings
 
-from engines.rerolled.emit import c
-from engines.rerolled.rearrange import weight_reuse as pairs
-from engines.rerolled.recover import groups
 from tests.engines.compiled.compiling import (
     by_kernel,
     compiled,
@@ -25,6 +22,9 @@ from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import SLOW, form, of_form
 from tests.engines.rerolled.tempting import GRAPHS
 from tests.examples import examples
+from zoomgrad.engines.rerolled.emit import c
+from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
+from zoomgrad.engines.rerolled.recover import groups
 
 FORMS = {
     "tcc, a row at a time": ("tcc", form(rows=0, piece=1, units=3)),

@@ -7,11 +7,11 @@ from array import array
 
 import pytest
 
-from engines.api import NonFiniteLoss
-from engines.rerolled.rearrange import weight_reuse
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import form, of_form
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.rerolled.rearrange import weight_reuse
 
 pytestmark = pytest.mark.host
 

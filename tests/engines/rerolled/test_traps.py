@@ -10,16 +10,16 @@ from array import array
 
 import pytest
 
-from engines.api import NonFiniteLoss
-from engines.columns import Column
-from engines.rerolled.emit import c
-from engines.rerolled.engine import reroll
-from engines.rerolled.rearrange import weight_reuse as pairs
-from engines.rerolled.rearrange.weight_reuse import pair
-from engines.rerolled.step.language import TakeRows, walk
 from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, usable
 from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import form, of_form, tape_of
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.columns import Column
+from zoomgrad.engines.rerolled.emit import c
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair
+from zoomgrad.engines.rerolled.step.language import TakeRows, walk
 
 pytestmark = pytest.mark.host
 

@@ -6,14 +6,14 @@ from array import array
 
 import pytest
 
-from engines.kernel import building
-from engines.rerolled.rearrange import weight_reuse
-from engines.rerolled.step.language import Alone, Batched, Perform, conditions, walk
-from engines.rerolled.step.variants import variants
-from harness.worker.figures import Misbehaved, check_built
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
+from zoomgrad.engines.kernel import building
+from zoomgrad.engines.rerolled.rearrange import weight_reuse
+from zoomgrad.engines.rerolled.step.language import Alone, Batched, Perform, conditions, walk
+from zoomgrad.engines.rerolled.step.variants import variants
+from zoomgrad.harness.worker.figures import Misbehaved, check_built
 
 pytestmark = pytest.mark.host
 
@@ -75,7 +75,7 @@ def test_a_variant_trains_like_the_other(name, batch, monkeypatch):
     for chosen in (0, 1):
         program, rows = program_of(name)
         if chosen:
-            monkeypatch.setattr("engines.kernel.c_engine.variant_for", lambda batch, variants: variants[-1])
+            monkeypatch.setattr("zoomgrad.engines.kernel.c_engine.variant_for", lambda batch, variants: variants[-1])
         losses = [
             *program.train(rows, rate=0.1, batch=batch, steps=7),
             *program.train(rows, rate=0.1, batch=1, steps=3),

@@ -7,15 +7,15 @@ import functools
 import pytest
 from hypothesis import strategies as st
 
-import engines
-from engines.kernel.engine import Clock
-from engines.rerolled.engine import reroll
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.step.spans import reads
-from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.tempting import case, seeds
 from tests.engines.rerolled.test_tempting import hunt
+from zoomgrad import engines
+from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.step.spans import reads
+from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 

@@ -6,12 +6,12 @@ from functools import cache
 
 import pytest
 
-from engines.answers import MEMORY
-from engines.api import Unavailable
-from engines.kernel import toolchains
-from engines.kernel.building import build
-from engines.rerolled import widths
 from tests.engines.compiled.compiling import usable
+from zoomgrad.engines.answers import MEMORY
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.building import build
+from zoomgrad.engines.rerolled import widths
 
 pytestmark = pytest.mark.host
 

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from harness.compare import commits
-from results.files import Unreadable
+from zoomgrad.harness.compare import commits
+from zoomgrad.results.files import Unreadable
 
 
 def git(folder, *arguments):

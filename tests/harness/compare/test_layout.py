@@ -2,8 +2,8 @@
 
 import random
 
-from harness.compare import layout
-from harness.worker.player import MOST_PADDINGS, Layout
+from zoomgrad.harness.compare import layout
+from zoomgrad.harness.worker.player import MOST_PADDINGS, Layout
 
 
 def test_a_link_gets_padding_first_and_its_objects_shuffled():

@@ -8,13 +8,13 @@ from itertools import count
 
 import pytest
 
-from harness.compare import layout, rounds
-from harness.compare.rounds import Comparison, Place
-from harness.compare.turns import Plan, Subject
-from results.compare import RESULT, STEP
-from results.files import Unreadable
-from results.places import ROOT
-from results.record import Cell
+from zoomgrad.harness.compare import layout, rounds
+from zoomgrad.harness.compare.rounds import Comparison, Place
+from zoomgrad.harness.compare.turns import Plan, Subject
+from zoomgrad.results.compare import RESULT, STEP
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.places import ROOT
+from zoomgrad.results.record import Cell
 
 CELLS = tuple(Cell(engine=engine, interpreter="mine", workload="xor") for engine in ("tuple", "tcc"))
 
@@ -64,7 +64,7 @@ def uncompiled(monkeypatch):
 
 
 def test_a_real_block_of_two_processes(monkeypatch):
-    monkeypatch.setattr("harness.compare.block.TURNS", 2)
+    monkeypatch.setattr("zoomgrad.harness.compare.block.TURNS", 2)
     done = comparison(budget_seconds=1)
     done.measure()
     assert not done.absences

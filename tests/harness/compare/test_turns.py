@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from harness.compare.turns import Block, Plan, Side, Subject, undecided, verdicts
-from results.compare import COMPILE_TIME, RESULT, STEP
-from results.record import Cell
+from zoomgrad.harness.compare.turns import Block, Plan, Side, Subject, undecided, verdicts
+from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP
+from zoomgrad.results.record import Cell
 
 CELLS = tuple(Cell(engine=engine, interpreter="cpython-3.13", workload="xor") for engine in ("tcc", "gcc-O1"))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,24 +16,24 @@ pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 import distributed
 import typer
 
-import engines
-from harness import workloads
-from harness.cli.fleet import _only_client
-from harness.fleet import carrier, collecting, host
-from harness.fleet.carrier import Failed, clean_environment, run_host
-from harness.fleet.collecting import Collector, FleetLost, connected
-from harness.fleet.host import Answer, Request
-from harness.fleet.unit import units
-from harness.fleet.where import SECRET, parse
-from harness.machine.project import code_digest
-from harness.plan.planning import Plan
-from harness.worker.proof import digest
-from results.fleet.home import Complete, Home
-from results.record import HostFacts
-from results.store import Store
 from tests.harness import runs
 from tests.harness.processes import is_running, wait_for
 from tests.harness.test_cli import RUNNING, kept_in
+from zoomgrad import engines
+from zoomgrad.harness import workloads
+from zoomgrad.harness.cli.fleet import _only_client
+from zoomgrad.harness.fleet import carrier, collecting, host
+from zoomgrad.harness.fleet.carrier import Failed, clean_environment, run_host
+from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected
+from zoomgrad.harness.fleet.host import Answer, Request
+from zoomgrad.harness.fleet.unit import units
+from zoomgrad.harness.fleet.where import SECRET, parse
+from zoomgrad.harness.machine.project import code_digest
+from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.worker.proof import digest
+from zoomgrad.results.fleet.home import Complete, Home
+from zoomgrad.results.record import HostFacts
+from zoomgrad.results.store import Store
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = {"MALLOC_TRIM_THRESHOLD_": "65536", "MKL_NUM_THREADS": "7", "OMP_NUM_THREADS": "7", "DASK_X": "1"}
@@ -247,7 +247,7 @@ def test_a_timing_process_sees_nothing_of_dask(monkeypatch):
         monkeypatch.setenv(name, value)
     code = """if True:
         import json, os
-        from harness.run.isolate import Draw, worker_environment
+        from zoomgrad.harness.run.isolate import Draw, worker_environment
         print(json.dumps([dict(os.environ), worker_environment(Draw())]))
     """
     found = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True)
@@ -270,7 +270,7 @@ def test_a_host_process_ends_when_nobody_waits(monkeypatch):
 
 
 def test_a_host_process_ends_with_its_input():
-    code = "import harness.fleet.host as h; h.answer = lambda *_: __import__('time').sleep(60); h.main()"
+    code = "import zoomgrad.harness.fleet.host as h; h.answer = lambda *_: __import__('time').sleep(60); h.main()"
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True, cwd=ROOT)
     process.stdin.write(Request(run=runs.run("a-run")).model_dump_json() + "\n")
     process.stdin.close()
@@ -342,17 +342,17 @@ def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_pa
     options = kept_in(tmp_path)
     options["env"].update(FOREIGN)
     chosen = ["--preset", "smoke", "--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", RUNNING]
-    client = started("-m", "harness", "run", *chosen, "--blocks", "6", "--on", "local:2", **options)
+    client = started("-m", "zoomgrad.harness", "run", *chosen, "--blocks", "6", "--on", "local:2", **options)
     wait_for(lambda: list(tmp_path.glob("runs/*/records/*.json")) or client.poll() is not None, 200)
     of_client = psutil.Process(client.pid).children(recursive=True)
-    hosts = [one for one in of_client if "harness.fleet.host" in one.cmdline()]
+    hosts = [one for one in of_client if "zoomgrad.harness.fleet.host" in one.cmdline()]
     (store,) = map(Store, tmp_path.glob("runs/*"))
     before = {record.cell.key + str(record.block): record for record in store.records()}
     (hosts[0].parent() if target == "worker" else psutil.Process(client.pid)).kill()
     if target == "client":
         client.wait()
         wait_for(lambda: not any(is_running(one.pid) for one in of_client), 60)
-        client = started("-m", "harness", "run", "--resume", store.run.id, "--on", "local:2", **options)
+        client = started("-m", "zoomgrad.harness", "run", "--resume", store.run.id, "--on", "local:2", **options)
     assert client.wait(300) == 0, client.log.read_text()
     records = store.records()
     assert "Traceback" not in client.log.read_text()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from harness.fleet.where import SECRET, BadPlace, Where, parse
+from zoomgrad.harness.fleet.where import SECRET, BadPlace, Where, parse
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_tls_needs_a_secret_that_nobody_else_can_read(tmp_path, monkeypatch):
 
 CODE = """if True:
     import sys
-    import harness.cli.commands.run, harness.cli.measuring
-    from harness.run.schedule import Schedule
-    from harness.cli.fleet import place
+    import zoomgrad.harness.cli.commands.run, harness.cli.measuring
+    from zoomgrad.harness.run.schedule import Schedule
+    from zoomgrad.harness.cli.fleet import place
     print(sorted({"dask", "distributed"} & set(sys.modules)))
 """
 

@@ -5,7 +5,7 @@ Each wraps an honest trainer. `work` counts the steps that are really taken, so 
 
 from array import array
 
-from harness.worker.evidence import Evidence, left_by
+from zoomgrad.harness.worker.evidence import Evidence, left_by
 
 
 class Honest:

@@ -5,9 +5,9 @@ The code can use `engine`, `job` and `prepared(change)`, which calls `change(tra
 
 import sys
 
-import engines
-from harness.worker import measure
-from harness.worker.job import read_json
+from zoomgrad import engines
+from zoomgrad.harness.worker import measure
+from zoomgrad.harness.worker.job import read_json
 
 MODULE = "tests.harness.misbehaving.measure"
 

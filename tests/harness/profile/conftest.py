@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-import engines
-from harness import containment
-from harness.containment import Limits
-from harness.machine import environments, interpreters
-from harness.profile.profile_session import Session
-from results.record import Cell
+from zoomgrad import engines
+from zoomgrad.harness import containment
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.machine import environments, interpreters
+from zoomgrad.harness.profile.profile_session import Session
+from zoomgrad.results.record import Cell
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,24 @@ from datetime import UTC, datetime
 
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.kernel import toolchains
-from engines.kernel.toolchains import Toolchain
-from harness.containment import Limits
-from harness.profile import compilers
-from harness.profile.compilers import Account, NoAccount, clang_account, count_functions, gcc_account, profile, shares
-from harness.profile.profile_session import NoProfile, Session
-from results.profile import PROFILE
-from results.record import Cell
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.toolchains import Toolchain
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.profile import compilers
+from zoomgrad.harness.profile.compilers import (
+    Account,
+    NoAccount,
+    clang_account,
+    count_functions,
+    gcc_account,
+    profile,
+    shares,
+)
+from zoomgrad.harness.profile.profile_session import NoProfile, Session
+from zoomgrad.results.profile import PROFILE
+from zoomgrad.results.record import Cell
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from engines.api import Unavailable
-from engines.kernel import building, toolchains
-from harness.profile import fused as counting
-from harness.profile.fused import count, fused
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.harness.profile import fused as counting
+from zoomgrad.harness.profile.fused import count, fused
 
 LINES = """\
 0000000000000000 <forward>:

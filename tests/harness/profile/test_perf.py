@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.profile import perf
-from harness.profile.profile_session import NoProfile
-from harness.profile.symbols import Frame
-from results.profile import SymbolProfile
+from zoomgrad.harness.profile import perf
+from zoomgrad.harness.profile.profile_session import NoProfile
+from zoomgrad.harness.profile.symbols import Frame
+from zoomgrad.results.profile import SymbolProfile
 
 SCRIPT = """\
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import profile
-from harness.containment import Finished
-from harness.machine import interpreters
-from harness.plan import planning
-from results.profile import PARTS
-from results.store import Store
+from zoomgrad.harness import profile
+from zoomgrad.harness.containment import Finished
+from zoomgrad.harness.machine import interpreters
+from zoomgrad.harness.plan import planning
+from zoomgrad.results.profile import PARTS
+from zoomgrad.results.store import Store
 
 ALL = list(profile.PROFILERS)
 
@@ -78,7 +78,7 @@ def test_a_workers_readings_are_stored(plan, store):
     assert (kept.status, kept.share, kept.blocks_left) == ("measured", 0.25, 12)
     assert store.profiles() == [kept]
     assert fake.jobs[0]["probe"] == "collector"
-    assert fake.commands[0][1:3] == ["-m", "harness.worker.profiling.profile"]
+    assert fake.commands[0][1:3] == ["-m", "zoomgrad.harness.worker.profiling.profile"]
 
 
 @pytest.mark.parametrize("status", ["skipped", "failed"])

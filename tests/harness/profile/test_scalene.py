@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.containment import Finished
-from harness.profile import scalene
-from harness.profile.profile_session import NoProfile
-from results.places import ROOT
-from results.profile import LineProfile
+from zoomgrad.harness.containment import Finished
+from zoomgrad.harness.profile import scalene
+from zoomgrad.harness.profile.profile_session import NoProfile
+from zoomgrad.results.places import ROOT
+from zoomgrad.results.profile import LineProfile
 
 WORK = f"{ROOT}/harness/worker/profile.py exercise:86;"
 

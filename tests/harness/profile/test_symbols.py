@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.profile.symbols import OTHERS, Frame, group_of
+from zoomgrad.harness.profile.symbols import OTHERS, Frame, group_of
 
 PYTHON = "libpython3.13.so.1.0"
 

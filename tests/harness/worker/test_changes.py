@@ -5,11 +5,11 @@ from functools import cache
 
 import pytest
 
-import engines
-from harness import workloads
-from harness.worker.train import task, train
-from harness.workloads.changes import CHANGES, MOST_WEIGHTS, InvalidChange, changed
 from tests.engines.ladder import promised, runnable
+from zoomgrad import engines
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.train import task, train
+from zoomgrad.harness.workloads.changes import CHANGES, MOST_WEIGHTS, InvalidChange, changed
 
 CHANGED = {
     "deeper": {"workload": "xor", "shape": "2x5x3x1", "activation": "tanh", "rate": 0.2, "batch": 2},

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import engines
-from harness.worker.lifeline import HARNESS, identity
-from harness.worker.programs import script
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
+from zoomgrad import engines
+from zoomgrad.harness.worker.lifeline import HARNESS, identity
+from zoomgrad.harness.worker.programs import script
 
 ROOT = Path(__file__).parents[3]
 TRAINING = """
@@ -47,7 +47,7 @@ def execute(engine, tmp_path, text, *arguments, replaced=""):
     script = tmp_path / "program.py"
     script.write_text(text)
     return subprocess.run(
-        [sys.executable, "-m", "harness.worker.programs.execute", engine, replaced, str(script), *arguments],
+        [sys.executable, "-m", "zoomgrad.harness.worker.programs.execute", engine, replaced, str(script), *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -249,7 +249,7 @@ def test_a_process_that_a_program_starts_is_not_marked_as_a_worker(tmp_path):
     text = "import os, subprocess, micrograd; subprocess.run('echo marked: $ZOOMGRAD_HARNESS', shell=True)"
     (tmp_path / "program.py").write_text(text)
     result = subprocess.run(
-        [sys.executable, "-m", "harness.worker.programs.execute", "tuple", "", str(tmp_path / "program.py")],
+        [sys.executable, "-m", "zoomgrad.harness.worker.programs.execute", "tuple", "", str(tmp_path / "program.py")],
         cwd=ROOT,
         env={**os.environ, HARNESS: identity()},
         capture_output=True,

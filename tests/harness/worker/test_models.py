@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-import engines
-from engines.nn import as_list
-from harness.workloads import random_dag
-from harness.workloads.models import Attention, Convolution2d, Polynomial, Recurrent, Shuffled
-from harness.workloads.random_dag import RandomDag
+from zoomgrad import engines
+from zoomgrad.engines.nn import as_list
+from zoomgrad.harness.workloads import random_dag
+from zoomgrad.harness.workloads.models import Attention, Convolution2d, Polynomial, Recurrent, Shuffled
+from zoomgrad.harness.workloads.random_dag import RandomDag
 
 NN = engines.load("tuple").nn
 

@@ -16,7 +16,7 @@ def execute(tmp_path, *cells, replaced="", text=None):
     path = tmp_path / "book.ipynb"
     content = {"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) if text is None else text, encoding="utf-8")
-    command = [sys.executable, "-m", "harness.worker.programs.execute", "hoisted", replaced, str(path)]
+    command = [sys.executable, "-m", "zoomgrad.harness.worker.programs.execute", "hoisted", replaced, str(path)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 

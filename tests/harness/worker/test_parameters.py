@@ -2,12 +2,12 @@
 
 import pytest
 
-import engines
-from engines.api import Unavailable
-from engines.saving.parameters import BadFile, load_parameters, save_parameters
-from harness import workloads
-from harness.worker.train import task, train
-from harness.workloads import parameters
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.saving.parameters import BadFile, load_parameters, save_parameters
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.train import task, train
+from zoomgrad.harness.workloads import parameters
 
 ENGINES = ("slots", "replay", "bytecode", "tcc", "rerolled-numpy", "handwritten")
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import engines
-from harness import workloads
-from harness.worker.profiling import anatomy, memory
-from harness.worker.profiling import profile as worker
-from harness.worker.profiling.introspection import Subject
-from harness.worker.profiling.profile import PROBES
 from tests.engines.ladder import runs_here
+from zoomgrad import engines
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.profiling import anatomy, memory
+from zoomgrad.harness.worker.profiling import profile as worker
+from zoomgrad.harness.worker.profiling.introspection import Subject
+from zoomgrad.harness.worker.profiling.profile import PROBES
 
 ON_PYPY = sys.implementation.name == "pypy"
 
@@ -156,7 +156,7 @@ def as_a_process(job, folder, *, code=0):
     job_file = folder / "job.json"
     job_file.write_text(json.dumps(job))
     root = str(Path(__file__).parent.parent.parent.parent)
-    command = [sys.executable, "-m", "harness.worker.profiling.profile", str(job_file)]
+    command = [sys.executable, "-m", "zoomgrad.harness.worker.profiling.profile", str(job_file)]
     result = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": root}, timeout=120)
     assert result.returncode == code
     return json.loads(Path(job["reply_file"]).read_text())

@@ -10,14 +10,17 @@ from unittest import mock
 
 import pytest
 
-import engines
-from engines.graph.optimisers import SGD
-from engines.kernel import building
-from engines.kernel.c_engine import variant_for
-from engines.rerolled.form import TALL, TALLEST
-from harness import workloads
-from harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
-from harness.worker.evidence import (
+from tests.engines.compiled.compiling import usable
+from tests.engines.ladder import runnable, willing
+from tests.harness.worker.test_workloads import KINDS
+from zoomgrad import engines
+from zoomgrad.engines.graph.optimisers import SGD
+from zoomgrad.engines.kernel import building
+from zoomgrad.engines.kernel.c_engine import variant_for
+from zoomgrad.engines.rerolled.form import TALL, TALLEST
+from zoomgrad.harness import workloads
+from zoomgrad.harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
+from zoomgrad.harness.worker.evidence import (
     DIVERGES,
     Evidence,
     Starts,
@@ -27,13 +30,10 @@ from harness.worker.evidence import (
     left_by,
     write_evidence,
 )
-from harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
-from harness.worker.measure import Stretch
-from harness.worker.proof import digest, prepare_proof
-from harness.worker.vouch import _difference, vouch
-from tests.engines.compiled.compiling import usable
-from tests.engines.ladder import runnable, willing
-from tests.harness.worker.test_workloads import KINDS
+from zoomgrad.harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
+from zoomgrad.harness.worker.measure import Stretch
+from zoomgrad.harness.worker.proof import digest, prepare_proof
+from zoomgrad.harness.worker.vouch import _difference, vouch
 
 
 def doubles(*values):

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from engines.interpreted.tuple import Value
-from harness.worker.programs import probe
 from tests.engines.ladder import of_each_value
 from tests.harness.worker.test_execute import execute
+from zoomgrad.engines.interpreted.tuple import Value
+from zoomgrad.harness.worker.programs import probe
 
 LOCAL = """
 import math

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-import engines
-from datasets import tour
-from harness.worker.train import task, train
+from zoomgrad import engines
+from zoomgrad.datasets import tour
+from zoomgrad.harness.worker.train import task, train
 
 STEP = 0.05
 

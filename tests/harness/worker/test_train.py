@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from harness import workloads
-from harness.worker.train import task, train
-from harness.workloads.changes import InvalidChange
 from tests.engines.ladder import willing
+from zoomgrad.harness import workloads
+from zoomgrad.harness.worker.train import task, train
+from zoomgrad.harness.workloads.changes import InvalidChange
 
 
 def settings(**changes):

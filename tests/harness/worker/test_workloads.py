@@ -7,11 +7,11 @@ from functools import cache
 
 import pytest
 
-import engines
-from engines.api import Network, NonFiniteLoss, UnknownName
-from harness import workloads
-from harness.workloads.models import Mlp
 from tests.engines.ladder import FAST_TO_COMPILE, available, promised, runnable, willing
+from zoomgrad import engines
+from zoomgrad.engines.api import Network, NonFiniteLoss, UnknownName
+from zoomgrad.harness import workloads
+from zoomgrad.harness.workloads.models import Mlp
 
 KINDS = (
     *("slots", "local-grads", "replay", "native", "bytecode", "python-source", "tcc", "tcc-extension"),

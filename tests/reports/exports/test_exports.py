@@ -12,13 +12,13 @@ import jsonschema
 import pyperf
 import pytest
 
-from reports.exports import EXPORTERS, Material, NoExport
-from reports.measured.table import cells, each, measured
-from reports.sections.records import every_record
-from reports.view import view
-from results.record import Cell
-from results.store import Store, file_name
 from tests.harness.answering import Answering
+from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
+from zoomgrad.reports.measured.table import cells, each, measured
+from zoomgrad.reports.sections.records import every_record
+from zoomgrad.reports.view import view
+from zoomgrad.results.record import Cell
+from zoomgrad.results.store import Store, file_name
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.gate.limits import Limits, read_limits
-from results.files import Unreadable
+from zoomgrad.reports.gate.limits import Limits, read_limits
+from zoomgrad.results.files import Unreadable
 
 
 def limits(tmp_path, text):

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reports.gate.limits import Limits
-from reports.gate.rules import MeasuredRun, suspects, verdicts
-from results.compare import COMPILE_TIME, RESULT, SPEEDUP
-from results.files import Unreadable
-from results.record import Cell, EngineFacts, HostFacts, Proof, Record, Run, Settings
+from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.reports.gate.rules import MeasuredRun, suspects, verdicts
+from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.record import Cell, EngineFacts, HostFacts, Proof, Record, Run, Settings
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 HERE, ELSEWHERE = {"processor": "a", "cores": "2"}, {"processor": "b", "cores": "2"}

@@ -5,8 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from reports.measured.findings import best, findings
-from reports.measured.headline import claim, headline_workload
+from zoomgrad.reports.measured.findings import best, findings
+from zoomgrad.reports.measured.headline import claim, headline_workload
 
 FEW = (math.nan, math.nan)
 

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from reports.charts import charts
-from reports.charts.drawing.svg import drawing
-from reports.measured.sequences import settling, values
-from reports.measured.table import cells, each
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.charts.drawing.svg import drawing
+from zoomgrad.reports.measured.sequences import settling, values
+from zoomgrad.reports.measured.table import cells, each
 
 
 def mnist(example):

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from reports.measured.table import COLUMNS, cells, in_order
-from reports.view import view
-from results.record import Cell, Proof
+from zoomgrad.reports.measured.table import COLUMNS, cells, in_order
+from zoomgrad.reports.view import view
+from zoomgrad.results.record import Cell, Proof
 
 
 def row(example, key):

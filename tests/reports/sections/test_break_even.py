@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.measured.table import cells
-from reports.sections.break_even import (
+from zoomgrad.reports.measured.table import cells
+from zoomgrad.reports.sections.break_even import (
     NEVER,
     Cost,
     about,
@@ -16,7 +16,7 @@ from reports.sections.break_even import (
     overtakes,
     winners,
 )
-from results.record import Cell
+from zoomgrad.results.record import Cell
 
 
 def cost(compile_seconds, image_seconds, engine="one"):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reports.sections.cautions import cautions, unseen_hosts
-from reports.view import view
-from results.record import HostFacts
+from zoomgrad.reports.sections.cautions import cautions, unseen_hosts
+from zoomgrad.reports.view import view
+from zoomgrad.results.record import HostFacts
 
 
 def found(example, **run):

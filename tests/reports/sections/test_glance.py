@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from reports.sections.glance import at_a_glance
+from zoomgrad.reports.sections.glance import at_a_glance
 
 COLUMNS = ("engine", "speedup", "compile_seconds", "sample_seconds", "bits")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reports.measured.table import cells
-from reports.sections.compiling.growth import growth, growths, points
-from results.record import Cell, WorkloadFacts
+from zoomgrad.reports.measured.table import cells
+from zoomgrad.reports.sections.compiling.growth import growth, growths, points
+from zoomgrad.results.record import Cell, WorkloadFacts
 
 
 def raced(example, seconds, *, engine="clang-O1", memory=lambda rows: 10**8, sizes=(10**2, 10**4, 10**5, 10**6)):

@@ -5,14 +5,14 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from harness.cli import command_line
-from harness.cli.app import out
-from reports.charts import charts
-from reports.charts.drawing.svg import drawing
-from reports.measured.races import race
-from reports.pages import markdown
-from reports.sections.history import history
 from tests.reports.another import SLOW_MACHINE, another, stored
+from zoomgrad.harness.cli import command_line
+from zoomgrad.harness.cli.app import out
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.charts.drawing.svg import drawing
+from zoomgrad.reports.measured.races import race
+from zoomgrad.reports.pages import markdown
+from zoomgrad.reports.sections.history import history
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,16 @@
 
 import pytest
 
-from reports.charts import charts
-from reports.charts.drawing.svg import drawing
-from reports.measured.contests import contests, grid
-from reports.measured.findings import findings
-from reports.measured.headline import headline
-from reports.measured.table import cells
-from reports.pages import html
-from reports.sections.peers import peers
-from reports.story import story
-from results.record import Cell, EngineFacts, WorkloadFacts
+from zoomgrad.reports.charts import charts
+from zoomgrad.reports.charts.drawing.svg import drawing
+from zoomgrad.reports.measured.contests import contests, grid
+from zoomgrad.reports.measured.findings import findings
+from zoomgrad.reports.measured.headline import headline
+from zoomgrad.reports.measured.table import cells
+from zoomgrad.reports.pages import html
+from zoomgrad.reports.sections.peers import peers
+from zoomgrad.reports.story import story
+from zoomgrad.results.record import Cell, EngineFacts, WorkloadFacts
 
 FILE = "engines/peers/models/with_jax.py"
 WIDTHS, BATCHES = (16, 1024), (1, 100)

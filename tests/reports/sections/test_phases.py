@@ -1,8 +1,8 @@
 """Compile time by phase, and the sizes of compiled programs."""
 
-from reports.measured.table import cells
-from reports.sections.compiling.phases import phases
-from results.record import Cell
+from zoomgrad.reports.measured.table import cells
+from zoomgrad.reports.sections.compiling.phases import phases
+from zoomgrad.results.record import Cell
 
 CELL = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")
 

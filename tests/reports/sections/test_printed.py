@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from reports.text.printed import HEADINGS, printed
-from reports.view import view
+from zoomgrad.reports.text.printed import HEADINGS, printed
+from zoomgrad.reports.view import view
 
 ROW = {
     "interpreter": "cpython-3.13",

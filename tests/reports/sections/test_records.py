@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from reports.sections.records import every_record
-from reports.view import view
-from results.record import Cell
+from zoomgrad.reports.sections.records import every_record
+from zoomgrad.reports.view import view
+from zoomgrad.results.record import Cell
 
 
 def rows(example):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from reports.measured.findings import findings
-from reports.measured.table import cells, contenders, without_choices
-from reports.pages import markdown
-from reports.sections.compiling.variants import variants
-from reports.view import view
-from results.record import Cell, EngineFacts
+from zoomgrad.reports.measured.findings import findings
+from zoomgrad.reports.measured.table import cells, contenders, without_choices
+from zoomgrad.reports.pages import markdown
+from zoomgrad.reports.sections.compiling.variants import variants
+from zoomgrad.reports.view import view
+from zoomgrad.results.record import Cell, EngineFacts
 
 GCC = ("-O1", "-march=native", "-I/somewhere")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from reports.pages.html import page
-from reports.pages.markdown import page as text
-from reports.sections.vouching import BEFORE_TIMING, WHILE_TIMING, vouched
-from reports.story import story
-from results.record import Cell, PassedOver, Voucher, Vouching
+from zoomgrad.reports.pages.html import page
+from zoomgrad.reports.pages.markdown import page as text
+from zoomgrad.reports.sections.vouching import BEFORE_TIMING, WHILE_TIMING, vouched
+from zoomgrad.reports.story import story
+from zoomgrad.results.record import Cell, PassedOver, Voucher, Vouching
 
 
 def voucher(engine, steps, drills=("short",)):
