@@ -172,7 +172,7 @@ def _import(name: str, path: Sequence[str], problems: list[Problem]) -> Optional
 
 def _where(name: str, path: Sequence[str]) -> str:
     """A module's file or a package's folder, relative to the project's folder."""
-    file = "/".join(name.split(".")[1:])
+    file = "/".join(part for part in name.split(".") if part != "zoomgrad")
     is_package = any((Path(folder).parent / file).is_dir() for folder in path)
     return one_line(file if is_package else f"{file}.py")
 

@@ -133,7 +133,7 @@ def passing(project, *arguments):
 def project(tmp_path_factory):
     """A copy of the project with all additions."""
     folder = tmp_path_factory.mktemp("additions") / "project"
-    shutil.copytree(ROOT, folder, ignore=LEFT_OUT)
+    shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
     for add in (add_op, add_engine, add_workloads, add_chart):
         add(folder)
     return folder

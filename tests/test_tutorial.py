@@ -33,7 +33,7 @@ def project(tmp_path_factory):
     except engines.Unavailable as missing:
         pytest.skip(missing.reason)
     folder = tmp_path_factory.mktemp("tutorial") / "project"
-    shutil.copytree(ROOT, folder, ignore=LEFT_OUT)
+    shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
     (ROOT / ".zoomgrad").mkdir(exist_ok=True)
     (folder / ".zoomgrad").symlink_to(ROOT / ".zoomgrad")  # environments of interpreters
     write(folder, ENGINE)

@@ -14,13 +14,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from zoomgrad import engines
-
-if not hasattr(engines, "load"):
-    raise ImportError(
-        f"zoomgrad needs its package `engines`, and {engines.__file__} comes before it on the path\n"
-        "  Rename that module, or move it into a package."
-    )
-
 from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
 from zoomgrad.engines.api import CyclicGraph
 from zoomgrad.engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters

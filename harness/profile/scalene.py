@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.harness.containment import Limits
-from zoomgrad.harness.machine.project import importable
 from zoomgrad.harness.profile.profile_session import DRAW, WORKER, NoProfile, Session, common
 from zoomgrad.harness.run import isolate
+from zoomgrad.results.places import IS_CHECKOUT, PACKAGE, ROOT
 from zoomgrad.results.profile import Line
 
 LOCK = "profile-worker"
+SHOWN = ROOT if IS_CHECKOUT else PACKAGE
+"""The folder whose lines are shown."""
 PAGE = "scalene.html"
 """Scalene's own standalone page, stored beside the profile."""
 PAGE_SECONDS = 120.0
@@ -38,7 +40,17 @@ def profile(session: Session) -> dict[str, Any]:
         file = Path(folder) / "scalene.json"
         reply = session.work(
             lambda job: [
-                *(str(python), "-m", "scalene", "run", "--off", "-o", str(file), "--program-path", str(importable())),
+                *(
+                    str(python),
+                    "-m",
+                    "scalene",
+                    "run",
+                    "--off",
+                    "-o",
+                    str(file),
+                    "--program-path",
+                    str(ROOT if IS_CHECKOUT else PACKAGE),
+                ),
                 *(*WORKER, "---", str(job)),
             ]
         )
@@ -68,10 +80,9 @@ def profile(session: Session) -> dict[str, Any]:
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
     """Lines of the project's files that have a sample."""
-    root = importable() / "zoomgrad"
     for name, file in sorted(found["files"].items()):
-        path = Path(name)
-        if not path.is_relative_to(root):
+        path = Path(name).resolve()  # a worker imports our package through a link
+        if not path.is_relative_to(SHOWN):
             continue
         texts = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         for line in file["lines"]:
@@ -80,7 +91,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
             if not any(cpu) and not line["n_malloc_mb"]:
                 continue
             yield Line(
-                file=path.relative_to(root).as_posix(),
+                file=path.relative_to(SHOWN).as_posix(),
                 line=number,
                 source=texts[number - 1].strip() if number <= len(texts) else line["line"].strip(),
                 python=cpu[0],

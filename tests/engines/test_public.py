@@ -31,10 +31,3 @@ def test_the_names_are_those_that_engines_raise_and_return():
 def test_the_import_is_light():
     code = f"import sys, zoomgrad; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []
-
-
-def test_a_module_of_the_user_that_hides_ours_is_named(tmp_path):
-    (tmp_path / "engines.py").write_text("")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import zoomgrad"
-    result = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-    assert f"{tmp_path / 'engines.py'} comes before it on the path\n  Rename" in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ def project(tmp_path_factory):
     (ROOT / ".zoomgrad").mkdir(exist_ok=True)
     for part in ("datasets", "harness", "reports", "results", "requirements", ".zoomgrad"):
         (folder / part).symlink_to(ROOT / part)
+    shutil.copytree(ROOT / "zoomgrad", folder / "zoomgrad", symlinks=True)
     (folder / "engines").mkdir()
     for part in (ROOT / "engines").iterdir():
         if part.name != "__pycache__":

@@ -63,8 +63,10 @@ def job(evidence, tmp_path):
 
 
 @pytest.fixture
-def misbehaving(job):
+def misbehaving(job, monkeypatch):
     """`misbehaving(text, **limits)`: the answer of a worker whose engine runs that code."""
+
+    monkeypatch.setattr("zoomgrad.harness.run.isolate.importable", lambda: ROOT)  # so that the worker finds `tests`
 
     def measure(text, *, seconds=20.0, **limits):
         asked = {**job, "misbehaviour": text}
@@ -356,6 +358,7 @@ from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.run.isolate import Draw, isolate
 # No mark: another run on this machine would end the worker as a leftover.
 sys.modules["zoomgrad.harness.run.isolate"].identity = lambda: ""
+sys.modules["zoomgrad.harness.run.isolate"].importable = Path.cwd
 print("started", flush=True)
 isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
         package="tests.harness.misbehaving")

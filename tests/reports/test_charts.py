@@ -100,7 +100,7 @@ def test_every_engine_of_the_project_has_a_family_and_its_own_source():
         family = style.family(name)
         assert family != "other", name
         module = sys.modules[type(engines.load(name)).__module__]
-        assert source(name) == Path(module.__file__).relative_to(ROOT).as_posix()
+        assert source(name) == Path(module.__file__).resolve().relative_to(ROOT).as_posix()
     colours = [colour for colour, _ in style.FAMILIES.values()]
     assert len(set(colours)) == len(colours)
     assert style.family("tccx") == style.family("my-tcc") == "other"

@@ -115,7 +115,7 @@ def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds, uncompiled):
 
 
 def test_a_commit_that_does_not_build_gives_its_reason(tmp_path):
-    (tmp_path / "engines").mkdir()
-    (tmp_path / "engines/__init__.py").write_text("def broken(:\n")
+    (tmp_path / "zoomgrad").mkdir()
+    (tmp_path / "zoomgrad/__init__.py").write_text("def broken(:\n")
     with pytest.raises(Unreadable, match="SyntaxError"):
         comparison(places=tmp_path).measure()

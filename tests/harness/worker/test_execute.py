@@ -233,7 +233,7 @@ def test_a_syntax_error_prints_the_programs_line_alone(tmp_path):
 def test_a_programs_own_modules_come_before_the_tours(tmp_path):
     (tmp_path / "nn.py").write_text("own = True")
     ran = execute("tuple", tmp_path, "import nn, autograd; print(nn.own, autograd.Value.__module__)")
-    assert (ran.stdout, ran.stderr) == ("True engines.interpreted.tuple\n", "")
+    assert (ran.stdout, ran.stderr) == ("True zoomgrad.engines.interpreted.tuple\n", "")
 
 
 def test_an_engine_without_a_value_is_refused(tmp_path):
