@@ -216,10 +216,10 @@ def main() -> None:
         try:
             if player is None:
                 player = Player(command.pop("job"))
-                import zoomgrad
+                from zoomgrad import engines
 
-                if checkout.absolute() not in Path(str(zoomgrad.__file__)).absolute().parents:
-                    raise Refused(f"zoomgrad was imported from {zoomgrad.__file__}, not from the checkout")
+                if checkout.absolute() not in Path(str(engines.__file__)).absolute().parents:
+                    raise Refused(f"engines was imported from {engines.__file__}, not from the checkout")
             answer = getattr(player, name)(**command)
         except Exception as error:  # a commit may fail in any way, and its reason is the answer
             reason = getattr(error, "reason", "") or str(error) or type(error).__name__
