@@ -20,10 +20,10 @@ from uv import find_uv_bin
 # CPython 3.11+.
 LOCKS = {
     "worker": ("3.9", None, None),
-    "profile-worker": ("3.9", "profile-worker", "worker"),
+    "profile-worker": ("3.9", "profile", "worker"),
     "test-worker": ("3.9", "test-worker", "worker"),
-    "harness": ("3.11", "harness", None),
-    "fleet": ("3.11", "fleet", "harness"),
+    "bench": ("3.11", "bench", None),
+    "fleet": ("3.11", "fleet", "bench"),
     "test": ("3.11", "test", "fleet"),
     "lint": ("3.11", "lint", "test"),
 }

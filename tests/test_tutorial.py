@@ -49,7 +49,7 @@ def zoomgrad(project, command):
     """Run the command of the page in the copy, on this interpreter."""
     words = command.replace(SHOWN, RUNNING).split()
     environment = {**os.environ, "ZOOMGRAD_LOCK": str(project / "lock"), "COLUMNS": "120"}
-    started = [sys.executable, "-m", "zoomgrad.harness", *words]
+    started = [sys.executable, "-m", "zoomgrad", *words]
     return subprocess.run(started, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
 
 

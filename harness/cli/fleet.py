@@ -28,7 +28,7 @@ def place(text: str, *, insecure: bool) -> Where:
         complain(str(bad))
         raise typer.Exit(WRONG_USE) from None
     if not find_spec("distributed"):
-        complain("--on needs dask[distributed]\n  Install the extra: pip install -e '.[harness,fleet]'")
+        complain("--on needs dask[distributed]\n  Install the extra: pip install 'zoomgrad[fleet]'")
         raise typer.Exit(WRONG_USE)
     return where
 

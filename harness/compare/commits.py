@@ -35,7 +35,7 @@ def commit(name: str, repository: Path = ROOT) -> Subject:
     if repository == ROOT and not IS_CHECKOUT:
         raise Unreadable(
             "this copy of zoomgrad is installed, so it has no commits to compare\n"
-            "  Clone the project, and run `python -m harness compare` there."
+            "  Clone the project, and run `zoomgrad compare` there."
         )
     try:
         if "\0" in name:

@@ -72,7 +72,7 @@ def zoomgrad(project, tmp_path):
         "PYTHONPATH": str(project),
     }
 
-    def start(*arguments, command=("-m", "zoomgrad.harness")):
+    def start(*arguments, command=("-m", "zoomgrad")):
         return subprocess.run(
             [sys.executable, *command, *arguments],
             env=environment,

@@ -27,7 +27,7 @@ print(json.dumps(printed))
 
 
 def zoomgrad(folder, *arguments):
-    command = [sys.executable, "-m", "zoomgrad.harness", "build", *arguments]
+    command = [sys.executable, "-m", "zoomgrad", "build", *arguments]
     return subprocess.run(command, cwd=folder, env=with_project(), capture_output=True, text=True, check=False)
 
 

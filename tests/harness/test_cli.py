@@ -52,7 +52,7 @@ def kept_in(folder):
 def command(tmp_path):
     """`command(*arguments)`: options of `subprocess` that start `zoomgrad` with the test's own runs."""
     return lambda *arguments: {
-        "args": [sys.executable, "-m", "zoomgrad.harness", *map(str, arguments)],
+        "args": [sys.executable, "-m", "zoomgrad", *map(str, arguments)],
         **kept_in(tmp_path),
     }
 

@@ -42,7 +42,7 @@ def limited(tmp_path):
 
     def zoomgrad(size, *arguments):
         return subprocess.run(
-            [sys.executable, "-m", "zoomgrad.harness", *map(str, arguments)],
+            [sys.executable, "-m", "zoomgrad", *map(str, arguments)],
             capture_output=True,
             text=True,
             timeout=300,

@@ -38,7 +38,7 @@ COMPILERS = ("gcc", "cc1", "as", "ld", "collect2")
 
 def start(folder, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", "zoomgrad.harness", "run", *arguments],
+        [sys.executable, "-m", "zoomgrad", "run", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

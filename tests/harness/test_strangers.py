@@ -174,7 +174,7 @@ def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
 
 @pytest.mark.parametrize("arguments", [["list"], ["show", "xor"]])
 def test_a_closed_pipe_is_not_a_traceback(tmp_path, arguments):
-    command = [sys.executable, "-m", "zoomgrad.harness", *arguments]
+    command = [sys.executable, "-m", "zoomgrad", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kept_in(tmp_path))
     process.stdout.close()
     assert process.stderr.read() == ""

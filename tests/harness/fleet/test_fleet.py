@@ -342,7 +342,7 @@ def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_pa
     options = kept_in(tmp_path)
     options["env"].update(FOREIGN)
     chosen = ["--preset", "smoke", "--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", RUNNING]
-    client = started("-m", "zoomgrad.harness", "run", *chosen, "--blocks", "6", "--on", "local:2", **options)
+    client = started("-m", "zoomgrad", "run", *chosen, "--blocks", "6", "--on", "local:2", **options)
     wait_for(lambda: list(tmp_path.glob("runs/*/records/*.json")) or client.poll() is not None, 200)
     of_client = psutil.Process(client.pid).children(recursive=True)
     hosts = [one for one in of_client if "zoomgrad.harness.fleet.host" in one.cmdline()]
@@ -352,7 +352,7 @@ def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_pa
     if target == "client":
         client.wait()
         wait_for(lambda: not any(is_running(one.pid) for one in of_client), 60)
-        client = started("-m", "zoomgrad.harness", "run", "--resume", store.run.id, "--on", "local:2", **options)
+        client = started("-m", "zoomgrad", "run", "--resume", store.run.id, "--on", "local:2", **options)
     assert client.wait(300) == 0, client.log.read_text()
     records = store.records()
     assert "Traceback" not in client.log.read_text()
