@@ -18,6 +18,7 @@ from zoomgrad.reports.measured.table import cells, ladder
 from zoomgrad.reports.text.native_notes import native_note
 from zoomgrad.results.fleet.hosts import main_type
 from zoomgrad.results.record import Cell, Record, Run
+from zoomgrad.results.samples import CORRECTED, at_median_pace
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class View:
 
     run: Run
     records: tuple[Record, ...]
+    """At the run's median pace, as everything else here."""
+    as_measured: tuple[Record, ...]
+    """The records on disk."""
     outcomes: Mapping[Cell, Outcome]
     """The outcome of every cell of the plan, in plan order."""
     table: pd.DataFrame
@@ -47,14 +51,16 @@ class View:
 
 def view(run: Run, records: Iterable[Record]) -> View:
     """Return the view of a run, which may be unfinished. Of a fleet's run: of the machine type with most results."""
-    run, records = main_type(run, records)
+    run, as_measured = main_type(run, records)
+    records = at_median_pace(as_measured)
     plan = timed(run)
     found = outcomes(plan, records)
     table = cells(plan, records, found)
     workload = headline_workload(table)
     return View(
         run=run,
-        records=records,
+        records=tuple(records),
+        as_measured=as_measured,
         outcomes=found,
         table=table,
         headline_workload=workload,
@@ -66,4 +72,4 @@ def _headline(run: Run, table: pd.DataFrame, workload: str | None) -> Headline |
     if workload is None:
         return None
     found = headline(table, workload)
-    return replace(found, notes=native_note([rung.engine for rung in found.rows], run.engines))
+    return replace(found, notes=(CORRECTED, *native_note([rung.engine for rung in found.rows], run.engines)))

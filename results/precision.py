@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from zoomgrad.results.record import Cell, Record, Run
-from zoomgrad.results.samples import Blocks, baseline_of, common, step_seconds
+from zoomgrad.results.samples import baseline_of, speedup, step_seconds
 from zoomgrad.results.stats import intervals
 
 MOST_BLOCKS = 60
@@ -47,13 +47,9 @@ def imprecise(records: Iterable[Record], precision: float, at: Sequence[int]) ->
     wanted: dict[Cell, None] = {}
     for cell, blocks in measured.items():
         base = baseline_of(cell)
-        if cell != base and base in measured and _half_width(measured[base], blocks, len(at)) > precision:
+        if cell == base or base not in measured:
+            continue
+        # Without an interval, the width is NaN, and not within the precision.
+        if not speedup(measured[base], blocks, intervals.ERROR / len(at)).relative_width / 2 <= precision:
             wanted |= dict.fromkeys((cell, base))
     return list(wanted)
-
-
-def _half_width(base: Blocks, engine: Blocks, times: int) -> float:
-    try:
-        return intervals.speedup(*common(base, engine), intervals.ERROR / times).relative_width / 2
-    except intervals.TooFewProcesses:
-        return float("inf")

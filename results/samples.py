@@ -1,4 +1,7 @@
-"""Records -> samples for `results.stats`: the seconds that each cell's processes measured, by block."""
+"""Records -> records at the run's median pace -> samples for `results.stats`: seconds by cell and block.
+
+Everything that shows or compares a time starts here. Records on disk and pyperf's files keep the times as measured.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,53 @@ Blocks = Mapping[int, Sequence[float]]
 """Samples of one cell: block -> values of one process, in seconds."""
 
 
-def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Seconds per step of every measured record, scaled to the interpreter's median pace.
+CORRECTED = (
+    "Times are corrected to the run's median pace, so a speedup is the quotient of the two times. The records and "
+    "pyperf's files hold the times as measured."
+)
+"""The caption of everything that shows times."""
+
+
+def at_median_pace(records: Iterable[Record]) -> list[Record]:
+    """Correct all times of the records to the median pace of their interpreter, on a fleet per host.
 
     Two cells are hardly ever measured in the same second, and the speed of a cloud machine varies between seconds; see
-    `harness.worker.pace`. Unscaled if any of the interpreter's records lacks a pace. Records of a shared host are left
-    out: blocks that ran at the same time disturbed each other, so their ratios say nothing.
+    `harness.worker.pace`. A timed value is divided by the pace around it, other times of the process by the median of
+    these paces. Correcting twice is the same as once. Nothing changes if any of the interpreter's records lacks a pace.
     """
-    measured = [record for record in _measured(records) if not record.shared_host]
-    paces: dict[str, list[Sequence[float]]] = defaultdict(list)
-    for record in measured:
-        paces[record.cell.interpreter].append(record.pace_seconds)
+    records = list(records)
+    paces: dict[tuple[str, str], list[Sequence[float]]] = defaultdict(list)
+    for record in _measured(records):
+        paces[record.cell.interpreter, record.host].append(record.pace_seconds)
     usual = {name: median(map(median, of_it)) for name, of_it in paces.items() if all(of_it)}
-    return _by_cell((record, _steadied(record, usual.get(record.cell.interpreter))) for record in measured)
+    return [_corrected(record, usual.get((record.cell.interpreter, record.host))) for record in records]
+
+
+def _corrected(record: Record, usual: float | None) -> Record:
+    if usual is None or not record.pace_seconds:
+        return record
+    timed = zip(record.step_seconds, record.pace_seconds, strict=True)
+    factor = usual / median(record.pace_seconds)
+    return record.model_copy(
+        update={
+            "step_seconds": tuple(seconds * (usual / pace) for seconds, pace in timed),
+            "warmup_step_seconds": tuple(seconds * factor for seconds in record.warmup_step_seconds),
+            "phases": {name: seconds * factor for name, seconds in record.phases.items()},
+            "ready_seconds": record.ready_seconds * factor,
+            "ready_cpu_seconds": record.ready_cpu_seconds * factor,
+            "pace_seconds": (usual,) * len(record.pace_seconds),
+        }
+    )
+
+
+def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
+    """Seconds per step of every measured record at the median pace.
+
+    Records of a shared host are left out: blocks that ran at the same time disturbed each other, so their ratios say
+    nothing.
+    """
+    alone = (record for record in records if not record.shared_host)
+    return _by_cell((record, record.step_seconds) for record in _measured(at_median_pace(alone)))
 
 
 def step_seconds_as_measured(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
@@ -42,12 +79,6 @@ def _by_cell(samples: Iterable[tuple[Record, Sequence[float]]]) -> Mapping[Cell,
     for record, values in samples:
         found[record.cell][record.block] = values
     return found
-
-
-def _steadied(record: Record, usual: float | None) -> Sequence[float]:
-    if usual is None:
-        return record.step_seconds
-    return [seconds * usual / pace for seconds, pace in zip(record.step_seconds, record.pace_seconds, strict=True)]
 
 
 TICK_SECONDS = 1e-9
@@ -81,3 +112,16 @@ def common(base: Blocks, other: Blocks) -> tuple[intervals.Samples, intervals.Sa
     """Samples of the blocks that both cells have. A disturbance of a whole block then cancels in their ratio."""
     blocks = sorted(base.keys() & other.keys())
     return [base[block] for block in blocks], [other[block] for block in blocks]
+
+
+def speedup(base: Blocks, engine: Blocks, error: float = intervals.ERROR) -> intervals.Interval:
+    """Quotient of two cells' median times, base over engine, with the interval of the ratios within common blocks.
+
+    Both medians are over all blocks of a cell, so the quotient of the times in a table is the speedup beside them.
+    Bounds are NaN below 3 common blocks.
+    """
+    value = intervals.ratio_of_medians([*base.values()], [*engine.values()])
+    try:
+        return intervals.speedup(*common(base, engine), error, value)
+    except intervals.TooFewProcesses:
+        return intervals.Interval(value, float("nan"), float("nan"))

@@ -26,7 +26,7 @@ def export(material: Material) -> Export:
         if found.status != MEASURED:
             continue
         if cell not in material.suites:
-            benchmarks.append(_of_records(cell, [r for r in material.view.records if r.cell == cell]))
+            benchmarks.append(_of_records(cell, [r for r in material.view.as_measured if r.cell == cell]))
         else:
             try:
                 (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()

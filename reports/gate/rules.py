@@ -34,6 +34,7 @@ from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import BASELINE, Cell, EngineFacts, Record, Run
 from zoomgrad.results.samples import (
     Blocks,
+    at_median_pace,
     baseline_of,
     common,
     compiled_seconds,
@@ -184,7 +185,7 @@ class _Samples:
 
 def _samples(of: MeasuredRun) -> _Samples:
     return _Samples(
-        outcomes(of.run, of.records),
+        outcomes(of.run, at_median_pace(of.records)),
         step_seconds(of.records),
         step_seconds_as_measured(of.records),
         compiled_seconds(of.records),

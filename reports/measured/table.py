@@ -1,7 +1,7 @@
 """Run and records -> one row a cell. Every measured figure is a column of this table; sections derive theirs from it.
 
-Seconds are medians over processes of process means, on a fleet of one host's processes. Speedups compare seconds that
-`results.samples` has steadied.
+Seconds are medians over processes of process means, corrected to the run's median pace (`results.samples`). A speedup
+is the quotient of two of these medians. On a fleet, seconds are of one host, and speedups are over all hosts of a type.
 Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time, below 3 blocks that compiled. Every figure
 of a cell that is not "measured" is NaN; `reports.measured.outcome` decides what counts as measured.
 """
@@ -19,7 +19,7 @@ from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_c
 from zoomgrad.results.fleet.hosts import by_host, of_hosts, of_one_host
 from zoomgrad.results.precision import error
 from zoomgrad.results.record import BASELINE, Cell, Record, Run
-from zoomgrad.results.samples import Blocks, common, compile_seconds, step_seconds
+from zoomgrad.results.samples import Blocks, at_median_pace, compile_seconds, speedup, step_seconds
 from zoomgrad.results.stats import intervals
 
 NAN = float("nan")
@@ -71,7 +71,7 @@ def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | N
     `engine`, `interpreter` and `workload` are ordered categories in the run's order, so all tables and charts sort the
     same way and an engine has one colour. `on_reference` marks rows of the reference CPython.
     """
-    records = list(records)
+    records = at_median_pace(records)
     blocks = by_cell(run, records)
     found = outcomes(run, records) if found is None else found
     results = {
@@ -241,13 +241,9 @@ def _speedup(
         return intervals.Interval(NAN, NAN, NAN)
     if base == cell:
         return intervals.Interval(1.0, 1.0, 1.0)
-    over, under = common(seconds[base], seconds[cell])
     if hosts:
         return of_hosts(by_host(seconds[base], seconds[cell], hosts))
-    try:
-        return intervals.speedup(over, under, error)
-    except intervals.TooFewProcesses:
-        return intervals.Interval(intervals.ratio_of_medians(over, under) if over else NAN, NAN, NAN)
+    return speedup(seconds[base], seconds[cell], error)
 
 
 def _compile_time(records: Sequence[Record]) -> intervals.Interval:

@@ -34,7 +34,7 @@ def summary(view: View) -> Section | None:
     headline = claim(view.table, BATCHES)
     note = (
         f"An epoch of 60,000 MNIST images, an update every 1,000, {view.run.reference_interpreter}; medians, with 95 % "
-        "intervals. ≈: extrapolated from the steps run."
+        "intervals, corrected to the run's median pace. ≈: extrapolated from the steps run."
     )
     return Section(
         "summary",

@@ -37,7 +37,7 @@ def cautions(view: View) -> list[Caution]:
     results = [record for record in view.records if record.status == MEASURED]
     if not results:
         return []
-    found = (_busy(results), _uneven(results), _too_few(view.run), _wide(view.table), _governor(view.run))
+    found = (_busy(results), _uneven(view.as_measured), _too_few(view.run), _wide(view.table), _governor(view.run))
     return [caution for caution in found if caution]
 
 
@@ -80,7 +80,7 @@ def _uneven(results: Sequence[Record]) -> Caution | None:
     return Caution(
         f"The machine's speed varied: the same work took {factor} as long in the slowest tenth of moments as in the "
         "fastest.",
-        "Compare ratios: speedups and their intervals allow for this, seconds do not.",
+        "Times and speedups are corrected for this; run again at a quieter time to be sure.",
     )
 
 

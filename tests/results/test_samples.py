@@ -1,12 +1,15 @@
 """Records -> samples by block."""
 
+import math
 from datetime import UTC, datetime
 
 from zoomgrad.results.record import Cell, Record
 from zoomgrad.results.samples import (
+    at_median_pace,
     common,
     compile_seconds,
     compiled_seconds,
+    speedup,
     step_seconds,
     step_seconds_as_measured,
 )
@@ -23,13 +26,26 @@ def test_only_measured_records_give_samples():
     assert step_seconds([record(0), record(1, "failed"), record(2)]) == {CELL: {0: (1.0,), 2: (3.0,)}}
 
 
-def test_a_value_is_steadied_by_the_pace_around_it():
+def test_times_are_corrected_to_the_median_pace():
     """In block 2 the machine ran at half its speed."""
     found = [
-        record(block).model_copy(update={"step_seconds": (seconds,), "pace_seconds": (pace,)})
-        for block, seconds, pace in ((0, 1.0, 0.010), (1, 1.0, 0.010), (2, 2.0, 0.020))
+        record(block, phases={"trace": 3 * slow}, ready_seconds=5 * slow).model_copy(
+            update={"step_seconds": (slow,), "warmup_step_seconds": (7 * slow,), "pace_seconds": (slow / 100,)}
+        )
+        for block, slow in ((0, 1.0), (1, 1.0), (2, 2.0))
     ]
-    assert step_seconds(found)[CELL] == {0: [1.0], 1: [1.0], 2: [1.0]}
+    assert step_seconds(found)[CELL] == {0: (1.0,), 1: (1.0,), 2: (1.0,)}
+    corrected = at_median_pace([*found, record(3, "failed")])
+    assert [one.phases for one in corrected] == [{"trace": 3.0}] * 3 + [{}]
+    assert {(one.warmup_step_seconds, one.ready_seconds) for one in corrected[:3]} == {((7.0,), 5.0)}
+    assert at_median_pace(corrected) == corrected
+
+
+def test_a_speedup_is_the_quotient_of_the_medians_of_all_blocks():
+    base, engine = {0: (2.0,), 1: (2.0,), 2: (2.0,), 3: (9.0,), 4: (9.0,)}, {0: (1.0,), 1: (1.0,), 2: (1.5,)}
+    assert speedup(base, engine).value == 2.0
+    assert speedup(base, {0: (1.0,), 7: (1.0,)}).value == 2.0
+    assert math.isnan(speedup(base, {0: (1.0,), 7: (1.0,)}).low)
 
 
 def test_no_value_is_steadied_if_a_record_of_its_interpreter_has_no_pace():

@@ -13,6 +13,7 @@ from zoomgrad.harness.cli.options import some_name
 from zoomgrad.harness.cli.stores import store_of
 from zoomgrad.reports import build
 from zoomgrad.reports.text.printed import printed
+from zoomgrad.results.samples import CORRECTED
 from zoomgrad.results.store import Store, latest
 
 
@@ -43,6 +44,8 @@ def conclude(store: Store, into: Path | None = None) -> None:
             out.print(display.table(sheet.title, sheet.headings, rows))
         for note in sheet.notes:
             out.print(note if sheet.rows else f"{sheet.title}: {note}", markup=False)
+    if story.view.headline:
+        out.print(CORRECTED)
     out.print()
     if story.peers and story.peers.sheets[0].names == 1:
         rows = [tuple(f"{one.text} {one.below}".strip() for one in row) for row in story.peers.sheets[0].rows]
