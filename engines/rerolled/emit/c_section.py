@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar, Union
 
 from zoomgrad.engines.graph.expr import number
 from zoomgrad.engines.kernel.c_tree import (
@@ -36,6 +37,27 @@ _CHANGED: dict[steps.Statement, str] = {
 }
 """What a stretch gives to the caller -> when it has changed it. Other doubles stay, even if a float can't hold them."""
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
+
+
+_PLAIN: dict[type[steps.Statement], Statement] = {
+    steps.TakeRow: Call("take_row", ("t", "w", "0")),
+    steps.NextRate: Assign("t->state.rate", "*t->rates++"),
+    steps.MeasureWeights: Assign("t->state.bound", "bound_of_weights(w)"),
+    steps.TurnLists: Call("turn_lists", ("lists", "turned", COUNT)),
+    steps.EndTurn: Return("1"),
+}
+"""Statements without fields, as C. `Section` writes the others."""
+_CONDITIONS = {
+    (steps.Flag, False): "t->state.{name}",
+    (steps.Alone, False): "t->stretch->batch == 1 && t->state.gradients_are_zero",
+    (steps.Batched, False): "t->stretch->batch >= {rows}",
+    (steps.BatchEnds, False): "batch_ends(t, 1)",
+    (steps.BatchEnds, True): f"batch_ends(t, {COUNT})",
+    (steps.EveryInput, False): "live->count == LISTED",
+    (steps.EveryInput, True): f"all_listed(lists, {COUNT})",
+    (steps.Unbounded, False): "!(t->state.bound < LIMIT)",
+}
+"""Kind of condition, and whether it asks about all rows taken together -> C with the condition's fields in braces."""
 
 
 def leaf(step: Step, operand: Operand) -> str:
@@ -132,80 +154,82 @@ class Section:
         return [written for statement in program for written in self._statement(statement, row)]
 
     def _statement(self, statement: steps.Statement, row: str) -> list[Statement]:
-        state = "t->state"
-        if isinstance(statement, (steps.Take, steps.Give)):
-            buffer = _BUFFER_OF[statement.what]
-            self.used.add(buffer)
-            call = Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))
-            numbers = statement == steps.Take("parameters") and self.step.reads_numbers
-            changed = _CHANGED.get(statement) if self.buffers else None
-            return [*([Call("put_numbers", ("w",))] if numbers else []), If(changed, [call]) if changed else call]
-        if isinstance(statement, steps.TakeRow):
-            return [Call("take_row", ("t", "w", "0"))]
-        if isinstance(statement, steps.TakeRows):
-            place = self._place(statement.to, row)
-            taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")
-            return [taken, For(row, COUNT, [Call("take_row", ("t", place, row))])]
-        if isinstance(statement, steps.ListRows):
-            return [
-                Call(
-                    "list_rows",
-                    ("t", self._place(Place(statement.at.base), row), str(statement.at.per_row), "lists", COUNT),
-                )
-            ]
-        if isinstance(statement, steps.TurnLists):
-            return [Call("turn_lists", ("lists", "turned", COUNT))]
-        if isinstance(statement, steps.KeepEarlier):
-            return [Assign(COUNT, row)]
-        if isinstance(statement, steps.Perform):
-            runs = self.step.routines[statement.routine]
-            return [Call(identifier(statement.routine), tuple(arguments(runs, f"{state}.rate")))]
-        if isinstance(statement, steps.Guard):
-            failed = [*self._program(statement.otherwise, row), Return("0")]
-            return [If(f"!record(t, {loss(self.step)})", failed)]
-        if isinstance(statement, steps.NextRate):
-            return [Assign(f"{state}.rate", "*t->rates++")]
-        if isinstance(statement, steps.Update):
-            update: list[Statement] = [Call("update_all", ("w", f"{state}.rate", "(double)t->stretch->batch"))]
-            is_asked = any(steps.Alone() in steps.conditions(p) for p in self.step.programs.values())
-            if self.step.loops.unused:
-                update.append(Call("update_unused", ("t",)))
-            return [*update, *([Assign(f"{state}.gradients_are_zero", "1")] if is_asked else [])]
-        if isinstance(statement, steps.ClearSeeded):
-            assert isinstance(self.step.loops.loss, Access)
-            return [Assign(f"w[{self.step.loops.loss.base + self.step.away}]", "0.0")]
-        if isinstance(statement, steps.Copy):
-            to, source = self._place(statement.to, row), self._place(statement.source, row)
-            return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]
-        if isinstance(statement, steps.Set):
-            return [Assign(f"{state}.{statement.flag}", str(int(statement.value)))]
-        if isinstance(statement, steps.MeasureWeights):
-            return [Assign(f"{state}.bound", "bound_of_weights(w)")]
-        if isinstance(statement, steps.ListInputs):
-            if statement.every:
-                return [Call("list_every_input", ("live",))]
-            return [Call("list_inputs", ("t", "w", "0", "live"))]
-        if isinstance(statement, steps.CheckFactors):
-            if statement.at is None:
-                return [Call("check_factors", ("t", "w", "live", "t->taken == t->stretch->batch - 1"))]
-            ends = f"t->taken + {COUNT} == t->stretch->batch"
-            return [Call("check_factors", ("t", self._place(statement.at, row), f"lists + {row}", ends))]
-        if isinstance(statement, steps.If):
-            then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
-            asked = statement.condition
-            reason = _REASONS.get(type(asked.first if isinstance(asked, steps.Both) else asked), "")
-            comment = [Comment(reason)] if reason and statement.then else []
-            return [If(self._condition(statement.condition), [*comment, *then], otherwise)]
-        if isinstance(statement, steps.Divided):
-            return self._divided(statement)
-        if isinstance(statement, steps.EachRow):
-            if statement.last:
-                return self._program(statement.body, f"({COUNT} - 1)")
-            return [For(row, COUNT, self._program(statement.body, row))]
-        assert isinstance(statement, steps.EndTurn)
-        return [Return("1")]
+        plain = _PLAIN.get(type(statement))
+        return [plain] if plain else self._WRITERS[type(statement)](self, statement, row)
 
-    def _divided(self, divided: steps.Divided) -> list[Statement]:
+    def _move(self, statement: Union[steps.Take, steps.Give], row: str) -> list[Statement]:
+        buffer = _BUFFER_OF[statement.what]
+        self.used.add(buffer)
+        call = Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))
+        numbers = statement == steps.Take("parameters") and self.step.reads_numbers
+        changed = _CHANGED.get(statement) if self.buffers else None
+        return [*([Call("put_numbers", ("w",))] if numbers else []), If(changed, [call]) if changed else call]
+
+    def _take_rows(self, statement: steps.TakeRows, row: str) -> list[Statement]:
+        taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")
+        return [taken, For(row, COUNT, [Call("take_row", ("t", self._place(statement.to, row), row))])]
+
+    def _list_rows(self, statement: steps.ListRows, row: str) -> list[Statement]:
+        place, apart = self._place(Place(statement.at.base), row), str(statement.at.per_row)
+        return [Call("list_rows", ("t", place, apart, "lists", COUNT))]
+
+    def _keep_earlier(self, _: steps.KeepEarlier, row: str) -> list[Statement]:
+        return [Assign(COUNT, row)]
+
+    def _perform(self, statement: steps.Perform, _: str) -> list[Statement]:
+        runs = self.step.routines[statement.routine]
+        return [Call(identifier(statement.routine), tuple(arguments(runs, "t->state.rate")))]
+
+    def _guard(self, statement: steps.Guard, row: str) -> list[Statement]:
+        failed = [*self._program(statement.otherwise, row), Return("0")]
+        return [If(f"!record(t, {loss(self.step)})", failed)]
+
+    def _update(self, _: steps.Update, row: str) -> list[Statement]:
+        update = Call("update_all", ("w", "t->state.rate", "(double)t->stretch->batch"))
+        return [update, *self._after_update()]
+
+    def _after_update(self) -> Iterator[Statement]:
+        """What follows an update of all parameters that the graph uses."""
+        if self.step.loops.unused:
+            yield Call("update_unused", ("t",))
+        if any(steps.Alone() in steps.conditions(program) for program in self.step.programs.values()):
+            yield Assign("t->state.gradients_are_zero", "1")
+
+    def _clear_seeded(self, _: steps.ClearSeeded, row: str) -> list[Statement]:
+        assert isinstance(self.step.loops.loss, Access)
+        return [Assign(f"w[{self.step.loops.loss.base + self.step.away}]", "0.0")]
+
+    def _copy(self, statement: steps.Copy, row: str) -> list[Statement]:
+        to, source = self._place(statement.to, row), self._place(statement.source, row)
+        return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]
+
+    def _set(self, statement: steps.Set, _: str) -> list[Statement]:
+        return [Assign(f"t->state.{statement.flag}", str(int(statement.value)))]
+
+    def _list_inputs(self, statement: steps.ListInputs, _: str) -> list[Statement]:
+        return [
+            Call("list_every_input", ("live",)) if statement.every else Call("list_inputs", ("t", "w", "0", "live"))
+        ]
+
+    def _check_factors(self, statement: steps.CheckFactors, row: str) -> list[Statement]:
+        if statement.at is None:
+            return [Call("check_factors", ("t", "w", "live", "t->taken == t->stretch->batch - 1"))]
+        ends = f"t->taken + {COUNT} == t->stretch->batch"
+        return [Call("check_factors", ("t", self._place(statement.at, row), f"lists + {row}", ends))]
+
+    def _if(self, statement: steps.If, row: str) -> list[Statement]:
+        then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
+        asked = statement.condition
+        reason = _REASONS.get(type(asked.first if isinstance(asked, steps.Both) else asked), "")
+        comment = [Comment(reason)] if reason and statement.then else []
+        return [If(self._condition(asked), [*comment, *then], otherwise)]
+
+    def _each_row(self, statement: steps.EachRow, row: str) -> list[Statement]:
+        if statement.last:
+            return self._program(statement.body, f"({COUNT} - 1)")
+        return [For(row, COUNT, self._program(statement.body, row))]
+
+    def _divided(self, divided: steps.Divided, _: str = "") -> list[Statement]:
         """Let threads compute parts of the body. Only what cannot be divided comes before or after it."""
         before: list[Statement] = []
         after: list[Statement] = []
@@ -224,7 +248,7 @@ class Section:
             elif isinstance(statement, steps.Update):
                 rows = "(double)t->stretch->batch"
                 body.append(Call("update_part", ("w", "t->state.rate", rows, "part", "parts")))
-                after += self._statement(statement, "row")[1:]  # what follows the update of all parameters
+                after += self._after_update()
             else:
                 count = COUNT
                 body += self._statement(statement, "row")
@@ -242,21 +266,30 @@ class Section:
         further = f" + {place.base - area.start}" if place.base > area.start else ""
         return f"w + {area.name.upper()}{further}" + (f" + {place.per_row} * {row}" if place.per_row else "")
 
+    _WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., list[Statement]]]] = {
+        steps.Take: _move,
+        steps.Give: _move,
+        steps.TakeRows: _take_rows,
+        steps.Perform: _perform,
+        steps.Guard: _guard,
+        steps.Update: _update,
+        steps.ClearSeeded: _clear_seeded,
+        steps.Copy: _copy,
+        steps.Set: _set,
+        steps.ListInputs: _list_inputs,
+        steps.ListRows: _list_rows,
+        steps.CheckFactors: _check_factors,
+        steps.If: _if,
+        steps.EachRow: _each_row,
+        steps.Divided: _divided,
+        steps.KeepEarlier: _keep_earlier,
+    }
+
     def _condition(self, condition: Condition) -> str:
         if isinstance(condition, steps.Both):
             return f"{self._condition(condition.first)} && {self._condition(condition.second)}"
         if isinstance(condition, steps.Not):
             inner = self._condition(condition.condition)
             return f"!{inner}" if isinstance(condition.condition, steps.Flag) else f"!({inner})"
-        if isinstance(condition, steps.Flag):
-            return f"t->state.{condition}"
-        if isinstance(condition, steps.Alone):
-            return "t->stretch->batch == 1 && t->state.gradients_are_zero"
-        if isinstance(condition, steps.Batched):
-            return f"t->stretch->batch >= {condition.rows}"
-        if isinstance(condition, steps.BatchEnds):
-            return f"batch_ends(t, {COUNT if condition.together else 1})"
-        if isinstance(condition, steps.EveryInput):
-            return f"all_listed(lists, {COUNT})" if condition.together else "live->count == LISTED"
-        assert isinstance(condition, steps.Unbounded)
-        return "!(t->state.bound < LIMIT)"
+        together = getattr(condition, "together", False)
+        return _CONDITIONS[type(condition), together].format(**vars(condition))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from zoomgrad.engines.columns import DOUBLES, Column
 from zoomgrad.engines.kernel.program import Doubles
@@ -145,42 +145,15 @@ class _Bound:
         return [self._statement(statement) for statement in program]
 
     def _statement(self, statement: Statement) -> Action:
-        if isinstance(statement, steps.Take):
-            return partial(self._take, statement.what)
-        if isinstance(statement, steps.Give):
-            return partial(self._give, statement.what)
-        if isinstance(statement, steps.TakeRow):
-            return partial(self._take_row, Place(0), 0)
-        if isinstance(statement, steps.TakeRows):
-            return partial(self._take_rows, statement)
-        if isinstance(statement, steps.KeepEarlier):
-            return self._keep_earlier
-        if isinstance(statement, steps.Perform):
-            return partial(_perform, self.routines[statement.routine])
-        if isinstance(statement, steps.Guard):
-            return partial(self._guard, self._program(statement.otherwise))
-        if isinstance(statement, steps.ClearSeeded):
-            assert isinstance(self.step.loops.loss, Access)
-            return partial(self.w.__setitem__, self.step.loops.loss.base + self.step.away, 0.0)
-        if isinstance(statement, steps.Copy):
-            return partial(self._copy, statement)
-        if isinstance(statement, steps.Set):
-            return partial(self.flags.__setitem__, statement.flag, statement.value)
-        if isinstance(statement, steps.If):
-            return partial(
-                self._choose, statement.condition, self._program(statement.then), self._program(statement.otherwise)
-            )
-        if isinstance(statement, steps.EachRow):
-            return partial(self._each_row, statement, self._program(statement.body))
-        if isinstance(statement, steps.NextRate):
-            return self._next_rate
-        if isinstance(statement, steps.Update):
-            return self._update
-        if isinstance(statement, steps.EndTurn):
-            return lambda: _ENDED
-        skips = (steps.MeasureWeights, steps.ListInputs, steps.ListRows, steps.TurnLists, steps.CheckFactors)
-        assert isinstance(statement, skips), statement
-        return lambda: None  # nothing is skipped
+        """The statement as a function without arguments: its method in _ACTIONS, bound to its fields.
+
+        Programs inside it become lists of such functions first.
+        """
+        fields = {
+            name: self._program(value) if name in statement.PROGRAMS else value
+            for name, value in vars(statement).items()
+        }
+        return partial(self._ACTIONS[type(statement)], self, *fields.values())
 
     def _run(self, run: steps.Run) -> Callable[[], None]:
         """The run; if it serves rows taken together, one for each number of rows."""
@@ -207,17 +180,19 @@ class _Bound:
             away = self.step.away * (what == "gradients")
             _view(self.np, buffer)[self._index] = self.w[self._place + away]
 
-    def _take_row(self, to: Place, ahead: int) -> None:
-        assert self.training is not None
-        columns, row = self.training.stretch.columns, self.training.index(ahead)
-        read_row(self.np, self.w, to.base + ahead * to.per_row, columns, row)
+    def _take_row(self) -> None:
+        self._read(0, 0)
 
-    def _take_rows(self, statement: steps.TakeRows) -> None:
+    def _take_rows(self, most: int, to: Place) -> None:
         t = self.training
         assert t is not None
-        self.rows = min(statement.rows, t.stretch.steps - t.step, t.stretch.batch - t.taken)
+        self.rows = min(most, t.stretch.steps - t.step, t.stretch.batch - t.taken)
         for ahead in range(self.rows):
-            self._take_row(statement.to, ahead)
+            self._read(to.base + ahead * to.per_row, ahead)
+
+    def _read(self, place: int, ahead: int) -> None:
+        assert self.training is not None
+        read_row(self.np, self.w, place, self.training.stretch.columns, self.training.index(ahead))
 
     def _keep_earlier(self) -> None:
         self.rows = self.row
@@ -244,20 +219,58 @@ class _Bound:
             p[self._unused], q[self._unused] = parameters, gradients
         self.gradients_are_zero = True
 
-    def _copy(self, copy: steps.Copy) -> None:
-        to, source = (place.base + self.row * place.per_row for place in (copy.to, copy.source))
-        self.w[to : to + copy.size] = self.w[source : source + copy.size]
+    def _clear_seeded(self) -> None:
+        assert isinstance(self.step.loops.loss, Access)
+        self.w[self.step.loops.loss.base + self.step.away] = 0.0
+
+    def _copy(self, to: Place, source: Place, size: int) -> None:
+        first, start = (place.base + self.row * place.per_row for place in (to, source))
+        self.w[first : first + size] = self.w[start : start + size]
+
+    def _set(self, flag: steps.Flag, value: bool) -> None:
+        self.flags[flag] = value
+
+    def _perform(self, routine: str) -> None:
+        for run in self.routines[routine]:
+            run()
+
+    def _end_turn(self) -> object:
+        return _ENDED
+
+    def _skip_nothing(self, *_: object) -> None:
+        """A statement about the lists of inputs, which are always complete here."""
 
     def _choose(self, condition: Condition, then: Sequence[Action], otherwise: Sequence[Action]) -> object:
         return _in_turn(then if self._holds(condition) else otherwise)
 
-    def _each_row(self, statement: steps.EachRow, body: Sequence[Action]) -> object:
-        for row in range(self.rows - 1 if statement.last else 0, self.rows):
+    def _each_row(self, body: Sequence[Action], last: bool) -> object:
+        for row in range(self.rows - 1 if last else 0, self.rows):
             self.row = row
             ended = _in_turn(body)
             if ended:
                 return ended
         return None
+
+    _ACTIONS: ClassVar[dict[type[Statement], Callable[..., object]]] = {
+        steps.Take: _take,
+        steps.Give: _give,
+        steps.TakeRow: _take_row,
+        steps.TakeRows: _take_rows,
+        steps.Perform: _perform,
+        steps.Guard: _guard,
+        steps.NextRate: _next_rate,
+        steps.Update: _update,
+        steps.ClearSeeded: _clear_seeded,
+        steps.Copy: _copy,
+        steps.Set: _set,
+        steps.If: _choose,
+        steps.EachRow: _each_row,
+        steps.KeepEarlier: _keep_earlier,
+        steps.EndTurn: _end_turn,
+        **dict.fromkeys(
+            (steps.MeasureWeights, steps.ListInputs, steps.ListRows, steps.TurnLists, steps.CheckFactors), _skip_nothing
+        ),
+    }
 
     def _holds(self, condition: Condition) -> bool:
         if isinstance(condition, steps.Flag):
@@ -278,11 +291,6 @@ class _Bound:
             return True  # nothing is skipped
         assert isinstance(condition, steps.Unbounded)
         return False
-
-
-def _perform(runs: Sequence[Callable[[], None]]) -> None:
-    for run in runs:
-        run()
 
 
 def _in_turn(actions: Sequence[Action]) -> object:

@@ -1,11 +1,19 @@
-"""The language of steps: runs, conditions and statements, and functions that walk and rewrite programs."""
+"""The language of steps: runs, conditions and statements, and functions that walk and rewrite programs.
+
+program   = statement*
+statement = one of the classes below: its fields, its text, the programs inside it, and its effect
+effect    = the facts that must or must not hold before the statement, and those that it sets or clears
+
+The printer and the checker (`ways`) derive from these classes. A back end is a table with an entry for each of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
-from typing import NamedTuple, Optional, Union
+from typing import ClassVar, NamedTuple, Optional, Union
 
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
@@ -182,97 +190,172 @@ class Both:
 
 Condition = Union[Flag, Alone, Batched, BatchEnds, EveryInput, Unbounded, Not, Both]
 
+# --- facts -----------------------------------------------------------------------------------------------------------
+
+
+class Fact(Enum):
+    """What a way through a turn knows at a point."""
+
+    CURRENT = "one of the rows taken together is current"
+    WITHIN = "that row runs on its own"
+    RECORDED = "the row's loss is recorded"
+    COUNTED = "the row is counted"
+    RATED = "the next update has its rate"
+    UPDATED = "the parameters are updated"
+    KEEPING = "the row's inputs are kept for a deferred update"
+    WAITING = "an update waits"
+    CLEARED = "the gradient of the loss, which is a parameter, is cleared"
+    BOUNDED = "the bound on weights is valid"
+    LISTED = "the inputs that count are listed"
+    CHECKED = "the list accounts for the sinks' factors"
+    TURNED = "the lists of all rows are turned"
+    OVER = "the turn is over"
+
+
+class Effect(NamedTuple):
+    """What a statement asks of the facts before it, and what holds after it."""
+
+    needs: tuple[Fact, ...] = ()
+    forbids: tuple[Fact, ...] = ()
+    broken: str = ""
+    """The message if a needed fact does not hold, or a forbidden one does."""
+    sets: tuple[Fact, ...] = ()
+    clears: tuple[Fact, ...] = ()
+    forgets: tuple[type, ...] = ()
+    """Kinds of conditions whose answers may have changed."""
+
+
 # --- statements ------------------------------------------------------------------------------------------------------
+
+Spell = Callable[[Place], str]
+"""The name of a place: its area, and the offset in it."""
 
 
 @dataclass(frozen=True)
-class Take:
+class Statement:
+    """A statement. A subclass overrides what differs."""
+
+    TEXT: ClassVar[str] = ""
+    """Text form, with fields in braces."""
+    PROGRAMS: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold programs."""
+    EFFECT: ClassVar[Effect] = Effect()
+
+    def __str__(self) -> str:
+        return self.TEXT.format(**vars(self))
+
+    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
+        """The lines of its text form, each with the program that is indented below it."""
+        yield str(self), ()
+
+
+@dataclass(frozen=True)
+class Take(Statement):
     """Copy `inputs`, `parameters` or `gradients` from the caller's buffer. Parameters take the loops' order."""
 
     what: str
-
-    def __str__(self) -> str:
-        return f"take {self.what}"
+    TEXT = "take {what}"
 
 
 @dataclass(frozen=True)
-class Give:
+class Give(Statement):
     """Copy `inputs`, `outputs`, `parameters` or `gradients` to the caller's buffer."""
 
     what: str
-
-    def __str__(self) -> str:
-        return f"give {self.what}"
+    TEXT = "give {what}"
 
 
 @dataclass(frozen=True)
-class TakeRow:
+class TakeRow(Statement):
     """Read the next row into the inputs."""
 
-    def __str__(self) -> str:
-        return "take row"
+    TEXT = "take row"
+    EFFECT = Effect(clears=(Fact.LISTED, Fact.CHECKED, Fact.KEEPING))
 
 
 @dataclass(frozen=True)
-class TakeRows:
+class TakeRows(Statement):
     """Read the next rows of the batch and the stretch, up to that many, side by side."""
 
     rows: int
     to: Place
+    EFFECT = Effect(clears=(Fact.LISTED, Fact.CHECKED, Fact.TURNED))
+
+    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
+        yield f"take up to {self.rows} rows to {spell(self.to)}", ()
 
 
 @dataclass(frozen=True)
-class Perform:
+class Perform(Statement):
     """Run the loops of a routine in order."""
 
     routine: str
-
-    def __str__(self) -> str:
-        return f"run {self.routine}"
+    TEXT = "run {routine}"
 
 
 @dataclass(frozen=True)
-class Guard:
+class Guard(Statement):
     """Record the loss, which completes the row. If it is not finite, continue with `otherwise`, then `leave`."""
 
-    otherwise: tuple[Statement, ...] = ()
+    otherwise: Program = ()
+    PROGRAMS = ("otherwise",)
+    EFFECT = Effect(
+        forbids=(Fact.RECORDED, Fact.WAITING),
+        broken="a loss is recorded twice, before its values, or while an update waits",
+        sets=(Fact.RECORDED,),
+    )
+
+    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
+        yield "guard, else:" if self.otherwise else "guard", self.otherwise
 
 
 @dataclass(frozen=True)
-class NextRate:
+class NextRate(Statement):
     """Make the rate of the next update the current rate."""
 
-    def __str__(self) -> str:
-        return "next rate"
+    TEXT = "next rate"
+    EFFECT = Effect(
+        forbids=(Fact.RATED, Fact.WAITING),
+        broken="a second rate, or a new rate while an update waits for the old one",
+        sets=(Fact.RATED,),
+    )
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Statement):
     """`p -= rate * q / batch`, then `q = 0`, for every parameter."""
 
-    def __str__(self) -> str:
-        return "update"
+    TEXT = "update"
+    EFFECT = Effect(
+        needs=(Fact.RATED,),
+        forbids=(Fact.WAITING, Fact.UPDATED),
+        broken="an update without its rate, before the batch ends, or while another waits",
+        sets=(Fact.UPDATED,),
+    )
 
 
 @dataclass(frozen=True)
-class ClearSeeded:
+class ClearSeeded(Statement):
     """`q = 0` for the parameter that is the loss: its sink then sets the gradient to 1, as `backward` does."""
 
-    def __str__(self) -> str:
-        return "clear the gradient of the loss"
+    TEXT = "clear the gradient of the loss"
+    EFFECT = Effect(sets=(Fact.CLEARED,))
 
 
 @dataclass(frozen=True)
-class Copy:
+class Copy(Statement):
     """Copy contiguous values."""
 
     to: Place
     source: Place
     size: int
 
+    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
+        yield f"copy {spell(self.to)} <- {spell(self.source)} : {self.size}", ()
+
 
 @dataclass(frozen=True)
-class Set:
+class Set(Statement):
     """Set or clear a flag."""
 
     flag: Flag
@@ -283,120 +366,116 @@ class Set:
 
 
 @dataclass(frozen=True)
-class MeasureWeights:
+class MeasureWeights(Statement):
     """Compute a bound on the magnitude of the weights that zero inputs would skip."""
 
-    def __str__(self) -> str:
-        return "measure weights"
+    TEXT = "measure weights"
+    EFFECT = Effect(
+        forbids=(Fact.WAITING,),
+        broken="weights are measured while their update waits",
+        sets=(Fact.BOUNDED,),
+        forgets=(Unbounded,),
+    )
 
 
 @dataclass(frozen=True)
-class ListInputs:
+class ListInputs(Statement):
     """List the inputs that are not zero. List all of them if `every`, or if a weight may be infinite."""
 
     every: bool = False
+    EFFECT = Effect(forgets=(EveryInput,))
 
     def __str__(self) -> str:
         return "list every input" if self.every else "list inputs"
 
 
 @dataclass(frozen=True)
-class ListRows:
+class ListRows(Statement):
     """List the inputs that are not zero for each of the rows taken together, which begin at that place."""
 
     at: Place
-
-    def __str__(self) -> str:
-        return "list inputs of the rows"
+    TEXT = "list inputs of the rows"
+    EFFECT = Effect(clears=(Fact.TURNED,), forgets=(EveryInput,))
 
 
 @dataclass(frozen=True)
-class TurnLists:
+class TurnLists(Statement):
     """List, for each input, the rows in which it is listed."""
 
-    def __str__(self) -> str:
-        return "turn lists"
+    TEXT = "turn lists"
 
 
 @dataclass(frozen=True)
-class CheckFactors:
+class CheckFactors(Statement):
     """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update.
 
     at: the place of the current row's inputs, if rows are taken together.
     """
 
     at: Optional[Place] = None
-
-    def __str__(self) -> str:
-        return "check factors"
+    TEXT = "check factors"
+    EFFECT = Effect(clears=(Fact.TURNED,), forgets=(EveryInput,))
 
 
 @dataclass(frozen=True)
-class If:
+class If(Statement):
     """Run one of two programs."""
 
     condition: Condition
-    then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...] = ()
+    then: Program
+    otherwise: Program = ()
+    PROGRAMS = ("then", "otherwise")
+
+    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
+        yield f"if {self.condition}:", self.then
+        if self.otherwise:
+            yield "else:", self.otherwise
 
 
 @dataclass(frozen=True)
-class EachRow:
+class EachRow(Statement):
     """Run the body for each of the rows taken together. last: only for the last one."""
 
-    body: tuple[Statement, ...]
+    body: Program
     last: bool = False
+    PROGRAMS = ("body",)
+
+    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
+        yield f"for {'the last' if self.last else 'each'} row:", self.body
 
 
 @dataclass(frozen=True)
-class Divided:
+class Divided(Statement):
     """Threads divide the body by rows or by lanes. All of them end it before the next statement begins."""
 
     by: str
     """`rows` or `lanes`."""
-    body: tuple[Statement, ...]
+    body: Program
+    PROGRAMS = ("body",)
+
+    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
+        yield f"divided by {self.by}:", self.body
 
 
 @dataclass(frozen=True)
-class KeepEarlier:
+class KeepEarlier(Statement):
     """From now on, only the rows before the current one count as taken together."""
 
-    def __str__(self) -> str:
-        return "keep the rows before"
+    TEXT = "keep the rows before"
 
 
 @dataclass(frozen=True)
-class EndTurn:
+class EndTurn(Statement):
     """End the turn, because its rows are done."""
 
-    def __str__(self) -> str:
-        return "end turn"
+    TEXT = "end turn"
+    EFFECT = Effect(sets=(Fact.OVER,))
 
 
-Statement = Union[
-    Take,
-    Give,
-    TakeRow,
-    TakeRows,
-    Perform,
-    Guard,
-    NextRate,
-    Update,
-    ClearSeeded,
-    Copy,
-    Set,
-    MeasureWeights,
-    ListInputs,
-    ListRows,
-    TurnLists,
-    CheckFactors,
-    If,
-    EachRow,
-    Divided,
-    KeepEarlier,
-    EndTurn,
-]
 Program = tuple[Statement, ...]
+
+STATEMENTS: tuple[type[Statement], ...] = tuple(Statement.__subclasses__())
+"""All kinds of statements."""
 
 SECTIONS = ("forward", "backward", "enter", "turn", "evaluate", "leave")
 
@@ -405,14 +484,8 @@ def rewrite(program: Program, change: Callable[[Statement], Program]) -> Program
     """Replace each statement by the statements that `change` returns, inner statements first."""
     changed: list[Statement] = []
     for statement in program:
-        if isinstance(statement, If):
-            then, otherwise = rewrite(statement.then, change), rewrite(statement.otherwise, change)
-            statement = If(statement.condition, then, otherwise)
-        elif isinstance(statement, (EachRow, Divided)):
-            statement = replace(statement, body=rewrite(statement.body, change))
-        elif isinstance(statement, Guard):
-            statement = Guard(rewrite(statement.otherwise, change))
-        changed += change(statement)
+        inner = {name: rewrite(getattr(statement, name), change) for name in statement.PROGRAMS}
+        changed += change(replace(statement, **inner))
     return tuple(changed)
 
 
@@ -420,24 +493,17 @@ def walk(program: Program) -> Iterator[Statement]:
     """All statements, outer statements first."""
     for statement in program:
         yield statement
-        if isinstance(statement, If):
-            yield from walk(statement.then)
-            yield from walk(statement.otherwise)
-        elif isinstance(statement, (EachRow, Divided)):
-            yield from walk(statement.body)
-        elif isinstance(statement, Guard):
-            yield from walk(statement.otherwise)
+        for name in statement.PROGRAMS:
+            yield from walk(getattr(statement, name))
 
 
 def conditions(program: Program) -> Iterator[Condition]:
     """All conditions in a program, with their parts."""
-    for statement in walk(program):
-        if isinstance(statement, If):
-            waiting: list[Condition] = [statement.condition]
-            while waiting:
-                condition = waiting.pop()
-                yield condition
-                if isinstance(condition, Not):
-                    waiting.append(condition.condition)
-                elif isinstance(condition, Both):
-                    waiting += [condition.first, condition.second]
+    waiting = [statement.condition for statement in walk(program) if isinstance(statement, If)]
+    while waiting:
+        condition = waiting.pop(0)
+        yield condition
+        if isinstance(condition, Not):
+            waiting.append(condition.condition)
+        elif isinstance(condition, Both):
+            waiting += [condition.first, condition.second]

@@ -11,16 +11,10 @@ from typing import NamedTuple, Optional
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loop, Loops
 from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
-    Copy,
-    Divided,
-    EachRow,
-    Guard,
-    If,
     Place,
     Program,
     Run,
     Statement,
-    TakeRows,
     rewrite,
 )
 from zoomgrad.engines.rerolled.step.series import ROUND, Series
@@ -150,29 +144,9 @@ class Step:
 
     def _program(self, program: Program, indent: str) -> Iterator[str]:
         for statement in program:
-            if isinstance(statement, If):
-                yield f"{indent}if {statement.condition}:"
-                yield from self._program(statement.then, indent + "  ")
-                if statement.otherwise:
-                    yield f"{indent}else:"
-                    yield from self._program(statement.otherwise, indent + "  ")
-            elif isinstance(statement, EachRow):
-                yield f"{indent}for {'the last' if statement.last else 'each'} row:"
-                yield from self._program(statement.body, indent + "  ")
-            elif isinstance(statement, Divided):
-                yield f"{indent}divided by {statement.by}:"
-                yield from self._program(statement.body, indent + "  ")
-            elif isinstance(statement, Guard):
-                yield f"{indent}guard, else:" if statement.otherwise else f"{indent}guard"
-                yield from self._program(statement.otherwise, indent + "  ")
-            elif isinstance(statement, Copy):
-                yield (
-                    f"{indent}copy {self._place(statement.to)} <- {self._place(statement.source)} : {statement.size}"
-                )
-            elif isinstance(statement, TakeRows):
-                yield f"{indent}take up to {statement.rows} rows to {self._place(statement.to)}"
-            else:
-                yield f"{indent}{statement}"
+            for line, inner in statement.parts(self._place):
+                yield f"{indent}{line}"
+                yield from self._program(inner, indent + "  ")
 
     def _place(self, place: Place) -> str:
         area = self.area_of(place.base)

@@ -2,7 +2,8 @@
 
 This is abstract interpretation. A State records what has happened so far on one way: which loops ran, which row the
 inputs belong to, whether an update waits. A condition whose answer is not yet known splits a way in two, one for each
-answer; an answer holds until a statement changes it. Each statement checks its rules against the state.
+answer; an answer holds until a statement changes it. A statement's effect (in `language`) changes the facts of the
+state; a statement with rules of its own has a function here.
 
 Example: the turn of the plain step is `take row, run values, guard, run gradients, run sinks, if batch ends after 1:
 next rate, update`. It has two ways. On both, all loops run in order. On the first, the batch ends and the update has
@@ -13,10 +14,10 @@ its rate; on the second, the gradients stay for later rows. Without `update`, th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Optional
+from typing import ClassVar, Optional
 
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand
@@ -33,16 +34,16 @@ from zoomgrad.engines.rerolled.step.language import (
     Copy,
     Divided,
     EachRow,
+    Effect,
     EndTurn,
     EveryInput,
+    Fact,
     Give,
     Guard,
     If,
     KeepEarlier,
     ListInputs,
     ListRows,
-    MeasureWeights,
-    NextRate,
     Not,
     Perform,
     Place,
@@ -53,7 +54,6 @@ from zoomgrad.engines.rerolled.step.language import (
     TakeRow,
     TakeRows,
     TurnLists,
-    Unbounded,
     Update,
     walk,
 )
@@ -69,52 +69,50 @@ class BrokenStep(Exception):
 class State:
     """What has happened on one way through a turn."""
 
+    facts: frozenset[Fact] = frozenset((Fact.BOUNDED,))
     answers: dict[Condition, bool] = field(default_factory=dict)
     """Known answers, until a statement changes them."""
     rows: int = 1
     """Number of rows taken together."""
+    taken: Optional[Place] = None
+    """Place of the rows taken together."""
     restored: tuple[Span, ...] = ()
     """Places that hold data of the current row."""
+    saved: tuple[Copy, ...] = ()
+    """Copies that save data of each row."""
     forward: tuple[int, ...] = ()
     """Forward loops that ran, for this row or for all rows together."""
     together: tuple[int, ...] = ()
     """Forward loops that ran for all rows together."""
-    recorded: bool = False
     backward: tuple[int, ...] = ()
     sinks: tuple[tuple[int, str], ...] = ()
     """Each sink that ran, and how: `added`, `in place` or `waits`."""
-    taken: Optional[Place] = None
-    """Place of the rows taken together."""
-    saved: tuple[Copy, ...] = ()
-    """Copies that save data of each row."""
-    is_within: bool = False
-    """Whether this is one of the rows taken together, on its own."""
     divided: str = ""
     """How threads divide the current statements: by `rows`, by `lanes`, or not at all."""
-    has_row: bool = False
-    """Whether one of the rows taken together is current."""
-    has_rate: bool = False
-    is_kept: bool = False
-    """Whether this row's inputs are kept for a deferred update."""
-    is_bounded: bool = True
-    """Whether the bound on weights is valid."""
-    due: bool = False
-    """Whether an update waits."""
-    is_listed: bool = False
-    is_checked: bool = False
-    is_turned: bool = False
-    """Whether the lists of all rows were turned since they last changed."""
-    is_cleared: bool = False
-    """Whether the gradient of the loss was cleared, which is then a parameter."""
-    is_counted: bool = False
-    is_updated: bool = False
-    is_over: bool = False
+
+    def has(self, fact: Fact) -> bool:
+        return fact in self.facts
+
+    def sets(self, *facts: Fact) -> State:
+        return replace(self, facts=self.facts.union(facts))
+
+    def clears(self, *facts: Fact) -> State:
+        return replace(self, facts=self.facts.difference(facts))
+
+    def puts(self, fact: Fact, holds: bool) -> State:
+        return self.sets(fact) if holds else self.clears(fact)
 
     def knows(self, condition: Condition, holds: bool) -> State:
         return replace(self, answers={**self.answers, condition: holds})
 
-    def forgets(self, kind: type) -> State:
-        return replace(self, answers={c: holds for c, holds in self.answers.items() if not isinstance(c, kind)})
+    def forgets(self, *kinds: type) -> State:
+        return replace(self, answers={c: holds for c, holds in self.answers.items() if not isinstance(c, kinds)})
+
+    def after(self, effect: Effect) -> State:
+        """The state after a statement with this effect. Raises BrokenStep if a fact before it is wrong."""
+        if not self.facts.issuperset(effect.needs) or self.facts.intersection(effect.forbids):
+            raise BrokenStep(f"turn: {effect.broken}")
+        return self.clears(*effect.clears).sets(*effect.sets).forgets(*effect.forgets)
 
     def holds(self, span: Span) -> bool:
         """Whether the whole span belongs to the current row."""
@@ -139,37 +137,37 @@ class Ways:
 
     def check(self, due: bool) -> None:
         """Raise BrokenStep for the first way that breaks a rule. due: whether the previous turn left an update."""
-        start = replace(State(), due=due).knows(DUE, due)
+        start = State().puts(Fact.WAITING, due).knows(DUE, due)
         if due:  # only a row that is alone leaves an update, and then all rows of its stretch are alone
             start = start.knows(Alone(), True)
         for state in self._follow(self.step.programs["turn"], start):
-            if not state.is_over:
+            if not state.has(Fact.OVER):
                 self._check_turn(state)
         left = replace(start, restored=((0, self.step.loops.inputs),), forward=self.forward, backward=self.backward)
         for state in self._follow(self.step.programs["leave"], left):
-            if state.due:
+            if state.has(Fact.WAITING):
                 raise BrokenStep("leave: an update still waits")
 
     def _check_flag(self, state: State) -> None:
         """Check the flag at a possible end of a section, because `leave` and the next turn rely on it."""
-        if state.answers[DUE] != state.due:
+        if state.answers[DUE] != state.has(Fact.WAITING):
             raise BrokenStep(f"turn: the flag says that {'an' if state.answers[DUE] else 'no'} update waits")
 
     def _check_turn(self, state: State) -> None:
         self._check_flag(state)
         ways, alone = {how for _, how in state.sinks}, state.answers.get(Alone())
         lost = {*self.forward, *self.backward, *self.sinks} - {*state.forward, *state.backward, *dict(state.sinks)}
-        if lost or not state.recorded:
+        if lost or not state.has(Fact.RECORDED):
             raise BrokenStep(f"turn: it ends without loops {sorted(lost)}, or without a record of the loss")
-        if "added" in ways and (alone or not state.is_counted):
+        if "added" in ways and (alone or not state.has(Fact.COUNTED)):
             raise BrokenStep("turn: gradients are added, but the row is alone or not counted")
-        if "added" in ways and self.step.loops.has_parameter_as_loss and not state.is_cleared:
+        if "added" in ways and self.step.loops.has_parameter_as_loss and not state.has(Fact.CLEARED):
             raise BrokenStep("turn: the gradient of a parameter that is the loss is not cleared")
         if ways - {"added"} and not alone:
             raise BrokenStep("turn: a row that is not alone updates in place or defers an update")
-        if state.answers.get(BatchEnds()) and not state.is_updated:
+        if state.answers.get(BatchEnds()) and not state.has(Fact.UPDATED):
             raise BrokenStep("turn: a batch ends without an update")
-        if not state.is_bounded:
+        if not state.has(Fact.BOUNDED):
             raise BrokenStep("turn: weights are not measured after an update")
         if not state.holds((0, self.step.loops.inputs)):
             raise BrokenStep("turn: it ends without the inputs of its last row")
@@ -178,31 +176,17 @@ class Ways:
 
     def _follow(self, program: Program, state: State) -> Iterator[State]:
         """All states in which the program can end."""
-        if not program or state.is_over:
+        if not program or state.has(Fact.OVER):
             yield state
             return
         for after in self._after(program[0], state):
             yield from self._follow(program[1:], after)
 
     def _after(self, statement: Statement, state: State) -> Iterator[State]:
-        if isinstance(statement, If):
-            for after, holds in self._ask(statement.condition, state):
-                yield from self._follow(statement.then if holds else statement.otherwise, after)
-        elif isinstance(statement, EachRow):
-            yield from self._each_row(statement, state)
-        elif isinstance(statement, Divided):
-            self._check_division(statement, state)
-            for after in self._follow(statement.body, replace(state, divided=statement.by)):
-                yield replace(after, divided="")
-        elif isinstance(statement, EndTurn):
-            self._check_turn(state)
-            yield replace(state, is_over=True)
-        elif isinstance(statement, Perform):
-            for run in self.step.routines[statement.routine]:
-                state = self._run(f"{statement.routine}: loop {run.number}", run, state)
-            yield state
-        else:
-            yield self._simple(statement, state)
+        """All states in which the statement can end: by its effect, and by its own rule if it has one."""
+        rule = self._RULES.get(type(statement))
+        after = state.after(statement.EFFECT)
+        return rule(self, statement, state, after) if rule else iter((after,))
 
     def _ask(self, condition: Condition, state: State) -> Iterator[tuple[State, bool]]:
         """Each possible answer to the condition, with the state after it."""
@@ -212,9 +196,9 @@ class Ways:
             for after, holds in self._ask(condition.first, state):
                 yield from self._ask(condition.second, after) if holds else ((after, False),)
         elif isinstance(condition, BatchEnds):
-            if state.is_counted or condition.together != (state.rows > 1):
+            if state.has(Fact.COUNTED) or condition.together != (state.rows > 1):
                 raise BrokenStep("turn: it counts rows that it did not take, or counts twice")
-            counted = replace(state, is_counted=True)
+            counted = state.sets(Fact.COUNTED)
             yield from ((counted.knows(BatchEnds(), holds), holds) for holds in (False, True))
         elif isinstance(condition, EveryInput) and condition.together != (state.rows > 1):
             raise BrokenStep("turn: it asks for the lists of other rows than it took")
@@ -226,71 +210,79 @@ class Ways:
                 after = state.knows(condition, holds)
                 yield (after.knows(Alone(), False) if isinstance(condition, Batched) and holds else after), holds
 
-    def _simple(self, statement: Statement, state: State) -> State:
-        if isinstance(statement, TakeRow):
-            restored = ((0, self.step.loops.inputs),)
-            return replace(state, rows=1, restored=restored, is_listed=False, is_checked=False, is_kept=False)
-        if isinstance(statement, TakeRows):
-            if statement.rows < 2 or state.rows > 1 or state.restored:
-                raise BrokenStep("turn: it takes rows twice, or fewer than two")
-            return replace(
-                state,
-                rows=statement.rows,
-                taken=statement.to,
-                restored=(),
-                is_listed=False,
-                is_checked=False,
-                is_turned=False,
-            )
-        if isinstance(statement, KeepEarlier):
-            raise BrokenStep("turn: rows are left out although none has failed, or twice")
-        if isinstance(statement, Guard):
-            if set(state.forward) != set(self.forward) or state.recorded or state.due or state.divided:
-                raise BrokenStep("turn: a loss is recorded twice, before its values, or while an update waits")
-            self._check_flag(state)
-            loss = self.step.loops.loss
-            if isinstance(loss, Access) and self._is_shared(state, (loss.base, loss.base + 1)):
-                raise BrokenStep("turn: a loss is recorded that belongs to another row")
-            if statement.otherwise and state.rows == 1:
-                raise BrokenStep("turn: a failed row runs statements for earlier rows, but there are none")
-            return replace(state, recorded=True)
-        if isinstance(statement, ClearSeeded):
-            if state.sinks:
-                raise BrokenStep("turn: the gradient of the loss is cleared after a sink has added to it")
-            return replace(state, is_cleared=True)
-        if isinstance(statement, NextRate):
-            if state.has_rate or state.due:
-                raise BrokenStep("turn: a second rate, or a new rate while an update waits for the old one")
-            return replace(state, has_rate=True)
-        if isinstance(statement, Update):
-            if not state.has_rate or not state.answers.get(BatchEnds()) or state.due or state.is_updated:
-                raise BrokenStep("turn: an update without its rate, before the batch ends, or while another waits")
-            if state.divided == "rows":
-                raise BrokenStep("turn: an update by rows")
-            if set(dict(state.sinks)) != set(self.sinks):
-                raise BrokenStep("turn: an update before all gradients are added")
-            return replace(state, is_updated=True, is_bounded=not self.step.skips)
-        if isinstance(statement, Set):
-            return self._set(statement, state).knows(statement.flag, statement.value)
-        if isinstance(statement, MeasureWeights):
-            if state.due:
-                raise BrokenStep("turn: weights are measured while their update waits")
-            return replace(state, is_bounded=True).forgets(Unbounded)
-        if isinstance(statement, ListInputs):
-            return replace(state, is_listed=bool(state.restored)).forgets(EveryInput)
-        if isinstance(statement, ListRows):
-            return replace(state, is_listed=statement.at == state.taken, is_turned=False).forgets(EveryInput)
-        if isinstance(statement, TurnLists):
-            return replace(state, is_turned=state.is_listed)
-        if isinstance(statement, CheckFactors):
-            if statement.at != state.taken:
-                raise BrokenStep("turn: factors are checked with the inputs of other rows")
-            return replace(state, is_checked=state.backward == self.backward, is_turned=False).forgets(EveryInput)
-        return self._copy(statement, state) if isinstance(statement, Copy) else self._give(statement, state)
+    # --- rules: each gets the state before the statement, and the state after its effect -----------------------------
 
-    def _copy(self, copy: Copy, state: State) -> State:
+    def _if(self, statement: If, state: State, _: State) -> Iterator[State]:
+        for after, holds in self._ask(statement.condition, state):
+            yield from self._follow(statement.then if holds else statement.otherwise, after)
+
+    def _divided(self, statement: Divided, state: State, _: State) -> Iterator[State]:
+        self._check_division(statement, state)
+        for after in self._follow(statement.body, replace(state, divided=statement.by)):
+            yield replace(after, divided="")
+
+    def _end_turn(self, _: EndTurn, state: State, after: State) -> Iterator[State]:
+        self._check_turn(state)
+        yield after
+
+    def _perform(self, statement: Perform, state: State, _: State) -> Iterator[State]:
+        for run in self.step.routines[statement.routine]:
+            state = self._run(f"{statement.routine}: loop {run.number}", run, state)
+        yield state
+
+    def _take_row(self, _: TakeRow, state: State, after: State) -> Iterator[State]:
+        yield replace(after, rows=1, restored=((0, self.step.loops.inputs),))
+
+    def _take_rows(self, statement: TakeRows, state: State, after: State) -> Iterator[State]:
+        if statement.rows < 2 or state.rows > 1 or state.restored:
+            raise BrokenStep("turn: it takes rows twice, or fewer than two")
+        yield replace(after, rows=statement.rows, taken=statement.to, restored=())
+
+    def _keep_earlier(self, _: KeepEarlier, state: State, after: State) -> Iterator[State]:
+        raise BrokenStep("turn: rows are left out although none has failed, or twice")
+
+    def _guard(self, statement: Guard, state: State, after: State) -> Iterator[State]:
+        if set(state.forward) != set(self.forward) or state.divided:
+            raise BrokenStep(f"turn: {Guard.EFFECT.broken}")
+        self._check_flag(state)
+        loss = self.step.loops.loss
+        if isinstance(loss, Access) and self._is_shared(state, (loss.base, loss.base + 1)):
+            raise BrokenStep("turn: a loss is recorded that belongs to another row")
+        if statement.otherwise and state.rows == 1:
+            raise BrokenStep("turn: a failed row runs statements for earlier rows, but there are none")
+        yield after
+
+    def _clear_seeded(self, _: ClearSeeded, state: State, after: State) -> Iterator[State]:
+        if state.sinks:
+            raise BrokenStep("turn: the gradient of the loss is cleared after a sink has added to it")
+        yield after
+
+    def _update(self, _: Update, state: State, after: State) -> Iterator[State]:
+        if not state.answers.get(BatchEnds()):
+            raise BrokenStep(f"turn: {Update.EFFECT.broken}")
+        if state.divided == "rows":
+            raise BrokenStep("turn: an update by rows")
+        if set(dict(state.sinks)) != set(self.sinks):
+            raise BrokenStep("turn: an update before all gradients are added")
+        yield after.puts(Fact.BOUNDED, not self.step.skips)
+
+    def _list_inputs(self, _: ListInputs, state: State, after: State) -> Iterator[State]:
+        yield after.puts(Fact.LISTED, bool(state.restored))
+
+    def _list_rows(self, statement: ListRows, state: State, after: State) -> Iterator[State]:
+        yield after.puts(Fact.LISTED, statement.at == state.taken)
+
+    def _turn_lists(self, _: TurnLists, state: State, after: State) -> Iterator[State]:
+        yield after.puts(Fact.TURNED, state.has(Fact.LISTED))
+
+    def _check_factors(self, statement: CheckFactors, state: State, after: State) -> Iterator[State]:
+        if statement.at != state.taken:
+            raise BrokenStep("turn: factors are checked with the inputs of other rows")
+        yield after.puts(Fact.CHECKED, state.backward == self.backward)
+
+    def _copy(self, copy: Copy, state: State, _: State) -> Iterator[State]:
         """Check a copy: it restores data of a row, saves data of it, or keeps inputs for a deferred update."""
-        if (copy.to.per_row or copy.source.per_row) and not state.has_row:
+        if (copy.to.per_row or copy.source.per_row) and not state.has(Fact.CURRENT):
             raise BrokenStep("turn: a copy needs a row, but none is current")
         start = copy.to.base
         span = (start, start + copy.size)
@@ -298,12 +290,15 @@ class Ways:
             inputs = self.step.loops.loops[self.waiting or 0].segments[0].operands[0]
             assert isinstance(inputs, Access)
             size = self.loops[self.waiting or 0].counts[0]
-            return replace(state, is_kept=(copy.source, copy.size) == (Place(inputs.base), size))
+            yield state.puts(Fact.KEEPING, (copy.source, copy.size) == (Place(inputs.base), size))
+            return
         if copy.to.per_row:
-            return replace(state, saved=(*state.saved, copy))
+            yield replace(state, saved=(*state.saved, copy))
+            return
         kept = [Copy(saved.source, saved.to, saved.size) for saved in state.saved]
         if copy in kept or copy.source in (*self._of_row(state, start), *self._sums_of_row(state, span)):
-            return replace(state, restored=(*state.restored, span))
+            yield replace(state, restored=(*state.restored, span))
+            return
         raise BrokenStep(f"turn: a copy from {copy.source.base} to {start} gives a row data of another row")
 
     def _of_row(self, state: State, start: int) -> Iterator[Place]:
@@ -322,12 +317,12 @@ class Ways:
                 target = run.loop.target
                 yield Place(target.base, target.lanes[0] if isinstance(target.lanes[0], int) else 0)
 
-    def _give(self, statement: Statement, state: State) -> State:
+    def _give(self, statement: Give, state: State, after: State) -> Iterator[State]:
         if statement == Give("outputs"):
             for output in self.step.loops.outputs:
                 if isinstance(output, Access) and self._is_shared(state, (output.base, output.base + 1)):
                     raise BrokenStep("turn: an output is given that belongs to another row")
-        return state
+        yield after
 
     def _is_shared(self, state: State, span: Span) -> bool:
         """Whether the span has inputs, or sums of a loop that ran for all rows, that may belong to another row."""
@@ -337,33 +332,33 @@ class Ways:
         of_rows = span[0] < self.step.loops.inputs or any(span[0] < last and first < span[1] for first, last in shared)
         return of_rows and not state.holds(span)
 
-    def _set(self, statement: Set, state: State) -> State:
-        if statement.flag == KEPT and statement.value != state.is_kept:
+    def _set(self, statement: Set, state: State, _: State) -> Iterator[State]:
+        after = state.knows(statement.flag, statement.value)
+        if statement.flag == KEPT and statement.value != state.has(Fact.KEEPING):
             raise BrokenStep("turn: the flag `kept` does not match the inputs that are kept")
-        if statement.flag != DUE:
-            return state
-        if not statement.value:
-            if state.due:
-                raise BrokenStep("turn: an update that waits is lost")
-            return state
-        if self.waiting is None or not state.has_rate or not state.is_kept:
-            raise BrokenStep("turn: an update waits, but nothing can make it, or its rate or inputs are missing")
-        if self.waiting in dict(state.sinks):
-            raise BrokenStep("turn: an update waits that has already been made")
-        return replace(state, due=True, sinks=(*state.sinks, (self.waiting, "waits")))
+        if statement.flag == DUE and not statement.value and state.has(Fact.WAITING):
+            raise BrokenStep("turn: an update that waits is lost")
+        if statement.flag == DUE and statement.value:
+            if self.waiting is None or not state.facts.issuperset((Fact.RATED, Fact.KEEPING)):
+                raise BrokenStep("turn: an update waits, but nothing can make it, or its rate or inputs are missing")
+            if self.waiting in dict(state.sinks):
+                raise BrokenStep("turn: an update waits that has already been made")
+            after = replace(after.sets(Fact.WAITING), sinks=(*state.sinks, (self.waiting, "waits")))
+        yield after
 
-    def _each_row(self, statement: EachRow, state: State) -> Iterator[State]:
+    def _each_row(self, statement: EachRow, state: State, _: State) -> Iterator[State]:
         """Follow the body once, because all rows run the same statements."""
-        if state.rows == 1 or state.is_within:
+        if state.rows == 1 or state.has(Fact.WITHIN):
             raise BrokenStep("turn: it runs over rows, but took one, or is within one of them")
+        row = replace(state.sets(Fact.CURRENT), restored=())
         if statement.last:
             if not all(isinstance(each, Copy) for each in statement.body):
                 raise BrokenStep("turn: something is computed for the last row only")
-            for after in self._follow(statement.body, replace(state, restored=(), has_row=True)):
-                yield replace(after, has_row=False)
+            for after in self._follow(statement.body, row):
+                yield after.clears(Fact.CURRENT)
             return
-        for after in self._follow(statement.body, replace(state, restored=(), is_within=True, has_row=True)):
-            yield replace(after, restored=(), is_within=False, has_row=False)
+        for after in self._follow(statement.body, row.sets(Fact.WITHIN)):
+            yield replace(after.clears(Fact.CURRENT, Fact.WITHIN), restored=())
             for guard in (s for s in statement.body if isinstance(s, Guard)):
                 self._check_failure(guard, after)
 
@@ -375,7 +370,7 @@ class Ways:
         first, *rest = guard.otherwise or (None,)
         if not isinstance(first, KeepEarlier):
             raise BrokenStep("turn: rows before one that fails lose a sink")
-        for failed in self._follow(tuple(rest), replace(row, restored=(), is_within=False)):
+        for failed in self._follow(tuple(rest), replace(row.clears(Fact.WITHIN), restored=())):
             if set(dict(failed.sinks)) != set(self.sinks):
                 raise BrokenStep("turn: rows before one that fails lose a sink")
             if failed.forward != row.forward or failed.backward != row.backward:
@@ -387,22 +382,22 @@ class Ways:
 
     def _run(self, where: str, run: Run, state: State) -> State:
         if run.is_before or run.due:
-            if not state.due:
+            if not state.has(Fact.WAITING):
                 raise BrokenStep(f"{where} makes a deferred update, but none waits")
-            state = replace(state, due=False, is_kept=bool(run.due and run.due.keeps))
-        elif state.due and reads(run.loop, self.weights):
+            state = state.clears(Fact.WAITING).puts(Fact.KEEPING, bool(run.due and run.due.keeps))
+        elif state.has(Fact.WAITING) and reads(run.loop, self.weights):
             raise BrokenStep(f"{where} reads weights whose update waits")
         if run.is_before:
             return state
         if run.is_part != bool(state.divided and not run.own) or (run.own and state.divided != "rows"):
             raise BrokenStep(f"{where} does not run as the threads do")
-        if run.own and (run.own != self.own or not state.is_within):
+        if run.own and (run.own != self.own or not state.has(Fact.WITHIN)):
             raise BrokenStep(f"{where} has the areas of another row")
-        if run.rows not in (1, state.rows) or (run.rows > 1 and state.is_within):
+        if run.rows not in (1, state.rows) or (run.rows > 1 and state.has(Fact.WITHIN)):
             raise BrokenStep(f"{where} runs for {run.rows} rows, but {state.rows} were taken, or one row is current")
         if run.rows == 1 and not run.own:
             self._check_own(where, run, state)
-        if run.is_live and not state.is_listed:
+        if run.is_live and not state.has(Fact.LISTED):
             raise BrokenStep(f"{where} skips inputs without a list of this row's")
         if run.is_live and run.rows != state.rows:
             raise BrokenStep(f"{where} skips inputs with the list of another row")
@@ -414,7 +409,7 @@ class Ways:
             together = (run.number,) if run.rows > 1 else ()
             return replace(state, forward=(*state.forward, run.number), together=(*state.together, *together))
         # A row's own gradients do no harm if its loss turns out not to be finite.
-        if not state.recorded and not run.own:
+        if not state.has(Fact.RECORDED) and not run.own:
             raise BrokenStep(f"{where} runs before the loss is recorded")
         if run.number in self.backward:
             if run.number != self._next(self.backward, state.backward):
@@ -422,13 +417,13 @@ class Ways:
             return replace(state, backward=(*state.backward, run.number))
         if run.number in dict(state.sinks) or state.backward != self.backward:
             raise BrokenStep(f"{where} runs twice, or before all gradients are computed")
-        if run.is_live and not state.is_checked:
+        if run.is_live and not state.has(Fact.CHECKED):
             raise BrokenStep(f"{where} skips inputs whose factors are not checked")
-        if run.in_place and not state.has_rate:
+        if run.in_place and not state.has(Fact.RATED):
             raise BrokenStep(f"{where} updates without a rate")
         if run.rows > 1:
             self._check_saved(where, run, state)
-            if run.is_live and not state.is_turned:
+            if run.is_live and not state.has(Fact.TURNED):
                 raise BrokenStep(f"{where} skips rows, but their lists were not turned")
         return replace(state, sinks=(*state.sinks, (run.number, "in place" if run.in_place else "added")))
 
@@ -542,6 +537,28 @@ class Ways:
         ]
         if run.loop not in wanted:
             raise BrokenStep(f"{where} does not read the inputs and factors of {run.rows} rows in their order")
+
+    _RULES: ClassVar[dict[type[Statement], Callable[..., Iterator[State]]]] = {
+        TakeRow: _take_row,
+        TakeRows: _take_rows,
+        Give: _give,
+        Perform: _perform,
+        Guard: _guard,
+        Update: _update,
+        ClearSeeded: _clear_seeded,
+        Copy: _copy,
+        Set: _set,
+        ListInputs: _list_inputs,
+        ListRows: _list_rows,
+        TurnLists: _turn_lists,
+        CheckFactors: _check_factors,
+        If: _if,
+        EachRow: _each_row,
+        Divided: _divided,
+        KeepEarlier: _keep_earlier,
+        EndTurn: _end_turn,
+    }
+    """Kind of statement -> its rule. The others have an effect only."""
 
     def _target(self, number: int) -> Span:
         return self.loops[number].target.extent(self.loops[number].counts)
