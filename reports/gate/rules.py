@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from zoomgrad.reports.gate.limits import Limits
-from zoomgrad.reports.measured.outcome import MEASURED, UNPROVEN, UNSTEADY, Outcome, outcomes, promise
+from zoomgrad.reports.measured.outcome import MEASURED, UNPROVEN, Outcome, outcomes, promise
 from zoomgrad.results import units
 from zoomgrad.results.comparability import same_machine, unlike_settings
 from zoomgrad.results.compare import (
@@ -131,8 +131,7 @@ def _broken(
     if here.status == MEASURED and had and _bound(promised) > _bound(before):
         return "weaker", f"promised {promise(before)}, and now {promise(promised)}"
     if here.status != MEASURED and had:
-        word: Word = "unsure" if here.status == UNSTEADY else "wrong" if here.bits == "different" else "lost"
-        return word, here.reason
+        return "wrong" if here.bits == "different" else "lost", here.reason
     return None
 
 

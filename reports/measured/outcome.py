@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from zoomgrad.results import units
 from zoomgrad.results.record import Cell, EngineFacts, Proof, Record, Run
-from zoomgrad.results.stats.steady import classify, of_processes
 
 MEASURED = "measured"
 IDENTICAL = "identical bits"
-UNSTEADY = "unsteady"
-"""Status of a cell whose processes never settled: a mean would depend on how long they ran."""
 UNPROVEN = "unproven"
 """Status of a cell with times that were not compared with a reference."""
 MISSING = "missing"
@@ -37,8 +34,8 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
 
     No block: missing. A failed block: failed, because a flaky engine has no speed. A timed-out block: timed-out,
     because only its fast blocks remain, whose median would flatter it. A measured block: failed if a proof breaks the
-    engine's promise, because a wrong engine has no speed either; unproven if a process has no proof; unsteady if most
-    processes never settled; else measured. Anything else: skipped.
+    engine's promise, because a wrong engine has no speed either; unproven if a process has no proof; else measured.
+    Anything else: skipped.
 
     facts: None counts as strict.
     """
@@ -63,8 +60,7 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
         if bits == "unchecked":
             reason = "its results were not compared with a reference, so its time is not shown"
             return Outcome(UNPROVEN, bits, worst_error, reason, "Measure it again in a new run.")
-        restless = _restless(blocks)
-        return Outcome(UNSTEADY, bits, worst_error, *restless) if restless else Outcome(MEASURED, bits, worst_error)
+        return Outcome(MEASURED, bits, worst_error)
     return Outcome("skipped", bits, worst_error, blocks[0].reason, blocks[0].remedy)
 
 
@@ -103,21 +99,6 @@ def _bits(blocks: Sequence[Record], proofs: Sequence[Proof], facts: EngineFacts 
     if not proofs or any(block.status == MEASURED and block.proof is None for block in blocks):
         return "unchecked"
     return "identical" if all(proof.identical for proof in proofs) else promise(facts)
-
-
-def _restless(blocks: Sequence[Record]) -> tuple[str, str] | None:
-    """Return reason and remedy if most processes never settled, else None.
-
-    A sequence too short to classify or with a cycle does not count: the first proves nothing, the second has a mean.
-    """
-    measured = [block for block in blocks if block.status == MEASURED]
-    found = [classify(block.warmup_step_seconds + block.step_seconds) for block in measured]
-    kind = of_processes(found).kind
-    if kind != "no steady state":
-        return None
-    never = sum(one.kind == kind for one in found)
-    reason = f"never settled: values still changed at the end of {never} of {units.count(len(found), 'block')}"
-    return reason, "Look at the cell's run sequence; longer warm-ups may help."
 
 
 def _with_share(stopped: Sequence[Record], blocks: Sequence[Record]) -> str:

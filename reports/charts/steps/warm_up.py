@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from zoomgrad.reports.charts.drawing import style
 from zoomgrad.reports.charts.drawing.labels import label_marks
-from zoomgrad.reports.measured.sequences import NOTABLE, changing, settling
+from zoomgrad.reports.measured.sequences import NOTABLE, changing
 from zoomgrad.reports.measured.table import each, in_order, largest
 from zoomgrad.results import units
 
@@ -21,13 +21,6 @@ SUBJECT = "sequences"
 
 _WIDE = 3.0
 """The axis is logarithmic if the largest value exceeds the smallest by this factor."""
-_RING: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "o",
-    "markersize": 11,
-    "markerfacecolor": "none",
-    "markeredgecolor": style.TEXT,
-}
 
 
 def title(table: pd.DataFrame) -> str:
@@ -48,8 +41,8 @@ def caption(table: pd.DataFrame) -> str:
     return (
         f"Successive values of a process{workload} over the cell's time of a step, medians over processes, for the "
         f"cells with a value more than a factor of {NOTABLE} from it; the dashed part is warm-up, which that time "
-        f"excludes. A ring marks where every process has settled. {settling(table)}"
-    ).rstrip()
+        "excludes."
+    )
 
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
@@ -123,9 +116,7 @@ def _line(axes: Axes, table: pd.DataFrame, curve: pd.DataFrame) -> None:
     for part, linestyle in parts:
         (line,) = axes.plot(part["number"], part["relative"], linestyle=linestyle, **options)
         span = units.ratio_interval(float(curve["relative"].min()), float(curve["relative"].max()))
-        style.tip(line, first, f"{len(curve)} values, {span} the time of a step, {first.steady}")
-    settled = curve[curve["number"] == curve["steady_from"]]
-    axes.plot(settled["number"], settled["relative"], **_RING, zorder=3)
+        style.tip(line, first, f"{len(curve)} values, {span} the time of a step")
 
 
 def _legend(axes: Axes, table: pd.DataFrame) -> None:
@@ -144,8 +135,6 @@ def _legend(axes: Axes, table: pd.DataFrame) -> None:
     if table["warm_up"].astype(bool).any():
         handles.append(Line2D([], [], label="warm-up", color=style.MUTED, linestyle=(0, (3, 2))))
     handles.append(Line2D([], [], label="timed", color=style.MUTED))
-    if table["steady_from"].notna().any():
-        handles.append(Line2D([], [], label="steady from here", **_RING))
     handles += style.family_keys(in_order(table, "engine"))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
 

@@ -191,14 +191,6 @@ def test_unrequested_cells_are_not_lost_and_new_cells_are_not_compared():
     assert [verdict.word for verdict in found if verdict.cell.engine == "hoisted"] == ["new"]
 
 
-def test_a_cell_that_never_settled_is_unsure():
-    whole = race()
-    falling = tuple(0.9**index for index in range(40))
-    restless = [r.model_copy(update={"step_seconds": falling}) if r.cell == cell("tcc") else r for r in whole.records]
-    found = verdicts(MeasuredRun(whole.run, restless), BASELINE_RUN, LIMITS)
-    assert [(v.figure, v.word) for v in found if v.cell == cell("tcc")] == [(RESULT, "unsure")]
-
-
 def test_too_few_processes_are_unsure_and_refused_as_a_baseline_run():
     found = verdicts(race({"tcc": 2.0}, blocks=2), BASELINE_RUN, LIMITS)
     assert words(found)["tcc"] == "unsure"

@@ -1,13 +1,11 @@
 """Sequences within processes: values in the order in which they were taken."""
 
-import math
-
 import pytest
 
 from zoomgrad.reports.charts import charts
 from zoomgrad.reports.charts.drawing.svg import drawing
-from zoomgrad.reports.measured.sequences import settling, values
-from zoomgrad.reports.measured.table import cells, each
+from zoomgrad.reports.measured.sequences import values
+from zoomgrad.reports.measured.table import cells
 
 
 def mnist(example):
@@ -76,41 +74,3 @@ def test_a_warm_up_chart_names_the_slowest_start(example):
     assert drawn("warm_up", runs(example)).title == (
         "No cell starts slowly: values are 0.990× to 1.01× the cell's time of a step"
     )
-
-
-def long(example, warm=(2.5, 1.5, 1.2), **of_engines):
-    """Return the run with a working PyPy. of_engines: factors for a process's values, else `warm` and twelve 1s."""
-
-    def change(record):
-        if record.cell.interpreter != "pypy-3.9":
-            return record
-        made = example.measured(record.cell, record.block)
-        seconds = made.step_seconds[0]
-        factors = of_engines.get(record.cell.engine.replace("-", "_"), (*warm, *(1.0,) * 12))
-        values = tuple(seconds * factor for factor in factors)
-        return made.model_copy(update={"warmup_step_seconds": values[:-5], "step_seconds": values[-5:]})
-
-    return example.mapped(change)
-
-
-def test_a_cell_that_never_settles_is_named(example):
-    falling = tuple(4 * 0.9**index for index in range(40))
-    found = runs(long(example, local_grads=falling, clang_O1=(1.0, 1.5) * 10))
-    assert settling(found) == (
-        "Of 5 cells with 12 values or more, 3 settled; not steady in every process: "
-        "local-grads on pypy-3.9 (no steady state), clang-O1 on pypy-3.9 (cyclic); "
-        "5 cells with fewer than 12 values: too short to tell."
-    )
-    chart = drawn("warm_up", found)
-    assert chart.caption.endswith(settling(found))
-    assert ">steady from here<" in chart.svg
-
-
-def test_a_cell_that_mostly_never_settles_has_a_sequence_but_no_time(example):
-    restless = long(example, local_grads=tuple(4 * 0.9**index for index in range(40)))
-    table = cells(restless.run, restless.records)
-    (row,) = each(table[(table["engine"] == "local-grads") & (table["interpreter"] == "pypy-3.9")][:1])
-    assert row.status == "unsteady"
-    assert math.isnan(row.step_seconds)
-    assert "never settled" in row.reason
-    assert not of(runs(restless), "local-grads", "pypy-3.9").empty
