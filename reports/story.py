@@ -12,14 +12,14 @@ from zoomgrad.reports.measured.table import each, in_order
 from zoomgrad.reports.profiling.profile_index import ProfileIndex
 from zoomgrad.reports.profiling.profiles import Profiled, profiled
 from zoomgrad.reports.sections.break_even import break_even
-from zoomgrad.reports.sections.cautions import Caution, cautions, unseen_hosts
+from zoomgrad.reports.sections.cautions import Caution, cautions
 from zoomgrad.reports.sections.compiling.engines import engines
 from zoomgrad.reports.sections.compiling.growth import growth
 from zoomgrad.reports.sections.compiling.phases import phases
 from zoomgrad.reports.sections.compiling.variants import variants
 from zoomgrad.reports.sections.glance import at_a_glance
+from zoomgrad.reports.sections.hosts import hosts
 from zoomgrad.reports.sections.listing import Listing, listings
-from zoomgrad.reports.sections.machines.hosts import hosts
 from zoomgrad.reports.sections.peers import peers
 from zoomgrad.reports.sections.published import published
 from zoomgrad.reports.sections.vouching import vouched
@@ -28,7 +28,6 @@ from zoomgrad.reports.text.figures import Section
 from zoomgrad.reports.text.native_notes import noted
 from zoomgrad.reports.view import View, view
 from zoomgrad.results import units
-from zoomgrad.results.fleet.hosts import by_type
 from zoomgrad.results.record import Record, Run, Vouching
 
 BASELINE_TOLERANCE = (
@@ -94,9 +93,7 @@ def story(
 
     code: path from the report to the project's folder, so that it may link to files there; empty if it may not.
     """
-    records = tuple(records)
-    first, *_ = by_type(run, records)
-    found = view(*first)
+    found = view(run, records)
     over = hosts(found)
     table, rungs = found.table, found.ladder
 
@@ -106,7 +103,7 @@ def story(
     return Story(
         view=found,
         findings=tuple(findings(table, found.headline_workload)) if run.blocks or not run.cells else (PROFILES_ONLY,),
-        cautions=(*over.cautions, *unseen_hosts(first[0], records), *cautions(found)),
+        cautions=(*over.cautions, *cautions(found)),
         hosts=over.section,
         glance=with_notes(at_a_glance(found.headline_rows)),
         published=with_notes(published(table)),

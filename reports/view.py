@@ -16,7 +16,6 @@ from zoomgrad.reports.measured.outcome import Outcome, outcomes
 from zoomgrad.reports.measured.races import timed
 from zoomgrad.reports.measured.table import cells, ladder
 from zoomgrad.reports.text.native_notes import native_note
-from zoomgrad.results.fleet.hosts import main_type
 from zoomgrad.results.record import Cell, Record, Run
 from zoomgrad.results.samples import CORRECTED, at_median_pace
 
@@ -50,8 +49,8 @@ class View:
 
 
 def view(run: Run, records: Iterable[Record]) -> View:
-    """Return the view of a run, which may be unfinished. Of a fleet's run: of the machine type with most results."""
-    run, as_measured = main_type(run, records)
+    """Return the view of a run, which may be unfinished."""
+    as_measured = tuple(records)
     records = at_median_pace(as_measured)
     plan = timed(run)
     found = outcomes(plan, records)

@@ -28,6 +28,11 @@ def _system(machine: Mapping[str, str]) -> str:
     return machine.get("system", "").partition(" ")[0]
 
 
+def same_type(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two hosts' facts describe one machine type: their times may be combined. False without facts."""
+    return same_machine(one, other) and all(one.get(name) == other.get(name) for name in COMPILERS)
+
+
 def moved(there: Mapping[str, str], here: Mapping[str, str]) -> str:
     """`libc was glibc 2.36`: why what was begun there can't go on here; empty if it can."""
     facts = ("processor", "cores", "system", "libc", *COMPILERS)

@@ -364,7 +364,7 @@ class Run(Model):
     workloads: dict[Name, WorkloadFacts]
     interpreters: dict[Name, InterpreterFacts]
     machine: dict[OneLine, OneLine]
-    """The machine that measured, or that started a fleet."""
+    """The machine that measured; of a fleet, the host that joined last."""
     fleet: OneLine = ""
     """Kind of fleet that measured it, such as `local:2` or `tls`; empty if this machine did."""
     hosts: dict[Name, HostFacts] = {}

@@ -5,12 +5,13 @@ Everything that shows or compares a time starts here. Records on disk and pyperf
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from zoomgrad.results.record import BASELINE, Cell, Record
-from zoomgrad.results.stats import intervals
+from zoomgrad.results.stats import clusters, intervals
 
 Blocks = Mapping[int, Sequence[float]]
 """Samples of one cell: block -> values of one process, in seconds."""
@@ -124,4 +125,40 @@ def speedup(base: Blocks, engine: Blocks, error: float = intervals.ERROR) -> int
     try:
         return intervals.speedup(*common(base, engine), error, value)
     except intervals.TooFewProcesses:
-        return intervals.Interval(value, float("nan"), float("nan"))
+        return intervals.Interval(value, math.nan, math.nan)
+
+
+def of_one_host(records: Sequence[Record], by_cell: Mapping[Cell, Sequence[Record]]) -> Sequence[Record]:
+    """The cell's records from a single host, because seconds of different machines are never mixed.
+
+    The host is the one that measured most of the cells of the interpreter, if it measured this cell.
+    by_cell: all measured records.
+    """
+    if not any(record.host for record in records):
+        return records
+    interpreter = records[0].cell.interpreter
+    counts = Counter(one.host for cell, found in by_cell.items() if cell.interpreter == interpreter for one in found)
+    chosen = max({record.host for record in records}, key=lambda host: (counts[host], host))
+    return [record for record in records if record.host == chosen]
+
+
+def by_host(base: Blocks, other: Blocks, hosts: Mapping[int, str]) -> clusters.Logs:
+    """Logarithms of the ratios within blocks, base over other, one sequence per host of a fleet."""
+    found: dict[str, list[float]] = {}
+    for block in sorted(base.keys() & other.keys()):
+        (over,), (under,) = common({block: base[block]}, {block: other[block]})
+        found.setdefault(hosts.get(block, ""), []).append(math.log(fmean(over) / fmean(under)))
+    return list(found.values())
+
+
+def of_hosts(logs: Sequence[Sequence[float]]) -> intervals.Interval:
+    """A speedup with the interval for its machine type; with fewer than three hosts, for these hosts only.
+
+    Bounds are NaN with too few blocks for either; everything is NaN without a block.
+    """
+    for interval in (clusters.of_type, clusters.of_fleet):
+        try:
+            return interval(logs)
+        except intervals.TooFewProcesses:
+            continue
+    return intervals.Interval(math.exp(fmean(map(fmean, logs))) if logs else math.nan, math.nan, math.nan)

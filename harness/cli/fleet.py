@@ -12,10 +12,10 @@ from filelock import FileLock, Timeout
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, complain, out, say_next
 from zoomgrad.harness.cli.display import RunProgress
 from zoomgrad.harness.cli.measuring import alone, tell_left_out
+from zoomgrad.harness.fleet.home import Home
 from zoomgrad.harness.fleet.where import BadPlace, Where, parse
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.results.files import inside
-from zoomgrad.results.fleet.home import Home
 from zoomgrad.results.record import HostFacts
 from zoomgrad.results.store import Store
 
@@ -39,15 +39,7 @@ class FleetProgress(RunProgress):
     def admitted(self, host: str, facts: HostFacts) -> None:
         machine = facts.machine
         about = (machine.get(name, "") for name in ("processor", "cores", "frequency governor", "load at start"))
-        self._say(f"{host} joined: {'; '.join(filter(None, about))}")
-
-    def refused(self, worker: str, reason: str) -> None:
-        self._say(f"refused {worker}: {reason}")
-
-    def left(self, host: str) -> None:
-        self._say(f"{host} is gone; another host begins its block again")
-
-    def _say(self, line: str) -> None:
+        line = f"{host} joined: {'; '.join(filter(None, about))}"
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -1,8 +1,8 @@
-"""A run over many machines: blocks of one interpreter, which dask.distributed carries to hosts.
+"""A run over many machines: dask.distributed carries each block to a host.
 
-    plan -> units -> collecting -> [dask] -> carrier -> host process -> schedule -> isolated workers
-                     collecting <- [dask] <- the records of a whole unit
+    plan -> collecting -> [dask] -> carrier -> host process -> schedule -> isolated workers
+            collecting <- [dask] <- the records of a whole block
 
-A dask worker measures nothing: its task starts a *host process*, an ordinary harness that measures one unit. dask
-chooses the host, and repeats the unit elsewhere if the host is lost. Without `--on`, nothing of dask is imported.
+A dask worker measures nothing: its task starts a *host process*, an ordinary harness that measures one block. dask
+chooses the host, and repeats the block elsewhere if the host is lost. Without `--on`, nothing of dask is imported.
 """

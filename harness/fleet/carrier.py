@@ -1,23 +1,24 @@
 """The task that dask carries to a host: start the host process, and return what it answers.
 
 It runs in a thread of a dask worker, which does nothing else. The host process sees no variable that dask exports, and
-ends when the client has gone.
+ends when the dask worker or the client has gone.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 from collections.abc import Callable
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
+from zoomgrad.harness.fleet.host import ANSWER, REQUEST, Request
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.harness.worker.lifeline import HARNESS, identity
+from zoomgrad.results.record import Run
 
 FOREIGN = ("DASK_", "MALLOC_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Starts of the names of variables that dask and its nanny export."""
@@ -28,64 +29,10 @@ TAIL_CHARACTERS = 600
 
 
 class Failed(Exception):
-    """The host could not do what was asked. The text says why."""
+    """The host process failed. The text says why."""
 
 
-def clean_environment() -> dict[str, str]:
-    """The environment of a host process: that of the dask worker, without what dask has added."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    paths = [str(importable()), *filter(None, [kept.get("PYTHONPATH")])]
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
-
-
-def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
-    """Run a host process with the request, and return its answer. Raises Failed.
-
-    is_wanted: whether somebody still waits for the answer; asked every few seconds.
-    """
-    with tempfile.TemporaryFile("w+", errors="replace") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "zoomgrad.harness.fleet.host"],
-            env=clean_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
-        is_over = threading.Event()
-        threading.Thread(target=_watch, args=(process, is_over, is_wanted), daemon=True).start()
-        assert process.stdin and process.stdout
-        try:
-            process.stdin.write(request + "\n")
-            process.stdin.flush()  # keep it open: the host process stops at its end
-            answer = process.stdout.read()
-        except BrokenPipeError:
-            answer = ""
-        finally:
-            is_over.set()
-            code = process.wait()
-            process.stdout.close()
-            with contextlib.suppress(OSError):  # the request may not have been read
-                process.stdin.close()
-        if code:
-            raise Failed(f"the host process ended with code {code}: {_tail(errors)}")
-        return answer
-
-
-def _watch(process: subprocess.Popen[str], is_over: threading.Event, is_wanted: Callable[[], bool]) -> None:
-    while not is_over.wait(WATCHING_SECONDS):
-        if not is_wanted():
-            process.kill()
-            return
-
-
-def _tail(file: IO[str]) -> str:
-    file.seek(0)
-    lines = file.read().strip().splitlines()
-    return " | ".join(lines[-3:])[-TAIL_CHARACTERS:] or "no output"
-
-
-def carry(request: dict[str, Any], shares_machine: bool) -> tuple[str, str]:
+def carry(run: str, block: int, shares_machine: bool) -> tuple[str, str]:
     """The worker's address and its host's answer. Runs inside a dask worker. Raises Failed."""
     from distributed import get_worker  # only inside a dask worker
 
@@ -98,7 +45,42 @@ def carry(request: dict[str, Any], shares_machine: bool) -> tuple[str, str]:
         return task is not None and task.state == "executing"
 
     slot = str(worker.name) if shares_machine else ""
-    return worker.address, run_host(json.dumps({**request, "slot": slot}), is_wanted)
+    request = Request(run=Run.model_validate_json(run), block=block, slot=slot)
+    return worker.address, run_host(request.model_dump_json(), is_wanted)
+
+
+def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
+    """Run a host process with the request, and return its answer. Raises Failed.
+
+    is_wanted: whether somebody still waits for the answer; asked every few seconds.
+    """
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as name:
+        folder = Path(name)
+        (folder / REQUEST).write_text(request, encoding="utf-8")
+        with (folder / "output").open("w+b") as output:
+            process = subprocess.Popen(  # noqa: S603  (a list of arguments)
+                [sys.executable, "-m", "zoomgrad.harness.fleet.host", name],
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            while process.poll() is None:
+                if not is_wanted():
+                    process.kill()
+                time.sleep(WATCHING_SECONDS)
+        if process.returncode:
+            lines = (folder / "output").read_text(errors="replace").strip().splitlines()
+            tail = " | ".join(lines[-3:])[-TAIL_CHARACTERS:] or "no output"
+            raise Failed(f"the host process ended with code {process.returncode}: {tail}")
+        return (folder / ANSWER).read_text(encoding="utf-8")
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment of a host process: that of the dask worker, without what dask has added."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    paths = [str(importable()), *filter(None, [kept.get("PYTHONPATH")])]
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
 
 
 def _be_quiet(worker: Any) -> None:

@@ -1,10 +1,9 @@
-"""The harness on a host of a fleet: `python -m zoomgrad.harness.fleet.host`, which a dask worker starts for each task.
+"""The harness on a host of a fleet: `python -m zoomgrad.harness.fleet.host FOLDER`, which a dask worker starts.
 
-Reads one request, a line of JSON, and prints one answer. It is an ordinary harness: its timing workers are its
-children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile. It ends when its
-standard input does, because then nobody listens.
+Reads `request.json` in the folder, and writes `answer.json` there. It is an ordinary harness: its timing workers are
+its children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile.
 
-The host keeps its own store of the run, with evidence, compiled objects and records. So a unit that was interrupted
+The host keeps its own store of the run, with evidence, compiled objects and records. So a block that was interrupted
 continues if the same host gets it again.
 """
 
@@ -16,7 +15,6 @@ import os
 import platform
 import shutil
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,10 +22,8 @@ from zoomgrad import datasets
 from zoomgrad.datasets import fetch, mnist
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.harness import containment, workloads
-from zoomgrad.harness.fleet.unit import Unit
 from zoomgrad.harness.interrupts import raise_on_interrupts
 from zoomgrad.harness.machine import environments, facts, interpreters
-from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan import planning
@@ -35,68 +31,75 @@ from zoomgrad.harness.run.isolate import RUN, isolate
 from zoomgrad.harness.run.lock import locked
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
-from zoomgrad.results.fields import OneLine
+from zoomgrad.results.fields import Blocks, Text
 from zoomgrad.results.places import STATE
 from zoomgrad.results.record import Cell, HostFacts, Model, Record, Run, Vouching
 from zoomgrad.results.store import Store
 
 FOLDERS = STATE / "fleet"
 """A host's stores, one for each run."""
+REQUEST, ANSWER = "request.json", "answer.json"
 
 
 class Request(Model):
-    """What a host is asked to do: to measure the unit, or to describe itself if there is none."""
+    """A block that the host is asked to measure."""
 
     run: Run
+    block: Blocks
     slot: str = ""
     """Which of a machine's workers this is; empty if it has the machine alone, which is then locked."""
-    unit: Unit | None = None
 
 
 class Answer(Model):
-    """A host's answer: facts, or the records of a unit."""
+    """A host's answer: the records of a block, or the reason why it can't measure any."""
 
+    refusal: Text = ""
+    """The reason and, on a second line, the remedy."""
     facts: HostFacts | None = None
-    code: OneLine = ""
-    """Digest of its source files and lock files, which must be the client's."""
     records: tuple[Record, ...] = ()
-    """Of the whole unit, without cells that gave no result in an earlier block on this host."""
+    """Of the whole block, without cells that gave no result in an earlier block on this host."""
     vouchings: tuple[Vouching, ...] = ()
 
 
-def main() -> None:
-    """Answer one request."""
+def main(folder: Path) -> None:
+    """Answer the request in that folder."""
     end_with_the_harness()
     raise_on_interrupts()
-    # Nothing else may write beside the answer.
-    file = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    request = Request.model_validate_json(sys.stdin.readline())
-    threading.Thread(target=_end_with_the_input, daemon=True).start()
+    request = Request.model_validate_json((folder / REQUEST).read_text(encoding="utf-8"))
     os.environ[RUN] = request.run.id
-    file.write(answer(request).model_dump_json(exclude_defaults=True))
-    file.flush()
-
-
-def _end_with_the_input() -> None:
-    while sys.stdin.readline():
-        pass
-    os._exit(1)
+    (folder / ANSWER).write_text(answer(request).model_dump_json(exclude_defaults=True), encoding="utf-8")
 
 
 def answer(request: Request) -> Answer:
-    """Do what is asked."""
-    found = interpreters.discover()
-    if not request.unit:
-        prepare(request.run, found)
-        return Answer(facts=describe(request.run, found, request.slot), code=code_digest())
+    """Measure the block, unless this host is unfit for it."""
+    run, there = request.run, interpreters.discover()
+    if reason := unfit(run, there):
+        return Answer(refusal=reason)
+    if any(workloads.load(name).reader is mnist.load for name in run.workloads):
+        with contextlib.suppress(datasets.Unavailable, CorruptData):  # the cells' records will give the reason
+            fetch.fetch_mnist()
     with _alone(request.slot):
-        store = _store(request)
-        run = _with_ready_times(request.run, request.unit)
-        schedule = Schedule(planning.on_host(run, found), store, isolate, environments.environment, _Nobody())
-        schedule.measure([(request.unit.number, cell) for cell in request.unit.cells])
-        records = tuple(record for record in store.records() if record.block == request.unit.number)
-    return Answer(records=records, vouchings=tuple(store.vouchings()))
+        store, plan = _store(request), planning.on_host(run, there)
+        schedule = Schedule(plan, store, isolate, environments.environment, _Nobody())
+        schedule.measure([(block, cell) for block, cell in plan.order() if block == request.block])
+        records = tuple(record for record in store.records() if record.block == request.block)
+    about = HostFacts(identity=_identity(request), machine=facts.gather(), shared=bool(request.slot))
+    return Answer(facts=about, records=records, vouchings=tuple(store.vouchings()))
+
+
+def unfit(run: Run, there: Sequence[Interpreter]) -> str:
+    """Why this host can't measure for that client, and the remedy on a second line; empty if it can."""
+    if run.code != code_digest():
+        is_commit = run.commit and not run.commit.endswith("+")
+        remedy = f"git fetch && git checkout {run.commit}" if is_commit else "copy the client's checkout"
+        return f"its code or its lock files differ from the client's\n  On that host, {remedy}."
+    versions = {one.name: one.full_version for one in there}
+    for name in dict.fromkeys((run.reference_interpreter, *(cell.interpreter for cell in run.cells))):
+        wanted = run.interpreters[name].version if name in run.interpreters else ""
+        if wanted not in ("", versions.get(name)):
+            has = versions.get(name, "no such interpreter")
+            return f"the run needs {name}, version {wanted}, and it has {has}\n  On that host, uv python install {name}"
+    return ""
 
 
 class _Nobody:
@@ -108,37 +111,14 @@ class _Nobody:
     def abandoned(self) -> None: ...
 
 
-def describe(run: Run, found: Sequence[Interpreter], slot: str) -> HostFacts:
-    """Facts about this host."""
-    wanted = {cell.interpreter for cell in run.cells}
-    return HostFacts(
-        identity=_identity(run, slot),
-        machine=facts.gather(),
-        shared=bool(slot),
-        interpreters={one.name: one.full_version for one in found if one.name in wanted},
-    )
-
-
-def _identity(run: Run, slot: str) -> str:
+def _identity(request: Request) -> str:
     """Digest that identifies this machine within this run only."""
-    parts = [run.id, str(run.seed), platform.node(), slot]
+    parts = [request.run.id, str(request.run.seed), platform.node(), request.slot]
     for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with contextlib.suppress(OSError):
             parts.append(Path(file).read_text(encoding="utf-8").strip())
             break
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def prepare(run: Run, found: Sequence[Interpreter]) -> None:
-    """Fetch data and make environments. Ignores failures: the cells' records will give the reason."""
-    if any(workloads.load(name).reader is mnist.load for name in run.workloads):
-        with contextlib.suppress(datasets.Unavailable, CorruptData):
-            fetch.fetch_mnist()
-    wanted = {cell.interpreter for cell in run.cells} | {run.reference_interpreter}
-    for interpreter in found:
-        if interpreter.name in wanted:
-            with contextlib.suppress(NoEnvironment):
-                environments.environment(interpreter)
 
 
 @contextlib.contextmanager
@@ -171,11 +151,5 @@ def forget(run_id: str) -> None:
         shutil.rmtree(under, ignore_errors=True)
 
 
-def _with_ready_times(run: Run, unit: Unit) -> Run:
-    """The run as the schedule should see it: it compares a block with `ready_blocks`, and here a round counts."""
-    blocks = unit.number + 1 if unit.round < run.settings.ready_blocks else 0
-    return run.model_copy(update={"settings": run.settings.model_copy(update={"ready_blocks": blocks})})
-
-
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -44,21 +44,21 @@ class Where:
 
 def parse(text: str, *, insecure: bool = False) -> Where:
     """Parse the text after `--on`. Raises BadPlace."""
-    kind, _, rest = text.partition(":")
-    if kind == "local" and rest.isdecimal() and 1 <= int(rest) <= MOST_LOCAL:
-        return Where("local", count=int(rest))
-    address = re.fullmatch(r"//(.+):(\d{1,5})", rest)
-    if address and int(address[2]) < 65536 and kind == "tls":
+    local = re.fullmatch(r"local:(\d{1,5})", text, re.ASCII)
+    if local and 1 <= int(local[1]) <= MOST_LOCAL:
+        return Where("local", count=int(local[1]))
+    address = re.fullmatch(r"(tls|tcp)://(.+):(\d{1,5})", text, re.ASCII)
+    if not address or int(address[3]) >= 65536:
+        raise BadPlace(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
+    if address[1] == "tls":
         secret_file()
         return Where("tls", text)
-    if address and int(address[2]) < 65536 and kind == "tcp":
-        if not insecure and not is_loopback(address[1]):
-            raise BadPlace(
-                f"{text}: whoever reaches a dask scheduler without TLS can run any code as you\n"
-                "  Use tls:// (docs/fleet.md), or give --insecure on a network that you trust."
-            )
-        return Where("tcp", text)
-    raise BadPlace(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
+    if not insecure and not is_loopback(address[2]):
+        raise BadPlace(
+            f"{text}: whoever reaches a dask scheduler without TLS can run any code as you\n"
+            "  Use tls:// (docs/fleet.md), or give --insecure on a network that you trust."
+        )
+    return Where("tcp", text)
 
 
 def is_loopback(host: str) -> bool:

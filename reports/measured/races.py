@@ -13,7 +13,6 @@ import pandas as pd
 
 from zoomgrad.reports.measured.table import KEYS, cells, measured
 from zoomgrad.results.comparability import same_machine, unlike_settings
-from zoomgrad.results.fleet.hosts import main_type
 from zoomgrad.results.record import BASELINE, Record, Run
 
 SPEEDUP = ("speedup", "speedup_low", "speedup_high")
@@ -29,8 +28,7 @@ class Race:
 
 
 def race(run: Run, records: Iterable[Record]) -> Race:
-    """Return a run with its table; of a fleet's run, that of the machine type with most results."""
-    run, records = main_type(run, records)
+    """Return a run with its table."""
     return Race(run, cells(timed(run), records))
 
 

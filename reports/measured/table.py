@@ -16,10 +16,18 @@ import numpy as np
 import pandas as pd
 
 from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_cell, outcomes, promise
-from zoomgrad.results.fleet.hosts import by_host, of_hosts, of_one_host
 from zoomgrad.results.precision import error
 from zoomgrad.results.record import BASELINE, Cell, Record, Run
-from zoomgrad.results.samples import Blocks, at_median_pace, compile_seconds, speedup, step_seconds
+from zoomgrad.results.samples import (
+    Blocks,
+    at_median_pace,
+    by_host,
+    compile_seconds,
+    of_hosts,
+    of_one_host,
+    speedup,
+    step_seconds,
+)
 from zoomgrad.results.stats import intervals
 
 NAN = float("nan")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
@@ -39,18 +39,6 @@ def cautions(view: View) -> list[Caution]:
         return []
     found = (_busy(results), _uneven(view.as_measured), _too_few(view.run), _wide(view.table), _governor(view.run))
     return [caution for caution in found if caution]
-
-
-def unseen_hosts(shown: Run, records: Iterable[Record]) -> list[Caution]:
-    """A caution about hosts whose results the report does not show.
-
-    shown: the run as one machine type measured it.
-    """
-    others = sorted({record.host for record in records if record.status == MEASURED} - {"", *shown.hosts})
-    if not others:
-        return []
-    cause = f"Only results of one machine type are shown, and not those of {', '.join(others)}"
-    return [Caution(f"{cause}: seconds of two types can't be mixed.", "Run once on each type of machine.")]
 
 
 def _busy(results: Sequence[Record]) -> Caution | None:

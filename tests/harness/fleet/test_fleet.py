@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -25,17 +24,15 @@ from zoomgrad.harness.cli.fleet import _only_client
 from zoomgrad.harness.fleet import carrier, collecting, host
 from zoomgrad.harness.fleet.carrier import Failed, clean_environment, run_host
 from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected
-from zoomgrad.harness.fleet.host import Answer, Request
-from zoomgrad.harness.fleet.unit import units
+from zoomgrad.harness.fleet.home import Complete, Home
+from zoomgrad.harness.fleet.host import Answer, Request, unfit
 from zoomgrad.harness.fleet.where import SECRET, parse
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.worker.proof import digest
-from zoomgrad.results.fleet.home import Complete, Home
-from zoomgrad.results.record import HostFacts
+from zoomgrad.results.record import HostFacts, Run
 from zoomgrad.results.store import Store
 
-ROOT = Path(__file__).parents[3]
 FOREIGN = {"MALLOC_TRIM_THRESHOLD_": "65536", "MKL_NUM_THREADS": "7", "OMP_NUM_THREADS": "7", "DASK_X": "1"}
 """Variables like those that dask's nanny exports."""
 
@@ -60,16 +57,10 @@ class Watching:
     """A watcher that remembers."""
 
     def __init__(self):
-        self.lines, self.records = [], []
+        self.hosts, self.records = [], []
 
     def admitted(self, host, facts):
-        self.lines.append(f"{host} joined")
-
-    def refused(self, worker, reason):
-        self.lines.append(f"refused: {reason}")
-
-    def left(self, host):
-        self.lines.append(f"{host} left")
+        self.hosts.append(host)
 
     def finished(self, record, seconds_left):
         self.records.append((record.cell.engine, record.block, record.host))
@@ -78,21 +69,14 @@ class Watching:
 
 
 def answering(facts=None, records=None):
-    """Return a `carry` that answers at once. facts, records: change what it answers."""
+    """Return a `carry` that answers soon. facts, records: change what it answers."""
 
-    def carry(request, shares_machine):
-        worker = distributed.get_worker()
-        asked = Request.model_validate(request)
-        if not asked.unit:
-            fields = {
-                "identity": str(worker.name),
-                "machine": {"processor": "a"},
-                "interpreters": {"cpython-3.13": "3.13.0"},
-            }
-            answer = Answer(facts=HostFacts(**{**fields, **(facts or {})}), code=code_digest())
-        else:
-            found = [runs.measured(cell.engine, asked.unit.number) for cell in asked.unit.cells]
-            answer = Answer(records=tuple(records(found) if records else found))
+    def carry(run, block, shares_machine):
+        time.sleep(0.2)
+        worker, cells = distributed.get_worker(), Run.model_validate_json(run).cells
+        fields = {"identity": str(worker.name), "machine": {"processor": "a"}, **(facts or {})}
+        measured = [runs.measured(cell.engine, block) for cell in cells]
+        answer = Answer(facts=HostFacts(**fields), records=tuple(records(measured) if records else measured))
         return worker.address, answer.model_dump_json()
 
     return carry
@@ -105,7 +89,7 @@ def collect(cluster, home, monkeypatch):
     monkeypatch.setattr(collecting, "LOOKING_SECONDS", 0.1)
     watching = Watching()
 
-    def run(carry, workers=2, home=home):
+    def run(carry, workers=2):
         monkeypatch.setattr(collecting, "carry", carry)
         cluster.scale(workers)
         with distributed.Client(cluster) as client:
@@ -117,99 +101,100 @@ def collect(cluster, home, monkeypatch):
                 wait_for(lambda: not cluster.scheduler.workers)
         return watching
 
-    run.watching = watching
     return run
+
+
+def in_blocks(records, blocks):
+    """Whether the records are those of all engines in these blocks, and a block's come from one host."""
+    points = sorted((record.cell.engine, record.block) for record in records)
+    hosts = {block: {record.host for record in records if record.block == block} for block in blocks}
+    return points == sorted((engine, block) for engine in runs.STEPS for block in blocks) and all(
+        len(names) == 1 for names in hosts.values()
+    )
 
 
 def test_every_record_comes_home_and_each_block_has_one_host(collect, home):
     watching = collect(answering())
-    assert sorted(watching.lines) == ["host-1 joined", "host-2 joined"]
     records = home.store.records()
+    assert in_blocks(records, range(4))
     assert {(record.cell.engine, record.block, record.host) for record in records} == set(watching.records)
-    assert len(records) == len(watching.records) == 8
-    assert all(len({record.host for record in records if record.block == block}) == 1 for block in range(4))
-    assert home.completed == {0, 1, 2, 3}
-    assert set(home.store.run.hosts) == {"host-1", "host-2"}
-    assert not any(record.shared_host for record in records)
+    assert sorted(watching.hosts) == sorted(home.store.run.hosts) == ["host-1", "host-2"]
+    assert home.store.run.machine == {"processor": "a"}
 
 
 def test_a_resumed_run_measures_only_what_is_missing(collect, home):
-    facts = HostFacts(identity="0", machine={"processor": "a"})
-    home.admit("host-1", facts)
+    home.admit("host-1", HostFacts(identity="0", machine={"processor": "a"}))
     records = tuple(runs.measured(engine, 1, host="host-1") for engine in runs.STEPS)
     home.keep(Complete(block=1, host="host-1", records=records))
-    watching = collect(answering(), workers=1)
-    assert {block for _, block, _ in watching.records} == {0, 2, 3}
+    assert {block for _, block, _ in collect(answering(), workers=1).records} == {0, 2, 3}
 
 
-def test_a_block_begins_again_on_another_host_if_its_host_is_lost(collect, home, cluster, tmp_path):
-    """The first host that begins block 0 goes away while it measures."""
+def test_a_block_begins_again_on_another_host_if_its_host_is_lost(collect, home, tmp_path):
+    """The host that begins block 0 goes away while it measures."""
     answer = answering()
 
-    def carry(request, shares_machine):
-        if (request["unit"] or {}).get("number") == 0 and not (tmp_path / "lost").exists():
+    def carry(run, block, shares_machine):
+        if block == 0 and not (tmp_path / "lost").exists():
             (tmp_path / "lost").touch()
             worker = distributed.get_worker()
             worker.loop.add_callback(worker.close, nanny=False)
             time.sleep(1.0)
-        return answer(request, shares_machine)
+        return answer(run, block, shares_machine)
 
-    watching = collect(carry, workers=3)
-    assert len([line for line in watching.lines if line.endswith("left")]) == 1
-    assert sorted((record.cell.engine, record.block) for record in home.store.records()) == sorted(
-        (engine, block) for engine in runs.STEPS for block in range(4)
-    )
+    collect(carry, workers=3)
+    assert in_blocks(home.store.records(), range(4))
+
+
+def test_a_host_of_another_type_ends_the_run_with_the_remedy(collect, home):
+    home.admit("host-1", HostFacts(identity="known", machine={"processor": "b"}))
+    with pytest.raises(FleetLost, match=r"a host differs from host-1 .*processor a\n  All records"):
+        collect(answering(), workers=1)
+    assert not home.store.records()
+
+
+@pytest.mark.parametrize("of", ["another block", "another cell"])
+def test_a_record_that_nobody_asked_for_ends_the_run_with_the_remedy(collect, home, of):
+    block, other = (7, "tuple") if of == "another block" else (0, "slots")
+
+    def records(measured):
+        return [measured[0].model_copy(update={"block": block, "cell": runs.cell(other)})]
+
+    with pytest.raises(FleetLost, match=r"nobody asked for\n  All records"):
+        collect(answering(records=records), workers=1)
+    assert not home.store.records()
+
+
+def test_a_host_that_fails_is_tried_again_then_named(collect, tmp_path):
+    log = tmp_path / "log"  # dask copies the function
+
+    def carry(run, block, shares_machine):
+        with log.open("a") as file:
+            file.write(f"{block}")
+        raise Failed("the host process ended with code 1: no space left")
+
+    with pytest.raises(FleetLost, match=r"block (\d) failed: .*no space left\n  All records") as lost:
+        collect(carry, workers=1)
+    block = int(str(lost.value).split()[1]) - 1
+    assert log.read_text().count(str(block)) == 1 + collecting.MOST_RETRIES
+
+
+def test_a_run_without_hosts_ends_with_the_remedy(collect):
+    with pytest.raises(FleetLost, match=r"no host is left\n  All records"):
+        collect(answering(), workers=0)
 
 
 @pytest.mark.parametrize(
-    ("facts", "reason"),
+    ("fields", "reason"),
     [
-        ({"interpreters": {"cpython-3.13": "3.13.9"}}, "needs cpython-3.13, and it has 3.13.9\n  Install it there: uv"),
-        ({"interpreters": {}}, "needs cpython-3.13, and it has no such interpreter\n  Install it there: uv python"),
-        ({"identity": "known"}, r"changed since it joined the run (processor was b)"),
+        ({"code": "other"}, "its code or its lock files differ"),
+        ({"code": code_digest(), "interpreters": {runs.INTERPRETER: {"version": "3.13.9"}}}, r"3.13.9, and it has no"),
+        ({"code": code_digest()}, None),
     ],
 )
-def test_a_host_that_differs_is_refused_with_the_remedy(collect, home, facts, reason):
-    home.admit("host-1", HostFacts(identity="known", machine={"processor": "b"}))
-    with pytest.raises(FleetLost, match="no host is left"):
-        collect(answering(facts), workers=1)
-    assert reason.split("\n")[0] in collect.watching.lines[0]
-    assert not home.store.records()
-
-
-def test_a_host_with_other_code_is_refused(collect, monkeypatch):
-    monkeypatch.setattr(collecting, "code_digest", lambda: "other")
-    with pytest.raises(FleetLost, match="no host is left"):
-        collect(answering(), workers=1)
-    assert "its code or its lock files differ" in collect.watching.lines[0]
-
-
-def test_a_record_that_nobody_asked_for_ends_the_run_with_the_remedy(collect, home):
-    with pytest.raises(FleetLost, match=r"block 1 failed: .*nobody asked for\n  All records"):
-        collect(answering(records=lambda found: [runs.measured("tuple", 7)]), workers=1)
-    assert not home.store.records()
-
-
-def test_a_host_that_fails_is_tried_again_then_named(collect, home):
-    answer = answering()
-
-    def carry(request, shares_machine):
-        if request["unit"]:
-            raise Failed("the host process ended with code 1: no space left")
-        return answer(request, shares_machine)
-
-    with pytest.raises(FleetLost, match="no space left"):
-        collect(carry, workers=1)
-
-
-def test_an_interpreter_that_no_host_has_is_named_after_the_rest_was_measured(collect, tmp_path):
-    pypy = runs.cell("tuple").model_copy(update={"interpreter": "pypy-3.11"})
-    cells = (*(runs.cell(engine) for engine in runs.STEPS), pypy)
-    home = Home(Store.create(runs.run("two", cells=cells, blocks=2), under=tmp_path))
-    assert [unit.interpreter for unit in units(home.run)][:2] == ["cpython-3.13", "pypy-3.11"]
-    with pytest.raises(FleetLost, match=r"no host of the fleet has pypy-3.11\n  Install it there"):
-        collect(answering(), home=home)
-    assert home.completed == {0, 2}
+def test_a_host_that_is_unfit_says_why_and_what_to_do(fields, reason):
+    run = runs.run("a-run", **{"interpreters": {runs.INTERPRETER: {"version": ""}}, **fields})
+    told = unfit(run, [])
+    assert reason in told and "\n  On that host, " in told if reason else told == ""
 
 
 def test_a_client_killed_while_it_kept_a_block_loses_none_of_it(home, monkeypatch):
@@ -266,21 +251,13 @@ def test_a_host_process_that_fails_says_why():
 def test_a_host_process_ends_when_nobody_waits(monkeypatch):
     monkeypatch.setattr(carrier, "WATCHING_SECONDS", 0.1)
     with pytest.raises(Failed, match="code -9"):
-        run_host(Request(run=runs.run("a-run")).model_dump_json(), lambda: False)
-
-
-def test_a_host_process_ends_with_its_input():
-    code = "import zoomgrad.harness.fleet.host as h; h.answer = lambda *_: __import__('time').sleep(60); h.main()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True, cwd=ROOT)
-    process.stdin.write(Request(run=runs.run("a-run")).model_dump_json() + "\n")
-    process.stdin.close()
-    assert process.wait(30) == 1
+        run_host(Request(run=runs.run("a-run"), block=0).model_dump_json(), lambda: False)
 
 
 def test_the_stores_of_a_run_are_forgotten(tmp_path, monkeypatch):
     monkeypatch.setattr(host, "FOLDERS", tmp_path)
     for run_id in ("a-run", "another"):
-        host._store(Request(run=runs.run(run_id), slot="1"))
+        host._store(Request(run=runs.run(run_id), block=0, slot="1"))
     host.forget("a-run")
     assert [path.name[:8] for path in tmp_path.iterdir()] == ["another-"]
 
@@ -335,6 +312,15 @@ def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, monkeyp
 # Real runs
 
 
+def hosts_of(client):
+    """The host processes below that client."""
+    found = []
+    for process in psutil.Process(client.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found += [process] if "zoomgrad.harness.fleet.host" in process.cmdline() else []
+    return found
+
+
 @pytest.mark.exhaustive
 @pytest.mark.alone
 @pytest.mark.parametrize("target", ["worker", "client"])
@@ -344,8 +330,8 @@ def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_pa
     chosen = ["--preset", "smoke", "--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", RUNNING]
     client = started("-m", "zoomgrad", "run", *chosen, "--blocks", "6", "--on", "local:2", **options)
     wait_for(lambda: list(tmp_path.glob("runs/*/records/*.json")) or client.poll() is not None, 200)
-    of_client = psutil.Process(client.pid).children(recursive=True)
-    hosts = [one for one in of_client if "zoomgrad.harness.fleet.host" in one.cmdline()]
+    wait_for(lambda: hosts_of(client), 60)
+    hosts, of_client = hosts_of(client), psutil.Process(client.pid).children(recursive=True)
     (store,) = map(Store, tmp_path.glob("runs/*"))
     before = {record.cell.key + str(record.block): record for record in store.records()}
     (hosts[0].parent() if target == "worker" else psutil.Process(client.pid)).kill()

@@ -2,9 +2,8 @@
 
 import pytest
 
-from zoomgrad.reports.sections.cautions import cautions, unseen_hosts
+from zoomgrad.reports.sections.cautions import cautions
 from zoomgrad.reports.view import view
-from zoomgrad.results.record import HostFacts
 
 
 def found(example, **run):
@@ -63,12 +62,3 @@ def test_wide_intervals(quiet):
 
 def test_a_run_without_a_result_has_no_caution(quiet):
     assert found(quiet.interrupted(0), machine={"frequency governor": "powersave"}) == []
-
-
-def test_hosts_whose_results_are_not_shown_are_named(example):
-    shown = example.run.model_copy(update={"hosts": {"a": HostFacts(identity="a", machine={})}})
-    results = [record for record in example.records if record.status == "measured"][:2]
-    records = [record.model_copy(update={"host": host}) for record, host in zip(results, "ab", strict=True)]
-    (caution,) = unseen_hosts(shown, records)
-    assert "not those of b: " in caution.cause
-    assert unseen_hosts(shown, records[:1]) == []

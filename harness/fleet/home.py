@@ -10,7 +10,7 @@ no part of a block, and the next one writes what is missing.
 from __future__ import annotations
 
 from zoomgrad.results.fields import Blocks, Name
-from zoomgrad.results.files import MOST_BYTES, files_inside, inside, read, write_atomically
+from zoomgrad.results.files import files_inside, inside, read, write_atomically
 from zoomgrad.results.record import HostFacts, Model, Record, Vouching
 from zoomgrad.results.store import Store
 
@@ -24,10 +24,6 @@ class Complete(Model):
     vouchings: tuple[Vouching, ...] = ()
 
 
-class TooLong(Exception):
-    """A block has more bytes than could be read again."""
-
-
 class Home:
     """Writes what hosts send. Every method raises Unreadable if a link leads out of the run's folder."""
 
@@ -35,28 +31,23 @@ class Home:
         self.store = store
         self.run = store.run
         self.completed: set[int] = set()
-        there = {(record.cell, record.block) for record in store.records()}
         for path in files_inside(store.folder, "fleet"):
-            complete = read(path, Complete)
-            self._unpack(complete, [one for one in complete.records if (one.cell, one.block) not in there])
+            self._unpack(read(path, Complete))
 
     def admit(self, name: str, facts: HostFacts) -> None:
-        """Add a host to the run, or replace what is known of it."""
-        self.run = self.run.model_copy(update={"hosts": {**self.run.hosts, name: facts}})
+        """Add a host to the run. Its machine stands for all, because all are of one type."""
+        self.run = self.run.model_copy(update={"hosts": {**self.run.hosts, name: facts}, "machine": facts.machine})
         write_atomically(inside(self.store.folder, "run.json"), self.run.model_dump_json(indent=1))
 
     def keep(self, complete: Complete) -> None:
-        """Keep a block. Raises TooLong."""
-        text = complete.model_dump_json()
-        if len(text) > MOST_BYTES:
-            raise TooLong(f"block {complete.block} has {len(text):,} bytes, more than {MOST_BYTES:,}")
+        """Keep a block."""
         path = inside(self.store.folder, "fleet", f"{complete.block}.json")
         path.parent.mkdir(exist_ok=True)
-        write_atomically(path, text)
-        self._unpack(complete, complete.records)
+        write_atomically(path, complete.model_dump_json())
+        self._unpack(complete)
 
-    def _unpack(self, complete: Complete, records: "list[Record] | tuple[Record, ...]") -> None:
-        for record in records:
+    def _unpack(self, complete: Complete) -> None:
+        for record in complete.records:
             self.store.write(record)
         for vouching in complete.vouchings:
             if not self.store.vouching(vouching.workload):
