@@ -1,0 +1,213 @@
+"""The lanes of a group as pieces that a loop can run: nests of terms, and nests of lanes.
+
+All functions here are pure: places in, nests out. `layout` writes the nests as loops.
+
+Example: three lanes whose first terms read places 16, 17 and 40. Lanes 0 and 1 form one nest with stride 1. Lane 2 is a
+nest of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+from zoomgrad.engines.rerolled.recover.nest import Nest, nests, strides
+from zoomgrad.engines.rerolled.recover.places import FEW
+from zoomgrad.engines.rerolled.recover.sums import distinct
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.rerolled.recover.sums import Ints
+
+
+class Lanes(NamedTuple):
+    """Lanes of a group, and the places of their operands."""
+
+    nodes: Ints
+    """Lane -> node."""
+    targets: Optional[Ints]
+    """Lane -> the place of its sum, if that is known."""
+    row: Optional[Ints]
+    """Lane -> the block and row of an operand of its first term, if they are known."""
+    template: Ints
+    """Term -> the number of its template."""
+    places: Ints
+    """Places of operands, and 0 for slots that the template does not read; shape (slots, terms, lanes)."""
+    differ: Any
+    """Whether lanes differ in their steps to the next term; shape (slots, terms - 1). None if they do not."""
+
+    def part(self, members: Any) -> Lanes:
+        """Some of the lanes."""
+        places = self.places[:, :, members]
+        return self._replace(
+            nodes=self.nodes[members],
+            targets=None if self.targets is None else self.targets[members],
+            row=None if self.row is None else self.row[members],
+            places=places,
+            differ=differences(places),
+        )
+
+
+class Terms(NamedTuple):
+    """The terms of some lanes."""
+
+    nests: list[Nest]
+    uneven: list[bool]
+    """Slot -> whether lanes differ in their steps within nests."""
+    regular: list[bool]
+    """Slot -> whether the nests have its strides. They ignore uneven slots, and irregular ones."""
+
+
+def differences(places: Ints) -> Any:
+    """Slot, term -> whether lanes differ in their steps to the next term. None if they do not.
+
+    places: shape (slots, terms, lanes).
+    """
+    if places.shape[1] == 1 or places.shape[2] == 1:
+        return None
+    steps = places[:, 1:] - places[:, :-1]
+    differ = (steps != steps[:, :, :1]).any(axis=2)
+    return differ if differ.any() else None
+
+
+def segment_ends(lanes: Lanes, stops: Ints) -> Any:
+    """A mask of the terms after which a segment ends, because the next one has another template or operand area.
+
+    stops: the ends of the areas.
+    """
+    import numpy as np
+
+    if len(lanes.template) == 1:
+        return np.zeros(0, bool)
+    area = stops.searchsorted(lanes.places[:, :, 0], side="right")
+    changes = (lanes.template[1:] != lanes.template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
+    if lanes.differ is None:
+        return changes
+    uneven = lanes.differ.any(axis=0) & ~changes
+    # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
+    if not uneven.any() or uneven.sum() > FEW:
+        return changes
+    if lanes.row is not None:
+        # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
+        steps = lanes.places[:, 1:] - lanes.places[:, :-1]
+        _, pattern = distinct(*steps[:, ~changes].reshape(-1, len(lanes.nodes)))
+        if int(pattern.max()) == 1:
+            return changes
+    return changes | uneven
+
+
+def with_equal_steps(lanes: Lanes, ends: Any) -> Iterator[Lanes]:
+    """Split lanes into parts that take the same steps within segments, unless that gives too many parts.
+
+    The places of any two terms are affine. Lanes make a loop only if they all step the same way.
+    """
+    import numpy as np
+
+    if lanes.differ is None or not (lanes.differ & ~ends).any():
+        yield lanes
+        return
+    steps = (lanes.places[:, 1:] - lanes.places[:, :-1])[:, ~ends]
+    _, pattern = distinct(*steps.reshape(-1, len(lanes.nodes)))
+    if _is_irregular(int(pattern.max()) + 1, len(lanes.nodes)):
+        yield lanes
+        return
+    for label in dict.fromkeys(pattern.tolist()):
+        yield lanes.part(np.flatnonzero(pattern == label))
+
+
+def nests_of_terms(lanes: Lanes, ends: Any) -> Terms:
+    """Nests of terms. ends: the terms after which a nest must end."""
+    import numpy as np
+
+    first = lanes.places[:, :, 0]
+    if first.shape[1] == 1:
+        return Terms([Nest(0, (), ())], [False] * len(first), [True] * len(first))
+    breaks = int(ends.sum())
+    must_end = ends if breaks else None
+    if lanes.differ is None:
+        uneven = np.zeros(len(first), bool)
+    else:
+        uneven = (lanes.differ & ~ends).any(axis=1)
+        first = np.where(uneven[:, None], 0, first)
+    ignored = uneven
+    pieces = nests(first, must_end)
+    if len(pieces) > breaks + FEW:
+        ignored = uneven | [len(nests(row[None], must_end)) > breaks + FEW for row in first]
+        pieces = nests(np.where(ignored[:, None], 0, first), must_end)
+    return Terms(pieces, uneven.tolist(), (~ignored).tolist())
+
+
+def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:
+    """Nests of lanes; and if they have rows of different lengths, the longest length, else 0.
+
+    Nests have strides for the targets, if those are known, and for each sequence; or none.
+
+    sequences: for each operand, lane -> place.
+    """
+    targets = [] if lanes.targets is None else [lanes.targets]
+    if lanes.row is not None:
+        # A change of block or row ends a nest, also where addresses go on as they did.
+        pieces, longest = _as_rows(nests(_stacked([lanes.row, *targets, *sequences])), 2)
+        if longest:
+            return [piece._replace(strides=tuple(by[1:] for by in piece.strides)) for piece in pieces], longest
+    return _as_rows(_few_nests(targets, sequences, len(lanes.nodes)), 3)
+
+
+def _few_nests(targets: Sequence[Ints], sequences: Sequence[Ints], count: int) -> list[Nest]:
+    """Nests of lanes for all operands. If this takes many nests, lists or tables handle the irregular operands."""
+    import numpy as np
+
+    if not targets and not sequences:
+        sequences = [np.zeros(count, np.int64)]
+    pieces = nests(_stacked([*targets, *sequences]))
+    if len(pieces) <= FEW:
+        return pieces
+    regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= FEW]
+    fewer = nests(np.stack([*targets, *regular] or [np.zeros(count, np.int64)]))
+    separable = all(
+        strides(sequence[piece.start : piece.start + piece.size], piece.counts) is not None
+        for sequence in sequences
+        for piece in fewer
+    )
+    # A list for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
+    is_ragged = len({piece.counts for piece in pieces}) > FEW
+    if (separable and not is_ragged) or _is_irregular(len(pieces), count):
+        return [piece._replace(strides=()) for piece in fewer]  # these strides cover only some operands
+    return pieces
+
+
+def _stacked(sequences: Sequence[Ints]) -> Ints:
+    """`np.stack`, which takes three times as long for short sequences."""
+    import numpy as np
+
+    return np.concatenate(sequences).reshape(len(sequences), -1)
+
+
+def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
+    """If these are pieces with rows of different lengths, write all of them as rows. Return the longest length, else 0.
+
+    Attention has them: with four heads, 4 rows of 2 scores for the second position, 4 rows of 3 for the third, and so
+    on. Where one row follows another without a gap, `nests` finds one long row.
+
+    fewest: the least number of pieces.
+    """
+    if len(pieces) < fewest:
+        return pieces, 0
+    rows = max((piece.counts[0] for piece in pieces if len(piece.counts) == 2), default=1)
+    cut: list[Nest] = []
+    for piece in pieces:
+        counts, steps = piece.counts or (1,), piece.strides
+        if len(counts) == 1 and rows > 1 and counts[0] % rows == 0:
+            inner = counts[0] // rows
+            counts = (rows, inner)
+            # A count of 1 has no step.
+            steps = tuple(tuple(step * by for step in run) for run in steps for by in (inner, int(inner > 1)))
+        if len(counts) != 1 + (rows > 1) or (rows > 1 and counts[0] != rows):
+            return pieces, 0
+        cut.append(Nest(piece.start, counts, steps))
+    lengths = {piece.counts[-1] for piece in cut}
+    return (cut, max(lengths)) if len(lengths) == len(pieces) else (pieces, 0)
+
+
+def _is_irregular(pieces: int, length: int) -> bool:
+    """Whether there are too many pieces for this length to count as loops."""
+    return pieces > max(FEW, length // 8)

@@ -1,0 +1,258 @@
+"""Where nodes live: the workspace, its areas, and the places of leaves and of values that are known in advance.
+
+A *place* is the number of a double in the workspace. A *block* is a run of places for lanes side by side, padded to
+whole vectors. `layout` fills the areas in order, and each area block by block.
+
+Example: three parameters that two lanes read, lane 0 as p0 then p1, lane 1 as p2 then p1. Term by term, with lanes side
+by side and p1 placed where it is read first, they lie in the order p0 p2, p1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from zoomgrad.engines.rerolled.recover.groups import Group
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Operand
+from zoomgrad.engines.rerolled.recover.nest import nests, strides
+from zoomgrad.engines.rerolled.recover.sums import (
+    CONSTANT,
+    INPUT,
+    NONE,
+    PARAMETER,
+    SLOTS,
+    Sums,
+    columns,
+    distinct,
+    leaves,
+)
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.rerolled.recover.sums import Ints
+
+FEW = 4
+"""Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
+
+
+def padded(count: int) -> int:
+    """The number of places for this many lanes side by side, including padding.
+
+    Blocks of more than 2 numbers start at multiples of VECTOR.
+    """
+    return count if count < 3 else 4 if count <= 4 else -(-count // VECTOR) * VECTOR
+
+
+class Operands:
+    """The operands of all terms, by slot."""
+
+    def __init__(self, sums: Sums, uses: int) -> None:
+        """uses: how many times terms are taken from a slot, as in `columns`."""
+        import numpy as np
+
+        self.nodes = columns(sums, uses)
+        """Slot -> the node of each term."""
+        self.slots = [sorted({SLOTS.index(leaf) for leaf in leaves(expr)}) for expr in sums.templates]
+        """Template -> the slots that it reads."""
+        self.reads = np.array([[slot in slots for slots in self.slots] for slot in range(len(SLOTS))])
+        """Slot, template -> whether the template reads the slot."""
+
+    def width(self, templates: Iterable[int]) -> int:
+        """The number of slots that these templates need."""
+        return 1 + max(self.slots[number][-1] if self.slots[number] else 0 for number in templates)
+
+
+class Places:
+    """The workspace while it fills: complete areas, the next free place, and the place of each node."""
+
+    def __init__(self, sums: Sums) -> None:
+        import numpy as np
+
+        self.of = np.full(sums.nodes + 1, NONE, np.int32)
+        """Node -> its place. The last entry is for NONE."""
+        self.end = 0
+        """The place of the next block."""
+        self.areas: dict[str, Area] = {}
+        """Complete areas by name, in the order of the workspace."""
+        self.numbers: tuple[float, ...] = ()
+        """The constants, in the order of their places."""
+
+    def block(self, size: int) -> int:
+        """Reserve a new block and return its start."""
+        if size > 2:
+            self.end = -(-self.end // VECTOR) * VECTOR
+        start, self.end = self.end, self.end + size
+        return start
+
+    def close(self, name: str) -> Area:
+        """Complete the area that starts at the end of the previous one. It ends at a multiple of VECTOR."""
+        start = max((area.stop for area in self.areas.values()), default=0)
+        self.end = -(-self.end // VECTOR) * VECTOR
+        self.areas[name] = Area(name, start, self.end)
+        return self.areas[name]
+
+    def operand(self, access: Access) -> Operand:
+        """The access, or the constant that it reads for all lanes and terms."""
+        index = access.base - self.areas["k"].start
+        if not 0 <= index < len(self.numbers) or any(access.lanes) or any(access.terms):
+            return access
+        return self.numbers[index]
+
+    def single(self, node: int) -> Operand:
+        """One node as an operand."""
+        return self.operand(Access(int(self.of[node]), ()))
+
+
+def put_inputs(sums: Sums, places: Places) -> None:
+    """Place inputs in the caller's order."""
+    import numpy as np
+
+    inputs = np.flatnonzero(sums.kind == INPUT)
+    places.of[inputs] = sums.number[inputs]
+    places.end = sums.inputs
+
+
+def put_constants(sums: Sums, places: Places) -> None:
+    """Place constants. Equal ones share a place."""
+    import numpy as np
+
+    constants = np.flatnonzero(sums.kind == CONSTANT)
+    numbers = sums.number[constants]
+    first, inverse = distinct(numbers.view(np.int64))
+    places.numbers = tuple(numbers[first].tolist())
+    places.of[constants] = places.block(len(first)) + inverse
+
+
+def put_parameters(sums: Sums, groups: Sequence[Group], operands: Operands, places: Places) -> None:
+    """Place parameters for the widest group that reads them: term by term, with lanes side by side and padded.
+
+    groups: those of the forward pass.
+    """
+    import numpy as np
+
+    is_fresh = np.append(sums.kind == PARAMETER, False)
+    remaining = int(is_fresh.sum())
+    for group in sorted(groups, key=lambda group: -len(group.nodes)):
+        if not remaining:
+            break
+        terms = group.first + np.arange(group.terms)[:, None]
+        for slot in range(operands.width(sums.template.take(terms[:, 0]).tolist())):
+            nodes = operands.nodes[slot].take(terms)
+            fresh = is_fresh.take(nodes)
+            if fresh.any():
+                placed = _put_fresh(nodes, fresh, places)
+                is_fresh[placed] = False
+                remaining -= len(placed)
+    unread = is_fresh.nonzero()[0]
+    places.of[unread] = places.block(len(unread)) + np.arange(len(unread))
+
+
+def _put_fresh(nodes: Ints, fresh: Any, places: Places) -> Ints:
+    """Place the parameters that have no place yet, and return them.
+
+    nodes: operands, shape (terms, lanes). fresh: whether each is a parameter without a place.
+    """
+    import numpy as np
+
+    at = np.flatnonzero(fresh)
+    fresh_nodes = nodes.reshape(-1)[at]
+    # A parameter that is read several times is placed where it is read first. The last write wins, so write backwards.
+    first = np.empty(len(places.of), np.int64)
+    first[fresh_nodes[::-1]] = at[::-1]
+    at = at[first[fresh_nodes] == at]
+    term = at // nodes.shape[1]
+    count: Any = np.bincount(term, minlength=len(nodes))
+    lanes = int(count.max())
+    rank = np.arange(len(at))
+    if (count[count > 0] == lanes).all():
+        width = padded(lanes)
+        place = places.block(width * (len(at) // lanes)) + rank // lanes * width + rank % lanes
+    else:
+        place = places.block(len(at)) + rank
+    placed: Ints = nodes.reshape(-1)[at]
+    places.of[placed] = place
+    return placed
+
+
+def plan_chains(sums: Sums, groups: Sequence[Group], operands: Operands, places: Places) -> Ints:
+    """Plan the values of chains that get shorter: groups of which each continues a part of the one before it.
+
+    The largest of a row of scores takes a chain, and attention has rows of different lengths. All steps of a chain are
+    equally far apart, so loops over rows that end at different steps have affine addresses, too.
+
+    groups: those of the forward pass. Returns node -> its place, or NONE if that is not planned.
+    """
+    import numpy as np
+
+    planned = np.full(sums.nodes + 1, NONE, np.int32)
+    for chain in _shrinking_chains(sums, groups, operands):
+        lanes = len(groups[chain[0]].nodes)
+        width = padded(lanes)
+        planned[groups[chain[0]].nodes] = places.block(width * len(chain)) + np.arange(lanes)
+        for number in chain[1:]:
+            step = groups[number]
+            planned[step.nodes] = planned[operands.nodes[0][step.first]] + width
+    return planned
+
+
+def _shrinking_chains(sums: Sums, groups: Sequence[Group], operands: Operands) -> Iterator[list[int]]:
+    """Chains of at least three groups, by number, whose last group has fewer lanes than the first."""
+    import numpy as np
+
+    group_of = np.full(sums.nodes + 1, NONE, np.int32)
+    after: dict[int, int] = {}
+    continued: set[int] = set()
+    for number, group in enumerate(groups):
+        if group.terms != 1:
+            continue
+        group_of[group.nodes] = number
+        nodes = operands.nodes[0][group.first]
+        sources = group_of[nodes]
+        source = int(sources[0])
+        # Two lanes can't share one predecessor's slot.
+        if source == NONE or (sources != source).any() or len(set(nodes.tolist())) < len(nodes):
+            continue
+        if sums.template[group.first[0]] == sums.template[groups[source].first[0]]:
+            after[source] = number
+            continued.add(number)
+    for head in sorted(set(after) - continued):
+        chain = [head]
+        while chain[-1] in after:
+            chain.append(after[chain[-1]])
+        if len(chain) >= 3 and len(groups[chain[-1]].nodes) < len(groups[head].nodes):
+            yield chain
+
+
+def copies(sums: Sums, places: Places) -> Iterator[Copy]:
+    """Copies of all parameters, in the order of the workspace. If the caller's order is irregular, they list it."""
+    import numpy as np
+
+    parameters = np.flatnonzero(sums.kind == PARAMETER)
+    parameters = parameters[ascending(places.of[parameters])]
+    ours, indices = places.of[parameters], sums.number[parameters].astype(np.int32)
+    pieces = nests(np.stack([ours, indices])) if len(parameters) else []
+    if len(pieces) > 2 * FEW:
+        pieces = nests(ours[None])
+    for piece in pieces:
+        members = slice(piece.start, piece.start + piece.size)
+        counts = piece.counts
+        if strides(indices[members], counts) is None:
+            counts = (piece.size,)
+        place, parameter = (
+            Access(int(column[piece.start]), strides(column[members], counts) or ()) for column in (ours, indices)
+        )
+        yield Copy(counts, place, parameter)
+
+
+def ascending(numbers: Ints) -> Union[Ints, slice]:
+    """The order that sorts these numbers, which are distinct."""
+    import numpy as np
+
+    if (numbers[1:] > numbers[:-1]).all():
+        return slice(None)
+    first, last = int(numbers.min()), int(numbers.max())
+    if last - first > 8 * len(numbers):
+        return np.argsort(numbers)
+    # Places are dense, so looking through all of them takes less time than sorting.
+    at = np.full(last - first + 1, -1, np.int32)
+    at[numbers - first] = np.arange(len(numbers))
+    return at[at >= 0]
