@@ -99,29 +99,6 @@ class SymbolProfile(Profile):
     """Most frequent symbols, in descending order."""
 
 
-class Generation(Model):
-    """Garbage collections of one generation."""
-
-    name: OneLine
-    collections: Count
-    seconds: Seconds
-    collected: Count = 0
-    """Objects found unreachable; 0 if the interpreter does not count them."""
-
-
-class CollectorProfile(Profile):
-    """The interpreter's own counts of garbage collections and memory blocks."""
-
-    profiler: Literal["collector"] = "collector"
-    share: Share = 0.0
-    """Share of the wall time of all steps."""
-    generations: tuple[Generation, ...] = ()
-    blocks_left: Annotated[float, Field(ge=-(2.0**53), le=2.0**53)] | None = None
-    """Memory blocks that one step leaves allocated while the collector is off. None if not counted."""
-    peak_blocks: Count | None = None
-    """Largest number of blocks at the start of a collection, minus those before the first step."""
-
-
 class JitProfile(Profile):
     """PyPy's own counters of its just-in-time compiler and warm-up. Shares are of the wall time of all steps."""
 
@@ -235,24 +212,13 @@ class CompilerProfile(Profile):
     flags: tuple[OneLine, ...] = ()
     units: Count = 0
     """Translation units."""
-    functions: Count = 0
     source_bytes: Bytes = 0
     passes: tuple[Pass, ...] = ()
     """Largest first. The remainder to 1 is in no listed pass."""
-    fusable_forward: Count | None = None
-    """Sums in a step's forward pass with a product among their operands; None in an older profile."""
-    fusable_backward: Count | None = None
-    fusable_forward_alone: Count | None = None
-    """The subset whose product nothing else reads or keeps."""
-    fusable_backward_alone: Count | None = None
-    fused_instructions: Count | None = None
-    """Fused multiply-add instructions in all objects; None if not counted. One in a loop performs many operations."""
-    fused_reason: Text = ""
-    """Why they were not counted."""
 
 
 AnyProfile = Annotated[
-    AnatomyProfile | MemoryProfile | LineProfile | SymbolProfile | CollectorProfile | JitProfile | CompilerProfile,
+    AnatomyProfile | MemoryProfile | LineProfile | SymbolProfile | JitProfile | CompilerProfile,
     Field(discriminator="profiler"),
 ]
 PROFILE: Final[TypeAdapter[AnyProfile]] = TypeAdapter(AnyProfile)

@@ -92,7 +92,7 @@ class Variants:
 
 
 class CEngine(CompiledEngine):
-    """An engine that compiles C and calls it through cffi. Subclasses define `lower`, `generate` and `fusable`."""
+    """An engine that compiles C and calls it through cffi. Subclasses define `lower` and `generate`."""
 
     bakes_parameters = False
     """Whether the parameters' numbers are in the C."""
@@ -128,10 +128,6 @@ class CEngine(CompiledEngine):
     def is_fast(self) -> bool:
         """Whether exp, powers and a family's updates may have other bits than those of libm and Python."""
         return False
-
-    def fusable(self, tape: Tape) -> Any:
-        """Count the sums of a step that a compiler could fuse with a product."""
-        raise NotImplementedError
 
     def source(self, code: Any) -> str:
         found = self.variants(code)

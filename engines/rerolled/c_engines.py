@@ -36,7 +36,6 @@ from zoomgrad.engines.rerolled.step.variants import variants
 from zoomgrad.engines.rerolled.widths import width_of
 from zoomgrad.engines.straight import c_source as straight
 from zoomgrad.engines.straight.c_engines import FORMS
-from zoomgrad.engines.straight.fusable import Fusable, fusable
 from zoomgrad.engines.straight.lower import Code, lower
 from zoomgrad.engines.suffixes import Suffixes, root
 from zoomgrad.engines.threads import pool
@@ -49,9 +48,6 @@ class RerolledC(RerolledFamily):
     def check(self) -> None:
         super().check()
         _ = self.fitted  # asks the compiler now, not while phases are timed
-
-    def fusable(self, tape: Tape) -> Fusable:
-        return fusable(lower(tape))
 
     def variants(self, code: Any) -> Sequence[Variant]:
         return [Variant(*each) for each in variants(code)] if isinstance(code, Step) else super().variants(code)

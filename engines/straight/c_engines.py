@@ -18,7 +18,6 @@ from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_engine import CORES, CEngine, Frozen
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.straight.c_source import Form, c_source
-from zoomgrad.engines.straight.fusable import Fusable, fusable, fusable_as_published
 from zoomgrad.engines.straight.lower import Code, lower
 from zoomgrad.engines.straight.published import published_source
 from zoomgrad.engines.suffixes import Suffixes, root
@@ -52,9 +51,6 @@ class StraightC(CEngine):
     def lower(self, tape: Tape) -> Code:
         return lower(tape)
 
-    def fusable(self, tape: Tape) -> Fusable:
-        return fusable(lower(tape))
-
     def generate(self, code: Code) -> Source:
         return c_source(code, self.form)
 
@@ -75,9 +71,6 @@ class PublishedEngine(CEngine):
 
     def generate(self, code: Tape) -> Source:
         return published_source(code)
-
-    def fusable(self, tape: Tape) -> Fusable:
-        return fusable_as_published(tape)
 
 
 _FORM = {"form": "whole|published"}

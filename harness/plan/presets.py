@@ -185,8 +185,7 @@ PRESETS = {
                 ("digits",),
                 (
                     *("gcc-O1", "gcc-O1-whole", "gcc-O1-published", "clang-O1", "clang-O1-whole", "clang-O1-published"),
-                    # To see which operations are fused, and what native vectors gain for straight-line code.
-                    *("clang-O1-fma", "clang-O1-published-fma", "clang-O1-native"),
+                    "clang-O1-native",
                 ),
             ),
         ),

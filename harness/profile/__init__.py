@@ -22,7 +22,7 @@ from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
-from zoomgrad.harness.profile import anatomy, collector, compilers, jit, memory, perf, scalene
+from zoomgrad.harness.profile import compilers, perf, probes, scalene
 from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
 from zoomgrad.harness.run.replies import first_error
 from zoomgrad.harness.run.schedule import NO_ENVIRONMENT_REMEDY
@@ -31,12 +31,11 @@ from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
 
 PROFILERS: dict[str, Profiler] = {
-    "anatomy": anatomy.profile,
-    "memory": memory.profile,
-    "collector": collector.profile,
+    "anatomy": probes.anatomy,
+    "memory": probes.memory,
     "scalene": scalene.profile,
     "perf": perf.profile,
-    "jit": jit.profile,
+    "jit": probes.jit,
     "compiler": compilers.profile,
 }
 ONCE = ("compiler",)
@@ -54,9 +53,8 @@ def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
         "memory": is_interpreted,
         "scalene": not has_jit,
         "perf": True,
-        "compiler": compiles_c,
-        # Steps in C create no garbage and give a JIT nothing to compile.
-        "collector": not compiles_c,
+        "compiler": compilers.fits(engine),
+        # Steps in C give a JIT nothing to compile.
         "jit": has_jit and not compiles_c,
     }[name]
 

@@ -1,9 +1,9 @@
-"""A C compiler's own timing of its passes (gcc's `-ftime-report`, Clang's `-ftime-trace`), and its fused multiply-adds.
+"""A C compiler's own timing of its passes: gcc's `-ftime-report`, Clang's `-ftime-trace`.
 
 This process generates the engine's C, whatever the cell's interpreter, and compiles it with the engine's own flags, one
-translation unit after the other; the profile is their sum. It leaves out `powers.h`, whose multiply-adds are fused in
-the C, not by the compiler. gcc's timing excludes its assembler, a separate program.
-Clang's includes it. Timing slows both compilers down, and gcc's parser most, because gcc times every token.
+translation unit after the other; the profile is their sum. gcc's timing excludes its
+assembler, a separate program. Clang's includes it. Timing slows both compilers down, and gcc's parser most, because gcc
+times every token.
 """
 
 from __future__ import annotations
@@ -12,25 +12,18 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from zoomgrad import datasets
-from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines.api import Engine, Unavailable
-from zoomgrad.engines.domain import DOMAIN_ERRORS
-from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.building import BuildFailed, Compiled, TookTooLong
 from zoomgrad.engines.kernel.c_engine import CEngine, Frozen, variant_for
 from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.harness import workloads
-from zoomgrad.harness.profile.fused import Uncounted, fused
 from zoomgrad.harness.profile.profile_session import NoProfile, Session
 from zoomgrad.harness.stages import trace
-from zoomgrad.harness.workloads import Workload
 
 LEAST_SHARE = 0.005
 """Passes with a smaller share are combined under OTHERS."""
@@ -50,7 +43,16 @@ class NoAccount(Exception):
     """The compiler succeeded but reported no timing."""
 
 
-PROFILE_ANOTHER = "Profile gcc-O1 or clang-O1."
+NEWER = "Install a newer compiler: any gcc works, and Clang 9 or later."
+
+
+def fits(engine: Engine) -> bool:
+    """Whether the engine compiles whole steps with a compiler that times its passes."""
+    return isinstance(engine, CEngine) and not isinstance(engine, Frozen) and _family(engine) in REPORTS
+
+
+def _family(engine: CEngine) -> str:
+    return engine.compiler.partition("-")[0]
 
 
 def profile(session: Session) -> dict[str, Any]:
@@ -59,35 +61,25 @@ def profile(session: Session) -> dict[str, Any]:
     Compiles all units repeatedly for `session.seconds`, and at least once; `seconds` is the average of a round.
     """
     start = perf_counter()
-    engine = session.engine
-    if not isinstance(engine, CEngine):
-        raise NoProfile("skipped", f"{engine.name} compiles no C from a graph", PROFILE_ANOTHER)
-    if isinstance(engine, Frozen):
-        raise NoProfile(
-            "skipped", f"{engine.name} has only a forward pass, and this profile is of whole steps", PROFILE_ANOTHER
-        )
-    family = engine.compiler.partition("-")[0]
-    if family not in REPORTS:
-        raise NoProfile(
-            "skipped", f"{engine.compiler} does not time its passes", "Profile an engine with gcc or Clang."
-        )
+    engine, workload = session.engine, workloads.load(session.cell.workload)
+    assert isinstance(engine, CEngine)
+    if refusal := engine.supports(workload):
+        raise NoProfile("skipped", refusal, "Choose another engine.")
     try:
         engine.check()
         tool = toolchains.find(engine.compiler)
-        workload = _workload(session, engine)
-        tape = _tape(engine, workload)
-        source = engine.generate(variant_for(workload.batch, engine.variants(engine.lower(tape))).code)
+        loss, inputs, parameters, outputs = trace(engine, workload)
     except (Unavailable, datasets.Unavailable) as missing:
         raise NoProfile("skipped", missing.reason, missing.remedy) from None
-    flags = (*engine.flags, "-DPOWERS_BY_LIBM")
+    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    source = engine.generate(variant_for(workload.batch, engine.variants(engine.lower(tape))).code)
+    limit = session.limits.timeout_seconds
     accounts: list[Account] = []
-    tally = Tally()
     preparations = 0
     # A round takes no longer than all before it together, so one that starts within half of the limit ends in time.
-    while not preparations or perf_counter() - start < min(session.seconds, session.limits.timeout_seconds / 2):
+    while not preparations or perf_counter() - start < min(session.seconds, limit / 2):
         for unit in source.units:
-            left = session.limits.timeout_seconds - (perf_counter() - start)
-            accounts.append(_account(session, tool, unit, flags, left, None if preparations else tally))
+            accounts.append(_account(tool, unit, engine.flags, limit - (perf_counter() - start)))
         preparations += 1
     total = sum(account.seconds for account in accounts)
     if total <= 0.0:
@@ -96,94 +88,29 @@ def profile(session: Session) -> dict[str, Any]:
         "tool": str(tool),
         "flags": engine.flags,
         "units": len(source.units),
-        "functions": sum(map(count_functions, source.units)),
         "source_bytes": source.size,
         "seconds": total / preparations,
         "preparations": preparations,
         "worker_seconds": perf_counter() - start,
         "passes": shares(accounts),
-        **{f"fusable_{name}": count for name, count in engine.fusable(tape)._asdict().items()},
-        "fused_instructions": None if tally.reason else tally.instructions,
-        "fused_reason": tally.reason,
     }
 
 
-@dataclass
-class Tally:
-    """Count of fused instructions in several objects."""
-
-    instructions: int = 0
-    reason: str = ""
-    """Why there is no count."""
-
-    def add(self, path: Path) -> None:
-        """Add the count of one more object."""
-        try:
-            self.instructions += fused(path)
-        except Uncounted as uncounted:
-            self.reason = str(uncounted)
-
-
-def _account(
-    session: Session, tool: Toolchain, unit: str, flags: Sequence[str], seconds: float, tally: Tally | None
-) -> Account:
-    """Compile one translation unit within `seconds`, and add its object to the tally. Raises NoProfile."""
+def _account(tool: Toolchain, unit: str, flags: Sequence[str], seconds: float) -> Account:
+    """Compile one translation unit within `seconds`. Raises NoProfile."""
     asked, read = REPORTS[tool.family]
-    too_late = NoProfile(
-        "timed-out",
-        f"took longer than {session.limits.timeout_seconds:g} s",
-        "Give it longer with --timeout, or choose a smaller workload.",
-    )
-    if seconds <= 0:
-        raise too_late
     try:
-        with building.compile_unit(tool, unit, [*flags, *asked], seconds=seconds) as compiled:
-            account = read(compiled)
-            if tally:
-                tally.add(compiled.path)
-            return account
-    except TookTooLong:
-        raise too_late from None
+        with building.compile_unit(tool, unit, [*flags, *asked], seconds=max(seconds, 0.01)) as compiled:
+            return read(compiled)
+    except TookTooLong as late:
+        remedy = "Give it longer with --timeout, or choose a smaller workload."
+        raise NoProfile("timed-out", str(late.reason), remedy) from None
     except BuildFailed as failed:
         if asked[0] in failed.reason:
             raise NoProfile("skipped", f"{tool.family} {tool.version} does not support {asked[0]}", NEWER) from None
         raise NoProfile("failed", failed.reason, failed.remedy) from None
     except NoAccount as silent:
         raise NoProfile("skipped", f"{tool.family} {tool.version} {silent}", NEWER) from None
-
-
-NEWER = "Install a newer compiler: any gcc works, and Clang 9 or later."
-
-
-# --- the C -------------------------------------------------------------------------------------------------------
-
-
-def _workload(session: Session, engine: Engine) -> Workload:
-    workload = workloads.load(session.cell.workload)
-    refusal = engine.supports(workload)
-    if refusal:
-        raise NoProfile("skipped", refusal, "Choose another engine.")
-    return workload
-
-
-def _tape(engine: CEngine, workload: Workload) -> Tape:
-    """Tape of the workload's first step."""
-    try:
-        loss, inputs, parameters, outputs = trace(engine, workload)
-    except CorruptData as error:
-        reason, _, remedy = str(error).partition("\n  ")
-        raise NoProfile("failed", reason, remedy) from None
-    except DOMAIN_ERRORS as error:
-        raise NoProfile("failed", f"the first step has a domain error: {error}", "Lower the rate.") from None
-    return engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-
-
-_FUNCTION = re.compile(r"^\w[^;{}=]*\)\s*\{", re.MULTILINE)
-
-
-def count_functions(unit: str) -> int:
-    """Number of C functions that the unit defines. It relies on our C indenting everything inside a function."""
-    return len(_FUNCTION.findall(unit))
 
 
 # --- the accounts ------------------------------------------------------------------------------------------------

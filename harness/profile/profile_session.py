@@ -81,7 +81,6 @@ class Session:
             "workload": self.cell.workload,
             "probe": probe,
             "seconds": self.seconds if seconds is None else seconds,
-            "folder": str(self.folder),
         }
         with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
             reply_file = Path(folder) / "reply.json"

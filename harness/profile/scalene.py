@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.profile.profile_session import DRAW, WORKER, NoProfile, Session, common
 from zoomgrad.harness.run import isolate
 from zoomgrad.results.places import IS_CHECKOUT, PACKAGE, ROOT
@@ -35,25 +34,12 @@ def profile(session: Session) -> dict[str, Any]:
         raise NoProfile("skipped", f"Scalene does not run on {session.interpreter.name}", "Profile a CPython.")
     if sys.platform == "win32":
         raise NoProfile("skipped", "Scalene counts memory on Linux and macOS only", "Profile there.")
-    python = session.python(LOCK)
+    python = str(session.python(LOCK))
+    scalene = (python, "-m", "scalene")
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         file = Path(folder) / "scalene.json"
-        reply = session.work(
-            lambda job: [
-                *(
-                    str(python),
-                    "-m",
-                    "scalene",
-                    "run",
-                    "--off",
-                    "-o",
-                    str(file),
-                    "--program-path",
-                    str(ROOT if IS_CHECKOUT else PACKAGE),
-                ),
-                *(*WORKER, "---", str(job)),
-            ]
-        )
+        options = (*scalene, "run", "--off", "-o", str(file), "--program-path", str(SHOWN))
+        reply = session.work(lambda job: [*options, *WORKER, "---", str(job)])
         if not file.exists():
             raise NoProfile(
                 "failed",
@@ -61,9 +47,14 @@ def profile(session: Session) -> dict[str, Any]:
                 "Give it longer with --seconds.",
             )
         found = json.loads(file.read_text(encoding="utf-8"))
-        _keep_page(session, python, file)
-        command = [str(python), "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
-        version = session.run(command, isolate.worker_environment(DRAW), folder, _for_pages(session)).output
+        limits = replace(session.limits, timeout_seconds=PAGE_SECONDS)
+        surroundings = isolate.worker_environment(DRAW)
+        session.run([*scalene, "view", "--standalone", str(file)], surroundings, folder, limits)
+        page = Path(folder) / "scalene-profile.html"
+        if page.exists():  # the profile is valid without it
+            (session.folder / PAGE).write_bytes(page.read_bytes())
+        command = [python, "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
+        version = session.run(command, surroundings, folder, limits).output
     lines = tuple(_lines(found))
     if not lines:
         raise NoProfile("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
@@ -119,16 +110,3 @@ def _frame(text: str) -> str:
     file, _, where = text.rstrip(";").partition(" ")
     function, _, line = where.rpartition(":")
     return f"{function.replace(';', ',')} ({Path(file).name}:{line})"
-
-
-def _for_pages(session: Session) -> Limits:
-    return replace(session.limits, timeout_seconds=PAGE_SECONDS)
-
-
-def _keep_page(session: Session, python: Path, file: Path) -> None:
-    """Let Scalene write its own page. The profile is valid without it."""
-    command = [str(python), "-m", "scalene", "view", "--standalone", str(file)]
-    session.run(command, isolate.worker_environment(DRAW), str(file.parent), _for_pages(session))
-    page = file.parent / "scalene-profile.html"
-    if page.exists():
-        (session.folder / PAGE).write_bytes(page.read_bytes())

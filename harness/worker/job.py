@@ -161,8 +161,6 @@ class ProfileJob(TypedDict):
     """What the worker itself observes: a key of `profile.PROBES`."""
     seconds: float
     """Approximate duration."""
-    folder: str
-    """Folder for the files of a probe."""
 
 
 class ProfileReply(TypedDict, total=False):

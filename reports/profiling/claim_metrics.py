@@ -21,7 +21,6 @@ from zoomgrad.reports.text.figures import share
 from zoomgrad.results import units
 from zoomgrad.results.profile import (
     AnatomyProfile,
-    CollectorProfile,
     CompilerProfile,
     JitProfile,
     Line,
@@ -35,7 +34,7 @@ from zoomgrad.results.record import BASELINE
 HOISTED = "hoisted"
 LADDER = (BASELINE, "tuple", "slots", HOISTED)
 """The published variants."""
-ARRAYS, FUSING = "clang-O1-published", "clang-O1-published-fma"
+ARRAYS = "clang-O1-published"
 LEAST = 0.002
 """A symbol with a smaller share counts as absent."""
 FEWEST_STEPS = 12
@@ -118,15 +117,6 @@ def _floors(profile: MemoryProfile) -> float | None:
     if profile.steps < FEWEST_STEPS:
         return None
     return _over(profile.floor_bytes(2), profile.floor_bytes(0))
-
-
-def _collected(profile: CollectorProfile) -> float | None:
-    return _over(sum(one.collected for one in profile.generations), profile.steps)
-
-
-def _fused(profile: CompilerProfile) -> float | None:
-    forward, backward, fused = profile.fusable_forward, profile.fusable_backward, profile.fused_instructions
-    return None if forward is None or backward is None or fused is None else _over(fused, forward + backward)
 
 
 _RECREATING = ("build", "collector", "free")
@@ -214,12 +204,6 @@ architecture = Metric(
     _architecture,
     times,
 )
-objects_left = Metric(
-    "objects left to the collector in hoisted, over those in baseline",
-    CollectorProfile,
-    (BASELINE, HOISTED),
-    lambda before, after: _over(_collected(after), _collected(before)),
-)
 is_compiled = Metric(
     "loops and bridges, 0 if a trace reached the length limit",
     JitProfile,
@@ -233,4 +217,3 @@ sroa = Metric(
     (ARRAYS,),
     lambda one: sum(each.share for each in one.passes if SROA.search(each.name)) if one.passes else None,
 )
-fused = Metric("fused sums", CompilerProfile, (FUSING,), _fused)

@@ -24,7 +24,7 @@ PUBLISHED_WORKLOAD = "mnist"
 TOLERANCE = 0.05
 REMAINS = 0.1
 """Fraction of a symbol's previous share; with more left, the symbol was not removed."""
-POST, HYPOTHESIS, NOTE, OURS = "the post", "the post, as a hypothesis", "a note in the post's source", "our own"
+POST, HYPOTHESIS, NOTE = "the post", "the post, as a hypothesis", "a note in the post's source"
 OF_SKYBISON = "the post, of Skybison"
 SKYBISON: Pair = ("Skybison", PUBLISHED_WORKLOAD)
 
@@ -148,7 +148,6 @@ CLAIMS = (
         *(POST, metrics.architecture),
         low=1.0,
     ),
-    Claim("Without closures, reference counting frees the graph.", OURS, metrics.objects_left, high=REMAINS),
     Claim(
         "PyPy compiles the generated Python. (Or does it blow the trace limit?)",
         *(HYPOTHESIS, metrics.is_compiled),
@@ -156,11 +155,6 @@ CLAIMS = (
         interpreters="pypy",
     ),
     Claim("Clang -O1 over the arrays takes forever, and it looks like SROA.", NOTE, metrics.sroa, low=0.25),
-    Claim(
-        "The code of x * y is not often next to that of xy + z, so a C compiler is unlikely to fuse them.",
-        *(POST, metrics.fused),
-        high=0.5,
-    ),
 )
 
 

@@ -20,7 +20,7 @@ CALLERS = ("engines/kernel/library.py", "engines/straight/published.py")
 RUNGS = 12
 """Lines shown per ladder."""
 KINDS = ("python", "native", "system")
-PROFILERS = ("scalene", "perf", "jit")
+PROFILERS = ("scalene", "perf")
 """Profilers that may leave stacks or pages."""
 
 _LEAD = (
@@ -75,7 +75,7 @@ def pages(index: ProfileIndex) -> Section | None:
         "Whole stacks, as files beside this page. A wider frame means more samples in the function and in what it "
         "called. Point at a frame to read its name and share."
     )
-    sheet = Sheet("", 3, ("engine", "interpreter", "workload", "Scalene", "perf", "PyPy's stacks"), tuple(rows))
+    sheet = Sheet("", 3, ("engine", "interpreter", "workload", "Scalene", "perf"), tuple(rows))
     return Section("flame-graphs", "Flame graphs", lead, (sheet,))
 
 

@@ -10,7 +10,6 @@ from zoomgrad.reports.measured.outcome import MEASURED
 from zoomgrad.reports.profiling import memory_over_time
 from zoomgrad.reports.profiling.anatomy import anatomies, parts
 from zoomgrad.reports.profiling.claims import claims
-from zoomgrad.reports.profiling.collector import collectors
 from zoomgrad.reports.profiling.compilers import compilers
 from zoomgrad.reports.profiling.hottest import hottest, ladders, pages, top_lines
 from zoomgrad.reports.profiling.jit import jits
@@ -26,7 +25,6 @@ KEY = (
     ("native", "native code"),
     ("system", "system"),
     ("memory", "memory"),
-    ("collector", "garbage collector"),
 )
 
 
@@ -63,7 +61,6 @@ def profiled(index: ProfileIndex) -> Profiled | None:
     """Build the part on profiles; None if there is no profile."""
     if not index.profiles:
         return None
-    collector, jit = collectors(index), jits(index)
     anatomy, memory = anatomies(index), memory_over_time.memories(index)
     return Profiled(
         lead=_lead(index),
@@ -72,8 +69,7 @@ def profiled(index: ProfileIndex) -> Profiled | None:
         lines=_present(hottest(index), ladders(index), pages(index)),
         symbols=_present(symbol_ladder(index)),
         accounts=_present(
-            collector,
-            jit,
+            jits(index),
             *(noted(section, index.run.engines) for section in (compilers(index),) if section),
         ),
         short=_present(top_lines(index)),

@@ -133,7 +133,7 @@ def index():
     """The profile index of a run, in which two profiles have further files."""
     files = {
         example_profiles.cell("baseline"): frozenset({"scalene.html", "scalene.folded", "perf.folded"}),
-        example_profiles.cell("baseline", example_profiles.PYPY): frozenset({"jit.folded"}),
+        example_profiles.cell("baseline", example_profiles.PYPY): frozenset({"perf.folded"}),
     }
     return profile_index(example_profiles.run(), example_profiles.profiles(), files)
 

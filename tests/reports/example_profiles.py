@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from zoomgrad.results.profile import (
     PARTS,
     AnatomyProfile,
-    CollectorProfile,
     CompilerProfile,
-    Generation,
     JitProfile,
     Line,
     LineProfile,
@@ -71,16 +69,6 @@ def symbols(where, groups, shares=(), **fields):
     return made(SymbolProfile, where, samples=1000, groups=groups, symbols=found, **fields)
 
 
-def collector(where, share, left=2000.0, collected=500):
-    names = ("minor", "major, a step") if where.interpreter == PYPY else tuple(f"generation {n}" for n in range(3))
-    generations = tuple(
-        Generation(name=name, collections=1000 // 10**n, seconds=share / 3, collected=0 if left is None else collected)
-        for n, name in enumerate(names)
-    )
-    peak = None if left is None else 100_000
-    return made(CollectorProfile, where, share=share, generations=generations, blocks_left=left, peak_blocks=peak)
-
-
 def anatomy(where, *, plain=0.9, pauses=None, preparation=0.0, **seconds):
     """Return an anatomy profile. seconds: part -> seconds of a step; parts not named take none."""
     parts = {part: seconds.get(part, 0.0) for part in PARTS}
@@ -129,18 +117,10 @@ def jit(where, *, last=0.01, loops=10, aborts=None, **fields):
     return made(JitProfile, where, first_step_seconds=0.5, last_step_seconds=last, aborts=aborts or {}, **values)
 
 
-FUSABLE = {
-    "fusable_forward": 39_750,
-    "fusable_backward": 39_810,
-    "fusable_forward_alone": 39_750,
-    "fusable_backward_alone": 39_760,
-}
-
-
-def compiler(where, seconds, functions, **passes):
+def compiler(where, seconds, **passes):
     found = tuple(Pass(name=name, share=share) for name, share in passes.items())
-    sizes = {"units": 2, "functions": functions, "source_bytes": 10**6}
-    return made(CompilerProfile, where, seconds=seconds, passes=found, fused_instructions=0, **sizes, **FUSABLE)
+    sizes = {"units": 2, "source_bytes": 10**6}
+    return made(CompilerProfile, where, seconds=seconds, passes=found, **sizes)
 
 
 CHILDREN = "self._prev = set(_children)"
@@ -215,19 +195,14 @@ def profiles():
     return [
         jit(cell("python-source", PYPY), aborts={"trace too long": 7}, preparations=3),
         jit(cell("baseline", PYPY), last=0.04),
-        compiler(cell("clang-O1-whole"), 60.0, 2, **{"Greedy Register Allocator": 0.6, "SROA": 0.1}),
-        compiler(cell("clang-O1"), 4.0, 400, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
+        compiler(cell("clang-O1-whole"), 60.0, **{"Greedy Register Allocator": 0.6, "SROA": 0.1}),
+        compiler(cell("clang-O1"), 4.0, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
         *reversed(list(ladder())),
         *sampled(),
         *dissected(),
         memory(cell("baseline"), *RISING),
         memory(cell("hoisted"), *SAW),
         memory(cell("baseline", PYPY), *SAW),
-        *(
-            collector(cell(engine), 0.4 - 0.1 * index, collected=0 if engine == "hoisted" else 500)
-            for index, engine in enumerate(LADDER)
-        ),
-        collector(cell("baseline", PYPY), 0.1, None),
         symbols(cell("clang-O1"), {"compiled code": 0.9, "others": 0.1}, preparations=2),
         *(missing(SymbolProfile, cell(engine, OLD)) for engine in LADDER),
         missing(

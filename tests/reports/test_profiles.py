@@ -13,8 +13,6 @@ from zoomgrad.reports.charts import charts
 from zoomgrad.reports.charts.drawing.svg import drawing
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.profiling.anatomy import anatomies, parts
-from zoomgrad.reports.profiling.collector import collectors
-from zoomgrad.reports.profiling.compilers import compilers
 from zoomgrad.reports.profiling.hottest import HOTTEST, hottest, ladders, pages, top_lines
 from zoomgrad.reports.profiling.memory_over_time import memories
 from zoomgrad.reports.profiling.profile_index import profile_index
@@ -22,7 +20,7 @@ from zoomgrad.reports.profiling.profiles import profiled
 from zoomgrad.reports.profiling.symbol_ladder import symbol_ladder
 from zoomgrad.reports.story import story
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.profile import CollectorProfile, JitProfile, LineProfile, SymbolProfile
+from zoomgrad.results.profile import JitProfile, LineProfile, SymbolProfile
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
 
@@ -40,18 +38,10 @@ def sheet(section, title=""):
     return found
 
 
-def fusing(engine, instructions, reason=""):
-    made = example_profiles.compiler(cell(engine), 2.0, 3, SROA=0.5)
-    counts = {"fusable_forward": 2000, "fusable_backward": 1500, "fusable_forward_alone": 1800}
-    taken = {"fusable_backward_alone": 1, "fused_instructions": instructions, "fused_reason": reason}
-    return made.model_copy(update={"flags": ("-O1", "-ffp-contract=fast"), **counts, **taken})
-
-
 def test_the_text_of_every_section(index, golden):
     """The claims, and each account of a profiler, as Markdown."""
-    fused = fusing("clang-O1-fma", 1700), fusing("clang-O1-published-fma", None, "there is no objdump on PATH")
     told = profiled(index)
-    sections = (*told.steps, *told.lines, *told.symbols, *told.accounts, compilers(index_of(*fused)))
+    sections = (*told.steps, *told.lines, *told.symbols, *told.accounts)
     golden("profiles.md", "\n".join(map(markdown.results_page, sections)))
 
 
@@ -148,25 +138,19 @@ def stored(folder, profiles, stacks=example_profiles.STACKS):
 
 ODD = [
     example_profiles.lines(cell("baseline"), example_profiles.line("only memory", 0.0, 5.0)),
-    example_profiles.made(CollectorProfile, cell("hoisted"), blocks_left=0.0),
     example_profiles.anatomy(cell("tuple"), build=1.0, plain=0.0),
     example_profiles.memory(cell("tuple"), 7, warm_up=2.0),
     example_profiles.symbols(cell("baseline", PYPY), {"PyPy's runtime": 1.0}, {"[unknown]": 1.0}),
-    fusing("clang-O1-fma", 0).model_copy(update=dict.fromkeys((*example_profiles.FUSABLE, "fused_instructions"))),
 ]
 
 
 def test_what_a_profile_did_not_see_is_absent():
-    """No CPU time, no collection, no plain step, too few samples, no known symbol, and no count of fused sums."""
-    one, two, three, four, five, six = (index_of(profile) for profile in ODD)
+    """No CPU time, no plain step, too few samples, no known symbol."""
+    one, three, four, five = (index_of(profile) for profile in ODD)
     assert texts(hottest(one).sheets[0].rows[0])[1:] == ["only memory", "0 %", "5 B"]
-    assert texts(sheet(collectors(two)).rows[0])[2:] == ["0 %", "–", "none", "0", "0", "–"]
     assert sheet(anatomies(three)).rows[0][-1].text == "–"
     assert texts(sheet(memories(four)).rows[0])[4:6] == ["–", "–"]
     assert symbol_ladder(five) is None
-    (only,) = compilers(six).sheets
-    row = dict(zip(only.headings, only.rows[0], strict=True))
-    assert {row[name].text for name in ("fusable", "alone", "fused")} == {"–"}
     nothing = parts(index_of())
     assert "No " in charts()["anatomy"].title(nothing)
     assert "</svg>" in drawing("anatomy", charts()["anatomy"], nothing).svg
@@ -201,7 +185,7 @@ def test_the_page_has_every_section_once_and_fetches_nothing(profiled_page):
     ids = re.findall(r'\bid="([^"]+)"', profiled_page)
     assert len(ids) == len(set(ids))
     names = ("profiles", "claims", "anatomy-of-a-step", "memory-over-time", "symbols", "hottest-lines", "line-ladder")
-    assert {*names, "flame-graphs", "collector", "jit", "compiler-passes"} <= set(ids)
+    assert {*names, "flame-graphs", "jit", "compiler-passes"} <= set(ids)
     assert not re.search(r"""\bsrc=|href=(?!["'](?:\#|data:|profiles/))""", profiled_page)
 
 

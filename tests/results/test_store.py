@@ -10,7 +10,7 @@ import zoomgrad.results.store as stores
 from tests.harness.runs import run
 from zoomgrad.results import files
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.profile import CollectorProfile
+from zoomgrad.results.profile import JitProfile
 from zoomgrad.results.record import Cell, EngineFacts, Record, Voucher, Vouching
 from zoomgrad.results.run_file import unpack
 from zoomgrad.results.store import BASELINE_RUNS, RunFile, Store, latest
@@ -76,7 +76,7 @@ def test_without_runs_the_error_says_how_to_make_one(tmp_path):
 
 def test_profiles_come_back_with_the_facts_of_all_profiled_engines(store):
     cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
-    profile = CollectorProfile(cell=cell, status="measured", started_at=NOW, share=0.5, steps=3)
+    profile = JitProfile(cell=cell, status="measured", started_at=NOW, tracing=0.5, steps=3)
     assert store.looker is None
     for engine in ("slots", "hoisted"):
         facts = {engine: EngineFacts(idea="", strict=True)}
@@ -116,7 +116,7 @@ def vouching():
 
 
 def looked():
-    return CollectorProfile(cell=CELLS[0], status="measured", started_at=NOW)
+    return JitProfile(cell=CELLS[0], status="measured", started_at=NOW)
 
 
 def test_a_second_run_of_the_same_name_is_refused(store, tmp_path):

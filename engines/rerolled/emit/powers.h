@@ -13,7 +13,7 @@
    head, which is at least 2^52 units, so it is at least 0.0152 units. That leaves 0.0001 units for the error of head +
    tail, which is far less. */
 
-#if defined(__FMA__) && defined(__x86_64__) && defined(__linux__) && !defined(POWERS_BY_LIBM)
+#if defined(__FMA__) && defined(__x86_64__) && defined(__linux__)
 #define MARGIN (0.0152 * 0x1p-52)
 
 struct pair {

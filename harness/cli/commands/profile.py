@@ -65,8 +65,7 @@ def profile(
 ) -> None:
     """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
 
-    Also shows what the garbage collector, PyPy's JIT and the compilers report about themselves. Never runs at the
-    same time as a timed run.
+    Also shows what PyPy's JIT and the compilers report about themselves. Never runs at the same time as a timed run.
     """
     chosen = names(profilers) or list(PROFILERS)
     for name in chosen:

@@ -25,11 +25,11 @@ from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.interpreted.bare import Bare
-from zoomgrad.harness.worker.profiling.introspection import Readings, Subject
+from zoomgrad.harness.worker.profiling.probes import Readings, Subject
 from zoomgrad.harness.workloads import Workload
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
@@ -39,86 +39,45 @@ WARM_UP = 0.5 if HAS_JIT else 0.0
 ENOUGH_STEPS = 1024
 
 
-class Open(NamedTuple):
-    """A part that is running."""
-
-    name: str
-    start: float
-    counted: float
-    """Seconds that the clock had attributed to all parts by `start`."""
-
-
-NONE = Open("", 0.0, 0.0)
-
-
 class Clock:
     """Seconds by part, without counting any moment twice."""
 
     def __init__(self) -> None:
-        self.seconds = dict.fromkeys(PARTS, 0.0)
-        self.pauses = dict.fromkeys(PARTS, 0.0)
-        """Collector seconds by the part that they interrupted."""
-        self._reported: list[tuple[float, float]] = []
-        """Collections that no part has counted yet: when each was reported, and its seconds."""
-        self._counted = 0.0
-        self._open = NONE
-        self._ended, self._ended_seconds = "rest", 0.0
-        """The part that ended last, and how long its last run took."""
+        self._paused = 0.0
+        """Seconds of all collections so far."""
+        self.reset()
 
     def reset(self) -> None:
         """Set all parts to zero. Call it between two steps."""
-        self._reported.clear()
-        for part in PARTS:
-            self.seconds[part] = self.pauses[part] = 0.0
-        self._ended_seconds = 0.0
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+        self.pauses = dict.fromkeys(PARTS, 0.0)
+        """Collector seconds by the part that they interrupted."""
+        self._inner = self._inner_pauses = 0.0
+        """Seconds of the parts and of their pauses that ended inside the running part."""
 
     def timed(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the method, so that its own time counts as that part's."""
 
         def stage(*arguments: Any) -> Any:
-            self._settle()
-            outer = self._open
-            self._open = Open(part, perf_counter(), self._counted)
+            before, before_pauses = self._inner, self._inner_pauses
+            self._inner = self._inner_pauses = 0.0
+            paused, start = self._paused, perf_counter()
             try:
                 return method(*arguments)
             finally:
-                self._settle()
-                own = self._own(perf_counter())
-                self._counted += own
-                self.seconds[part] += own
-                self._open, self._ended, self._ended_seconds = outer, part, own
+                pauses = self._paused - paused
+                seconds = perf_counter() - start - pauses
+                # PyPy reports collections slightly late, perhaps after the part that they interrupted.
+                self.seconds[part] += max(0.0, seconds - self._inner)
+                self.seconds["collector"] += pauses - self._inner_pauses
+                self.pauses[part] += pauses - self._inner_pauses
+                self._inner, self._inner_pauses = before + seconds, before_pauses + pauses
 
         return stage
 
     def pause(self, seconds: float) -> None:
-        """Report a garbage collection that has just ended.
-
-        This may interrupt any line of this class, so it only takes a note. `_settle` does the accounts.
-        """
-        self._reported.append((perf_counter(), seconds))
-
-    def _settle(self) -> None:
-        """Move the reported collections from the parts that they interrupted to the collector."""
-        while self._reported:
-            reported, seconds = self._reported.pop(0)
-            if self._open is NONE:
-                continue
-            part = self._open.name
-            if seconds <= self._own(reported):
-                self._counted += seconds
-            else:
-                # PyPy reports collections slightly late, and so does CPython if another thread ran one. A collection
-                # longer than this part was then interrupted the previous part, for at most as long as that part took.
-                part = self._ended
-                seconds = min(seconds, self._ended_seconds)
-                self._ended_seconds -= seconds
-                self.seconds[part] -= seconds
-            self.seconds["collector"] += seconds
-            self.pauses[part] += seconds
-
-    def _own(self, now: float) -> float:
-        """Seconds of the running part until `now`, without nested parts."""
-        return now - self._open.start - (self._counted - self._open.counted)
+        """Report a garbage collection that has just ended."""
+        self._paused += seconds
 
 
 @contextmanager
@@ -180,41 +139,27 @@ def _wrapped(trainer: Any, clock: Clock) -> Iterator[None]:
 @contextmanager
 def pauses(clock: Clock) -> Iterator[None]:
     """Report every collection to the clock: through `gc.hooks` on PyPy, `gc.callbacks` on CPython."""
-    with _pauses_of_pypy(clock) if HAS_JIT else _pauses_of_cpython(clock):
-        yield
-
-
-@contextmanager
-def _pauses_of_cpython(clock: Clock) -> Iterator[None]:
     started = 0.0
 
-    def told(event: str, facts: dict[str, int]) -> None:
+    def notified(event: str, facts: dict[str, int]) -> None:
         nonlocal started
         if event == "start":
             started = perf_counter()
         else:
             clock.pause(perf_counter() - started)
 
-    gc.callbacks.append(told)
+    hooks: Any = getattr(gc, "hooks", None)  # only PyPy has it
+    if hooks:
+        hooks.on_gc_minor = hooks.on_gc_collect_step = lambda stats: clock.pause(stats.duration)
+    else:
+        gc.callbacks.append(notified)
     try:
         yield
     finally:
-        gc.callbacks.remove(told)
-
-
-@contextmanager
-def _pauses_of_pypy(clock: Clock) -> Iterator[None]:
-    hooks: Any = gc.hooks  # type: ignore[attr-defined]  # only PyPy has it
-
-    def told(stats: Any) -> None:
-        clock.pause(stats.duration)
-
-    hooks.on_gc_minor = told
-    hooks.on_gc_collect_step = told
-    try:
-        yield
-    finally:
-        hooks.reset()
+        if hooks:
+            hooks.reset()
+        else:
+            gc.callbacks.remove(notified)
 
 
 def forward_seconds(workload: Workload, seconds: float) -> float:

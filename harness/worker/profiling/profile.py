@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, TextIO
 
@@ -19,19 +18,18 @@ from zoomgrad import engines
 from zoomgrad.engines.api import Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.job import ProfileJob, ProfileReply, do_job, ready, thin
-from zoomgrad.harness.worker.profiling import anatomy, introspection, memory
-from zoomgrad.harness.worker.profiling.introspection import Probe, Subject
+from zoomgrad.harness.worker.profiling import anatomy, probes
+from zoomgrad.harness.worker.profiling.probes import Probe, Subject
 
 PORTION_SECONDS = 0.05
 """Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""
 STEP_POINTS = 200
 
 PROBES: dict[str, Probe] = {
-    "nothing": introspection.nothing,
-    "collector": introspection.collector,
-    "jit": introspection.jit,
+    "nothing": probes.nothing,
     "anatomy": anatomy.anatomy,
-    "memory": memory.memory,
+    "memory": probes.memory,
+    "jit": probes.jit,
 }
 """Value of a job's `probe` -> the probe."""
 
@@ -59,7 +57,7 @@ def profile(job: ProfileJob) -> ProfileReply:
         return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
     trainer = engine.prepare(workload)
     readings: dict[str, Any] = {}
-    subject = Subject(trainer, workload, job["seconds"], Path(job["folder"]))
+    subject = Subject(trainer, workload, job["seconds"])
     with PROBES[job["probe"]](readings, subject), _observed():
         # Probes observe training only. Otherwise a JIT's figures would include traces through our own compilers.
         prepares = job["probe"] == "nothing"

@@ -17,7 +17,6 @@ from zoomgrad.harness.profile.compilers import (
     Account,
     NoAccount,
     clang_account,
-    count_functions,
     gcc_account,
     profile,
     shares,
@@ -147,31 +146,6 @@ def test_units_are_added_and_small_passes_are_merged():
     ]
 
 
-def test_functions_are_counted():
-    unit = """\
-/* A comment (with parentheses) {
-*/
-double exp(double);
-#define INLINE static inline __attribute__((always_inline, unused))
-typedef double v8 __attribute__((vector_size(8 * 8)));
-enum { INPUTS = 2 };
-INLINE v8 all8(double a) { return (v8){a, a, a, a, a, a, a, a}; }
-__attribute__((noinline, visibility("hidden"))) void forward_1(double *restrict w);
-
-__attribute__((noinline, visibility("hidden"))) void forward_0(double *restrict w)
-{
-    if (w[0]) {
-        w[1] = exp(w[0]);
-    }
-}
-double forward(const double *restrict x,
-               double *restrict w)
-{
-}
-"""
-    assert count_functions(unit) == 3
-
-
 # --- real compilers ----------------------------------------------------------------------------------------------
 
 
@@ -191,8 +165,6 @@ def test_a_real_compiler(session, engine, workload, well_known):
     found = valid(session(engine, workload), profile(session(engine, workload)))
     assert found.tool.startswith(engines.load(engine).compiler.partition("-")[0])
     assert found.flags == engines.load(engine).flags
-    assert found.units == 1 if "whole" in engine or "published" in engine else found.units >= 1
-    assert found.functions > 5
     assert found.source_bytes > 1000
     assert found.seconds > 0
     assert found.preparations == 1
@@ -248,7 +220,7 @@ def test_the_compiler_gets_the_engines_flags(session, compiler):
     found = valid(session("gcc-O1"), profile(session("gcc-O1")))
     assert len(calls()) == found.units
     flags = " ".join(engines.load("gcc-O1").flags)
-    assert all(call.startswith(f"{flags} -DPOWERS_BY_LIBM -ftime-report -fPIC -c -o ") for call in calls())
+    assert all(call.startswith(f"{flags} -ftime-report -fPIC -c -o ") for call in calls())
     assert (found.tool, found.seconds, found.preparations) == ("gcc 1.2.3", found.units, 1)
     assert [(row.name, row.share) for row in found.passes] == [("others", 0.7), ("CSE", 0.3)][::-1]
 

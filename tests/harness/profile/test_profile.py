@@ -52,8 +52,9 @@ def test_profilers_by_cell(found, running):
     engines = ["tuple", "tcc", "gcc-O1"]
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
     by_engine = {name: [p for cell, p in profile.planned(chosen, ALL) if cell.engine == name] for name in engines}
-    assert by_engine["tuple"] == ["anatomy", "memory", "collector", "scalene", "perf"]
-    assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler"]
+    assert by_engine["tuple"] == ["anatomy", "memory", "scalene", "perf"]
+    assert by_engine["gcc-O1"] == ["scalene", "perf", "compiler"]
+    assert by_engine["tcc"] == ["scalene", "perf"], "TCC does not time its passes"
 
 
 def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, running):
@@ -64,27 +65,29 @@ def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, r
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name, pypy])
     planned = profile.planned(chosen, ALL)
     on_pypy = [(cell.engine, p) for cell, p in planned if cell.interpreter == pypy]
-    of_tuple = [("tuple", name) for name in ("anatomy", "memory", "collector", "perf", "jit")]
+    of_tuple = [("tuple", name) for name in ("anatomy", "memory", "perf", "jit")]
     assert on_pypy == [*of_tuple, ("gcc-O1", "perf")]
     assert [p for _, p in planned].count("compiler") == 1
 
 
+READINGS = {"points": [(0.0, 10), (1.0, 30), (2.0, 20)], "steps": 24}
+
+
 def test_a_workers_readings_are_stored(plan, store):
-    generations = [{"name": "generation 0", "collections": 3, "seconds": 0.5, "collected": 7}]
-    fake = Fake(status="measured", readings={"generations": generations, "blocks_left": 12, "peak_blocks": 99})
-    ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["collector"], 2.0, run=fake)
+    fake = Fake(status="measured", readings=READINGS)
+    ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["memory"], 2.0, run=fake)
     assert nothing is None
-    assert name == "collector"
-    assert (kept.status, kept.share, kept.blocks_left) == ("measured", 0.25, 12)
+    assert name == "memory"
+    assert (kept.status, kept.steps, kept.peak_bytes) == ("measured", 24, 30)
     assert store.profiles() == [kept]
-    assert fake.jobs[0]["probe"] == "collector"
+    assert fake.jobs[0]["probe"] == "memory"
     assert fake.commands[0][1:3] == ["-m", "zoomgrad.harness.worker.profiling.profile"]
 
 
 @pytest.mark.parametrize("status", ["skipped", "failed"])
 def test_a_worker_without_a_result_is_a_profile_with_a_reason(plan, store, status):
     fake = Fake(status=status, reason="no such thing", remedy="make one")
-    *_, (_, _, kept) = profile.run_profilers(plan, store, ["collector"], 2.0, run=fake)
+    *_, (_, _, kept) = profile.run_profilers(plan, store, ["memory"], 2.0, run=fake)
     assert (kept.status, kept.reason, kept.remedy) == (status, "no such thing", "make one")
     assert store.profiles() == [kept]
 
@@ -94,10 +97,9 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
         raise ZeroDivisionError("no samples")
 
     monkeypatch.setitem(profile.PROFILERS, "perf", break_)
-    readings = {"generations": [], "blocks_left": 1, "peak_blocks": 0}
-    fake = Fake(status="measured", readings=readings)
-    kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "collector"], 2.0, run=fake) if p]
-    assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("collector", "measured")]
+    fake = Fake(status="measured", readings=READINGS)
+    kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "memory"], 2.0, run=fake) if p]
+    assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("memory", "measured")]
     assert kept[0].reason == "ZeroDivisionError: no samples"
 
 
