@@ -194,8 +194,8 @@ def _is_recorded(v: object) -> bool:
     return isinstance(v, Value) or hasattr(v, "_record")
 
 
-def _stranger(what: str, found: Any) -> str:
-    return f"{what} is {found!r}, not a Value of a compiled engine\n  Build the graph from `engines.load(name).Value`."
+def _stranger(what: str, value: Any) -> str:
+    return f"{what} is {value!r}, not a Value of a compiled engine\n  Build the graph from `engines.load(name).Value`."
 
 
 def _unknown(v: Value) -> str:

@@ -309,7 +309,7 @@ class _Program:
 
     def _copies(self) -> list[Statement]:
         """Loops that copy all parameters, or their gradients, between the caller's order and the loops' order."""
-        found: list[Statement] = []
+        statements: list[Statement] = []
         p = self.step.area("p").start
         for copy in self.step.loops.copies:
             # The last two lane counts are one call, unless their places are listed.
@@ -331,8 +331,8 @@ class _Program:
                 ]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
                 body = [For(name, count, body)]
-            found += body
-        return found
+            statements += body
+        return statements
 
     def _outputs(self) -> Iterator[Statement]:
         """Copies of all outputs. Many that lie regularly are a loop."""

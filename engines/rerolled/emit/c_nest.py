@@ -17,6 +17,12 @@ build fast. Example: `for i<16: v[i] = sum(t<3: p[16*t + i] * x[t])` in vectors 
     AT8(v + 8) = sum1;
 
 An area of the workspace is a pointer with the area's name. `p0` is operand 0 of a term, in area p.
+
+Three terms:
+
+- A *strip* is vectors side by side along the innermost lanes: here one strip of two vectors, `[8, 8]`.
+- A *block* is a strip for each of several outer lanes. All of its sums stay in registers.
+- A *tile* is a block whose outer lanes are rows taken together.
 """
 
 from __future__ import annotations
@@ -141,7 +147,7 @@ class Nests:
                 is_wide = lies_in_vectors(loop) and not called
                 lanes = [width(self.form.width) if is_wide else 1]
                 most = 1 if called else self.form.accumulators
-                body.append(Block(_Nest(self, run, loop, 0, lanes, 1, most).statements()))
+                body.append(Block(_Nest(self, run, loop, _Strips(0, lanes, 1), most, {}).statements()))
             else:
                 body.append(Block(list(self._loop(run, loop))))
         return body if rounds == 1 and not isinstance(rounds, Varying) else [For(ROUND, rounds, body)]
@@ -169,11 +175,11 @@ class Nests:
         at = first = 0
         while first < len(widths):
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            row = widths[first : first + min(most, same)]
-            repeats = same // len(row)
-            yield from _Nest(self, run, loop, at, row, repeats, most).statements()
-            first += repeats * len(row)
-            at += repeats * sum(row)
+            strip = widths[first : first + min(most, same)]
+            repeats = same // len(strip)
+            yield from _Nest(self, run, loop, _Strips(at, strip, repeats), most, {}).statements()
+            first += repeats * len(strip)
+            at += repeats * sum(strip)
 
     def _tiles(self, run: Run, loop: Loop, widths: Sequence[int]) -> Iterator[Statement]:
         """Tiles of sums for all rows, or for all inputs of a sink: by parts of the lanes, then by rows of a tile."""
@@ -183,11 +189,11 @@ class Nests:
             tall, wide = self.form.tile(same)
             if run.is_live:
                 tall, wide = 1, min(same, self.form.registers // 2)
-            row, repeats = widths[first : first + wide], same // wide
+            strip, repeats = widths[first : first + wide], same // wide
+            strips, hoisted = _Strips(at, strip, repeats), dict[tuple[str, int], str]()
             limit = loop.counts[0] if loop.phase == Phase.SINK else COUNT
-            whole = _Nest(self, run, loop, at, row, repeats, tall)
-            rest = _Nest(self, run, loop, at, row, repeats, 1)
-            rest.hoisted = whole.hoisted
+            whole = _Nest(self, run, loop, strips, tall, hoisted)
+            rest = _Nest(self, run, loop, strips, 1, hoisted)
             i, j = LANE_NAMES[0], LANE_NAMES[1]
             if run.is_part:
                 body: list[Statement] = _tiles_of_part(i, limit, tall, [*whole.block()], [*rest.block()])
@@ -205,10 +211,10 @@ class Nests:
                     For("n", f"{limit} % {tall}", last),
                 ]
             if repeats > 1:
-                body = [For(j, repeats * sum(row), body, sum(row))]
+                body = [For(j, repeats * sum(strip), body, sum(strip))]
             yield Block([*whole.fixed_values(), *body])
-            first += repeats * len(row)
-            at += repeats * sum(row)
+            first += repeats * len(strip)
+            at += repeats * sum(strip)
 
     def table(self, places: Sequence[int]) -> str:
         """The name of a table with these places."""
@@ -251,34 +257,47 @@ def _tiles_of_part(
     ]
 
 
+class _Strips(NamedTuple):
+    """Equal strips, one after the other along the innermost lanes."""
+
+    at: int
+    """The first lane."""
+    widths: Sequence[int]
+    """The vectors of a strip."""
+    repeats: int
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of one strip."""
+        return sum(self.widths)
+
+
 class _Nest:
-    """Loops over lanes around a block: a row of vectors from inner lane `at`, for as many outer lanes as fit."""
+    """Loops over lanes around a block: a strip for each of as many outer lanes as fit."""
 
     def __init__(
-        self, nests: Nests, run: Run, loop: Loop, at: int, row: Sequence[int], repeats: int, most: int
+        self, nests: Nests, run: Run, loop: Loop, strips: _Strips, most: int, hoisted: dict[tuple[str, int], str]
     ) -> None:
+        """most: the most vectors of a block, or the rows of a tile. hoisted: as filled by `fixed`."""
         self.nests = nests
         self.run = run
         self.loop = loop
+        self.hoisted = hoisted
+        """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
-        self.limits[-1], self.steps[-1] = repeats * sum(row), sum(row)
+        self.limits[-1], self.steps[-1] = strips.repeats * strips.lanes, strips.lanes
         if isinstance(loop.counts[-1], Varying):
             self.limits[-1] = loop.counts[-1]
         if run.rows > 1:
             self.steps[0] = most
         elif len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
-            fitting = range(1, most // len(row) + 1)
-            if not isinstance(self.limits[-2], Varying):
-                self.steps[-2] = max(n for n in fitting if self.limits[-2] % n == 0 or n == 1)
-            elif any(segment.counts for segment in loop.segments):
-                # Smaller blocks take what is left, so each size must divide the one before.
-                self.steps[-2] = 1 << (len(fitting).bit_length() - 1) if fitting else 1
-        starts = [at + sum(row[:index]) for index in range(len(row))]
+            self.steps[-2] = self._outer_lanes(most // len(strips.widths))
+        starts = [strips.at + sum(strips.widths[:index]) for index in range(len(strips.widths))]
         outer = range(self.steps[-2]) if len(self.limits) > 1 else [0]
         self.blocks = [
             Lanes((*[0] * (len(self.limits) - 2), *[o] * (len(self.limits) > 1), start), width)
             for o in outer
-            for start, width in zip(starts, row)
+            for start, width in zip(starts, strips.widths)
         ]
         self.moving = [isinstance(limit, Varying) or limit > step for limit, step in zip(self.limits, self.steps)]
         if run.rows > 1:
@@ -288,13 +307,21 @@ class _Nest:
         counts = any(self.moving) or any(segment.counts for segment in loop.segments)
         self.is_straight = not counts and not varies
         """Whether the nest has no loops, and all of its places are known."""
-        self.hoisted: dict[tuple[str, int], str] = {}
-        """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
         self.rest: Optional[_Nest] = None
         """The nest for the outer lanes that are left after whole blocks, if their count varies."""
         if run.rows == 1 and len(self.limits) > 1 and isinstance(self.limits[-2], Varying) and self.steps[-2] > 1:
-            self.rest = _Nest(nests, run, loop, at, row, repeats, self.steps[-2] // 2 * len(row))
-            self.rest.hoisted = self.hoisted
+            smaller = self.steps[-2] // 2 * len(strips.widths)
+            self.rest = _Nest(nests, run, loop, strips, smaller, hoisted)
+
+    def _outer_lanes(self, most: int) -> int:
+        """How many outer lanes a block has, of `most` that fit."""
+        count = self.limits[-2]
+        if not isinstance(count, Varying):
+            return max((n for n in range(1, most + 1) if count % n == 0), default=1)
+        if most and any(segment.counts for segment in self.loop.segments):
+            # Smaller blocks take what is left, so each size must divide the one before.
+            return 1 << (most.bit_length() - 1)
+        return 1
 
     def statements(self) -> list[Statement]:
         if len(self.blocks) == 1 and self.is_straight:

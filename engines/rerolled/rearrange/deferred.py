@@ -43,17 +43,17 @@ SETTLE = "settle"
 
 def defer_updates(step: Step, form: Form) -> Step:
     """Defer the update of the weights that are multiplied by the inputs to the next row."""
-    found = pair_of(step)
-    if found is None or in_place.SINKS not in step.routines:
+    pair = pair_of(step)
+    if pair is None or in_place.SINKS not in step.routines:
         return step
-    start, stop = found.inputs
+    start, stop = pair.inputs
     step, before = step.with_area("before", stop - start + 1)
     sinks = step.routines[in_place.SINKS]
-    waiting = next(run for run in sinks if run.number == found.sink)
-    keeps = form.is_one_block(step.loops.loops[found.forward])
-    due = Due(found.segment, found.slot, Access(before.start, (0,), (1,)), found.factor, keeps)
-    own = f"sink {found.sink} in place"
-    step = step.with_routine(VALUES, (_meet(run, found.forward, due) for run in step.routines["values"]))
+    waiting = next(run for run in sinks if run.number == pair.sink)
+    keeps = form.is_one_block(step.loops.loops[pair.forward])
+    due = Due(pair.segment, pair.slot, Access(before.start, (0,), (1,)), pair.factor, keeps)
+    own = f"sink {pair.sink} in place"
+    step = step.with_routine(VALUES, (_meet(run, pair.forward, due) for run in step.routines["values"]))
     step = step.with_routine(in_place.SINKS, (run for run in sinks if run is not waiting))
     step = step.with_routine(SETTLE, [_of_the_row_before(waiting, before)])
     if step.skips:

@@ -44,10 +44,10 @@ def divide(step: Step, form: Form) -> Step:
 
 
 def _divided(step: Step, form: Form) -> Optional[Step]:
-    found, sinks = pair_of(step), step.routines["sinks"]
+    pair, sinks = pair_of(step), step.routines["sinks"]
     count = _row_count(step, form)
     work = count * sum(loop.work for loop in step.loops.loops)
-    if found is None or step.skips or count < FEWEST or work < LEAST_WORK or not _has_form(step, found):
+    if pair is None or step.skips or count < FEWEST or work < LEAST_WORK or not _has_form(step, pair):
         return None
     own = {}
     for name, of_rows in OWN.items():
@@ -58,10 +58,10 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
             step, added = step.with_area(of_rows, count * size)
             own[name] = Place(added.start, size)
     owned = tuple(own.items())
-    values, rest, backward = f"values of {count} rows", f"values but loop {found.forward}", "gradients of a row"
+    values, rest, backward = f"values of {count} rows", f"values but loop {pair.forward}", "gradients of a row"
     added_up = f"sinks of {count} rows"
-    others = [run for run in step.routines["values"] if run.number != found.forward]
-    step = step.with_routine(values, [_first_loop(step, found, own, count)])
+    others = [run for run in step.routines["values"] if run.number != pair.forward]
+    step = step.with_routine(values, [_first_loop(step, pair, own, count)])
     step = step.with_routine(rest, (replace(run, own=owned) for run in others))
     step = step.with_routine(backward, (replace(run, own=owned) for run in step.routines["gradients"]))
     step = step.with_routine(added_up, (_sum_of_rows(step, run, own, count) for run in sinks))
@@ -101,7 +101,7 @@ def _row_count(step: Step, form: Form) -> int:
     return min(wanted, MOST_BYTES // (8 * size))
 
 
-def _has_form(step: Step, found: Pair) -> bool:
+def _has_form(step: Step, pair: Pair) -> bool:
     """Whether the loops have a form for rows with own areas.
 
     Every operand is a number or an access without lists of offsets. The first loop reads only inputs and parameters. A
@@ -114,7 +114,7 @@ def _has_form(step: Step, found: Pair) -> bool:
     others = [step.area(name) for name in ("v", "g", "u")]
     return (
         all(isinstance(o, Access) and all(isinstance(s, int) for s in (*o.lanes, *o.terms)) for o in accesses)
-        and not any(reads(loops[found.forward], (area.start, area.stop)) for area in others)
+        and not any(reads(loops[pair.forward], (area.start, area.stop)) for area in others)
         and all(len(s.segments) == 1 and not s.segments[0].counts and len(s.counts) <= 2 for s in sinks)
     )
 
@@ -133,9 +133,9 @@ def _moved(step: Step, operand: Operand, own: Own) -> tuple[Operand, int]:
     return operand, 0
 
 
-def _first_loop(step: Step, found: Pair, own: Own, count: int) -> Run:
+def _first_loop(step: Step, pair: Pair, own: Own, count: int) -> Run:
     """The forward loop over the inputs, with an outer lane for each row."""
-    loop = step.loops.loops[found.forward]
+    loop = step.loops.loops[pair.forward]
 
     def widened(operand: Operand) -> Operand:
         moved, stride = _moved(step, operand, own)
@@ -145,7 +145,7 @@ def _first_loop(step: Step, found: Pair, own: Own, count: int) -> Run:
     target = widened(loop.target)
     assert isinstance(target, Access)
     of_rows = replace(loop, counts=(count, *loop.counts), target=target, segments=segments)
-    return Run(found.forward, of_rows, rows=count, is_part=True)
+    return Run(pair.forward, of_rows, rows=count, is_part=True)
 
 
 def _sum_of_rows(step: Step, run: Run, own: Own, count: int) -> Run:

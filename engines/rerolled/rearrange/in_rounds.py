@@ -40,7 +40,7 @@ def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Series]:
     while at < len(loops):
         rounds, length = max(
             ((_rounds(kinds, at, length, none), -length) for length in range(1, LENGTH + 1)),
-            key=lambda found: (found[0] >= ROUNDS, -found[0] * found[1], found[1]),
+            key=lambda candidate: (candidate[0] >= ROUNDS, -candidate[0] * candidate[1], candidate[1]),
         )
         if rounds >= ROUNDS:
             yield series_of(loops, at, rounds, -length)

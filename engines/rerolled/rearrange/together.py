@@ -64,18 +64,18 @@ FEWEST = 2
 
 def take_rows_together(step: Step, form: Form) -> Step:
     """Take rows of one batch together, if `lay_out` finds places for them."""
-    found = pair_of(step)
+    pair = pair_of(step)
     count = form.rows_together(step.loops.inputs, step.loops.parameters)
-    laid_out = lay_out(step, found, count) if found else None
-    if found is None or laid_out is None:
+    laid_out = lay_out(step, pair, count) if pair else None
+    if pair is None or laid_out is None:
         return step
     step, rows = laid_out
-    forward = step.loops.loops[found.forward]
+    forward = step.loops.loops[pair.forward]
     values, sinks = f"values of {count} rows", f"sinks of {count} rows"
-    rest, others = f"values but loop {found.forward}", f"sinks but loop {found.sink}"
+    rest, others = f"values but loop {pair.forward}", f"sinks but loop {pair.sink}"
     step = step.with_routine(values, [rows.forward])
-    step = step.with_routine(rest, (run for run in step.routines["values"] if run.number != found.forward))
-    step = step.with_routine(others, (run for run in step.routines["sinks"] if run.number != found.sink))
+    step = step.with_routine(rest, (run for run in step.routines["values"] if run.number != pair.forward))
+    step = step.with_routine(others, (run for run in step.routines["sinks"] if run.number != pair.sink))
     step = step.with_routine(sinks, [rows.sink])
 
     first: Program = (Perform(values),)
@@ -83,9 +83,9 @@ def take_rows_together(step: Step, form: Form) -> Step:
     check: Program = ()
     if step.skips:
         live, turned = f"live {values}", f"live {sinks}"
-        step = step.with_routine(live, [replace(rows.forward, live_segment=found.segment)])
+        step = step.with_routine(live, [replace(rows.forward, live_segment=pair.segment)])
         step = step.with_routine(turned, [replace(rows.sink, live_segment=0)])
-        listed = found.inputs[1] - found.inputs[0]
+        listed = pair.inputs[1] - pair.inputs[0]
         step, _ = step.with_area("lists", count * (listed + 1))
         step, _ = step.with_area("turned", listed * (count + 1))
         every = EveryInput(together=True)
@@ -98,7 +98,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
         check = (CheckFactors(rows.inputs),)
 
     inputs = Copy(Place(0), rows.inputs, step.loops.inputs)
-    (start, stop), x = found.inputs, rows.inputs
+    (start, stop), x = pair.inputs, rows.inputs
     own_inputs = (
         Copy(Place(0), x, start),
         Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop),
@@ -120,7 +120,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
                 Perform("gradients"),
                 *check,
                 Perform(others),
-                Copy(rows.factors, Place(found.factor.base), forward.lanes),
+                Copy(rows.factors, Place(pair.factor.base), forward.lanes),
             )
         ),
         *last,
@@ -132,13 +132,13 @@ def take_rows_together(step: Step, form: Form) -> Step:
     return step.with_programs(turn=(If(Batched(FEWEST), together), *turn))
 
 
-def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
+def lay_out(step: Step, pair: Pair, count: int) -> Optional[tuple[Step, Rows]]:
     """Places for the rows; None if other loops read these inputs, or if more than the inputs differs between rows."""
-    forward, sink = step.loops.loops[found.forward], step.loops.loops[found.sink]
-    if forward.target.lanes != (1,) or found.factor.lanes != (1,):
+    forward, sink = step.loops.loops[pair.forward], step.loops.loops[pair.sink]
+    if forward.target.lanes != (1,) or pair.factor.lanes != (1,):
         return None
     for number, loop in enumerate(step.loops.loops):
-        if number not in (found.forward, found.sink) and reads(loop, found.inputs):
+        if number not in (pair.forward, pair.sink) and reads(loop, pair.inputs):
             return None  # these inputs are not copied for each row
     step, x = step.with_area("rows", count * step.apart(step.loops.inputs))
     step, sums = step.with_area("sums", count * step.apart(forward.room))
@@ -149,7 +149,7 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
         operands = []
         for slot, operand in enumerate(segment.operands):
             if not isinstance(operand, Access) or step.loops.area_of(operand.base).name not in "kp":
-                if index != found.segment or slot == found.slot or not isinstance(operand, Access):
+                if index != pair.segment or slot == pair.slot or not isinstance(operand, Access):
                     return None
                 operands.append(Access(x.start + operand.base, (stride, *operand.lanes), operand.terms))
             else:
@@ -159,7 +159,7 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
         PRODUCT,
         (count,),
         (
-            Access(x.start + found.inputs[0], (1, 0), (stride,)),
+            Access(x.start + pair.inputs[0], (1, 0), (stride,)),
             Access(factors.start, (0, 1), (lanes,)),
         ),
     )
@@ -169,6 +169,6 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
         Place(x.start, stride),
         Place(sums.start, lanes),
         Place(factors.start, lanes),
-        Run(found.forward, of_rows, rows=count),
-        Run(found.sink, replace(sink, segments=(product,)), rows=count),
+        Run(pair.forward, of_rows, rows=count),
+        Run(pair.sink, replace(sink, segments=(product,)), rows=count),
     )

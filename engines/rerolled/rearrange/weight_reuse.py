@@ -42,21 +42,21 @@ class Pair(NamedTuple):
 
 def pair_of(step: Step) -> Optional[Pair]:
     """The loops that can share loads; None if there are none, or if they do not skip the same inputs."""
-    found = pair(step.loops)
-    if found and step.skips:
+    first_pair = pair(step.loops)
+    if first_pair and step.skips:
         live = {run.number for name in ("values", "sinks") for run in step.routines[name] if run.is_live}
-        if found.inputs != step.skips.inputs or not {found.forward, found.sink} <= live:
+        if first_pair.inputs != step.skips.inputs or not {first_pair.forward, first_pair.sink} <= live:
             return None
-    return found
+    return first_pair
 
 
 def pair(loops: Loops) -> Optional[Pair]:
     """The first such loops. The forward loop must be the first to read the weights, and read each of them once."""
     for at, sink in enumerate(loops.loops):
-        found = _sink(loops, sink)
-        if not found:
+        of_sink = _sink(loops, sink)
+        if not of_sink:
             continue
-        x, factor = found
+        x, factor = of_sink
         start, stop = sink.target.extent(sink.counts)
         weights_span = (start - loops.gradient_offset, stop - loops.gradient_offset)
         for number, loop in enumerate(loops.loops):

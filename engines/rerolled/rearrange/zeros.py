@@ -55,13 +55,13 @@ class Live(NamedTuple):
 
 def skip_zeros(step: Step, form: Form) -> Step:
     """Make sums and sinks over inputs visit only nonzero inputs."""
-    found = live(step.loops)
-    if found is None:
+    skipped = live(step.loops)
+    if skipped is None:
         return step
-    start, stop = found.skipping.inputs
+    start, stop = skipped.skipping.inputs
     step, _ = step.with_area("live", stop - start + 1)
     for name, runs in step.routines.items():
-        step = step.with_routine(name, (_over_live(run, found) for run in runs))
+        step = step.with_routine(name, (_over_live(run, skipped) for run in runs))
 
     def change(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, TakeRow):
@@ -71,7 +71,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
         return (statement, MeasureWeights()) if isinstance(statement, Update) else (statement,)
 
     programs = step.programs
-    return replace(step, skips=found.skipping).with_programs(
+    return replace(step, skips=skipped.skipping).with_programs(
         forward=(ListInputs(every=True), *programs["forward"]),
         backward=(ListInputs(every=True), *programs["backward"]),
         enter=(*programs["enter"], MeasureWeights(), ListInputs(every=True)),
@@ -80,8 +80,8 @@ def skip_zeros(step: Step, form: Form) -> Step:
     )
 
 
-def _over_live(run: Run, found: Live) -> Run:
-    return replace(run, live_segment=found.sums.get(run.number), live_lane=found.sinks.get(run.number))
+def _over_live(run: Run, skipped: Live) -> Run:
+    return replace(run, live_segment=skipped.sums.get(run.number), live_lane=skipped.sinks.get(run.number))
 
 
 def live(loops: Loops) -> Optional[Live]:

@@ -48,16 +48,16 @@ from zoomgrad.engines.rerolled.recover.sums import (
 )
 
 
-def chain(found: Sums) -> Sums:
+def chain(sums: Sums) -> Sums:
     """Apply rule 1 and rule 2, and remove added zeros and sums that nothing reads."""
     import numpy as np
 
-    nodes, template = found.nodes, found.template
-    operand = np.ascontiguousarray(found.slots[:, 0])
-    once = read_once(found)
-    once[:-1] &= found.kind >= COMPUTED
+    nodes, template = sums.nodes, sums.template
+    operand = np.ascontiguousarray(sums.slots[:, 0])
+    once = read_once(sums)
+    once[:-1] &= sums.kind >= COMPUTED
     first_term = np.zeros(len(operand), bool)
-    first_term[starts_of(found.owner)] = True
+    first_term[starts_of(sums.owner)] = True
     passes_on = (template == 0) & gather(once, operand)
     """Term -> whether it is an inner sum."""
 
@@ -65,12 +65,12 @@ def chain(found: Sums) -> Sums:
     head = np.arange(nodes, dtype=np.int32)
     # A sink starts from its target's value, and adding another sum's terms to that one by one would change the bits.
     spliced = passes_on & first_term
-    spliced[spliced] = found.kind[found.owner[spliced]] != SINK
+    spliced[spliced] = sums.kind[sums.owner[spliced]] != SINK
     inner = operand[spliced]
-    head[inner] = found.owner[spliced]
+    head[inner] = sums.owner[spliced]
     head = jump_pointers(head, inner)
     terms = np.flatnonzero(~spliced)
-    owner = gather(head, found.owner, terms)
+    owner = gather(head, sums.owner, terms)
 
     # Rule 2. terms: term -> the term that replaces it, or itself.
     only = np.empty(nodes, np.int32)
@@ -79,20 +79,20 @@ def chain(found: Sums) -> Sums:
     is_long = np.zeros(nodes, bool)
     is_long[owner[gather(only, owner) != terms]] = True
     """Node -> whether it has several terms."""
-    given = np.flatnonzero(passes_on[terms])
-    inner = operand[terms[given]]
+    passed = np.flatnonzero(passes_on[terms])
+    inner = operand[terms[passed]]
     is_single = ~is_long[inner]
-    given, inner = given[is_single], inner[is_single]
+    passed, inner = passed[is_single], inner[is_single]
     source = only[inner]
-    cheap = np.array([is_cheap(expr) for expr in found.templates])[template[source]]
-    terms[given[cheap]] = source[cheap]
+    cheap = np.array([is_cheap(expr) for expr in sums.templates])[template[source]]
+    terms[passed[cheap]] = source[cheap]
     dropped = np.zeros(nodes, bool)
     dropped[inner[cheap]] = True
     kept = ~gather(dropped, owner)
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
-    constants = np.flatnonzero(found.kind == CONSTANT)
+    constants = np.flatnonzero(sums.kind == CONSTANT)
     zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
-    zero[constants[found.number[constants] == 0.0]] = True
+    zero[constants[sums.number[constants] == 0.0]] = True
     if zero.any():
         zeros = np.flatnonzero(gather(zero, operand, terms))
         zeros = zeros[(template[terms[zeros]] == 0) & is_long[owner[zeros]]]
@@ -102,21 +102,21 @@ def chain(found: Sums) -> Sums:
     if (owner[1:] < owner[:-1]).any():
         order = np.argsort(owner, kind="stable")
         terms, owner = terms[order], owner[order]
-    chained = replace(found, owner=owner, template=template[terms], slots=found.slots.take(terms, axis=0))
+    chained = replace(sums, owner=owner, template=template[terms], slots=sums.slots.take(terms, axis=0))
     return _without_unused(chained)
 
 
-def _without_unused(found: Sums) -> Sums:
+def _without_unused(sums: Sums) -> Sums:
     """Drop sums that nothing reads, such as gradients that no parameter needs, until each sum is read."""
     import numpy as np
 
-    is_sink = found.kind == SINK
+    is_sink = sums.kind == SINK
     while True:
         used = np.append(is_sink, False)  # the last entry is for NONE
-        for column in found.slots.T:
+        for column in sums.slots.T:
             used[column] = True
-        used[[found.loss, *found.outputs]] = True
-        kept = gather(used, found.owner)
+        used[[sums.loss, *sums.outputs]] = True
+        kept = gather(used, sums.owner)
         if kept.all():
-            return found
-        found = replace(found, owner=found.owner[kept], template=found.template[kept], slots=found.slots[kept])
+            return sums
+        sums = replace(sums, owner=sums.owner[kept], template=sums.template[kept], slots=sums.slots[kept])

@@ -45,28 +45,28 @@ _MIRRORED = {VALUE: (NONE,), GRADIENT: (NONE, VALUE), SINK: (PARAMETER,)}
 """Kind of a sum -> the kinds of node whose gradient it may be. Values and coefficients have NONE."""
 
 
-def check_sums(found: Sums) -> Sums:
+def check_sums(form: Sums) -> Sums:
     """Return the sums. Raises BrokenLoops for wrong terms, operands, mirrors or leaves, or a wrong order."""
     import numpy as np
 
-    owner, template, slots, kind, nodes = found.owner, found.template, found.slots, found.kind, found.nodes
+    owner, template, slots, kind, nodes = form.owner, form.template, form.slots, form.kind, form.nodes
 
     def term(at: int) -> str:
         return f"term {at} of %{owner[at]}"
 
-    if len({len(owner), len(template), len(slots)}) > 1 or nodes != len(found.mirrors):
+    if len({len(owner), len(template), len(slots)}) > 1 or nodes != len(form.mirrors):
         raise BrokenLoops("the columns of terms, or those of nodes, differ in length")
     _refuse((owner < 0) | (owner >= nodes), lambda at: f"{term(at)}: there are {nodes} nodes")
     _refuse(np.diff(owner) < 0, lambda at: f"{term(at + 1)} comes after one of %{owner[at]}")
     _refuse((slots < NONE) | (slots >= nodes), lambda at: f"{term(at)}: not all of {slots[at].tolist()} are nodes")
     _refuse(kind[owner] < COMPUTED, lambda at: f"{term(at)}, which is a leaf")
-    _refuse((template < 0) | (template >= len(found.templates)), lambda at: f"{term(at)} has no template")
-    reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in found.templates])[template]
+    _refuse((template < 0) | (template >= len(form.templates)), lambda at: f"{term(at)} has no template")
+    reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in form.templates])[template]
     _refuse(reads & (slots == NONE), lambda at: f"{term(at)}: its template reads a slot that is empty")
     _refuse(~reads & (slots != NONE), lambda at: f"{term(at)} fills a slot that its template does not read")
 
     # Operands come before their readers, and coefficients before all gradients, although their numbers are larger.
-    rank = np.arange(nodes) + nodes * (kind > VALUE) + nodes * (found.mirrors != NONE)
+    rank = np.arange(nodes) + nodes * (kind > VALUE) + nodes * (form.mirrors != NONE)
     rank = np.append(np.where(kind < COMPUTED, NONE, rank), NONE)  # the last entry is for NONE
     late = rank[slots] >= rank[owner][:, None]
     _refuse(late, lambda at: f"{term(at)} reads %{slots[at][late[at]][0]}, which does not come before it")
@@ -76,26 +76,26 @@ def check_sums(found: Sums) -> Sums:
     is_read = np.bincount(slots.ravel() + 1, minlength=nodes + 1)[1:] > 0
     _refuse(is_read & is_empty, lambda node: f"%{node} is read but has no terms")
     _refuse(is_read & (kind == SINK), lambda node: f"%{node} is read but is a sink")
-    for name, root in (("the loss", found.loss), *((f"outputs[{i}]", node) for i, node in enumerate(found.outputs))):
+    for name, root in (("the loss", form.loss), *((f"outputs[{i}]", node) for i, node in enumerate(form.outputs))):
         if not 0 <= root < nodes or kind[root] > VALUE or is_empty[root]:
             raise BrokenLoops(f"{name} is %{root}, which is not a value")
 
     sums = np.unique(owner)
-    mirrors = found.mirrors[sums]
+    mirrors = form.mirrors[sums]
     of_kind = np.append(kind, NONE)[mirrors]
     right = [(kind[sums] == of) & np.isin(of_kind, kinds) for of, kinds in _MIRRORED.items()]
     _refuse(~np.any(right, axis=0), lambda at: f"%{sums[at]} can't be the gradient of %{mirrors[at]}")
     several = np.bincount(mirrors + 1, minlength=nodes + 1)[1:] > 1
     _refuse(several, lambda node: f"%{node} has several gradients")
 
-    numbered = len(found.number)
+    numbered = len(form.number)
     _refuse(kind[numbered:] <= CONSTANT, lambda at: f"%{numbered + at} is a leaf without a number")
     kind = kind[:numbered]
-    limits = np.array([found.inputs, found.parameters])[np.minimum(kind, PARAMETER)]
-    strange = (kind <= PARAMETER) & ~((found.number >= 0) & (found.number < limits))
-    _refuse(strange, lambda node: f"{found.name(node)}: there are only {limits[node]}")
-    _refuse((kind == CONSTANT) & ~np.isfinite(found.number), lambda node: f"%{node} is {found.number[node]}")
-    return found
+    limits = np.array([form.inputs, form.parameters])[np.minimum(kind, PARAMETER)]
+    strange = (kind <= PARAMETER) & ~((form.number >= 0) & (form.number < limits))
+    _refuse(strange, lambda node: f"{form.name(node)}: there are only {limits[node]}")
+    _refuse((kind == CONSTANT) & ~np.isfinite(form.number), lambda node: f"%{node} is {form.number[node]}")
+    return form
 
 
 # --- groups ------------------------------------------------------------------------------------------------------
@@ -103,32 +103,32 @@ def check_sums(found: Sums) -> Sums:
 _PHASES = {VALUE: Phase.FORWARD, GRADIENT: Phase.BACKWARD, SINK: Phase.SINK}
 
 
-def check_groups(found: Sums, groups: list[Group]) -> list[Group]:
+def check_groups(sums: Sums, groups: list[Group]) -> list[Group]:
     """Return the groups. Raises BrokenLoops for a sum in no group or several, lanes that differ, or a wrong order."""
     import numpy as np
 
-    count = np.bincount(found.owner, minlength=found.nodes)
+    count = np.bincount(sums.owner, minlength=sums.nodes)
     first = np.cumsum(count) - count
-    in_groups = np.bincount(_joined(group.nodes for group in groups), minlength=found.nodes)
+    in_groups = np.bincount(_joined(group.nodes for group in groups), minlength=sums.nodes)
     _refuse((count > 0) & (in_groups == 0), lambda node: f"%{node} is in no group")
     _refuse(in_groups > 1, lambda node: f"%{node} is in groups {in_groups[node]} times")
-    group_of = np.full(found.nodes + 1, -1)  # the last entry is for NONE
+    group_of = np.full(sums.nodes + 1, -1)  # the last entry is for NONE
     for at, group in enumerate(groups):
         where, nodes = f"group {at} ({group.phase.name.lower()})", group.nodes
         group_of[nodes] = at
         if at and group.phase < groups[at - 1].phase:
             raise BrokenLoops(f"{where} comes after one of the {groups[at - 1].phase.name.lower()} phase")
-        if {_PHASES.get(kind) for kind in found.kind[nodes].tolist()} != {group.phase}:
+        if {_PHASES.get(kind) for kind in sums.kind[nodes].tolist()} != {group.phase}:
             raise BrokenLoops(f"{where} has sums of another phase")
         if (group.first != first[nodes]).any() or (count[nodes] != group.terms).any():
             raise BrokenLoops(f"{where}: its terms are not those of its sums")
-        templates = found.template[group.first + np.arange(group.terms)[:, None]]
+        templates = sums.template[group.first + np.arange(group.terms)[:, None]]
         if (templates != templates[:, :1]).any():
             raise BrokenLoops(f"{where}: its lanes differ in their templates")
-    late = group_of[found.slots] >= group_of[found.owner][:, None]
+    late = group_of[sums.slots] >= group_of[sums.owner][:, None]
 
     def reads(at: int) -> str:
-        owner, operand = found.owner[at], found.slots[at][late[at]][0]
+        owner, operand = sums.owner[at], sums.slots[at][late[at]][0]
         return f"group {group_of[owner]}: its %{owner} reads %{operand}, of group {group_of[operand]}"
 
     _refuse(late, reads)

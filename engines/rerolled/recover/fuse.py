@@ -50,7 +50,7 @@ ROUNDS = 3
 """Limit on the number of rounds. Each may fill every slot once."""
 
 
-def fuse(found: Sums) -> Sums:
+def fuse(sums: Sums) -> Sums:
     """Make all fusions, innermost first.
 
     No sum moves to the other pass. Every value leads to the loss or to an output, so the only reader of a value belongs
@@ -58,23 +58,23 @@ def fuse(found: Sums) -> Sums:
     """
     import numpy as np
 
-    template, slots = found.template.copy(), found.slots.copy()
-    starts = starts_of(found.owner)
-    single = starts[np.diff(starts, append=len(found.owner)) == 1]
-    first = np.zeros(found.nodes + 1, np.int32)  # the last entry is for NONE
-    first[found.owner[single]] = single
-    fusible = np.zeros(found.nodes + 1, bool)
-    fusible[found.owner[single]] = True
+    template, slots = sums.template.copy(), sums.slots.copy()
+    starts = starts_of(sums.owner)
+    single = starts[np.diff(starts, append=len(sums.owner)) == 1]
+    first = np.zeros(sums.nodes + 1, np.int32)  # the last entry is for NONE
+    first[sums.owner[single]] = single
+    fusible = np.zeros(sums.nodes + 1, bool)
+    fusible[sums.owner[single]] = True
     """Node -> whether it is a sum of one term, read once and not yet fused."""
-    fusible &= read_once(found)
-    fusible[:-1] &= found.kind >= COMPUTED
+    fusible &= read_once(sums)
+    fusible[:-1] &= sums.kind >= COMPUTED
     has_fusible = np.zeros(len(template), bool)
     for column in slots.T:
         has_fusible |= fusible.take(column)
     outer = np.flatnonzero(has_fusible & (template != 0))
     """The terms that may inline a sum."""
-    fused = np.zeros(found.nodes, bool)
-    templates = dict(zip(found.templates, range(len(found.templates))))
+    fused = np.zeros(sums.nodes, bool)
+    templates = dict(zip(sums.templates, range(len(sums.templates))))
     for _ in range(ROUNDS):
         fusing = False
         for slot in range(len(SLOTS)):
@@ -101,12 +101,12 @@ def fuse(found: Sums) -> Sums:
         if not fusing:
             break
     if not fused.any():
-        return found
-    kept = np.flatnonzero(~fused.take(found.owner))
+        return sums
+    kept = np.flatnonzero(~fused.take(sums.owner))
     return replace(
-        found,
+        sums,
         templates=list(templates),
-        owner=found.owner[kept],
+        owner=sums.owner[kept],
         template=template[kept],
         slots=slots.take(kept, axis=0),
     )

@@ -308,8 +308,13 @@ class _Builder:
     def _places(self, contributions: Sequence[_Contributions], count: Ints, start: Ints) -> list[Ints]:
         """For each batch of contributions, their places among all terms.
 
-        count: row -> the number of its gradient's terms. start: row, counted from the last one -> its first term. The
-        order within a gradient is: last consumer first; for one consumer, left operand first.
+        count: row -> the number of its gradient's terms. start: row, counted from the last one -> its first term.
+
+        The order within a gradient is: last consumer first; for one consumer, left operand first. So sort by target,
+        then by 2 * (rows - consumer) + position. Example: of 6 rows, row 3 is `%1 * %1` and row 5 is `%4 + %1`. The
+        gradient of row 1 has three terms with the keys 6 and 7 (row 3, left and right) and 3 (row 5, right). Row 5's
+        contribution comes first, then the left one of row 3, then the right one. With its first term at place 20, the
+        places are 21 and 22 for the batches of `*` and 20 for the batch of `+`.
         """
         np, rows = self.np, self.rows
         places = [start[rows - 1 - one.targets].astype(np.int64) for one in contributions]
@@ -322,8 +327,8 @@ class _Builder:
         # These terms are all terms of gradients with several, so their places in ascending order are known.
         place = np.empty(len(order), np.int64)
         place[order] = start[0] + np.flatnonzero(np.repeat(count[::-1] > 1, count[::-1]))
-        for found, at in zip(places, several):
-            found[at], place = place[: len(at)], place[len(at) :]
+        for batch, at in zip(places, several):
+            batch[at], place = place[: len(at)], place[len(at) :]
         return places
 
     def _contributions(self) -> Iterator[_Contributions]:
@@ -382,16 +387,16 @@ def _fill_owners(owners: Ints, node: int, count: Ints) -> None:
     at = 0
     for start in range(0, len(count), CHUNK):
         part = count[start : start + CHUNK]
-        found = np.repeat(np.arange(node + start, node + start + len(part), dtype=np.int32), part)
-        owners[at : at + len(found)] = found
-        at += len(found)
+        repeated = np.repeat(np.arange(node + start, node + start + len(part), dtype=np.int32), part)
+        owners[at : at + len(repeated)] = repeated
+        at += len(repeated)
 
 
 def _first_with_key(rows: Ints, key: Ints) -> Ints:
     """For each row, the first row with the same key. Rows ascend."""
     first, tuples = distinct(key)
-    found: Ints = rows[first[tuples]]
-    return found
+    first_rows: Ints = rows[first[tuples]]
+    return first_rows
 
 
 def _costly_coefficient(expr: Expr) -> Optional[Expr]:

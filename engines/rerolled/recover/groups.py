@@ -85,29 +85,29 @@ class Irregular(Exception):
     """Most of the tape has no loops that pay."""
 
 
-def group(found: Sums, most: Optional[int] = None) -> list[Group]:
+def group(form: Sums, most: Optional[int] = None) -> list[Group]:
     """Group all sums, in an order in which the groups can run.
 
     most: the most different groups of an irregular tape. Raises Irregular as soon as there must be more: see `_Loose`.
     """
     import numpy as np
 
-    graph = _Graph(found)
+    graph = _Graph(form)
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
     longest = int(graph.count.max(initial=0))
     weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
     made: list[Group] = []
-    in_waves = waves(found, graph.first, graph.count, graph.node)
-    loose = _Loose(found, graph, most, in_waves.values)
+    in_waves = waves(form, graph.first, graph.count, graph.node)
+    loose = _Loose(form, graph, most, in_waves.values)
     homes: dict[int, tuple[int, int]] = {}
     """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
-    for phase, members, shapes in _of_both_passes(found, graph, in_waves):
+    for phase, members, shapes in _of_both_passes(form, graph, in_waves):
         of_wave = _by_shape(members, shapes, weights)
         loose.count(phase, of_wave)
         for sums in of_wave:
             leader = int(graph.node[sums[0]])
             if phase == Phase.FORWARD and len(sums) > 1 and (loose.is_large(sums) or not loose.are_many):
-                sums, pieces = _most_regular_order(found, sums, graph)
+                sums, pieces = _most_regular_order(form, sums, graph)
                 loose.regular += int(pieces <= FEW and loose.is_large(sums)) * loose.terms(sums)
             nodes = graph.node.take(sums)
             if phase != Phase.SINK:  # which nothing reads
@@ -121,7 +121,7 @@ def group(found: Sums, most: Optional[int] = None) -> list[Group]:
                     rank = (number + 1) * _OFFSET + lanes
                     graph.rank[nodes] = np.arange(rank, rank + len(nodes))
                 # Gradients of one group of values have one origin, even if they are in several groups.
-                mirrored = int(graph.origin[found.mirrors[leader]])
+                mirrored = int(graph.origin[form.mirrors[leader]])
                 graph.origin[nodes] = mirrored + graph.offset if mirrored > COMPUTED else COMPUTED + 1 + number
             made.append(Group(phase, nodes, graph.first.take(sums), int(graph.count[sums[0]])))
         loose.check()
@@ -143,8 +143,8 @@ class _Loose:
     group of one sum always counts. A network beside irregular sums keeps its loops if it has half of the forward terms.
     """
 
-    def __init__(self, found: Sums, graph: _Graph, most: Optional[int], forward: list[Ints]) -> None:
-        self._found, self._graph, self._most = found, graph, most
+    def __init__(self, form: Sums, graph: _Graph, most: Optional[int], forward: list[Ints]) -> None:
+        self._form, self._graph, self._most = form, graph, most
         self._left = [int(graph.count.take(wave).sum()) for wave in forward]
         """The forward terms of each wave to come."""
         self._total = sum(self._left)
@@ -167,7 +167,7 @@ class _Loose:
 
     def count(self, phase: Phase, of_wave: Sequence[Ints]) -> None:
         """Count the groups of the next wave."""
-        first, count, template = self._graph.first, self._graph.count, self._found.template
+        first, count, template = self._graph.first, self._graph.count, self._form.template
         for sums in of_wave:
             start = int(first[sums[0]])
             kind = phase, template[start : start + int(count[sums[0]])].tobytes()
@@ -185,46 +185,46 @@ class _Loose:
 class _Graph:
     """The sums by number, in the order of their nodes, and what is known about all nodes so far."""
 
-    def __init__(self, found: Sums) -> None:
+    def __init__(self, form: Sums) -> None:
         import numpy as np
 
-        self.first = starts_of(found.owner)
+        self.first = starts_of(form.owner)
         """Sum -> its first term."""
-        self.count = np.diff(self.first, append=len(found.owner))
+        self.count = np.diff(self.first, append=len(form.owner))
         """Sum -> the number of its terms."""
-        self.node = found.owner[self.first]
-        self.offset = found.nodes + COMPUTED + 1
+        self.node = form.owner[self.first]
+        self.offset = form.nodes + COMPUTED + 1
         """More than the number of a group. It separates origins of gradients from those of values."""
-        self.origin = np.append(np.minimum(found.kind, COMPUTED).astype(np.int32), np.int32(-1))
+        self.origin = np.append(np.minimum(form.kind, COMPUTED).astype(np.int32), np.int32(-1))
         """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group. The last
         entry is for NONE."""
-        self.rank = np.zeros(found.nodes + 1, np.int64)
+        self.rank = np.zeros(form.nodes + 1, np.int64)
         """Leaf or value -> a number that is consecutive within an origin: by the index of a leaf, the lane of a sum."""
-        named = np.flatnonzero(found.kind < CONSTANT)
-        self.rank[named] = found.number[named]
+        named = np.flatnonzero(form.kind < CONSTANT)
+        self.rank[named] = form.number[named]
 
 
-def _of_both_passes(found: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tuple[Phase, Ints, _Shapes]]:
+def _of_both_passes(form: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tuple[Phase, Ints, _Shapes]]:
     """The waves of the forward pass, those of the backward pass, then all sinks; and the shapes of their sums."""
-    sinks = (found.kind[graph.node] == SINK).nonzero()[0]
+    sinks = (form.kind[graph.node] == SINK).nonzero()[0]
     of_sinks = [sinks] if len(sinks) else []
     for phase, of_phase in zip(Phase, (in_waves.values, in_waves.gradients, of_sinks)):
         if of_phase:
-            yield from ((phase, *wave) for wave in zip(of_phase, _shapes(found, graph, of_phase)))
+            yield from ((phase, *wave) for wave in zip(of_phase, _shapes(form, graph, of_phase)))
 
 
-def _shapes(found: Sums, graph: _Graph, in_waves: list[Ints]) -> Iterator[_Shapes]:
+def _shapes(form: Sums, graph: _Graph, in_waves: list[Ints]) -> Iterator[_Shapes]:
     """The shapes of each wave. Those of a wave depend on the groups of all waves before it."""
     import numpy as np
 
     # NumPy takes most of its time per call, so look up at once all that does not depend on groups.
     members = np.concatenate(in_waves)
     counts, first = graph.count.take(members), graph.first.take(members)
-    mirrors = found.mirrors.take(graph.node.take(members))
+    mirrors = form.mirrors.take(graph.node.take(members))
     terms = ranges(first, first + counts)
     rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
-    rows[:, 0] = found.template.take(terms)
-    rows[:, 1:] = found.slots.take(terms, axis=0)
+    rows[:, 0] = form.template.take(terms)
+    rows[:, 1:] = form.slots.take(terms, axis=0)
     del terms, members, first
     operands, words = rows[:, 1:], rows.view(np.uint64)
     at = start = 0
@@ -334,7 +334,7 @@ def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
     return order, starts_of(keys[order])
 
 
-def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> tuple[Ints, int]:
+def _most_regular_order(form: Sums, sums: Ints, graph: _Graph) -> tuple[Ints, int]:
     """Order the lanes so that the addresses of their operands form the fewest nests. Return their number, too.
 
     The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
@@ -346,15 +346,15 @@ def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> tuple[Ints, i
     first = graph.first.take(sums)
     steps = graph.count[sums[0]] - 1
     last = first + steps
-    operands = graph.rank.take(found.slots.take(last, axis=0).T)
+    operands = graph.rank.take(form.slots.take(last, axis=0).T)
     a, b, _ = operands
     if steps:
-        operands = np.concatenate([graph.rank.take(found.slots.take(first, axis=0).T), operands])
+        operands = np.concatenate([graph.rank.take(form.slots.take(first, axis=0).T), operands])
     fewest = len(nests(operands))
     if fewest == 1:
         return sums, 1
     best = sums
-    is_parameter = found.kind[found.slots[last[0], 0]] == PARAMETER
+    is_parameter = form.kind[form.slots[last[0], 0]] == PARAMETER
     for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
         order = np.lexsort(keys)
         pieces = len(nests(operands[:, order]))

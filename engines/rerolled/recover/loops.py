@@ -51,11 +51,11 @@ class Access(NamedTuple):
         """All places of the access, lanes outermost."""
         import numpy as np
 
-        found = np.array([self.base])
+        places = np.array([self.base])
         for count, stride in zip((*lanes, *terms), (*self.lanes, *self.terms)):
             offsets = stride * np.arange(count) if isinstance(stride, int) else np.array(stride)
-            found = (found[:, None] + offsets).reshape(-1)
-        return found
+            places = (places[:, None] + offsets).reshape(-1)
+        return places
 
 
 class Table(NamedTuple):

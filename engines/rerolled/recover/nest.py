@@ -167,12 +167,12 @@ def strides(sequence: Ints, counts: tuple[int, ...]) -> Optional[tuple[Stride, .
     if len(counts) < 2:
         return tuple(_stride(offsets) for _ in counts)
     cube = rest = offsets.reshape(counts)
-    found: list[Stride] = []
+    steps: list[Stride] = []
     for axis, count in enumerate(counts):
         line = cube[tuple(slice(None) if other == axis else 0 for other in range(len(counts)))]
         rest = rest - line.reshape([count if other == axis else 1 for other in range(len(counts))])
-        found.append(_stride(line))
-    return None if rest.any() else tuple(found)
+        steps.append(_stride(line))
+    return None if rest.any() else tuple(steps)
 
 
 def _stride(offsets: Ints) -> Stride:

@@ -89,17 +89,17 @@ def prefixes(tapes: Sequence[Tape]) -> list[Optional[Prefix]]:
     All prefixes have the end and the total of the first one.
     """
     longest = _Longest(max(tapes, key=len))
-    found = [longest.prefix(tape) if tape is not longest.tape else None for tape in tapes]
-    first = next(filter(None, found), None)
+    parts = [longest.prefix(tape) if tape is not longest.tape else None for tape in tapes]
+    first = next(filter(None, parts), None)
     if not first:
-        return found
+        return parts
     return [
         longest.itself(first)
         if tape is longest.tape
         else prefix
         if prefix and (prefix.end, prefix.total) == (first.end, first.total)
         else None
-        for tape, prefix in zip(tapes, found)
+        for tape, prefix in zip(tapes, parts)
     ]
 
 
@@ -159,9 +159,9 @@ class _Longest:
         if not totals or additions is None:
             return None
         inputs = np.full(self.tape.inputs, NONE)
-        for at, its in ((slice(rows), slice(rows)), (slice(rows, None), slice(end, None))):
+        for at, part in ((slice(rows), slice(rows)), (slice(rows, None), slice(end, None))):
             is_input = short.ops[at] == INPUT
-            inputs[longest.index[its][is_input]] = short.index[at][is_input]
+            inputs[longest.index[part][is_input]] = short.index[at][is_input]
         return Prefix(rows, end, totals[1], additions, inputs, short.constants(rows), tape)
 
     def _totals(self, tape: Tape, short: _Columns, rows: int, end: int) -> Optional[tuple[int, int]]:
@@ -173,9 +173,9 @@ class _Longest:
         if ((short.number[rows:] != longest.number[end:]) & ~may_differ).any():
             return None
         pairs = [(tape.loss, self.tape.loss)]
-        for column, its in ((short.left, longest.left), (short.right, longest.right)):
-            pairs += zip(column[rows:].tolist(), its[end:].tolist())
-        totals = {(row, its) for row, its in pairs if its != (row if row < rows else row + end - rows)}
+        for column, whole in ((short.left, longest.left), (short.right, longest.right)):
+            pairs += zip(column[rows:].tolist(), whole[end:].tolist())
+        totals = {(row, whole) for row, whole in pairs if whole != (row if row < rows else row + end - rows)}
         outputs = tuple(row if row < rows else row + end - rows for row in tape.outputs)
         if len(totals) != 1 or outputs != self.tape.outputs[: len(outputs)]:
             return None

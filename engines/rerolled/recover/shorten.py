@@ -52,17 +52,17 @@ class Shortening:
         """The loops of a graph. Raises Unlike."""
         loops, tape, level = self._loops, prefix.tape, self._sizes.index(prefix.rows)
         changed = _Changed(prefix.inputs, dict(zip(self._marks, prefix.constants)))
-        found = []
+        shorter = []
         for cuts, is_changed in zip(self._cuts, self._changes):
             loop = cuts.loop(level, prefix.additions)
             if loop:
-                found.append(changed.loop(loop) if is_changed else loop)
+                shorter.append(changed.loop(loop) if is_changed else loop)
         read = [loops.loss, *self._outputs[: len(tape.outputs)]]
         if any(isinstance(operand, Access) and self._levels[operand.base] > level for operand in read):
             raise Unlike("the loss or an output is the value of a row that the graph lacks")
         loss, *outputs = (changed.operand(operand) for operand in read)
         numbers = tuple(changed.constants.get(number, number) for number in loops.numbers)
-        return replace(loops, loops=found, numbers=numbers, loss=loss, outputs=tuple(outputs), inputs=tape.inputs)
+        return replace(loops, loops=shorter, numbers=numbers, loss=loss, outputs=tuple(outputs), inputs=tape.inputs)
 
     def _is_changed(self, loop: Loop) -> bool:
         operands = [operand for segment in loop.segments for operand in segment.operands]
@@ -175,11 +175,11 @@ class _Nest:
         self.levels = levels
         cube = levels.reshape(counts)
         axes = range(len(counts))
-        found = [cube.min(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+        lowest = [cube.min(axis=tuple(other for other in axes if other != axis)) for axis in axes]
         self._least = int(levels.min())
-        self._axes: list[list[int]] = [each.tolist() for each in found]
+        self._axes: list[list[int]] = [each.tolist() for each in lowest]
         highest = np.full(counts, self._least)
-        for axis, each in zip(axes, found):
+        for axis, each in zip(axes, lowest):
             np.maximum(highest, each.reshape([-1 if other == axis else 1 for other in axes]), out=highest)
         self.fits = bool((highest == cube).all())
         """Whether the levels are such maxima."""

@@ -90,14 +90,14 @@ class Sums:
         return f"{'xp'[kind]}{int(self.number[node])}" if kind in (INPUT, PARAMETER) else f"%{node}"
 
 
-def columns(found: Sums, uses: int) -> list[Ints]:
+def columns(sums: Sums, uses: int) -> list[Ints]:
     """Slot -> the node of each term. uses: how many times terms are taken from a column.
 
     `take` copies all of a strided column first. Copies that stay take memory, which large graphs with few uses need.
     """
     import numpy as np
 
-    return [np.ascontiguousarray(column) if uses > MANY_USES else column for column in found.slots.T]
+    return [np.ascontiguousarray(column) if uses > MANY_USES else column for column in sums.slots.T]
 
 
 MANY_USES = 32
@@ -128,10 +128,10 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
     return ends
 
 
-def read_once(found: Sums) -> Any:
+def read_once(sums: Sums) -> Any:
     """Node -> whether one term reads it, and no other term, loss or output does. The last entry is for NONE."""
-    seen, again = seen_again(found.slots.T, found.nodes + 1)
-    again[[found.loss, *found.outputs, NONE]] = True
+    seen, again = seen_again(sums.slots.T, sums.nodes + 1)
+    again[[sums.loss, *sums.outputs, NONE]] = True
     return seen & ~again
 
 
@@ -145,8 +145,8 @@ def count_of(columns: Iterable[Ints], size: int) -> Ints:
         for start in range(0, len(column), chunk):
             numbers = column[start : start + chunk]
             first = int(numbers.min())  # usually, the numbers of a chunk are close together
-            found = np.bincount(numbers - first)
-            count[first : first + len(found)] += found.astype(np.int32)
+            counts = np.bincount(numbers - first)
+            count[first : first + len(counts)] += counts.astype(np.int32)
     return count
 
 
@@ -171,13 +171,13 @@ def gather(table: Ints, *places: Ints) -> Ints:
     import numpy as np
 
     *outer, last = places
-    found = np.empty(len(last), table.dtype)
+    gathered = np.empty(len(last), table.dtype)
     for start in range(0, len(last), CHUNK):
         at = last[start : start + CHUNK]
         for column in reversed(outer):
             at = column.take(at)
-        table.take(at, out=found[start : start + CHUNK], mode="wrap")  # -1 is the last place
-    return found
+        table.take(at, out=gathered[start : start + CHUNK], mode="wrap")  # -1 is the last place
+    return gathered
 
 
 def _chunks(columns: Iterable[Ints]) -> Iterator[tuple[Ints, Ints]]:

@@ -90,16 +90,16 @@ class _Edges(NamedTuple):
 
     def readers(self, sums: Ints) -> Ints:
         end = self.end.take(sums)
-        found: Ints = self.consumer.take(ranges(end - self.reads.take(sums), end))
-        return found
+        readers: Ints = self.consumer.take(ranges(end - self.reads.take(sums), end))
+        return readers
 
 
-def waves(found: Sums, first: Ints, count: Ints, node: Ints) -> Waves:
+def waves(form: Sums, first: Ints, count: Ints, node: Ints) -> Waves:
     """The waves of both passes. first, count, node: sum -> its first term, the number of its terms, its node."""
     import numpy as np
 
-    kind = found.kind[node]
-    edges = _edges(found, kind, first, count, node)
+    kind = form.kind[node]
+    edges = _edges(form, kind, first, count, node)
     in_order = _by_depth(edges)
     depth = np.zeros(len(kind), np.int32)
     for number, wave in enumerate(in_order):
@@ -107,10 +107,10 @@ def waves(found: Sums, first: Ints, count: Ints, node: Ints) -> Waves:
     colours = None
     is_value = kind == VALUE
     # Whether values at several depths read the same parameter.
-    reads = _parameter_reads(found, edges, is_value)
-    if _read_by_several(found, reads, depth).any():
-        is_shared = _read_by_several(found, reads, np.arange(len(kind)))
-        colours = _colours(found, edges, count, node, in_order, is_shared)
+    reads = _parameter_reads(form, edges, is_value)
+    if _read_by_several(form, reads, depth).any():
+        is_shared = _read_by_several(form, reads, np.arange(len(kind)))
+        colours = _colours(form, edges, count, node, in_order, is_shared)
         in_order = _by_colour(edges, depth, colours[node], PATIENCE * len(in_order))
     values, gradients = [], []
     for wave in in_order:
@@ -122,15 +122,15 @@ def waves(found: Sums, first: Ints, count: Ints, node: Ints) -> Waves:
     return Waves(values, gradients, colours)
 
 
-def _edges(found: Sums, kind: Ints, first: Ints, count: Ints, node: Ints) -> _Edges:
+def _edges(form: Sums, kind: Ints, first: Ints, count: Ints, node: Ints) -> _Edges:
     import numpy as np
 
     inner = np.flatnonzero(kind != SINK)
-    number = np.full(found.nodes + 1, -1, np.int32)
+    number = np.full(form.nodes + 1, -1, np.int32)
     number[node[inner]] = inner
     terms = ranges(first[inner], first[inner] + count[inner])
     reader = np.repeat(inner, count[inner])
-    slots = [column.take(terms) for column in found.slots.T]
+    slots = [column.take(terms) for column in form.slots.T]
     operands, consumers = [], []
     for nodes in slots:
         operand = number.take(nodes)
@@ -164,20 +164,20 @@ def _by_depth(edges: _Edges) -> list[Ints]:
     """All sums of a depth are a wave."""
     waiting = edges.waiting.copy()
     wave = edges.inner[waiting[edges.inner] == 0]
-    found = []
+    by_depth = []
     while len(wave):
-        found.append(wave)
+        by_depth.append(wave)
         wave = _reached(edges, waiting, wave)
-    return found
+    return by_depth
 
 
-def _parameter_reads(found: Sums, edges: _Edges, is_value: Ints) -> list[tuple[Ints, Ints]]:
+def _parameter_reads(form: Sums, edges: _Edges, is_value: Ints) -> list[tuple[Ints, Ints]]:
     """For each slot, the parameters that values read, and the values. is_value: of each sum."""
     import numpy as np
 
     of_values = is_value.take(edges.reader).nonzero()[0]
     readers = edges.reader.take(of_values)
-    is_parameter = np.append(found.kind == PARAMETER, False)
+    is_parameter = np.append(form.kind == PARAMETER, False)
     reads = []
     for column in edges.slots:
         nodes = column.take(of_values)
@@ -186,14 +186,14 @@ def _parameter_reads(found: Sums, edges: _Edges, is_value: Ints) -> list[tuple[I
     return reads
 
 
-def _read_by_several(found: Sums, reads: list[tuple[Ints, Ints]], number: Ints) -> Ints:
+def _read_by_several(form: Sums, reads: list[tuple[Ints, Ints]], number: Ints) -> Ints:
     """Node -> whether it is a parameter that values of several numbers read. The last entry is for NONE.
 
     reads: from `_parameter_reads`. number: of each sum.
     """
     import numpy as np
 
-    seen, several = np.full(found.nodes + 1, -1, np.int32), np.zeros(found.nodes + 1, bool)
+    seen, several = np.full(form.nodes + 1, -1, np.int32), np.zeros(form.nodes + 1, bool)
     for nodes, readers in reads:
         seen[nodes] = number.take(readers)
     # Of several numbers, one was written last, and the others differ from it.
@@ -202,7 +202,7 @@ def _read_by_several(found: Sums, reads: list[tuple[Ints, Ints]], number: Ints) 
     return several
 
 
-def _colours(found: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list[Ints], is_shared: Ints) -> Ints:
+def _colours(form: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list[Ints], is_shared: Ints) -> Ints:
     """Node -> its colour. in_order: the sums by depth. is_shared: node -> whether several values read it."""
     import numpy as np
 
@@ -212,15 +212,15 @@ def _colours(found: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list
     for operands in edges.slots:
         anchored |= is_shared.take(operands)
     level = _levels(edges, anchored, in_order)[edges.inner].astype(np.uint64)
-    template = found.template[edges.terms].astype(np.uint64)
-    colours = np.append(np.minimum(found.kind, COMPUTED), (COMPUTED, NONE)).astype(np.uint64)
+    template = form.template[edges.terms].astype(np.uint64)
+    colours = np.append(np.minimum(form.kind, COMPUTED), (COMPUTED, NONE)).astype(np.uint64)
     named = np.flatnonzero(is_shared)
-    colours[named] = (found.number[named].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
+    colours[named] = (form.number[named].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
     # The last entries are for any sum that a product with a shared parameter reads, and for NONE.
-    any_sum = found.nodes
-    is_sum = np.append(found.kind >= COMPUTED, False)
+    any_sum = form.nodes
+    is_sum = np.append(form.kind >= COMPUTED, False)
     slots = [np.where(anchored & is_sum.take(operands), any_sum, operands).astype(np.int64) for operands in edges.slots]
-    mirrored = found.mirrors[nodes]
+    mirrored = form.mirrors[nodes]
     for _ in range(RADIUS + 1):
         key = template.copy()
         for operands in slots:
@@ -273,11 +273,11 @@ def _by_colour(edges: _Edges, depth: Ints, colour: Ints, most: int) -> list[Ints
     due[edges.inner] = latest[number]
     waiting = edges.waiting.copy()
     ready = edges.inner[waiting[edges.inner] == 0]
-    found: list[Ints] = []
+    by_colour: list[Ints] = []
     parts: dict[int, list[Ints]] = {}
     order: list[int] = []
     while len(ready) or order:
-        when = due.take(ready) if len(found) < most else np.zeros(len(ready), np.int32)
+        when = due.take(ready) if len(by_colour) < most else np.zeros(len(ready), np.int32)
         for time in set(when.tolist()):
             if time not in parts:
                 parts[time] = []
@@ -286,9 +286,9 @@ def _by_colour(edges: _Edges, depth: Ints, colour: Ints, most: int) -> list[Ints
         wave, *others = parts.pop(heapq.heappop(order))
         if others:
             wave = np.sort(np.concatenate([wave, *others]))
-        found.append(wave)
+        by_colour.append(wave)
         ready = _reached(edges, waiting, wave)
-    return found
+    return by_colour
 
 
 def ranges(start: Ints, stop: Ints) -> Ints:

@@ -122,9 +122,9 @@ def _check_buffers(step: Step) -> None:
         ),
     }
     for name, statements in wanted.items():
-        found = tuple(s for s in step.programs[name] if isinstance(s, (Take, Give, Perform)))
-        if found != statements:
-            raise BrokenStep(f"{name}: it is {', '.join(map(str, found))}, not {', '.join(map(str, statements))}")
+        present = tuple(s for s in step.programs[name] if isinstance(s, (Take, Give, Perform)))
+        if present != statements:
+            raise BrokenStep(f"{name}: it is {', '.join(map(str, present))}, not {', '.join(map(str, statements))}")
     if step.skips and MeasureWeights() not in step.programs["enter"]:
         raise BrokenStep("enter: weights are not measured")
 
@@ -149,17 +149,17 @@ def _check_series(step: Step) -> None:
     """Check that each series is a part of the listing, and that a routine runs all of it in order, or nothing."""
     stop = 0
     for series in step.series:
-        found, listed = list(series.loops()), step.loops.loops[series.first : series.stop]
-        if series.first < stop or found != listed or list(map(kind, found)) != list(map(kind, listed)):
+        loops, listed = list(series.loops()), step.loops.loops[series.first : series.stop]
+        if series.first < stop or loops != listed or list(map(kind, loops)) != list(map(kind, listed)):
             raise BrokenStep(f"{series}: the listing has other loops there")
         stop = series.stop
         wanted = list(range(series.first, series.stop))
         for name, runs in step.routines.items():
-            its = [(at, run) for at, run in enumerate(runs) if series.first <= run.number < series.stop]
-            places = [at - its[0][0] for at, _ in its]
-            if its and ([run.number for _, run in its] != wanted or places != list(range(len(its)))):
+            inside = [(at, run) for at, run in enumerate(runs) if series.first <= run.number < series.stop]
+            places = [at - inside[0][0] for at, _ in inside]
+            if inside and ([run.number for _, run in inside] != wanted or places != list(range(len(inside)))):
                 raise BrokenStep(f"{name}: it does not run all of {series}, one after the other")
-            if not all(run.is_plain for _, run in its):
+            if not all(run.is_plain for _, run in inside):
                 raise BrokenStep(f"{name}: {series} would run in another way")
 
 

@@ -45,11 +45,11 @@ class Repeated(NamedTuple):
 
     def varying(self, listed: Listed) -> Loop:
         """The first round's loop, with the least room. Other numbers that change from round to round are Varying."""
-        found = [
+        operands = [
             Varying(number, _rest(change, listed)) if change else number
             for number, change in zip(numbers(self.loop), self.changes)
         ]
-        return with_numbers(self.loop, [self.least_room, *found[1:]])
+        return with_numbers(self.loop, [self.least_room, *operands[1:]])
 
     @property
     def least_room(self) -> int:
@@ -91,16 +91,16 @@ class Series(NamedTuple):
 
 def numbers(loop: Loop) -> list[int]:
     """The numbers that may differ between rounds: room, place of the target, counts, and places of operands."""
-    found = [loop.room, loop.target.base, *loop.counts]
+    values = [loop.room, loop.target.base, *loop.counts]
     for segment in loop.segments:
-        found += segment.counts
-        found += [operand.base for operand in segment.operands if isinstance(operand, Access)]
-    return found
+        values += segment.counts
+        values += [operand.base for operand in segment.operands if isinstance(operand, Access)]
+    return values
 
 
-def with_numbers(loop: Loop, found: Iterable[int]) -> Loop:
+def with_numbers(loop: Loop, values: Iterable[int]) -> Loop:
     """The loop with other `numbers`."""
-    rest = iter(found)
+    rest = iter(values)
     room, target = next(rest), loop.target._replace(base=next(rest))
     counts = tuple(next(rest) for _ in loop.counts)
     segments = []

@@ -42,14 +42,14 @@ def variants(step: Step) -> list[tuple[str, int, Step]]:
     if batched is None:
         return [("every batch", 1, step)]
     # Only rows that are alone defer an update, so without them no flag is ever set.
-    found = [
+    made = [
         ("single rows", 1, _decided(step, {batched: False})),
         ("rows together", batched.rows, _decided(step, {batched: True, **dict.fromkeys([Alone(), *FLAGS], False)})),
     ]
     if CHECKED:
-        for _, _, variant in found:
+        for _, _, variant in made:
             check_step(variant)
-    return found
+    return made
 
 
 def _decided(step: Step, facts: Mapping[Condition, bool]) -> Step:

@@ -303,9 +303,9 @@ class Ways:
 
     def _of_row(self, state: State, start: int) -> Iterator[Place]:
         """The place from which inputs at `start` may be restored."""
-        its = self._its_own(start)
-        if its:
-            yield its
+        own = self._own_place(start)
+        if own:
+            yield own
         elif state.taken and start < self.step.loops.inputs:
             yield Place(state.taken.base + start, state.taken.per_row)
 
@@ -326,7 +326,7 @@ class Ways:
 
     def _is_shared(self, state: State, span: Span) -> bool:
         """Whether the span has inputs, or sums of a loop that ran for all rows, that may belong to another row."""
-        if state.taken and self._its_own(span[0]):
+        if state.taken and self._own_place(span[0]):
             return not state.holds(span)
         shared = [self._target(loop) for loop in state.together]
         of_rows = span[0] < self.step.loops.inputs or any(span[0] < last and first < span[1] for first, last in shared)
@@ -477,30 +477,30 @@ class Ways:
         """The areas with a separate part for each row taken together; empty if there are none."""
         return next((run.own for runs in self.step.routines.values() for run in runs if run.own), ())
 
-    def _its_own(self, place: int) -> Optional[Place]:
+    def _own_place(self, place: int) -> Optional[Place]:
         """The place of the current row that stands for a place of the listing; None if all rows share it."""
         area = self.step.area_of(place)
-        found = dict(self.own).get(area.name)
-        return Place(found.base + place - area.start, found.per_row) if found else None
+        own = dict(self.own).get(area.name)
+        return Place(own.base + place - area.start, own.per_row) if own else None
 
     def _check_sum_of_rows(self, where: str, run: Run) -> None:
         """Check that a sink over rows with own areas has a term for each row, in order, and no other."""
         listed = self.loops[run.number]
         missing = len(run.loop.counts) - len(listed.counts)
         wanted: list[tuple[object, ...]] = []
-        found: list[tuple[object, ...]] = []
+        present: list[tuple[object, ...]] = []
         for segment, of_rows in zip(listed.segments, run.loop.segments):
             for operand, moved in zip(segment.operands, of_rows.operands):
                 if isinstance(operand, Access) and isinstance(moved, Access):
-                    place = self._its_own(operand.base) or Place(operand.base)
+                    place = self._own_place(operand.base) or Place(operand.base)
                     wanted.append((*place, operand.lanes))
-                    found.append((moved.base, *moved.terms, moved.lanes[missing:][: len(operand.lanes)]))
+                    present.append((moved.base, *moved.terms, moved.lanes[missing:][: len(operand.lanes)]))
                 else:
                     wanted.append((operand,))
-                    found.append((moved,))
+                    present.append((moved,))
         shape = [(segment.template, (run.rows,)) for segment in listed.segments]
         if (
-            wanted != found
+            wanted != present
             or shape != [segment[:2] for segment in run.loop.segments]
             or run.loop.target.base != listed.target.base
             or run.loop.counts[missing:] != listed.counts
