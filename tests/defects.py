@@ -350,7 +350,7 @@ DEFECTS = (
     Defect(
         "chains: the terms of another sum are added to a sink one by one",
         "engines/rerolled/recover/chains.py",
-        "    spliced[spliced] = found.kind[found.owner[spliced]] != SINK\n",
+        "    spliced[spliced] = sums.kind[sums.owner[spliced]] != SINK\n",
         "",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-tcc-plain networks]",
     ),
