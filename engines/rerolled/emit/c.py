@@ -80,10 +80,10 @@ ALIGNMENT = 8
 
 def c_source(step: Step, form: Form) -> Source:
     """The C of the step, in as many translation units as are worth a compiler process."""
-    return _Program(step, form).source()
+    return _Source(step, form).source()
 
 
-class _Program:
+class _Source:
     def __init__(self, step: Step, form: Form) -> None:
         self.step = step
         self.form = form

@@ -50,10 +50,10 @@ _PIECE = ("const struct areas *a",)
 
 def c_merged(merged: Merged, form: Form) -> Source:
     """The C, in as many translation units as are worth a compiler process."""
-    return _Program(merged, form).source()
+    return _MergedSource(merged, form).source()
 
 
-class _Program:
+class _MergedSource:
     def __init__(self, merged: Merged, form: Form) -> None:
         self.merged = merged
         self.form = form

@@ -61,7 +61,7 @@ COUNT = "count"
 """The C name of the number of rows that were taken together."""
 
 
-class Lanes(NamedTuple):
+class Vector(NamedTuple):
     """A vector of lanes, with its offset from the current iteration for each lane count."""
 
     offsets: tuple[int, ...]
@@ -76,7 +76,7 @@ class _Pointer(NamedTuple):
     lanes: tuple[Stride, ...]
     moves: bool
 
-    def there(self, block: Lanes, width: int) -> str:
+    def there(self, block: Vector, width: int) -> str:
         """The vector or number in memory for these lanes."""
         at, moved = self.constant, ""
         for stride, offset in zip(self.lanes, block.offsets):
@@ -91,7 +91,7 @@ class _Pointer(NamedTuple):
             return f"AT{width}({self.name} + {at}{moved})"
         return f"AT{width}({self.name} {'-' if at < 0 else '+'} {abs(at)})" if at else f"AT{width}({self.name})"
 
-    def read(self, block: Lanes) -> str:
+    def read(self, block: Vector) -> str:
         """Like `there`, but an operand that is the same for all lanes is spread to a vector."""
         if block.width > 1 and not self.lanes[-1]:
             return spread(self.there(block, 1), block.width)
@@ -295,7 +295,7 @@ class _Nest:
         starts = [strips.at + sum(strips.widths[:index]) for index in range(len(strips.widths))]
         outer = range(self.steps[-2]) if len(self.limits) > 1 else [0]
         self.blocks = [
-            Lanes((*[0] * (len(self.limits) - 2), *[o] * (len(self.limits) > 1), start), width)
+            Vector((*[0] * (len(self.limits) - 2), *[o] * (len(self.limits) > 1), start), width)
             for o in outer
             for start, width in zip(starts, strips.widths)
         ]
@@ -353,7 +353,7 @@ class _Nest:
         """Declarations of the values that do not change within the nest."""
         return [Declare(f"const {vector(width)}", name, text) for (text, width), name in self.hoisted.items()]
 
-    def _single(self, block: Lanes) -> Statement:
+    def _single(self, block: Vector) -> Statement:
         """A sum of a few terms in one statement."""
         loop, run = self.loop, self.run
         target, _ = self._pointer("", self._target(), ())
@@ -413,7 +413,7 @@ class _Nest:
         return _over_live(name, body, ("turned" if is_sink else "lists") if of_rows else "")
 
     def _terms(
-        self, segment: Segment, sums: Sequence[tuple[str, Lanes]], begins: bool, due: Optional[Due]
+        self, segment: Segment, sums: Sequence[tuple[str, Vector]], begins: bool, due: Optional[Due]
     ) -> Iterator[Statement]:
         """One round of a segment: a term for each sum."""
         pointers: list[Optional[_Pointer]] = []
@@ -428,7 +428,7 @@ class _Nest:
             for _, block in sums
         ]
         if due:
-            update = _Update(self, due, segment, sums[0][1])
+            update = _DueUpdate(self, due, segment, sums[0][1])
             yield from update.declarations
             updated = [update.of(n, block, pointers) for n, (_, block) in enumerate(sums)]
             yield from (statement for statements, _ in updated for statement in statements)
@@ -449,7 +449,7 @@ class _Nest:
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
 
-    def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Lanes, segment: Segment) -> str:
+    def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector, segment: Segment) -> str:
         if isinstance(operand, float):
             return spread(constant(operand), block.width)
         if isinstance(operand, Table):
@@ -465,7 +465,7 @@ class _Nest:
         text = pointer.read(block)
         return text if pointer.moves else self.fixed(text, block.width)
 
-    def _rate(self, block: Lanes) -> str:
+    def _rate(self, block: Vector) -> str:
         return self.fixed(spread("rate", block.width), block.width)
 
     def fixed(self, text: str, width: int) -> str:
@@ -487,10 +487,10 @@ class _Nest:
         return _Pointer(name, 0, access.lanes, moves=True), [Declare("number *", name, place)]
 
 
-class _Update:
+class _DueUpdate:
     """The deferred update in a run: it updates each weight and stores it, and the weight's term uses the new value."""
 
-    def __init__(self, nest: _Nest, due: Due, segment: Segment, first: Lanes) -> None:
+    def __init__(self, nest: _Nest, due: Due, segment: Segment, first: Vector) -> None:
         self.nest = nest
         self.due = due
         self.first = first
@@ -499,7 +499,7 @@ class _Update:
         old = Declare(f"const {vector(first.width)}", "old", self.before.read(first))
         self.declarations: list[Statement] = [*declared, *declared_too, old]
 
-    def of(self, n: int, block: Lanes, pointers: Sequence[Optional[_Pointer]]) -> tuple[list[Statement], str]:
+    def of(self, n: int, block: Vector, pointers: Sequence[Optional[_Pointer]]) -> tuple[list[Statement], str]:
         """The update of one vector of weights, and the name of the new value."""
         weights = pointers[self.due.slot]
         assert weights is not None

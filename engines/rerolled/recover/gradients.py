@@ -84,7 +84,7 @@ def value_numbers(tape: Tape) -> Ints:
     return _Builder(tape).value
 
 
-class _Rows(NamedTuple):
+class _Kind(NamedTuple):
     """All rows with the same op and constant."""
 
     op: Op
@@ -95,7 +95,7 @@ class _Rows(NamedTuple):
 class _Contributions(NamedTuple):
     """Contributions of rows with the same op and constant to their operands at one position."""
 
-    kind: _Rows
+    kind: _Kind
     position: int
     """0 for left operands, 1 for right ones."""
     consumers: Ints
@@ -108,7 +108,7 @@ class _Contributions(NamedTuple):
         return self.kind.op.contributions[self.position]
 
 
-class _Terms(NamedTuple):
+class _TermArrays(NamedTuple):
     """Terms as in Sums."""
 
     owner: Ints
@@ -150,15 +150,15 @@ class _Builder:
         self.coefficients: list[tuple[int, Ints]] = []
         """Template and slots of each batch of coefficients, in the order of their nodes."""
 
-    def _kinds(self) -> Iterator[_Rows]:
+    def _kinds(self) -> Iterator[_Kind]:
         np, codes = self.np, tapes.codes()
         for name, op in OPS.items():
             rows = np.flatnonzero(self.code == codes[name]).astype(np.int32)
             if not op.takes_constant:
-                yield _Rows(op, None, rows)
+                yield _Kind(op, None, rows)
                 continue
             for k in sorted(set(self.number[rows].tolist())):
-                yield _Rows(op, k, rows[self.number[rows] == k])
+                yield _Kind(op, k, rows[self.number[rows] == k])
 
     def _value_numbers(self) -> Ints:
         """Row -> the first row with the same value, for example of a division's reciprocal or a negation."""
@@ -190,7 +190,7 @@ class _Builder:
         size = forward + int(gradient_count.sum())
         # Each array is made once and filled in place, with room for all coefficients, because new memory is slow.
         room = size + sum(len(one.consumers) for one in contributions if _costly_coefficient(one.expr) is not None)
-        terms = _Terms(np.empty(room, np.int32), np.zeros(room, np.int16), np.empty((room, len(SLOTS)), np.int32))
+        terms = _TermArrays(np.empty(room, np.int32), np.zeros(room, np.int16), np.empty((room, len(SLOTS)), np.int32))
         _fill_owners(terms.owner[:forward], 0, count)
         _fill_owners(terms.owner[forward:size], rows + 1, gradient_count[::-1])
         terms.slots[:size] = NONE
@@ -201,7 +201,7 @@ class _Builder:
             terms.template[first:size] = number
             terms.slots[first:size] = slots
         terms.owner[size - (self.nodes - 2 * rows - 1) : size] = np.arange(2 * rows + 1, self.nodes)
-        terms = _Terms(*(column[:size] for column in terms))
+        terms = _TermArrays(*(column[:size] for column in terms))
         kind = np.full(self.nodes, sums.GRADIENT, np.int8)
         np.minimum(self.code, sums.VALUE, out=kind[:rows], casting="unsafe")
         kind[self.one] = sums.CONSTANT
@@ -235,7 +235,7 @@ class _Builder:
         count[self.value != np.arange(self.rows, dtype=np.int32)] = 0
         return count
 
-    def _forward(self, terms: _Terms, count: Ints) -> None:
+    def _forward(self, terms: _TermArrays, count: Ints) -> None:
         """Fill in the values' terms. count: row -> the number of its terms."""
         np, value = self.np, self.value
         start = np.cumsum(count, dtype=np.int32)
@@ -252,7 +252,7 @@ class _Builder:
                 self._fill(terms.slots, at, operands, rows, self._gradient(rows))
 
     def _backward(
-        self, terms: _Terms, first: int, contributions: Sequence[_Contributions], count: Ints, node: Ints
+        self, terms: _TermArrays, first: int, contributions: Sequence[_Contributions], count: Ints, node: Ints
     ) -> None:
         """Fill in the gradients' terms, in the reference's order.
 

@@ -92,7 +92,7 @@ def group(form: Sums, most: Optional[int] = None) -> list[Group]:
     """
     import numpy as np
 
-    graph = _Graph(form)
+    graph = _SumGraph(form)
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
     longest = int(graph.count.max(initial=0))
     weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
@@ -143,7 +143,7 @@ class _Loose:
     group of one sum always counts. A network beside irregular sums keeps its loops if it has half of the forward terms.
     """
 
-    def __init__(self, form: Sums, graph: _Graph, most: Optional[int], forward: list[Ints]) -> None:
+    def __init__(self, form: Sums, graph: _SumGraph, most: Optional[int], forward: list[Ints]) -> None:
         self._form, self._graph, self._most = form, graph, most
         self._left = [int(graph.count.take(wave).sum()) for wave in forward]
         """The forward terms of each wave to come."""
@@ -182,7 +182,7 @@ class _Loose:
             raise Irregular
 
 
-class _Graph:
+class _SumGraph:
     """The sums by number, in the order of their nodes, and what is known about all nodes so far."""
 
     def __init__(self, form: Sums) -> None:
@@ -204,7 +204,7 @@ class _Graph:
         self.rank[named] = form.number[named]
 
 
-def _of_both_passes(form: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tuple[Phase, Ints, _Shapes]]:
+def _of_both_passes(form: Sums, graph: _SumGraph, in_waves: Waves) -> Iterator[tuple[Phase, Ints, _Shapes]]:
     """The waves of the forward pass, those of the backward pass, then all sinks; and the shapes of their sums."""
     sinks = (form.kind[graph.node] == SINK).nonzero()[0]
     of_sinks = [sinks] if len(sinks) else []
@@ -213,7 +213,7 @@ def _of_both_passes(form: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tupl
             yield from ((phase, *wave) for wave in zip(of_phase, _shapes(form, graph, of_phase)))
 
 
-def _shapes(form: Sums, graph: _Graph, in_waves: list[Ints]) -> Iterator[_Shapes]:
+def _shapes(form: Sums, graph: _SumGraph, in_waves: list[Ints]) -> Iterator[_Shapes]:
     """The shapes of each wave. Those of a wave depend on the groups of all waves before it."""
     import numpy as np
 
@@ -334,7 +334,7 @@ def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
     return order, starts_of(keys[order])
 
 
-def _most_regular_order(form: Sums, sums: Ints, graph: _Graph) -> tuple[Ints, int]:
+def _most_regular_order(form: Sums, sums: Ints, graph: _SumGraph) -> tuple[Ints, int]:
     """Order the lanes so that the addresses of their operands form the fewest nests. Return their number, too.
 
     The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
