@@ -1,4 +1,4 @@
-"""The workflow's text. `python -m tests.workflow JOB FOLDER` runs one of its jobs."""
+"""The workflow's text."""
 
 import re
 

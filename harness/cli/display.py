@@ -208,8 +208,6 @@ def end_line(end: dict[str, Any]) -> str:
         named = f"{figure} {value:.4g}, " if value != end["loss"] else ""
         parts.append(named + ("within the tolerance" if end["converged"] else "tolerance not reached"))
     parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
-    if end.get("evaluation_loss") is not None:
-        parts.append(f"held-out loss {end['evaluation_loss']:.4f}")
     seconds = end["train_seconds"]
     parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} per step")
     return ", ".join(parts)

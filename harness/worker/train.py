@@ -50,11 +50,8 @@ class Settings(TypedDict, total=False):
     """Stop once the figure of the workload's stopping rule reaches this."""
     rate: Optional[float]
     batch: Optional[int]
-    activation: Optional[str]
     names: Optional[str]
     """File of the names to train on."""
-    shape: Optional[str]
-    """Sizes of the layers, as in `784x50x10`."""
     seed: Optional[int]
     """Seed of the starting parameters."""
     load: Optional[str]
@@ -151,7 +148,6 @@ def _train(engine: engines.Engine, workload: Workload, settings: Settings) -> It
         "figure": (stopping.figure, figure),
         "accuracy": _accuracy(trainer, workload),
         "evaluated_on": workload.evaluation_rows()[0],
-        "evaluation_loss": workload.evaluation_loss(trainer.predict),
         "samples": _invented(workload, trainer),
         "prepare_seconds": prepare_seconds,
         "train_seconds": train_seconds,

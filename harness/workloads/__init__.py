@@ -15,8 +15,7 @@ from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness.workloads import microgpt
 from zoomgrad.harness.workloads.catalogue import WORKLOADS, constant
 from zoomgrad.harness.workloads.losses import by_squared_error, within
-from zoomgrad.harness.workloads.models import Mlp
-from zoomgrad.harness.workloads.sizes import BadSize, check_size
+from zoomgrad.harness.workloads.models import BadSize, Mlp, check_size
 from zoomgrad.harness.workloads.workload import SEED, Workload
 
 __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]

@@ -9,6 +9,7 @@ from functools import partial
 from zoomgrad.datasets import digits, mnist, moons, synthetic, tour, xor
 from zoomgrad.harness.workloads import models
 from zoomgrad.harness.workloads.losses import (
+    TOUR,
     by_cross_entropy,
     by_hinge_and_l2,
     by_squared_error,
@@ -18,7 +19,6 @@ from zoomgrad.harness.workloads.losses import (
 )
 from zoomgrad.harness.workloads.models import Mlp
 from zoomgrad.harness.workloads.random_dag import RandomDag
-from zoomgrad.harness.workloads.stopping import TOUR
 from zoomgrad.harness.workloads.workload import Workload
 
 

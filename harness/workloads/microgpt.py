@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import random
 import re
 from array import array
@@ -24,7 +23,7 @@ from zoomgrad.datasets import names
 from zoomgrad.datasets.names import TOKENS
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.harness.workloads.sizes import BadSize, check_size
+from zoomgrad.harness.workloads.models import BadSize, check_size
 from zoomgrad.harness.workloads.workload import Workload
 
 STEPS = 1000
@@ -125,13 +124,6 @@ def by_likelihood(model: Any, outputs: Vector, targets: Vector) -> Any:
     return (1 / len(losses)) * sum(losses)
 
 
-def likelihood(outputs: Sequence[float], targets: Sequence[float]) -> float:
-    """The same over plain numbers, with the same bits. Infinite if a target has no probability at all."""
-    losses = [-math.log(output) if output else math.inf for output, target in zip(outputs, targets) if target]
-    # Since CPython 3.12, `sum` of floats is compensated.
-    return (1 / len(losses)) * functools.reduce(operator.add, losses)
-
-
 def samples(
     workload: Workload, predict: Callable[[array[float]], array[float]], count: int, temperature: float = 0.5
 ) -> list[str]:
@@ -207,7 +199,6 @@ def load(name: str) -> Workload:
         optimiser=ADAM,
         classes=TOKENS,
         epoch_steps=STEPS,
-        figure_of=likelihood,
     )
 
 

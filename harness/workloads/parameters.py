@@ -1,6 +1,6 @@
-"""Workload <-> a file of its parameters: how the numbers are named and shaped, and which settings must match.
+"""Workload <-> a file of its parameters: how the numbers are named and shaped.
 
-Only settings that define the model and its loss must match. A rate or a batch may differ from training to training.
+Only the workload must match. A rate or a batch may differ from training to training.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Optional
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.saving.parameters import BadFile, FilePath, load_parameters, save_parameters
-from zoomgrad.harness.workloads.losses import NAMES
 from zoomgrad.harness.workloads.microgpt import Sizes
 from zoomgrad.harness.workloads.models import Mlp
 from zoomgrad.harness.workloads.workload import Workload
@@ -22,11 +21,7 @@ MOST_SHOWN = 60
 
 def settings_of(workload: Workload) -> dict[str, str]:
     """The settings that a file must share with a workload that starts from it."""
-    found = {"workload": workload.name, "loss": NAMES.get(workload.loss_of, "")}
-    if isinstance(workload.build, Mlp):
-        found["shape"] = "x".join(map(str, workload.build.shape))
-        found["activation"] = workload.build.activation
-    return found
+    return {"workload": workload.name}
 
 
 def shapes_of(workload: Workload) -> Optional[dict[str, tuple[int, ...]]]:
@@ -49,22 +44,18 @@ def save(workload: Workload, parameters: array[float], path: FilePath, *, overwr
 
 
 def started(workload: Workload, path: FilePath) -> Workload:
-    """Return the workload with the file's parameters as its start. Raises BadFile unless the settings match."""
+    """Return the workload with the file's parameters as its start. Raises BadFile for another workload's file."""
     try:
         saved = load_parameters(path)
     except OSError as error:
         raise BadFile(path, error.strerror or str(error), "Name a file that `zoomgrad train --save` wrote.") from None
     if "workload" not in saved.settings:
         raise BadFile(path, "it does not name its workload", "Name a file that `zoomgrad train --save` wrote.")
-    for name, wanted in settings_of(workload).items():
-        found = saved.settings.get(name, "")
-        if found != wanted:
-            shown = repr(found if len(found) <= MOST_SHOWN else f"{found[:MOST_SHOWN]}…")
-            raise BadFile(
-                path,
-                f"its {name} is {shown}, and this training's is {wanted!r}",
-                f"Train with the same {name}, or name another file.",
-            )
+    name = saved.settings["workload"]
+    if name != workload.name:
+        shown = repr(name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}…")
+        remedy = "Train with the same workload, or name another file."
+        raise BadFile(path, f"its workload is {shown}, and this training's is {workload.name!r}", remedy)
     wanted_count = len(workload.model(nn.bind(_Leaf)).parameters())
     if len(saved.parameters) != wanted_count:
         raise BadFile(

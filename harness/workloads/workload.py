@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +15,8 @@ from zoomgrad.engines.api import Network, Shape
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.optimisers import SGD, Optimiser
 from zoomgrad.engines.nn import as_list
-from zoomgrad.harness.workloads.losses import NAMES, IsCorrect, Loss
+from zoomgrad.harness.workloads.losses import MEAN_LOSS, NAMES, IsCorrect, Loss, Stopping
 from zoomgrad.harness.workloads.models import Build, Mlp
-from zoomgrad.harness.workloads.stopping import MEAN_LOSS, Stopping
 
 SEED = 1337
 """Parameters start from `random.Random(SEED)` in neuron order, as micrograd's examples do."""
@@ -50,8 +48,6 @@ class Workload:
     classes: int = 0
     """If a row is a sequence of class labels, followed by as many targets: the number of classes. Rows may then have
     several lengths. Else 0."""
-    figure_of: Optional[Callable[[Sequence[float], Sequence[float]], float]] = None
-    """(outputs, targets) -> the loss of a row, if `zoomgrad train` prints the loss of the evaluation set."""
     epoch_steps: Optional[int] = None
     """Steps of an epoch, if it does not train on every row once."""
     epochs: int = 1
@@ -157,17 +153,6 @@ class Workload:
                 right += self.is_correct(outputs[index * len(targets) : (index + 1) * len(targets)], targets)
                 total += 1
         return right / total
-
-    def evaluation_loss(self, predict: Callable[[array[float]], array[float]]) -> Optional[float]:
-        """Mean loss of the evaluation rows; None if the workload does not define it."""
-        if self.figure_of is None:
-            return None
-        losses = [
-            self.figure_of(predict(row), targets)
-            for row in self.evaluation_rows()[1]
-            for _, targets in self.samples(row)
-        ]
-        return math.fsum(losses) / len(losses)
 
     def _targets(self, row: array[float]) -> Iterator[Sequence[float]]:
         """A row's targets, those of each prediction apart."""

@@ -14,6 +14,7 @@ from zoomgrad.engines.peers import engine as peers
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.evidence import compare, left_by
 from zoomgrad.harness.workloads.changes import changed
+from zoomgrad.harness.workloads.models import Mlp
 
 pytestmark = pytest.mark.host
 
@@ -38,7 +39,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name, suffix):
         workloads.load("xor"),
         workloads.load("mlp-5x7x6x3-b4"),
         workloads.load("mlp-3x2-b1200"),
-        changed(workloads.load("mlp-6x3x2"), {"activation": "tanh"}),
+        replace(workloads.load("mlp-6x3x2"), build=Mlp((6, 3, 2), "tanh")),
         workloads.load("digits"),
     ):
         peer, reference = prepared(name + suffix, workload), engines.load("bytecode").prepare(workload)

@@ -10,7 +10,6 @@ from typing import Annotated, Optional
 import typer
 
 from zoomgrad import engines
-from zoomgrad.engines.nn import ACTIVATIONS
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
 from zoomgrad.harness.cli.app import (
@@ -49,12 +48,6 @@ def train(
     ] = None,
     rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
-    activation: Annotated[
-        Optional[str], typer.Option(help=f"One of {', '.join(ACTIVATIONS)}; of an MLP's hidden layers.")
-    ] = None,
-    shape: Annotated[
-        Optional[str], typer.Option(metavar="SIZES", help="Layers of an MLP, inputs first: 784x50x10, say.")
-    ] = None,
     names: Annotated[
         Optional[str],
         typer.Option(
@@ -89,8 +82,6 @@ def train(
         "tolerance": tolerance,
         "rate": rate,
         "batch": batch,
-        "activation": activation,
-        "shape": shape,
         "names": names and str(Path(names).absolute()),
         "seed": seed,
         "load": load and str(Path(load).absolute()),

@@ -9,15 +9,13 @@ from tests.engines.ladder import promised, runnable
 from zoomgrad import engines
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.train import task, train
-from zoomgrad.harness.workloads.changes import CHANGES, MOST_WEIGHTS, InvalidChange, changed
+from zoomgrad.harness.workloads.changes import CHANGES, InvalidChange, changed
 
 CHANGED = {
-    "deeper": {"workload": "xor", "shape": "2x5x3x1", "activation": "tanh", "rate": 0.2, "batch": 2},
-    "smaller": {"workload": "digits", "shape": "64x6x10", "batch": 3, "rate": 0.1},
-    "other-points": {"workload": "moons", "shape": "2x4x1", "rate": 1e-3},
-    "other-rows": {"workload": "mlp-5x4x3", "activation": "linear", "rate": 0.01, "batch": 4},
-    "other-tour": {"workload": "tour", "shape": "3x2x1", "activation": "relu", "rate": 0.01},
-    "not-an-mlp": {"workload": "attention", "rate": 0.01, "batch": 2},
+    "xor": {"workload": "xor", "rate": 0.2, "batch": 2},
+    "digits": {"workload": "digits", "batch": 3, "rate": 0.1},
+    "moons": {"workload": "moons", "rate": 1e-3},
+    "attention": {"workload": "attention", "rate": 0.01, "batch": 2},
 }
 KINDS = {"replay", "bytecode", "tcc", "rerolled-numpy", "handwritten"}
 STEPS = {"moons": 3, "attention": 5}
@@ -47,13 +45,13 @@ def test_every_engine_computes_the_reference_bits_on_a_changed_workload(engine, 
 
 def test_a_change_is_an_ordinary_value():
     before = workloads.load("digits")
-    after = changed(before, {"rate": 0.25, "batch": 7, "shape": "64x3x10", "epochs": 2, "tolerance": None})
+    after = changed(before, {"rate": 0.25, "batch": 7, "epochs": 2, "tolerance": None})
     assert (after.rate(0), after.rate(1000), after.batch, after.epochs) == (0.25, 0.25, 7, 2)
-    assert after.network == before.network._replace(shape=(64, 3, 10))
-    assert after.description == "64-[50,10], cross-entropy; changed: rate 0.25, batch 7, shape 64x3x10"
+    assert after.network == before.network
+    assert after.description == "64-[50,10], cross-entropy; changed: rate 0.25, batch 7"
     assert workloads.load("digits") is before
     assert before.batch == 1
-    assert changed(before, dict.fromkeys(CHANGES)) is before
+    assert changed(before, dict.fromkeys(CHANGES)) == before
 
 
 @pytest.mark.parametrize(
@@ -64,11 +62,6 @@ def test_a_change_is_an_ordinary_value():
         ("xor", {"tolerance": math.nan}, "must be a finite number, not nan", "0.05"),
         ("xor", {"batch": 0}, "batch must be a whole number from 1 to", "such as 10"),
         ("xor", {"epochs": 2, "batch": 9}, "a batch of 9 is never full: the training has 8 steps", "--epochs"),
-        ("digits", {"shape": "64"}, "'64' is not a shape", "784x50x10"),
-        ("digits", {"shape": "63x5x10"}, "digits, whose rows have 64 inputs and 10 targets", "Begin with 64x"),
-        ("digits", {"shape": "64x9999999x10"}, f"the limit is {MOST_WEIGHTS:,}", "Use smaller layers."),
-        ("conv-2d", {"shape": "64x5x10"}, "conv-2d is not a plain MLP: its shape", "Leave out --shape"),
-        ("recurrent", {"activation": "tanh"}, "recurrent is not a plain MLP", "Leave out --activation"),
     ],
 )
 def test_what_cannot_be_changed_says_why_on_one_line_and_what_to_do_on_another(name, change, problem, remedy):

@@ -50,31 +50,18 @@ def test_two_trainings_compute_the_bits_of_one(engine, file, tmp_path):
 
 
 def test_a_file_names_the_model_and_shapes_its_layers(file):
-    trained("slots", 1, save=file, shape="2x3x2x1", activation="tanh")
+    trained("slots", 1, save=file)
     saved = load_parameters(file)
-    assert saved.shapes == {"layers.0": (3, 3), "layers.1": (2, 4), "layers.2": (1, 3)}
-    assert saved.settings == {
-        "workload": "xor",
-        "loss": "squared_error",
-        "shape": "2x3x2x1",
-        "activation": "tanh",
-    }
+    assert saved.shapes == {"layers.0": (4, 3), "layers.1": (1, 5)}
+    assert saved.settings == {"workload": "xor"}
     model = workloads.load("xor").model(engines.load("slots").nn)
     assert model.parameters()[:3] == [*model.layers[0].neurons[0].w, model.layers[0].neurons[0].b]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"workload": "moons"}, r"its workload is 'xor', and this training's is 'moons'\n  Train with the same"),
-        ({"shape": "2x5x1"}, r"its shape is '2x4x1', and this training's is '2x5x1'\n"),
-        ({"activation": "tanh"}, r"its activation is 'relu', and this training's is 'tanh'\n"),
-    ],
-)
-def test_a_file_of_another_model_is_refused(changes, message, file):
+def test_a_file_of_another_model_is_refused(file):
     trained("slots", 1, save=file)
-    with pytest.raises(BadFile, match=message):
-        task({"engine": "slots", "workload": "xor", **changes, "load": file})
+    with pytest.raises(BadFile, match=r"its workload is 'xor', and this training's is 'moons'\n  Train with the same"):
+        task({"engine": "slots", "workload": "moons", "load": file})
 
 
 @pytest.mark.parametrize(
