@@ -31,7 +31,7 @@ def discover() -> list[interpreters.Interpreter]:
 def requested(only: Sequence[str]) -> tuple[list[interpreters.Interpreter], list[str]]:
     """As `discover`, with those that the user gave by path, and the names of the requested ones, empty for all.
 
-    only: as the user wrote them: names, full versions, NAME=PATH. Raises Unreadable for a path that is no Python.
+    only: as the user wrote them: names, NAME=PATH. Raises Unreadable for a path that is no Python.
     """
     found = interpreters.discover()
     with_pypy = not only or any(name.startswith("pypy") for name in only)

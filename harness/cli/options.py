@@ -82,7 +82,7 @@ Interpreters = Annotated[
     typer.Option(
         "--interpreters",
         callback=some_names,
-        help="Only these interpreters, separated by commas: names, full versions, or NAME=PATH of any build.",
+        help="Only these interpreters, separated by commas: names, or NAME=PATH of any build.",
     ),
 ]
 Timeout = Annotated[Optional[float], typer.Option(min=1, help="Time limit of a worker, in seconds.")]

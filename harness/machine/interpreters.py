@@ -16,7 +16,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
 from pathlib import Path
 
 from zoomgrad.engines.api import UnknownName
@@ -29,6 +28,8 @@ PYPY = "pypy-3.11"
 """The PyPy to install if there is none."""
 FREE_THREADED = "cpython-3.14t"
 """The first free-threaded build that CPython's developers support."""
+DISCOVERED = ("cpython-", "pypy-")
+"""How the names of discovered interpreters begin."""
 JIT = "-jit"
 """Ends the name of a CPython whose just-in-time compiler is on."""
 
@@ -44,8 +45,6 @@ class Interpreter:
     full_version: str
     free_threaded: bool
     build: dict[str, str]
-    aliases: tuple[str, ...] = ()
-    """Other names that the command line accepts: the full version."""
     jit: bool = False
     """Whether to switch on CPython's own just-in-time compiler, which this build contains."""
 
@@ -61,11 +60,8 @@ class Interpreter:
 
     @property
     def canonical(self) -> bool:
-        """Whether it has the name of its minor version (`cpython-3.11`), not of a single patch or build.
-
-        A free-threaded build (`cpython-3.14t`) and a JIT switched on (`cpython-3.14-jit`) have names of their own.
-        """
-        return re.fullmatch(rf"(cpython|pypy)-\d+\.\d+t?({JIT})?", self.name) is not None
+        """Whether discovery named it. A build given by path has a name of the user's."""
+        return self.name.startswith(DISCOVERED)
 
     @property
     def minor(self) -> tuple[int, ...]:
@@ -82,10 +78,9 @@ class Missing:
 
 
 def discover() -> list[Interpreter]:
-    """All supported interpreters: CPython by version, then PyPy.
+    """The newest patch of each supported minor version and build: `cpython-3.13`, `cpython-3.14t`, then `pypy-3.11`.
 
-    The highest patch of a minor version has the short name; others carry the full version. Further builds of one
-    version are numbered, in the order of the sources: `cpython-3.13.0-2`.
+    A build with a JIT is two interpreters. The others of a machine can be given by path, see `named`.
     """
     return survey()[0]
 
@@ -94,48 +89,34 @@ def survey() -> tuple[list[Interpreter], list[Skipped]]:
     """As `discover`, and the programs that are named like an interpreter but are unusable, each with the reason."""
     candidates = list(dict.fromkeys(_candidates()))
     answers = _answers(candidates)
-    facts: list[tuple[Path, Facts]] = []
+    newest: dict[str, tuple[Path, Facts]] = {}
     skipped = []
     for candidate in candidates:
         answer = answers.get(candidate)
         if isinstance(answer, NoAnswer):
             skipped.append(Skipped(str(candidate), str(answer)))
         elif answer and not answer.virtual and is_supported(answer):
-            # Two names of one program, by links of either kind, are one build.
-            facts += [] if any(same_file(candidate, path) for path, _ in facts) else [(candidate, answer)]
-    ordered = sorted(facts, key=lambda found: (found[1].implementation, _age(found[1].version)), reverse=True)
-    taken: set[str] = set()
-    interpreters = []
-    for path, fact in ordered:
-        name, full = _name(fact, taken), _full_name(fact)
-        aliases = () if full in taken or full == name else (full,)
-        taken.update((name, full))
-        interpreter = replace(interpreter_of(name, path, fact), aliases=aliases)
-        interpreters.append(interpreter)
-        if fact.implementation == "cpython" and fact.jit:
-            interpreters.append(replace(interpreter, name=f"{name}{JIT}", aliases=(), jit=True))
-    return sorted(interpreters, key=lambda i: (i.implementation, _age(i.version), i.name)), skipped
+            name = f"{answer.implementation}-{'.'.join(answer.version.split('.')[:2])}{'t' * answer.free_threaded}"
+            # Of equal versions, the first candidate is from the best source.
+            if name not in newest or _age(answer.version) > _age(newest[name][1].version):
+                newest[name] = candidate, answer
+    found = [interpreter_of(name, path, facts) for name, (path, facts) in newest.items()]
+    with_jit = {name for name, (_, facts) in newest.items() if facts.implementation == "cpython" and facts.jit}
+    found += [replace(one, name=f"{one.name}{JIT}", jit=True) for one in found if one.name in with_jit]
+    return sorted(found, key=lambda one: (one.implementation, _age(one.version), one.name)), skipped
 
 
-def interpreter_of(name: str, path: Path, fact: Facts) -> Interpreter:
+def interpreter_of(name: str, path: Path, facts: Facts) -> Interpreter:
     """An interpreter with its facts."""
     return Interpreter(
         name=name,
         path=path,
-        implementation=fact.implementation,
-        version=fact.version,
-        full_version=fact.full_version,
-        free_threaded=fact.free_threaded,
-        build={key: value for key, value in fact.build.items() if value},
+        implementation=facts.implementation,
+        version=facts.version,
+        full_version=facts.full_version,
+        free_threaded=facts.free_threaded,
+        build={key: value for key, value in facts.build.items() if value},
     )
-
-
-def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one program: by links of either kind."""
-    try:
-        return one == other or one.samefile(other)
-    except OSError:
-        return False
 
 
 def _answers(candidates: Sequence[Path]) -> dict[Path, Facts | NoAnswer]:
@@ -154,12 +135,9 @@ def _answers(candidates: Sequence[Path]) -> dict[Path, Facts | NoAnswer]:
     while names:
         programs = [paths[0] for paths in names.values()]
         answers.update(zip(programs, side_by_side(probe, programs), strict=True))
-        names = {real: paths[1:] for real, paths in names.items() if paths[1:] and _is_virtual(answers[paths[0]])}
+        virtual = {path for path in programs if isinstance(answer := answers[path], Facts) and answer.virtual}
+        names = {real: paths[1:] for real, paths in names.items() if paths[1:] and paths[0] in virtual}
     return answers
-
-
-def _is_virtual(answer: Facts | NoAnswer) -> bool:
-    return isinstance(answer, Facts) and answer.virtual
 
 
 def missing(found: Iterable[Interpreter]) -> list[Missing]:
@@ -215,18 +193,6 @@ def is_supported(found: Facts) -> bool:
     if found.implementation == "cpython":
         return major == 3 and minor in CPYTHONS
     return found.implementation == "pypy" and (major, minor) >= (3, 9)
-
-
-def _name(fact: Facts, taken: set[str]) -> str:
-    """The first name that is free: of the minor version, of the full version, then numbered."""
-    full = _full_name(fact)
-    short = full.replace(fact.version, ".".join(fact.version.split(".")[:2]))
-    numbered = (f"{full}-{number}" for number in count(2))
-    return next(name for name in chain((short, full), numbered) if name not in taken)
-
-
-def _full_name(fact: Facts) -> str:
-    return f"{fact.implementation}-{fact.version}{'t' if fact.free_threaded else ''}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Discovery of interpreters, the cache of their facts, their names, and which ones are missing."""
+"""Discovery of interpreters, their names, builds given by path, and programs that are not interpreters."""
 
 import json
 import os
@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from zoomgrad.engines.api import UnknownName
-from zoomgrad.harness.machine import interpreters, probe
+from zoomgrad.harness.machine import interpreters, named, probe
 from zoomgrad.harness.machine.interpreters import Interpreter, discover, reference, survey
 from zoomgrad.harness.machine.named import asked
 from zoomgrad.harness.machine.probe import Facts
+from zoomgrad.results.files import Unreadable
 
 
 def fact(version, implementation="cpython", *, free_threaded=False, virtual=False, jit=False):
@@ -87,15 +88,6 @@ def test_a_virtual_environment_is_passed_over_and_does_not_hide_its_base(tmp_pat
     assert [found.path for found in discover()] == [base_python()]
 
 
-def test_builds_of_one_version_are_kept_apart(machine):
-    machine({"/pyenv/python": fact("3.11.7"), "/usr/python": fact("3.11.7"), "/opt/python": fact("3.11.7")})
-    assert {found.name: (found.path, found.aliases) for found in discover()} == {
-        "cpython-3.11": (Path("/pyenv/python"), ("cpython-3.11.7",)),
-        "cpython-3.11.7-2": (Path("/usr/python"), ()),
-        "cpython-3.11.7-3": (Path("/opt/python"), ()),
-    }
-
-
 def test_a_build_with_a_jit_is_two_interpreters(machine):
     """One with the JIT off, which is the reference, and one with it on; a free-threaded build is a third."""
     machine(
@@ -112,11 +104,8 @@ def test_a_build_with_a_jit_is_two_interpreters(machine):
         "cpython-3.14-jit": (True, True, False),
         "cpython-3.14t": (False, False, False),
     }
-    assert all(i.canonical for i in found.values())
     assert found["cpython-3.14-jit"].path == found["cpython-3.14"].path
     assert reference(found.values()).name == "cpython-3.14"
-    _, chosen = asked(["cpython-3.14", "cpython-3.14-jit"], found.values())
-    assert chosen == ["cpython-3.14", "cpython-3.14-jit"], "they are one program, but not one interpreter"
 
 
 # Programs that are not interpreters
@@ -197,28 +186,25 @@ def test_relative_folders_are_not_searched_even_without_a_home(tmp_path, monkeyp
     assert not (tmp_path / "ran").exists()
 
 
-# Interpreters that uv installed
-
-
 # Names
 
 
 NAMES = {
-    "the highest patch is short": (
-        [fact("3.11.2"), fact("3.11.10"), fact("3.11.7"), fact("3.9.18")],
-        ["cpython-3.9 3.9.18", "cpython-3.11.2 3.11.2", "cpython-3.11.7 3.11.7", "cpython-3.11 3.11.10"],
+    "the newest patch, from the best source": (
+        [fact("3.11.2"), fact("3.11.10"), fact("3.11.10"), fact("3.11.7"), fact("3.9.18")],
+        ["cpython-3.9 3.9.18 /4", "cpython-3.11 3.11.10 /1"],
     ),
     "a free-threaded build takes no other build's name": (
         [fact("3.13.1", free_threaded=True), fact("3.13.0"), fact("3.13.0", free_threaded=True)],
-        ["cpython-3.13 3.13.0", "cpython-3.13.0t 3.13.0", "cpython-3.13t 3.13.1"],
+        ["cpython-3.13 3.13.0 /1", "cpython-3.13t 3.13.1 /0"],
     ),
-    "a final release is short": (
+    "a final release is newer": (
         [fact("3.14.0c2"), fact("3.14.0"), fact("3.14.0a7")],
-        ["cpython-3.14.0a7 3.14.0a7", "cpython-3.14.0c2 3.14.0c2", "cpython-3.14 3.14.0"],
+        ["cpython-3.14 3.14.0 /1"],
     ),
     "CPython comes first, and others are left out": (
         [fact("3.11.9", "pypy"), fact("3.9.18"), fact("3.9.16", "pypy"), fact("3.8.18"), fact("3.11.2", "graalpy")],
-        ["cpython-3.9 3.9.18", "pypy-3.9 3.9.16", "pypy-3.11 3.11.9"],
+        ["cpython-3.9 3.9.18 /1", "pypy-3.9 3.9.16 /2", "pypy-3.11 3.11.9 /0"],
     ),
 }
 
@@ -228,12 +214,49 @@ def test_names_of_interpreters(case, machine):
     facts, expected = NAMES[case]
     machine({f"/{index}": each for index, each in enumerate(facts)})
     found = discover()
-    assert [f"{each.name} {each.version}" for each in found] == expected
+    assert [f"{each.name} {each.version} {each.path}" for each in found] == expected
     assert all(each.has_jit == each.name.startswith("pypy") for each in found)
-    assert all(each.canonical == (each.name.count(".") == 1) for each in found)
 
 
-# Missing interpreters, and the choice of one
+# Builds given by path
+
+
+def test_a_path_gets_the_users_name_and_its_own_facts():
+    everything, chosen = asked([f"mine={base_python()}", "cpython-3.13", "nowhere"], [interpreter("cpython-3.13")])
+    assert chosen == ["mine", "cpython-3.13", "nowhere"]
+    mine = everything[-1]
+    assert (mine.name, mine.path, mine.version) == ("mine", base_python(), ".".join(map(str, sys.version_info[:3])))
+    assert mine.build["compiler"]
+    assert not mine.canonical
+
+
+VIRTUAL, OLD = (fact(version, virtual=version == "3.13.0") for version in ("3.13.0", "3.8.18"))
+
+
+@pytest.mark.parametrize(
+    ("names", "answer", "reason"),
+    [
+        (["/usr/bin/python3"], None, "needs a name"),
+        (["mine="], None, "needs a name"),
+        (["cpython-3.99=/bin/sh"], None, "not a name"),
+        (["mine=/nowhere/python"], None, "mine: /nowhere/python can't be inspected"),
+        (["mine=/bin/sh"], None, "mine: /bin/sh "),
+        (["mine=/some/python"], OLD, "is cpython 3.8.18, which zoomgrad does not support"),
+        (["mine=/some/python"], VIRTUAL, "virtual environment"),
+        (["mine=/some/python", "mine=/other/python"], fact("3.13.0"), "two interpreters would have this name"),
+    ],
+)
+def test_what_is_no_interpreter_is_refused_with_a_remedy(names, answer, reason, monkeypatch):
+    if answer:
+        monkeypatch.setattr(named, "probe", lambda path: answer)
+    with pytest.raises(Unreadable) as refused:
+        asked(names, [])
+    first, second = str(refused.value).splitlines()
+    assert reason in first
+    assert second.startswith("  ")
+
+
+# The choice of one
 
 
 def test_the_reference_is_the_newest_cpython_with_a_lock():
