@@ -1,4 +1,4 @@
-"""Time estimates in seconds, made before anything runs: for a block of a cell, a whole cell, and vouching."""
+"""Time estimates in seconds, made before anything runs: for a block of a cell, and for vouching."""
 
 from __future__ import annotations
 
@@ -47,16 +47,24 @@ def tape_rows(name: str) -> int:
 
 
 DRILL_STEPS = sum(sum(drill.pieces) for drill in DRILLS)
-
-STARTUP_SECONDS = 0.65
-JIT_STARTUP_SECONDS = 1.15
-READY_STARTUP_SECONDS = 0.15
-JIT_READY_STARTUP_SECONDS = 0.35
-"""Start of a worker that takes one step: without pyperf, and without a second process."""
+STARTUP_SECONDS = 0.7
+"""Of a worker with pyperf, which is two processes."""
+READY_STARTUP_SECONDS = 0.2
+"""Of a worker that takes one step."""
 COMPILER_SECONDS = 0.25
 """Compile time of the smallest program, including the imports to load it."""
 JIT_SPEEDUP = 5.0
 """Rough figure for all interpreted engines, which is enough for an estimate."""
+
+LEAST_VOUCH_SECONDS, MOST_VOUCH_SECONDS = 3.0, 20.0
+"""Bounds on the training time. More than the longer is never needed."""
+LEAST_STRETCH = 1500
+"""Steps that make the fixed cost of a call of `train` small. It was a tenth of 256 steps of `mlp-784x512x10`, because
+parameters are copied and caches are cold."""
+BEFORE_VOUCHING_SECONDS = 10.0
+SHARE_OF_PROOF = 0.15
+"""Share of a run's time for vouching. Comparing the timed stretches takes additional time. Short runs exceed this share
+because of LEAST_VOUCH_SECONDS."""
 
 
 def choose_vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
@@ -81,30 +89,6 @@ def vouching_seconds(workload: str, settings: Settings) -> float:
     return 3 * STARTUP_SECONDS + interpreting + 2 * (preparing + training)
 
 
-LEAST_VOUCH_SECONDS, MOST_VOUCH_SECONDS = 3.0, 20.0
-"""Bounds on the training time. More than the longer is never needed."""
-LEAST_STRETCH = 1500
-"""Steps that make the fixed cost of a call of `train` small. It was a tenth of 256 steps of `mlp-784x512x10`, because
-parameters are copied and caches are cold."""
-BEFORE_VOUCHING_SECONDS = 10.0
-SHARE_OF_PROOF = 0.15
-"""Share of a run's time for vouching. Comparing the timed stretches takes additional time. Short runs exceed this share
-because of LEAST_VOUCH_SECONDS."""
-
-
-def _refuses(engine: Engine, workload: Workload) -> bool:
-    """Whether the engine's worker will end at once, as it also does if `supports` raises."""
-    try:
-        return bool(engine.supports(workload))
-    except Exception:
-        return True
-
-
-def cell_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, blocks: int) -> float:
-    """Approximate time of a cell's workers over all its blocks."""
-    return sum(block_seconds(cell, settings, interpreter, block) for block in range(blocks))
-
-
 def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:
     """Approximate time of the cell's workers in that block; 0 if its interpreter is missing.
 
@@ -113,23 +97,25 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
     if interpreter is None:
         return 0.0
     engine, rows = engines.load(cell.engine), tape_rows(cell.workload)
-    startup = JIT_STARTUP_SECONDS if interpreter.has_jit else STARTUP_SECONDS
     if _refuses(engine, workloads.load(cell.workload)):
-        return startup  # the worker records the refusal and ends
-    step = rows * engine.typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
-    compilation = rows * engine.typical_compile_row_seconds
+        return STARTUP_SECONDS  # the worker records the refusal and ends
+    first_step = rows * engine.typical_row_seconds  # even a JIT interprets it
+    step = first_step / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
+    compiles = engine.typical_compile_row_seconds > 0
+    compilation = rows * engine.typical_compile_row_seconds + COMPILER_SECONDS * compiles
     is_kept = compilation > KEPT_FROM_SECONDS
-    if block > 0 and is_kept:
-        compilation = 0.0
-    elif compilation:
-        compilation += COMPILER_SECONDS
     # Compiled engines run the drills. Interpreted ones are compared only over the timed steps.
-    proof = DRILL_STEPS * step if engine.typical_compile_row_seconds else 0.0
+    proof = DRILL_STEPS * step * compiles
     warmups = settings.jit_warmups if interpreter.warms_up else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
-    ready = 0.0
-    if block < settings.ready_blocks and not is_kept:
-        first_step = rows * engine.typical_row_seconds  # even a JIT interprets it
-        ready = (JIT_READY_STARTUP_SECONDS if interpreter.has_jit else READY_STARTUP_SECONDS) + compilation + first_step
-    return startup + compilation + proof + calibration + values + ready
+    ready = READY_STARTUP_SECONDS + compilation + first_step if block < settings.ready_blocks and not is_kept else 0.0
+    return STARTUP_SECONDS + (0.0 if block and is_kept else compilation) + proof + calibration + values + ready
+
+
+def _refuses(engine: Engine, workload: Workload) -> bool:
+    """Whether the engine's worker will end at once, as it also does if `supports` raises."""
+    try:
+        return bool(engine.supports(workload))
+    except Exception:
+        return True

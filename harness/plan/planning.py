@@ -16,7 +16,7 @@ from zoomgrad import engines
 from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine import facts, interpreters
-from zoomgrad.harness.machine.interpreters import Interpreter, Missing
+from zoomgrad.harness.machine.interpreters import DISCOVERED, Interpreter, Missing
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan import estimate, presets
 from zoomgrad.harness.plan.cells import cells_of
@@ -39,7 +39,7 @@ class Plan:
 
     def cell_seconds(self, cell: Cell) -> float:
         """Estimated time of the cell over all its blocks."""
-        return estimate.cell_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), self.run.blocks)
+        return sum(self.block_seconds(cell, block) for block in range(self.run.blocks))
 
     def vouching_seconds(self, workload: str) -> float:
         """Estimated time of vouching for the workload's engines."""
@@ -95,10 +95,16 @@ def plan(
     settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
     blocks = chosen.blocks if blocks is None else blocks
     there = {interpreter.name: interpreter for interpreter in found}
-    seconds = [estimate.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells]
-    vouch_seconds = estimate.choose_vouch_seconds(cells, sum(seconds))
-    settings = settings.model_copy(update={"vouch_seconds": vouch_seconds})
+    seconds = sum(
+        estimate.block_seconds(cell, settings, there.get(cell.interpreter), block)
+        for cell in cells
+        for block in range(blocks)
+    )
+    settings = settings.model_copy(update={"vouch_seconds": estimate.choose_vouch_seconds(cells, seconds)})
     custom = bool(only_engines or only_workloads or only_interpreters)
+    versions = {one.name: InterpreterFacts(version="") for one in missing}
+    versions |= {one.name: InterpreterFacts(version=one.full_version, build=one.build) for one in found}
+    named = dict.fromkeys(cell.engine for cell in cells)
     created_at = datetime.now(UTC)
     run = Run(
         # A part of the preset must not be mistaken for the whole of it.
@@ -113,15 +119,16 @@ def plan(
         settings=settings,
         cells=tuple(cells),
         reference_interpreter=interpreters.reference(found).name,
-        engines={name: _engine_facts(name) for name in _ladder(cells)},
+        # Engines of the ladder come first, in its order.
+        engines={name: _engine_facts(name) for name in dict.fromkeys((*engines.names(), *named)) if name in named},
         workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
-        interpreters=_interpreter_facts(found, missing, cells),
+        interpreters={name: versions[name] for name in in_order([cell.interpreter for cell in cells])},
         machine=facts.gather(),
         fleet=fleet,
         commit=_commit(),
         code=code_digest(),
     )
-    return _with_interpreters(run, found, missing)
+    return on_host(run, found)
 
 
 PUBLISHED = "cpython-3.11"
@@ -172,12 +179,17 @@ def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
                 f"{run.id}: {interpreter.name} was {recorded.version} and is now {interpreter.full_version}\n"
                 "  Start a new run."
             )
-    return _with_interpreters(run, found, interpreters.missing(found))
+    return on_host(run, found)
 
 
 def on_host(run: Run, found: Sequence[Interpreter]) -> Plan:
-    """Plan of a run on a host of its fleet, with the host's interpreters."""
-    return _with_interpreters(run, found, interpreters.missing(found))
+    """Plan of a run on a machine with these interpreters."""
+    present = {interpreter.name: interpreter for interpreter in found}
+    absent = {one.name: one for one in interpreters.missing(found)}
+    for name in {cell.interpreter for cell in run.cells} - present.keys() - absent.keys():
+        remedy = f"uv python install {name}" if name.startswith(DISCOVERED) else f"Resume with {name}=PATH."
+        absent[name] = Missing(name, f"{name} is no longer on this machine", remedy)
+    return Plan(run, present, absent)
 
 
 def in_order(names: Sequence[str]) -> list[str]:
@@ -194,22 +206,6 @@ def in_order(names: Sequence[str]) -> list[str]:
 def _commit() -> str:
     """The checkout's commit; empty for an installed copy, which may lie in a repository of somebody else."""
     return facts.commit(ROOT) if IS_CHECKOUT else ""
-
-
-def _with_interpreters(run: Run, found: Sequence[Interpreter], missing: Sequence[Missing]) -> Plan:
-    present = {interpreter.name: interpreter for interpreter in found}
-    absent = {m.name: m for m in missing}
-    for name in {cell.interpreter for cell in run.cells} - set(present) - set(absent):
-        is_known = name.startswith(("cpython-", "pypy-"))
-        remedy = f"uv python install {name}" if is_known else f"Resume with --interpreters {name}=PATH."
-        absent[name] = Missing(name, f"{name} is no longer on this machine", remedy)
-    return Plan(run, present, absent)
-
-
-def _ladder(cells: Sequence[Cell]) -> list[str]:
-    """Engines of the cells: first those of the ladder in its order, then the others in the cells' order."""
-    there = dict.fromkeys(cell.engine for cell in cells)
-    return [name for name in dict.fromkeys((*engines.names(), *there)) if name in there]
 
 
 def _engine_facts(name: str) -> EngineFacts:
@@ -233,11 +229,3 @@ def _workload_facts(name: str) -> WorkloadFacts:
         batch=workload.batch,
         learns=workload.learns,
     )
-
-
-def _interpreter_facts(
-    found: Sequence[Interpreter], missing: Sequence[Missing], cells: Sequence[Cell]
-) -> dict[str, InterpreterFacts]:
-    facts = {i.name: InterpreterFacts(version=i.full_version, build=i.build) for i in found}
-    facts.update({m.name: InterpreterFacts(version="") for m in missing})
-    return {name: facts[name] for name in in_order([cell.interpreter for cell in cells])}

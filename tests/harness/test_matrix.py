@@ -61,12 +61,11 @@ def interpreter(name):
     return Interpreter(name, "/nowhere/python", implementation, version, version, False, {})
 
 
-@pytest.mark.parametrize("name", INTERPRETERS)
 @pytest.mark.parametrize("preset", presets.PRESETS)
-def test_every_cell_has_an_estimate(preset, name):
+def test_every_cell_has_an_estimate(preset):
     settings = presets.preset(preset).settings
-    for cell in cells(preset, only_interpreters=[name]):
-        assert estimate.block_seconds(cell, settings, interpreter(name), 0) > 0
+    for cell in cells(preset):
+        assert estimate.block_seconds(cell, settings, interpreter(cell.interpreter), 0) > 0
 
 
 OFFLINE = [name for name in workloads.names() if "mnist" not in name]
@@ -81,7 +80,7 @@ def test_estimated_tape_rows_are_within_30_per_cent(name):
     assert 0.7 < estimate.tape_rows(name) / len(tape) < 1.3
 
 
-@pytest.mark.parametrize("answer", [KeyError("supports"), SystemError(), "no", 3, [], None, float("nan")])
+@pytest.mark.parametrize("answer", [KeyError("supports"), "no", None, float("nan")])
 def test_a_malformed_refusal_still_has_an_estimate(monkeypatch, answer):
     def supports(workload):
         if isinstance(answer, Exception):
