@@ -19,8 +19,9 @@ from zoomgrad.reports.measured.races import NEEDED, Race, race, same_run, speedu
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.pages.analysis import HEADING as ANALYSIS_HEADING
 from zoomgrad.reports.pages.analysis import analysis
-from zoomgrad.reports.pages.flame_graph import flame, folded
+from zoomgrad.reports.pages.flame_graph import flame
 from zoomgrad.reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, profile_index
+from zoomgrad.reports.profiling.stacks import folded
 from zoomgrad.reports.sections.compiling.engines import engines
 from zoomgrad.reports.sections.history import History
 from zoomgrad.reports.story import RunRecords, Story, story

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from zoomgrad.reports.text.markdown import environment
 from zoomgrad.results import units
+from zoomgrad.results.comparability import unlike_tools
 from zoomgrad.results.compare import COMPILE_TIME, FAILING, SPEEDUP, STEP, WORDS, Verdict
+from zoomgrad.results.record import Run
 
 QUIET = ("same", "new")
 """Verdicts that need no action."""
@@ -28,10 +31,35 @@ class VerdictTable:
     quiet: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
     """What else a reader must know, and how to read the figures."""
+    verdicts: tuple[Verdict, ...] = ()
+    """All of them, worst first."""
 
     def markdown(self) -> str:
         """Return the table for the summary of a CI job."""
         return environment().get_template("verdicts.md.j2").render(table=self)
+
+    def content(self) -> dict[str, Any]:
+        """Return the table for programs: times in seconds unless a unit is named, ratios as new over old."""
+        return {
+            "title": self.title,
+            "failed": self.failed,
+            "sentence": self.sentence,
+            "verdicts": [
+                {
+                    "verdict": one.word,
+                    "subject": one.subject,
+                    "figure": one.figure,
+                    "then": one.then,
+                    "now": one.now,
+                    "unit": one.unit,
+                    "ratio": asdict(one.ratio),
+                    "limit": one.limit,
+                    "reason": one.reason,
+                }
+                for one in self.verdicts
+            ],
+            "notes": self.notes,
+        }
 
 
 def verdict_table(
@@ -54,7 +82,14 @@ def verdict_table(
         tuple(row for word, row in rows if word not in QUIET),
         tuple(row for word, row in rows if word in QUIET),
         tuple(notes),
+        tuple(ranked),
     )
+
+
+def other_tools(new: Run, old: Run) -> list[str]:
+    """Return a sentence if the two runs' interpreters or compilers differ."""
+    said = "; ".join(unlike_tools(new, old))
+    return [f"Tools differ from those of {old.id}, which alone may change speedups: {said}."] if said else []
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ OTHER_PROGRAMS = {
     ),
 }
 """Program of a command -> why its arguments are not checked."""
-PLACEHOLDERS = {"your_program.py": __file__, "script.py": __file__, "WORKLOAD": "xor", "E": "tuple"}
+PLACEHOLDERS = {"your_program.py": __file__, "script.py": __file__, "WORKLOAD": "xor", "E": "tuple", "walk": "tuple"}
 """Placeholder in a command -> a value that exists."""
 
 
@@ -166,9 +166,8 @@ def check_zoomgrad(arguments):
         return
     values = cli.load(name).make_context(name, [PLACEHOLDERS.get(each, each) for each in rest]).params
     for parameter, load in (("engine", engines.load), ("workload", workloads.load)):
-        names = f"{values.get(parameter) or ''},{values.get(f'{parameter}s') or ''}"
-        for each in filter(None, names.split(",")):
-            load(each)
+        for each in filter(None, [values.get(parameter), *(values.get(f"{parameter}s") or ())]):
+            load(PLACEHOLDERS.get(each, each))
     assert values.get("preset") in {None, *PRESETS}
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from zoomgrad import engines
-from zoomgrad.harness.cli.app import complain, out
+from zoomgrad.harness.cli.console import complain, out
 from zoomgrad.harness.machine import environments, facts, own_clang
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
@@ -26,10 +26,14 @@ def pythons(names: Sequence[str]) -> bool:
     return failed < len(names)
 
 
-def lacking(plan: Plan) -> list[str]:
-    """Names of the interpreters of the plan's cells that this machine lacks and uv may have."""
+def fetched(planned: Callable[[], Plan], *, pythons_too: bool) -> Plan:
+    """The plan, after fetching what it needs: interpreters if `pythons_too`, and a Clang."""
+    plan = planned()
     cells = dict.fromkeys(cell.interpreter for cell in plan.run.cells)
-    return [name for name in cells if name in plan.missing and name.startswith(("cpython-", "pypy-"))]
+    missing = [name for name in cells if name in plan.missing and name.startswith(("cpython-", "pypy-"))]
+    if pythons_too and missing and pythons(missing):
+        plan = planned()
+    return with_clang(plan)
 
 
 def with_clang(plan: Plan) -> Plan:

@@ -9,9 +9,10 @@ from importlib.util import find_spec
 import typer
 from filelock import FileLock, Timeout
 
-from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, complain, out, say_next
-from zoomgrad.harness.cli.display import RunProgress
+from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE
+from zoomgrad.harness.cli.console import complain, out, say_next
 from zoomgrad.harness.cli.measuring import alone, tell_left_out
+from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.fleet.home import Home
 from zoomgrad.harness.fleet.where import BadPlace, Where, parse
 from zoomgrad.harness.plan.planning import Plan
@@ -39,8 +40,7 @@ class FleetProgress(RunProgress):
     def admitted(self, host: str, facts: HostFacts) -> None:
         machine = facts.machine
         about = (machine.get(name, "") for name in ("processor", "cores", "frequency governor", "load at start"))
-        line = f"{host} joined: {'; '.join(filter(None, about))}"
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._say(f"{host} joined: {'; '.join(filter(None, about))}")
 
 
 @contextlib.contextmanager

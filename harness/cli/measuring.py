@@ -1,21 +1,27 @@
-"""Preconditions of measuring: interpreters, data, environments, and the machine's lock."""
+"""Preconditions of measuring: a plan, data, environments, and the machine's lock."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import typer
 
 from zoomgrad import engines
 from zoomgrad.harness import containment
 from zoomgrad.harness.cli import display, fetching
-from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
+from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE
+from zoomgrad.harness.cli.console import complain, out, say, say_next
+from zoomgrad.harness.cli.options import Selection
 from zoomgrad.harness.cli.preparing import fetch_data
+from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.machine import environments, interpreters, named
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.peers import WORKER, PeerEnvironments
+from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.isolate import RUN, isolate
 from zoomgrad.harness.run.lock import Busy, locked
@@ -23,21 +29,47 @@ from zoomgrad.harness.run.schedule import Schedule, lock_of
 from zoomgrad.results.store import Store
 
 
-def discover() -> list[interpreters.Interpreter]:
-    """Find this machine's interpreters. If there is no PyPy, let uv install one."""
-    return requested(())[0]
-
-
 def requested(only: Sequence[str]) -> tuple[list[interpreters.Interpreter], list[str]]:
-    """As `discover`, with those that the user gave by path, and the names of the requested ones, empty for all.
+    """This machine's interpreters, with those that the user gave by path, and the names of the requested ones.
 
-    only: as the user wrote them: names, NAME=PATH. Raises Unreadable for a path that is no Python.
+    If a PyPy may be needed and there is none, lets uv install one. only: as the user wrote them: names, NAME=PATH;
+    empty for all. Raises Unreadable for a path that is no Python.
     """
     found = interpreters.discover()
     with_pypy = not only or any(name.startswith("pypy") for name in only)
     if with_pypy and not any(interpreter.has_jit for interpreter in found) and fetching.pythons([interpreters.PYPY]):
         found = interpreters.discover()
     return named.asked(only, found)
+
+
+def new_plan(
+    preset: str,
+    chosen: Selection,
+    everywhere: Callable[[Sequence[interpreters.Interpreter]], Sequence[str]] = lambda found: (),
+    **more: Any,
+) -> Plan:
+    """Plan a run of the preset's cells that the user chose.
+
+    everywhere: chooses the interpreters for parts of the preset that run on all of them; none: all supported ones.
+    more: as for `planning.plan`.
+    """
+    found, only_interpreters = requested(chosen.interpreters)
+    return planning.plan(
+        preset,
+        found,
+        command=["zoomgrad", *sys.argv[1:]],
+        only_engines=chosen.engines,
+        only_workloads=chosen.workloads,
+        only_interpreters=only_interpreters,
+        everywhere=everywhere(found),
+        **more,
+    )
+
+
+def show_plan(plan: Plan, note: str) -> None:
+    """Print what will be measured and how long that takes."""
+    out.print(display.plan_table(plan))
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, {note}", "")
 
 
 def get_ready(plan: Plan, peers: PeerEnvironments | None = None) -> None:
@@ -72,7 +104,7 @@ def measuring(
         try:
             os.environ[RUN] = plan.run.id
             get_ready(plan, peers if with_peers else None)
-            with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
+            with RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
                 schedule = Schedule(plan, store, isolate, environments.environment, progress, peers)
                 yield schedule
                 schedule.clean_up()
@@ -99,7 +131,7 @@ def alone(*, wait: bool) -> Iterator[None]:
     """
 
     def waiting(holder: str) -> None:
-        say_next(f"waiting for another run to end{holder and f': {holder}'}")
+        say(f"waiting for another run to end{holder and f': {holder}'}")
 
     try:
         with locked(waiting=waiting if wait else None):

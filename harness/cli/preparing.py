@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,9 +14,10 @@ from zoomgrad import datasets
 from zoomgrad.datasets import fetch, mnist
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.harness import workloads
-from zoomgrad.harness.cli.app import out
+from zoomgrad.harness.cli.app import INTERRUPTED
+from zoomgrad.harness.cli.console import complain, out
 from zoomgrad.harness.machine import environments, interpreters, named
-from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.machine.project import importable, worker_command
 from zoomgrad.harness.worker.lifeline import HARNESS, identity
 
 
@@ -37,3 +39,15 @@ def with_project() -> dict[str, str]:
     """The caller's environment variables, with this project on the path of any interpreter."""
     paths = [str(importable()), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
+
+
+def run_worker(interpreter: Optional[str], module: str, *arguments: str) -> int:
+    """Run one of our modules in a worker that shares this terminal, and return its exit code, as a shell reports it."""
+    try:
+        command = worker_command(python_of(interpreter), module, *arguments)
+        code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    if code < 0:
+        complain(f"the worker was killed by signal {-code}\n  Use fewer weights, or free memory.")
+    return 128 - code if code < 0 else code

@@ -8,6 +8,7 @@ one goes first is drawn for each turn.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import subprocess
@@ -15,13 +16,11 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
+from zoomgrad.harness.compare import SIDES
 from zoomgrad.harness.worker.job import write_json
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
-
-SIDES = ("base", "head")
 
 TURNS = 40
 """Values of each side in a block."""
@@ -51,9 +50,9 @@ class Process:
 
     def __init__(self, side: str, job: Mapping[str, Any]) -> None:
         self.side = side
-        self._job: Mapping[str, Any] | None = {name: job[name] for name in ("engine", "workload", "layout")}
+        chosen = {name: job[name] for name in ("engine", "workload", "layout")}
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            [job["python"], job["player"], job["checkout"]],
+            [job["python"], job["player"], job["checkout"], json.dumps(chosen)],
             cwd=job["checkout"],
             env=job["environment"],
             stdin=subprocess.PIPE,
@@ -61,13 +60,12 @@ class Process:
             text=True,
         )
 
-    def __call__(self, do: str, **values: Any) -> dict[str, Any]:
+    def __call__(self, do: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Send a command and wait for its answer. Raises Failed."""
         assert self._process.stdin and self._process.stdout
-        job, self._job = self._job, None
         line = ""
         try:
-            self._process.stdin.write(f"{json.dumps({'do': do, **values, **({'job': job} if job else {})})}\n")
+            self._process.stdin.write(f"{json.dumps([do, values])}\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
             answer = json.loads(line)
@@ -81,67 +79,56 @@ class Process:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                pipe.close()
+        self._process.communicate()
 
 
 def play(job: Mapping[str, Any]) -> dict[str, Any]:
     """Play one block, and return each side's figures. Raises Failed."""
     rng = random.Random(job["seed"])
-    first, second = rng.sample(SIDES, k=2)
-    with Process(first, job["sides"][first]) as one, Process(second, job["sides"][second]) as other:
-        both = {first: one, second: other}
+    has_jit = job["has_jit"]
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(Process(side, job["sides"][side])) for side in rng.sample(SIDES, k=len(SIDES))]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
             answers, failures = {}, list[Failed]()
-            for side in rng.sample(SIDES, k=2):
+            for process in rng.sample(processes, k=len(processes)):
                 try:
-                    answers[side] = both[side](do, **values)
+                    answers[process.side] = process(do, values)
                 except Failed as failed:
                     failures.append(failed)
-            if len(failures) == 2:
+            if len(failures) == len(SIDES):
                 raise Failed("both", str(failures[0]))
             if failures:
                 raise failures[0]
             return answers
 
-        in_turn("ready")
-        phases: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-        start = time.perf_counter()
-        while True:
-            for side, answer in in_turn("prepare").items():
-                phases[side].append(answer["phases"])
-            if time.perf_counter() - start > PREPARE_SECONDS or len(phases[first]) == PREPARATIONS:
-                break
+        prepared, start = [in_turn("prepare")], time.perf_counter()
+        while len(prepared) < PREPARATIONS and time.perf_counter() - start < PREPARE_SECONDS:
+            prepared.append(in_turn("prepare"))
         steps = job["steps"] or min(answer["steps"] for answer in in_turn("scout").values())
         layouts, start = 1, time.perf_counter()
         # A JIT would have to warm up for each, and threads of idle programs may wait by spinning.
-        has_one = job["has_jit"] or "threads" in job["sides"][first]["engine"]
+        has_one = has_jit or "threads" in job["sides"]["base"]["engine"]
         while not has_one and layouts < LAYOUTS and time.perf_counter() - start < LAYOUT_SECONDS:
             in_turn("again", steps=steps)
             layouts += 1
-        warm = in_turn("warm", steps=steps, seconds=JIT_WARM_SECONDS if job["has_jit"] else WARM_SECONDS)
         # Two processors are not equally busy. On one of them, both sides meet the same neighbours.
-        in_turn("pin", processor=job["processor"])
+        seconds = JIT_WARM_SECONDS if has_jit else WARM_SECONDS
+        warm = in_turn("warm", steps=steps, seconds=seconds, processor=job["processor"])
         turns = [in_turn("value", steps=steps, layout=turn % layouts) for turn in range(TURNS)]
-    return {
-        "steps": steps,
-        "layouts": layouts,
-        **{
-            side: {
-                "step_seconds": [turn[side]["seconds"] / steps for turn in turns],
-                "processor_seconds": [turn[side]["processor_seconds"] / steps for turn in turns],
-                "waits": sum(turn[side]["waits"] for turn in turns),
-                "compile_seconds": [sum(each.values()) for each in phases[side]],
-                "bits": warm[side]["bits"],
-            }
-            for side in SIDES
-        },
+    sides = {
+        side: {
+            "step_seconds": [turn[side]["seconds"] / steps for turn in turns],
+            "processor_seconds": [turn[side]["processor_seconds"] / steps for turn in turns],
+            "waits": sum(turn[side]["waits"] for turn in turns),
+            "compile_seconds": [each[side]["seconds"] for each in prepared],
+            "bits": warm[side]["bits"],
+        }
+        for side in SIDES
     }
+    return {"steps": steps, "layouts": layouts, **sides}
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from zoomgrad.results.files import Unreadable
 from zoomgrad.results.places import IS_CHECKOUT, ROOT
 
 GIT_SECONDS = 120.0
-NEEDED = ("engines/__init__.py", "harness/workloads/__init__.py", "datasets/__init__.py")
-"""What the players import. Commits that lack it are older than the first engines."""
+NEEDED = "zoomgrad/engines"
+"""The package that both sides import. Older commits have their engines elsewhere."""
 
 
 def git(repository: Path, *arguments: str) -> str:
@@ -50,11 +50,13 @@ def commit(name: str, repository: Path = ROOT) -> Subject:
             "  Name two runs, two interpreters (`zoomgrad list`), or two commits, as `git log --oneline` shows them. A "
             "shallow clone lacks old commits."
         )
-    for path in NEEDED:
-        try:
-            git(repository, "cat-file", "-e", f"{sha}:{path}")
-        except NoAnswer:
-            raise Unreadable(f"{shown}: this commit has no {path}\n  Name a newer commit.") from None
+    try:
+        git(repository, "cat-file", "-e", f"{sha}:{NEEDED}")
+    except NoAnswer:
+        raise Unreadable(
+            f"{shown}: this commit has no {NEEDED}: it is older than the package `zoomgrad.engines`, which both sides "
+            "import\n  Name a newer commit, or run `zoomgrad compare` from a checkout of that time."
+        ) from None
     return Subject(name=shown, sha=sha)
 
 

@@ -21,30 +21,19 @@ CODE_ALIGNMENT, CODE_PLACES = 16, 256
 
 
 class Layout(NamedTuple):
-    """One process's draw."""
+    """One process's draw: `draw` for its environment, and `job` for what the player applies."""
 
     draw: Draw
-    link_seed: int
-    heap_objects: int
-    code_bytes: int
-
-    def job(self, padding: Path | None) -> dict[str, Any]:
-        """The part that the player applies."""
-        return {
-            "link_seed": self.link_seed,
-            "heap_objects": self.heap_objects,
-            "code_padding": str(padding) if padding else "",
-        }
+    job: dict[str, Any]
 
 
-def draw(rng: random.Random) -> Layout:
-    """Draw a layout."""
-    return Layout(
-        Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING)),
-        rng.randrange(2**32),
-        rng.randrange(MOST_HEAP_OBJECTS),
-        CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1),
-    )
+@contextlib.contextmanager
+def drawn(rng: random.Random) -> Iterator[Layout]:
+    """Draw a layout. Its padding is removed afterwards."""
+    draw = Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING))
+    job: dict[str, Any] = {"link_seed": rng.randrange(2**32), "heap_objects": rng.randrange(MOST_HEAP_OBJECTS)}
+    with padding(CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1)) as file:
+        yield Layout(draw, {**job, "code_padding": str(file or "")})
 
 
 @contextlib.contextmanager

@@ -1,7 +1,4 @@
-"""Schema of a comparison in turns, its plan and its blocks; and blocks -> verdicts.
-
-`zoomgrad compare` writes each block to `blocks.jsonl` as soon as it ends.
-"""
+"""Schema of a comparison in turns: its plan, its blocks, and why a cell has none; and all of them -> verdicts."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from zoomgrad.harness.compare import SIDES
 from zoomgrad.results import compare
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP, Verdict
 from zoomgrad.results.fields import Blocks, Count, Moment, Name, OneLine, Seconds, StepSeconds, Text
@@ -21,6 +19,8 @@ from zoomgrad.results.samples import TICK_SECONDS
 COMPILE_WITHIN = 0.05
 """Difference of compile times that does not matter. Compilers start processes and write files, whose times vary more
 than a step's."""
+
+FIGURES = (STEP, COMPILE_TIME)
 
 
 class Side(Model):
@@ -32,7 +32,7 @@ class Side(Model):
     """The processor's seconds per step of each value, over all threads."""
     waits: Count = 0
     """How often the process gave up its processor during all values, to wait for a thread or a file."""
-    compile_seconds: tuple[Seconds, ...] = ()
+    compile_seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)] = (0.0,)
     """Sum of the phases of each preparation."""
     bits: OneLine
     """Digest of the losses and parameters after training."""
@@ -42,6 +42,10 @@ class Side(Model):
         """Whether it kept one processor busy, so that only other processes can have interrupted it."""
         pairs = [*zip(self.step_seconds, self.processor_seconds, strict=False)]
         return not self.waits and len(pairs) == len(self.step_seconds) and all(0 < b <= 1.02 * a for a, b in pairs)
+
+    def seconds(self, figure: str) -> float:
+        """The figure, as the median over values or preparations."""
+        return median(self.compile_seconds if figure == COMPILE_TIME else self.step_seconds)
 
 
 class Block(Model):
@@ -73,7 +77,7 @@ class Block(Model):
         one vote, the median of its turns.
         """
         if figure == COMPILE_TIME:
-            base, head = (median(side.compile_seconds or (0.0,)) for side in (self.base, self.head))
+            base, head = self.base.seconds(figure), self.head.seconds(figure)
             return math.log(head / base) if min(base, head) > TICK_SECONDS else None
         if self.base.is_busy and self.head.is_busy:
             pairs = zip(self.base.processor_seconds, self.head.processor_seconds, strict=True)
@@ -83,6 +87,18 @@ class Block(Model):
         return fmean(median(logs[start :: self.layouts]) for start in range(min(self.layouts, len(logs))))
 
 
+class Absence(Model):
+    """Why a cell has no figures. It is left out from then on."""
+
+    cell: Cell
+    side: Literal["base", "head", "both", ""] = ""
+    """Empty if it is not known: a block reached a limit, or its figures are out of range."""
+    reason: Text
+
+
+Outcome = Block | Absence
+
+
 class Subject(Model):
     """One side: a commit, or an interpreter of this checkout, as the user named it."""
 
@@ -90,14 +106,8 @@ class Subject(Model):
     sha: OneLine = ""
     """Empty for an interpreter."""
 
-
-class Absence(Model):
-    """Why a cell has no figures."""
-
-    cell: Cell
-    side: Literal["base", "head", "both", ""] = ""
-    """Empty if it is not known: a block reached a limit, or its figures are out of range."""
-    reason: Text
+    def __str__(self) -> str:
+        return f"{self.name} ({self.sha[:12]})" if self.sha else self.name
 
 
 class Plan(Model):
@@ -112,64 +122,59 @@ class Plan(Model):
     """If interpreters are compared, their cells name the base's."""
     strict: tuple[Name, ...] = ()
     """Engines that promise identical bits."""
-    figures: tuple[str, ...] = (STEP, COMPILE_TIME)
     within: Annotated[float, Field(gt=0.0, lt=1.0)]
     """A cell counts as the same if its ratio is certainly within this share of 1."""
     budget_seconds: Seconds
-    error: Annotated[float, Field(gt=0.0, lt=1.0)] = compare.ERROR
     seed: Count
     machine: dict[OneLine, OneLine] = Field(default_factory=dict)
 
     @property
     def family(self) -> int:
         """Number of statements that the comparison can make, which share its probability of an error."""
-        return len(self.figures) * (len(self.cells) + (len(self.cells) > 1))
-
-    def within_of(self, figure: str) -> float:
-        """Difference of that figure that does not matter, as a share."""
-        return self.within if figure == STEP else max(self.within, COMPILE_WITHIN)
+        return len(FIGURES) * (len(self.cells) + (len(self.cells) > 1))
 
     def subject(self, cell: Cell) -> str:
         """Key of a cell, without the interpreter if interpreters are compared."""
         return cell.key if self.base.sha else f"{cell.engine}/{cell.workload}"
 
 
-def verdicts(plan: Plan, blocks: Iterable[Block], absences: Sequence[Absence] = ()) -> list[Verdict]:
+def verdicts(plan: Plan, outcomes: Sequence[Outcome]) -> list[Verdict]:
     """Return what the blocks show of each cell and figure, of the figures' geometric means, and of the results."""
-    by_cell: dict[Cell, dict[int, Block]] = {cell: {} for cell in plan.cells}
-    for block in blocks:
-        by_cell[block.cell][block.block] = block
-    absent = {absence.cell: absence for absence in absences}
-    found = [
+    absences = [one for one in outcomes if isinstance(one, Absence)]
+    measured: dict[Cell, dict[int, Block]] = {}
+    for one in outcomes:
+        if isinstance(one, Block):
+            measured.setdefault(one.cell, {})[one.block] = one
+    broken = [
         Verdict(
-            plan.subject(absence.cell),
+            plan.subject(one.cell),
             RESULT,
-            "lost" if absence.side in ("head", "") else "unsure",
-            reason=f"no result{f' on {absence.side}' if absence.side else ''}: {absence.reason}",
+            "lost" if one.side in ("head", "") else "unsure",
+            reason=f"no result{f' on {one.side}' if one.side else ''}: {one.reason}",
         )
-        for absence in absences
+        for one in absences
     ]
-    found += [
+    broken += [
         Verdict(plan.subject(cell), RESULT, "wrong", reason="both sides compute different losses or parameters")
-        for cell, of_cell in by_cell.items()
-        if cell.engine in plan.strict and any(block.base.bits != block.head.bits for block in of_cell.values())
+        for cell, blocks in measured.items()
+        if cell.engine in plan.strict and any(block.base.bits != block.head.bits for block in blocks.values())
     ]
-    measured = {cell: of_cell for cell, of_cell in by_cell.items() if of_cell and cell not in absent}
-    for figure in plan.figures:
-        found += _of_figure(plan, figure, measured)
-    return found
+    for one in absences:
+        measured.pop(one.cell, None)
+    return [*broken, *(verdict for figure in FIGURES for verdict in _of_figure(plan, figure, measured))]
 
 
 def _of_figure(plan: Plan, figure: str, measured: Mapping[Cell, Mapping[int, Block]]) -> Iterable[Verdict]:
-    known: dict[Cell, dict[int, float]] = {}
-    for cell, blocks in measured.items():
-        logs = {number: log for number, block in blocks.items() if (log := block.log_ratio(figure)) is not None}
-        if logs:
-            known[cell] = logs
-            then, now = (
-                median(_seconds(getattr(block, side), figure) for block in blocks.values()) for side in ("base", "head")
-            )
-            yield _verdict(plan, figure, plan.subject(cell), [*logs.values()], then, now, cell)
+    known = {
+        cell: {number: log for number, block in blocks.items() if (log := block.log_ratio(figure)) is not None}
+        for cell, blocks in measured.items()
+    }
+    known = {cell: logs for cell, logs in known.items() if logs}
+    for cell, logs in known.items():
+        then, now = (
+            median(getattr(block, side).seconds(figure) for block in measured[cell].values()) for side in SIDES
+        )
+        yield _verdict(plan, figure, plan.subject(cell), [*logs.values()], then, now, cell)
     common = sorted(set.intersection(*map(set, known.values()))) if len(known) > 1 else ()
     if common:
         means = [fmean(logs[number] for logs in known.values()) for number in common]
@@ -185,14 +190,10 @@ def _verdict(
     now: float = compare.NAN,
     cell: Cell | None = None,
 ) -> Verdict:
-    within = plan.within_of(figure)
-    word, ratio = compare.in_turns(logs, within, plan.error / plan.family)
+    within = plan.within if figure == STEP else max(plan.within, COMPILE_WITHIN)
+    word, ratio = compare.in_turns(logs, within, compare.ERROR / plan.family)
     reason = f"{len(logs)} blocks" if word == "unsure" else ""
     return Verdict(subject, figure, word, ratio, then=then, now=now, limit=within, reason=reason, cell=cell)
-
-
-def _seconds(side: Side, figure: str) -> float:
-    return median((side.compile_seconds or (0.0,)) if figure == COMPILE_TIME else side.step_seconds)
 
 
 def undecided(found: Iterable[Verdict]) -> list[Cell]:

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.harness.machine import environments
 
 LOCK = "clang"
 
@@ -24,14 +23,20 @@ def is_offered() -> bool:
 
 def use() -> bool:
     """Use our Clang if it has been fetched, unless there is another one. Return whether there is any."""
+    if os.environ.get(toolchains.CLANG) or toolchains.has("clang"):
+        return True
+    from zoomgrad.harness.machine import environments  # late: uv and filelock take a twentieth of a second
+
     folder = environments.packages_folder(LOCK)
-    if environments.is_whole(folder) and not os.environ.get(toolchains.CLANG) and not toolchains.has("clang"):
+    if environments.is_whole(folder):
         toolchains.use_clang(_program(folder))
-    return bool(os.environ.get(toolchains.CLANG)) or toolchains.has("clang")
+    return environments.is_whole(folder)
 
 
 def fetch() -> None:
     """Fetch our Clang and use it. Raises NoEnvironment."""
+    from zoomgrad.harness.machine import environments
+
     toolchains.use_clang(_program(environments.packages(LOCK)))
 
 

@@ -1,4 +1,7 @@
-"""Program -> facts about it as a Python. It may be any program, so its time is limited and its answer validated."""
+"""Program -> facts about it as a Python. It may be any program, so its time is limited and its answer validated.
+
+`engines.answers` remembers the answer of a program with machine code of its own until its file changes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
+from zoomgrad.engines.answers import MEMORY
 from zoomgrad.engines.asking import NoAnswer, ask, one_line, unusable
 from zoomgrad.results.files import first_of
 
@@ -59,8 +63,22 @@ def probe(path: Path) -> Facts | NoAnswer:
     if reason:
         return NoAnswer(reason)
     try:
-        return Facts.model_validate_json(ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False))
+        return Facts.model_validate_json(
+            MEMORY.answer(
+                [str(path)],
+                _PROBE,
+                _are_facts,
+                lambda: ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False),
+            )
+        )
     except NoAnswer as none:
         return none
     except ValidationError as error:
         return NoAnswer(f"does not answer like a Python ({one_line(first_of(error, whole='its answer'))})")
+
+
+def _are_facts(answer: object) -> bool:
+    try:
+        return isinstance(answer, str) and bool(Facts.model_validate_json(answer))
+    except ValidationError:
+        return False

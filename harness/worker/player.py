@@ -1,6 +1,6 @@
 """One side of a comparison: prepares one engine of one checkout, then trains when it is told to.
 
-`python player.py CHECKOUT` reads commands from standard input, one line of JSON each, and answers each with one line.
+`python player.py CHECKOUT JOB` reads commands from standard input, one line of JSON each, and answers each with a line.
 `harness/compare/block.py` sends them. The checkout may be many commits old, so this file imports nothing but what has
 not changed for long: `engines.load`, `harness.workloads.load`, and an engine's and a trainer's methods.
 """
@@ -12,11 +12,10 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -31,31 +30,29 @@ MOST_PADDINGS = 8
 class Player:
     """An engine and a workload of the checkout, and the layout that this process was given."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, checkout: Path, job: dict[str, Any]) -> None:
         from zoomgrad import engines
         from zoomgrad.harness import workloads
 
+        if checkout.absolute() not in Path(str(engines.__file__)).absolute().parents:
+            raise Refused(f"engines was imported from {engines.__file__}, not from the checkout")
         self._engine: Any = engines.load(job["engine"])
         self._workload: Any = workloads.load(job["workload"])
         self._layout = Layout(job["layout"])
         self._trainers: list[Any] = []  # the same program, each with a layout of its own
-
-    def ready(self) -> dict[str, Any]:
-        """Check that the engine runs here, which may build its Value."""
-        with self._layout.linking():
+        with self._layout.linking():  # checking may build its Value
             self._engine.check()
         refusal = self._engine.supports(self._workload)
         if refusal:
             raise Refused(refusal)
         self._workload.data()
-        return {}
 
     def prepare(self) -> dict[str, Any]:
-        """Compile, and return the seconds by phase."""
+        """Compile, and return the seconds of all phases."""
         self._trainers.clear()
         with self._layout.linking():
             self._trainers.append(self._engine.prepare(self._workload))
-        return {"phases": dict(self._trainers[0].phases)}
+        return {"seconds": sum(dict(self._trainers[0].phases).values())}
 
     def again(self, steps: int) -> dict[str, Any]:
         """Prepare once more with another layout, without compiling where that is possible, and train once."""
@@ -73,21 +70,20 @@ class Player:
             seconds = self._pass(steps)
         return {"steps": steps}
 
-    def warm(self, steps: int, seconds: float) -> dict[str, Any]:
-        """Train until the time is up, at least once, and return a digest of the bits after one pass."""
+    def warm(self, steps: int, seconds: float, processor: int) -> dict[str, Any]:
+        """Train until the time is up, at least once, and return a digest of the bits after one pass.
+
+        From then on the process stays on that processor, unless the engine has threads.
+        """
         # The extra step leaves a partial batch's gradients behind, which a restart must clear.
         self._pass(steps + 1)
         until = perf_counter() + seconds
         while perf_counter() < until:
             self._pass(steps)
         self._pass(steps)
-        return {"bits": digest(self._trainers[0].losses, self._trainers[0].parameters())}
-
-    def pin(self, processor: int) -> dict[str, Any]:
-        """Stay on that processor from now on, unless the engine has threads."""
         if hasattr(os, "sched_setaffinity") and "threads" not in self._engine.name:
             os.sched_setaffinity(0, {processor})
-        return {}
+        return {"bits": digest(self._trainers[0].losses, self._trainers[0].parameters())}
 
     def value(self, steps: int, layout: int) -> dict[str, Any]:
         """Return the seconds of these first steps of training, the processor's seconds, and how often it waited."""
@@ -140,13 +136,11 @@ class Layout:
         program, because objects of different programs may have the same names.
         """
         start = subprocess.Popen.__init__
-        copies = again and self._links == 1
         if not again:
             self._links = 0
 
         def started(process: Any, command: Any, *rest: Any, **named: Any) -> None:
-            changed = self._copying(command) if copies else command
-            start(process, self.command(changed, keeps=not again), *rest, **named)
+            start(process, self.changed(command, again=again), *rest, **named)
 
         subprocess.Popen.__init__ = started  # type: ignore[assignment, method-assign]
         try:
@@ -154,44 +148,36 @@ class Layout:
         finally:
             subprocess.Popen.__init__ = start  # type: ignore[method-assign]
 
-    def command(self, command: Any, *, keeps: bool = False) -> Any:
-        """The command, with another layout if it links. keeps: whether its objects are kept for another link."""
-        if not isinstance(command, (list, tuple)) or "-o" not in command[:-1] or "-c" in command:
+    def changed(self, command: Any, *, again: bool = False) -> Any:
+        """The command, with another layout if it links; a copy of what was compiled before if it compiles again."""
+        words = [*map(str, command)] if isinstance(command, (list, tuple)) else []
+        if "-o" not in words[:-1]:
             return command
-        words = [*map(str, command)]
         target = words.index("-o") + 1
+        if "-c" in words:
+            kept = self._kept / Path(words[target]).name if again and self._links == 1 and self._kept else None
+            return ["cp", str(kept), words[target]] if kept and kept.is_file() else command
         inputs = [i for i, word in enumerate(words) if i != target and word.endswith((".o", ".c"))]
         if not words[target].endswith(".so") or not inputs:
             return command
-        if keeps:
+        if not again:
             self._links += 1
-            self._keep([words[i] for i in inputs])
-        shuffled = self._rng.sample(inputs, len(inputs))
+            self._keep(Path(words[i]) for i in inputs)
         changed = [*words]
-        for place, taken in zip(inputs, shuffled):
+        for place, taken in zip(inputs, self._rng.sample(inputs, len(inputs))):
             changed[place] = words[taken]
         padding = [self._padding] * self._rng.randint(1, MOST_PADDINGS) if self._padding else []
         return [*changed[: inputs[0]], *padding, *changed[inputs[0] :]]
 
-    def _keep(self, objects: Sequence[str]) -> None:
+    def _keep(self, objects: Iterable[Path]) -> None:
         """Give the objects a second name, because their folder is removed after the link."""
-        if self._kept:
-            for file in map(Path, objects):
+        for file in objects:
+            if self._kept and file.suffix == ".o":
                 kept = self._kept / file.name
                 with contextlib.suppress(OSError):
                     kept.unlink()
-                if file.suffix == ".o":
-                    with contextlib.suppress(OSError):  # another file system: it is compiled again
-                        os.link(file, kept)
-
-    def _copying(self, command: Any) -> Any:
-        """A command that copies the kept object, if this one compiles it."""
-        if self._kept and isinstance(command, (list, tuple)) and "-c" in command and "-o" in command[:-1]:
-            target = Path(str(command[command.index("-o") + 1]))
-            kept = self._kept / target.name
-            if target.suffix == ".o" and kept.is_file() and shutil.which("cp"):
-                return ["cp", str(kept), str(target)]
-        return command
+                with contextlib.suppress(OSError):  # another file system: it is compiled again
+                    os.link(file, kept)
 
 
 def digest(*numbers: Sequence[float]) -> str:
@@ -204,23 +190,17 @@ def digest(*numbers: Sequence[float]) -> str:
 
 def main() -> None:
     """Answer commands until standard input ends."""
-    checkout = Path(sys.argv[1])
+    checkout, job = Path(sys.argv[1]), json.loads(sys.argv[2])
     sys.path[0] = str(checkout)  # replaces the folder of this file, which belongs to another checkout
     # Whatever an engine prints must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     player = None
     for line in sys.stdin:
-        command = json.loads(line)
-        name = command.pop("do")
+        name, values = json.loads(line)
         try:
-            if player is None:
-                player = Player(command.pop("job"))
-                from zoomgrad import engines
-
-                if checkout.absolute() not in Path(str(engines.__file__)).absolute().parents:
-                    raise Refused(f"engines was imported from {engines.__file__}, not from the checkout")
-            answer = getattr(player, name)(**command)
+            player = player or Player(checkout, job)
+            answer = getattr(player, name)(**values)
         except Exception as error:  # a commit may fail in any way, and its reason is the answer
             reason = getattr(error, "reason", "") or str(error) or type(error).__name__
             is_told = isinstance(error, Refused) or hasattr(error, "reason")

@@ -1,14 +1,15 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
-`python -m zoomgrad.harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
-`prepared` if there are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were
-written to a file. The harness displays them; any other program that reads lines can too.
+`python -m zoomgrad.harness.worker.train SETTINGS` prints a line for each event of `train`: `start`, `prepared` if there
+are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were written to a file. On
+a terminal, progress is one line that changes.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -200,15 +201,100 @@ def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
         portion = max(1, round(taken * REPORT_SECONDS / seconds)) if seconds else 2 * portion
 
 
+class Lines:
+    """Prints events. The text of an engine or a file of names may be hostile, so control characters are replaced."""
+
+    def __init__(self) -> None:
+        self._is_live = sys.stdout.isatty()
+        self._start: Event = {}
+        self._printed_at = perf_counter()
+        self.failed = False
+
+    def show(self, event: Event) -> None:
+        """Print the event, unless it is progress that came soon after the last line."""
+        kind = event["event"]
+        if kind == "start":
+            self._start = event
+        elif kind == "failed":
+            self.failed = True
+            print(f"zoomgrad: {printable(event['reason'])}", file=sys.stderr, flush=True)
+        elif kind == "progress":
+            self._show_progress(event)
+        else:
+            for line in LINES[kind](event):
+                print(f"{ERASE if self._is_live else ''}{printable(line)}", flush=True)
+
+    def _show_progress(self, event: Event) -> None:
+        steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
+        line = (
+            f"seed {self._start['seed']}  epoch {event['epoch']}/{self._start['epochs']}  "
+            f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}"
+        )
+        if self._is_live:
+            print(f"{ERASE}{line}", end="", flush=True)
+        elif perf_counter() - self._printed_at > PLAIN_SECONDS:
+            self._printed_at = perf_counter()
+            print(line, flush=True)
+
+
+ERASE = "\r\x1b[K"
+"""Erase a terminal's line."""
+PLAIN_SECONDS = 10.0
+"""Time between two lines of progress without a terminal."""
+
+
+def printable(text: str) -> str:
+    """The text with its newlines, but without other control characters."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _prepared(event: Event) -> Iterator[str]:
+    each = ", ".join(f"{inputs:,}: {seconds:.3f} s" for inputs, seconds in event["shapes"])
+    shared = event["seconds"] - math.fsum(seconds for _, seconds in event["shapes"])
+    rest = f"; shared stages: {shared:.3f} s" if shared > 0 else ""
+    if event["shapes"]:
+        yield f"graphs, by number of inputs, compiled in {event['seconds']:.3f} s: {each}{rest}"
+
+
+def _epoch(event: Event) -> Iterator[str]:
+    accuracy, seconds = f"accuracy {event['accuracy']:.2%}", f"{event['train_seconds']:.2f} s"
+    yield f"epoch {event['epoch']}: mean loss {event['loss']:.4g}, {accuracy}, {seconds}"
+
+
+def _end(event: Event) -> Iterator[str]:
+    epochs = f"{event['epochs']:,} epoch{'s' * (event['epochs'] != 1)}"
+    parts = [f"seed {event['seed']}: {epochs}, loss {event['loss']:.4g}"]
+    if event["converged"] is not None:
+        figure, value = event["figure"]
+        shown = f"{figure} {value:.4g}, " if value != event["loss"] else ""
+        parts.append(shown + ("within the tolerance" if event["converged"] else "tolerance not reached"))
+    parts.append(f"accuracy {event['accuracy']:.2%} on {event['evaluated_on']}")
+    seconds = event["train_seconds"]
+    yield ", ".join([*parts, f"{seconds:.3f} s, {1e6 * seconds / event['steps']:.1f} µs per step"])
+    if event["samples"]:
+        yield f"invented: {', '.join(event['samples'])}"
+
+
+def _kept(event: Event) -> Iterator[str]:
+    yield f"Parameters: {os.path.relpath(event['path'])}"
+
+
+LINES = {"prepared": _prepared, "epoch": _epoch, "end": _end, "saved": _kept}
+"""Kind of event -> its lines."""
+
+
 def main() -> None:
-    """Print the events of the training that the first argument describes in JSON."""
+    """Print the training that the first argument describes in JSON. Exit with 1 if it failed, and 130 after Ctrl-C."""
     end_with_the_harness()
+    lines = Lines()
     try:
         for event in train(json.loads(sys.argv[1])):
-            print(json.dumps(event), flush=True)
+            lines.show(event)
     except (Unavailable, UnknownName, InvalidChange, BadFile, datasets.Unavailable, CorruptData) as missing:
-        print(json.dumps({"event": "failed", "reason": str(missing)}), flush=True)
-        sys.exit(1)
+        lines.show({"event": "failed", "reason": str(missing)})
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(1 if lines.failed else 0)
 
 
 if __name__ == "__main__":

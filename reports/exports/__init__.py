@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from zoomgrad.reports.exports import csv, github_action_benchmark, pyperf
+from zoomgrad.reports.exports import csv, github_action_benchmark, pyperf, speedscope
 from zoomgrad.reports.exports.material import Export, Material, NoExport
 
 __all__ = ["EXPORTERS", "Export", "Exporter", "Material", "NoExport"]
@@ -28,4 +28,9 @@ class Exporter(Protocol):
         """Make the file's content. Raises NoExport."""
 
 
-EXPORTERS: Mapping[str, Exporter] = {"csv": csv, "github-action-benchmark": github_action_benchmark, "pyperf": pyperf}
+EXPORTERS: Mapping[str, Exporter] = {
+    "csv": csv,
+    "github-action-benchmark": github_action_benchmark,
+    "pyperf": pyperf,
+    "speedscope": speedscope,
+}

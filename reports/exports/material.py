@@ -23,6 +23,8 @@ class Material:
     view: View
     suites: Mapping[Cell, str] = field(default_factory=dict)
     """The text of each cell's pyperf file."""
+    stacks: Mapping[str, str] = field(default_factory=dict)
+    """`cell, profiler` -> the text of a file of folded stacks."""
 
 
 @dataclass(frozen=True)

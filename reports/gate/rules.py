@@ -43,6 +43,7 @@ from zoomgrad.results.samples import (
 )
 from zoomgrad.results.stats import intervals
 from zoomgrad.results.stats.intervals import MIN_PROCESSES
+from zoomgrad.results.store import Store
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class MeasuredRun:
 
     run: Run
     records: Sequence[Record]
+
+
+def measured_run(store: Store) -> MeasuredRun:
+    """Return a stored run with what the rules need of it."""
+    return MeasuredRun(store.run, store.records())
 
 
 def refuse_incomparable(new: Run, old: Run) -> None:

@@ -34,7 +34,6 @@ _KINDS = (
 )
 """Name, colour and pattern of each kind of frame; the first pattern found in a frame's name decides."""
 
-_COUNT = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -57,21 +56,8 @@ class Box:
     share: float
 
 
-MOST_SAMPLES = 1e15
-"""Most samples on one line. A higher count is a mistake, and the sum might not be finite."""
 DEEPEST = 10_000
 """Most frames drawn per stack: ten times Python's recursion limit."""
-
-
-def folded(text: str) -> dict[str, float]:
-    """Parse lines of `outer;inner COUNT` into samples by stack. Raises ValueError with the line that has no count."""
-    stacks: dict[str, float] = {}
-    for line in filter(str.strip, text.splitlines()):
-        stack, _, count = line.rpartition(" ")
-        if not _COUNT.fullmatch(count) or float(count) > MOST_SAMPLES:
-            raise ValueError(f"no count at the end of {line[-200:]!r}")
-        stacks[stack] = stacks.get(stack, 0.0) + float(count)
-    return stacks
 
 
 def boxes(stacks: Mapping[str, float]) -> list[Box]:

@@ -4,10 +4,11 @@ import pytest
 
 from tests.harness.test_schedule import Observer, Plan, plan, python_of
 from tests.harness.workers import Workers
-from zoomgrad.harness.cli.commands.check import Gate, measured_run, settle
+from zoomgrad.harness.cli.commands.check import settle
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.reports.gate import rules
 from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.reports.gate.rules import measured_run
 from zoomgrad.results.record import EngineFacts
 from zoomgrad.results.store import Store
 
@@ -37,50 +38,42 @@ def usual(engine, block):
 
 
 @pytest.fixture
-def gate(tmp_path):
+def judge(tmp_path):
     schedule, _ = measured(tmp_path, "baseline-run", usual)
-    return Gate(measured_run(schedule.store), LIMITS)
+    old = measured_run(schedule.store)
+    return lambda store: rules.verdicts(measured_run(store), old, LIMITS)
 
 
-def failing(gate, schedule):
-    return [verdict.cell.engine for verdict in gate.verdicts(schedule.store) if verdict.fails]
+def failing(judge, schedule):
+    return [verdict.cell.engine for verdict in judge(schedule.store) if verdict.fails]
 
 
-def test_an_identical_run_passes_at_once(tmp_path, gate):
+def test_an_identical_run_passes_at_once(tmp_path, judge):
     schedule, workers = measured(tmp_path, "new", usual)
-    assert settle(schedule, gate) == ""
-    assert not failing(gate, schedule)
+    assert settle(schedule, judge, LIMITS) == ""
+    assert not failing(judge, schedule)
     assert len(workers.measured) == 20
 
 
-def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, gate):
+def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, judge):
     schedule, workers = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.25 if e == "slots" else 1.0))
-    assert settle(schedule, gate) == "Suspected regressions were measured again in 5 more blocks."
-    assert failing(gate, schedule) == ["slots"]
+    assert settle(schedule, judge, LIMITS) == "Suspected regressions were measured again in 5 more blocks."
+    assert failing(judge, schedule) == ["slots"]
     assert {engine for engine, block in workers.measured if block >= 5} == {"slots", "baseline"}
     assert max(block for _, block in workers.measured) == 9
 
 
-def test_an_undecided_cell_is_measured_again_up_to_the_limit(tmp_path, gate):
+def test_an_undecided_cell_is_measured_again_up_to_the_limit(tmp_path, judge):
     schedule, workers = measured(
         tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b % 2 == 0 else 1.0)
     )
-    assert settle(schedule, gate) == "Suspected regressions were measured again in 35 more blocks."
-    assert not failing(gate, schedule)
+    assert settle(schedule, judge, LIMITS) == "Suspected regressions were measured again in 35 more blocks."
+    assert not failing(judge, schedule)
     assert max(block for _, block in workers.measured) == 39
 
 
-def test_a_temporary_slowdown_is_cleared_by_measuring_again(tmp_path, gate):
+def test_a_temporary_slowdown_is_cleared_by_measuring_again(tmp_path, judge):
     schedule, _ = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b < 4 else 1.0))
-    assert "slots" in {cell.engine for cell in suspects_of(gate, schedule)}
-    settle(schedule, gate)
-    assert not failing(gate, schedule)
-
-
-def suspects_of(gate, schedule):
-    return rules.suspects(gate.verdicts(schedule.store))
-
-
-def test_without_a_baseline_run_there_is_no_verdict(tmp_path):
-    schedule, _ = measured(tmp_path, "new", usual)
-    assert Gate(None, LIMITS).verdicts(schedule.store) == []
+    assert "slots" in {cell.engine for cell in rules.suspects(judge(schedule.store))}
+    settle(schedule, judge, LIMITS)
+    assert not failing(judge, schedule)

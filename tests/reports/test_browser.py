@@ -9,7 +9,8 @@ from matplotlib.image import imread
 
 from tests.reports import example_profiles
 from tests.reports.browser import DARK, answers, in_browser, photographed, printed
-from zoomgrad.reports.pages.flame_graph import flame, folded
+from zoomgrad.reports.pages.flame_graph import flame
+from zoomgrad.reports.profiling.stacks import folded
 from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
 pytestmark = in_browser

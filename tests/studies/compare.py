@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zoomgrad.harness.compare import commits
-from zoomgrad.harness.compare.rounds import Comparison, Place
-from zoomgrad.harness.compare.turns import Plan
+from zoomgrad.harness.compare.measuring import Place, measure
+from zoomgrad.harness.compare.turns import Plan, verdicts
 from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.results.compare import STEP
 from zoomgrad.results.places import ROOT
@@ -70,7 +70,6 @@ def trial(clone, sha, budget_seconds):
         command=(),
         **both,
         cells=(Cell(engine=ENGINE, interpreter=interpreter.name, workload=WORKLOAD),),
-        figures=(STEP,),
         within=0.02,
         budget_seconds=budget_seconds,
         seed=time.time_ns() % 2**32,
@@ -78,9 +77,8 @@ def trial(clone, sha, budget_seconds):
     start = time.monotonic()
     with commits.checkouts(both, clone) as checkouts:
         places = {side: Place(checkout, python) for side, checkout in checkouts.items()}
-        done = Comparison(plan, places, lambda line, found: None, until=start + budget_seconds)
-        done.measure()
-    (verdict,) = done.verdicts()
+        outcomes = list(measure(plan, places, start + budget_seconds))
+    verdict = next(one for one in verdicts(plan, outcomes) if one.figure == STEP)
     return {"word": verdict.word, "ratio": verdict.ratio.value, "seconds": time.monotonic() - start}
 
 

@@ -12,8 +12,9 @@ from zoomgrad import engines
 from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.straight.extension import ExtensionEngine
 from zoomgrad.harness import built_module, workloads
-from zoomgrad.harness.cli.app import FAILED, WRONG_USE, app, complain, out, say_next, short
-from zoomgrad.harness.cli.options import some_name
+from zoomgrad.harness.cli.app import FAILED, WRONG_USE, app
+from zoomgrad.harness.cli.console import complain, out, say, say_next, short
+from zoomgrad.harness.cli.options import Force, Workload, named
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.results.files import write_atomically
 from zoomgrad.results.printable import on_one_line
@@ -21,19 +22,19 @@ from zoomgrad.results.printable import on_one_line
 
 @app.command()
 def build(
-    what: Annotated[str, typer.Argument(metavar="WORKLOAD", help="Workload; see `zoomgrad list`.")],
-    into: Annotated[str, typer.Option(callback=some_name, metavar="FOLDER", help="The folder to put its files into.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace files of the same names.")] = False,
+    workload: Workload,
+    into: Annotated[str, named("--into", metavar="FOLDER", help="The folder to put its files into.")],
+    force: Force = False,
 ) -> None:
     """Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad."""
     engine = engines.load("tcc-extension")
     assert isinstance(engine, ExtensionEngine)
     engine.check()
-    workload = workloads.load(what)
-    fetch_data([what])
+    task = workloads.load(workload)
+    fetch_data([workload])
     try:
-        with out.status(f"{engine.name} compiles {what}"):
-            files = built_module.build(engine, workload)
+        with out.status(f"{engine.name} compiles {workload}"):
+            files = built_module.build(engine, task)
     except BuildFailed as failed:
         complain(str(failed))
         raise typer.Exit(FAILED) from None
@@ -46,7 +47,7 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_atomically(folder / name, content)
-        out.print(on_one_line(f"{short(folder / name)}  {len(content):,} bytes"), markup=False)
+        say(on_one_line(f"{short(folder / name)}  {len(content):,} bytes"))
     place = on_one_line(shlex.quote(short(folder)))
-    module = built_module.module_name(what)
+    module = built_module.module_name(workload)
     say_next(f"Import it: `cd {place} && python -c 'import {module}; help({module})'`. README.md has an example.")

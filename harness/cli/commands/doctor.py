@@ -13,7 +13,10 @@ from zoomgrad.engines.discovery import said
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import app, out, say_next
+from zoomgrad.harness.cli.app import app
+from zoomgrad.harness.cli.console import say_next
+from zoomgrad.harness.cli.display import Part
+from zoomgrad.harness.cli.options import Json
 from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.profile import perf
 from zoomgrad.harness.profile.profile_session import NoProfile
@@ -22,7 +25,7 @@ Row = tuple[str, str, str]
 
 
 @app.command()
-def doctor() -> None:
+def doctor(as_json: Json = False) -> None:
     """Show what is installed, what is missing, and how to get it."""
     MEMORY.is_on = False  # ask again, because a compiler may have stopped working although its file is the same
     found, no_pythons = interpreters.survey()
@@ -33,17 +36,20 @@ def doctor() -> None:
     rows.append(state("profiler perf", perf.find))
     rows += [state(f"data of {name}", workload.data) for name, workload in workloads.WORKLOADS.items()]
     lacking = [row for row in rows if row[1] != "ready"]
-    skipped = _skipped([*no_pythons, *toolchains.skipped()])
-    if lacking or skipped:  # first, because ready rows are many
-        out.print(display.table("not ready", ("what", "state", "how to get it"), [*lacking, *skipped]), "")
-    ready = [row for row in rows if row[1] == "ready"]
-    out.print(display.table("ready", ("what", "state", "path"), ready), "")
-    out.print(display.table("machine", ("fact", "value"), facts.gather().items()), "")
-    say_next(
-        f"{len(lacking)} not ready; a run skips them and records the reason."
-        if lacking
-        else "All ready: `zoomgrad run`."
-    )
+    parts = [
+        # First, because ready rows are many.
+        Part(
+            "not ready",
+            ("what", "state", "how to get it"),
+            [*lacking, *_skipped([*no_pythons, *toolchains.skipped()])],
+        ),
+        Part("ready", ("what", "state", "path"), [row for row in rows if row[1] == "ready"]),
+        Part("machine", ("fact", "value"), [*facts.gather().items()]),
+    ]
+    display.show(parts, as_json=as_json)
+    if not as_json:
+        count = f"{len(lacking)} not ready; a run skips them and records the reason."
+        say_next(count if lacking else "All ready: `zoomgrad run`.")
 
 
 def state(what: str, look: Callable[[], object]) -> Row:

@@ -9,9 +9,8 @@ import typer
 from rich.markup import escape
 
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import WRONG_USE, app, complain, out, say_next, short
-from zoomgrad.reports import build
-from zoomgrad.reports.sections.history import history as history_of
+from zoomgrad.harness.cli.app import WRONG_USE, app
+from zoomgrad.harness.cli.console import complain, out, say_next, short
 from zoomgrad.results import units
 from zoomgrad.results.printable import printable
 from zoomgrad.results.store import RUNS
@@ -28,19 +27,22 @@ def history(
         what = "is a single run, not a folder of runs" if folder.is_dir() else "no such folder"
         complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
         raise typer.Exit(WRONG_USE)
+    from zoomgrad.reports import build  # late, because pandas and matplotlib take seconds
+    from zoomgrad.reports.sections.history import history as history_of
+
     with out.status(escape(f"reading {printable(short(folder))}")):
         races, left_out = build.gather(folder)
-        found = history_of(races, left_out)
+        past = history_of(races, left_out)
     for line in left_out:
         complain(line)
-    if found is None:
+    if past is None:
         what = f"{units.count(len(races), 'run')} with speedups, but no cell was measured twice on the same machine"
         needs = "A history needs two runs of one cell: make another with `zoomgrad run`, or name another folder."
         complain(f"{short(folder)}: {what}\n  {needs}")
         raise typer.Exit(WRONG_USE)
-    page = build.write_history(folder, found)
-    (sheet,) = found.table.sheets
+    page = build.write_history(folder, past)
+    (sheet,) = past.table.sheets
     rows = [[" ".join(filter(None, (one.text, one.below))) for one in row] for row in sheet.rows]
-    out.print("", display.table(found.lead, sheet.headings, rows), "")
-    out.print(*sheet.notes, found.finding, sep="\n", markup=False)
+    out.print("", display.table(past.lead, sheet.headings, rows), "")
+    out.print(*sheet.notes, past.finding, sep="\n", markup=False)
     say_next(f"Read {short(page)}, and open {page.with_suffix('.svg').name} beside it")

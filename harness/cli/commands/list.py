@@ -5,42 +5,45 @@ from __future__ import annotations
 from zoomgrad import engines
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import app, out, say_next
+from zoomgrad.harness.cli.app import app
+from zoomgrad.harness.cli.console import say_next
+from zoomgrad.harness.cli.display import Part
+from zoomgrad.harness.cli.options import Json
 from zoomgrad.harness.machine import interpreters
 from zoomgrad.harness.plan import presets
 from zoomgrad.harness.workloads import microgpt
 
 
 @app.command("list")
-def list_() -> None:
+def list_(as_json: Json = False) -> None:
     """List engines, workloads, interpreters and presets."""
     ladder = [engines.load(name) for name in engines.names()]
-    for part in (
-        display.table(
+    parts = [
+        Part(
             "engines",
             ("name", "the one idea", "builds on", "bits"),
             [(e.name, e.idea, e.builds_on, "identical" if e.strict else f"within {e.error_bound:g}") for e in ladder],
         ),
-        display.table(
+        Part(
             "workloads",
             ("name", "model and loss", "steps per epoch"),
-            [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
-            + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000")]
-            + [("microgpt", microgpt.load("microgpt").description, "1,000")]
-            + [(microgpt.EXAMPLE, "the same with other sizes", "1,000")],
+            [(w.name, w.description, w.steps_per_epoch) for w in workloads.WORKLOADS.values()]
+            + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", 1000)]
+            + [("microgpt", microgpt.load("microgpt").description, 1000)]
+            + [(microgpt.EXAMPLE, "the same with other sizes", 1000)],
         ),
-        display.table(
+        Part(
             "interpreters",
             ("name", "version", "path"),
             [(i.name, i.version, str(i.path)) for i in interpreters.discover()],
         ),
-        display.table(
+        Part(
             "presets",
             ("name", "what it measures"),
             [(name, preset.description) for name, preset in presets.PRESETS.items()],
         ),
-    ):
-        out.print(part, "")
-    if engines.problems():
-        out.print(display.table("left out of the engines", ("file", "why"), engines.problems()), "")
-    say_next("Measure some of them: `zoomgrad run --preset smoke`.")
+        Part("left out of the engines", ("file", "why"), engines.problems()),
+    ]
+    display.show(parts, as_json=as_json)
+    if not as_json:
+        say_next("Measure some of them: `zoomgrad run --preset smoke`.")

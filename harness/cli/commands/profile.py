@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Annotated, Optional
 
 import typer
 
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app, out, say_next, short
-from zoomgrad.harness.cli.measuring import alone, get_ready, requested
+from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app
+from zoomgrad.harness.cli.console import out, say_next, short
+from zoomgrad.harness.cli.measuring import alone, get_ready, new_plan
 from zoomgrad.harness.cli.options import (
     Engines,
     Interpreters,
     Memory,
+    Quiet,
     Timeout,
     Wait,
     Workloads,
     limits,
-    names,
-    some_name,
-    some_names,
+    listed,
+    named,
+    selection,
 )
-from zoomgrad.harness.cli.stores import folder_of
+from zoomgrad.harness.cli.progress import ProfileProgress
+from zoomgrad.harness.cli.stores import folder_of, newest_or
 from zoomgrad.harness.plan import planning
-from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.profile import PROFILERS, planned, run_profilers
 from zoomgrad.harness.run.isolate import RUN
 from zoomgrad.results import units
-from zoomgrad.results.files import Unreadable
-from zoomgrad.results.store import Store, latest
 
 LOOK_SECONDS = 6.0
 """Estimated time of a profile besides its session: start, preparation, and reading the profiler's files."""
@@ -39,15 +38,11 @@ LOOK_SECONDS = 6.0
 
 @app.command()
 def profile(
-    engines_: Engines = None,
-    workloads_: Workloads = None,
-    interpreters_: Interpreters = None,
+    engines: Engines = None,
+    workloads: Workloads = None,
+    interpreters: Interpreters = None,
     profilers: Annotated[
-        Optional[str],
-        typer.Option(
-            callback=some_names,
-            help=f"Only these of {', '.join(PROFILERS)}. Default: all.",
-        ),
+        Optional[list[str]], listed("--profilers", help=f"Only these of {', '.join(PROFILERS)}. Default: all.")
     ] = None,
     seconds: Annotated[
         float,
@@ -57,29 +52,25 @@ def profile(
     memory: Memory = None,
     join: Annotated[
         Optional[str],
-        typer.Option(
-            "--run", callback=some_name, help="Run whose report shows the profiles: id or folder. Default: the newest."
-        ),
+        named("--run", metavar="RUN", help="Run whose report shows the profiles: id or folder. Default: the newest."),
     ] = None,
     wait: Wait = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
 
     Also shows what PyPy's JIT and the compilers report about themselves. Never runs at the same time as a timed run.
+    `zoomgrad export --format speedscope` writes the stacks for speedscope.app.
     """
-    chosen = names(profilers) or list(PROFILERS)
+    chosen = profilers or list(PROFILERS)
     for name in chosen:
         if name not in PROFILERS:
             raise UnknownName("profiler", name, PROFILERS)
-    found, only_interpreters = requested(names(interpreters_))
-    plan = planning.plan(
+    joined = folder_of(join) if join else None
+    plan = new_plan(
         "profile",
-        found,
-        command=["zoomgrad", *sys.argv[1:]],
-        only_engines=names(engines_),
-        only_workloads=names(workloads_),
-        only_interpreters=only_interpreters,
-        everywhere=planning.worth_profiling(found),
+        selection(engines, workloads, interpreters),
+        planning.worth_profiling,
         blocks=0,
         **limits(timeout, memory),
     )
@@ -92,12 +83,12 @@ def profile(
     from zoomgrad.reports import build
 
     with alone(wait=wait):
-        store = folder_of(join) if join else newest_or(plan)
+        store = joined or newest_or(plan.run)
         os.environ[RUN] = store.run.id
         get_ready(plan)
         failed = False
         try:
-            with display.ProfileProgress(out, todo) as progress:
+            with ProfileProgress(out, len(todo)) as progress:
                 for cell, name, seen in run_profilers(plan, store, chosen, seconds):
                     progress.show(cell, name, seen)
                     failed = failed or (seen is not None and seen.status in ("failed", "timed-out"))
@@ -108,11 +99,3 @@ def profile(
     say_next(f"Open {short(page)}#profiles, and read {short(store.folder / 'analysis.md')}")
     if failed:
         raise typer.Exit(FAILED)
-
-
-def newest_or(plan: Plan) -> Store:
-    """Store of the newest run, or a new one if there is no run yet."""
-    try:
-        return latest()
-    except Unreadable:
-        return Store.create(plan.run)

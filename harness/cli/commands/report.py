@@ -8,33 +8,31 @@ from typing import Annotated, Optional
 import typer
 
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import app, out, say_next, short
-from zoomgrad.harness.cli.options import some_name
+from zoomgrad.harness.cli.app import app
+from zoomgrad.harness.cli.console import out, say_next, short
+from zoomgrad.harness.cli.options import Run
 from zoomgrad.harness.cli.stores import store_of
-from zoomgrad.reports import build
-from zoomgrad.reports.text.printed import printed
 from zoomgrad.results.samples import CORRECTED
-from zoomgrad.results.store import Store, latest
+from zoomgrad.results.store import Store
 
 
 @app.command()
 def report(
-    run: Annotated[
-        Optional[str],
-        typer.Argument(
-            metavar="RUN", callback=some_name, help="Run from any machine: id, folder or file. Default: the newest."
-        ),
-    ] = None,
+    run: Run = None,
     into: Annotated[
         Optional[Path], typer.Option(file_okay=False, help="Folder to write index.html to, e.g. a web server's.")
     ] = None,
 ) -> None:
-    """Rebuild a run's report from its records."""
-    conclude(store_of(run) if run else latest(), into)
+    """Rebuild a run's report, of this or another machine, from its records."""
+    conclude(store_of(run), into)
 
 
 def conclude(store: Store, into: Path | None = None) -> None:
     """Write the report, and print the results of every workload, the findings and the page's path."""
+    # Imported late: pandas and matplotlib take seconds, which would delay the error about a missing run.
+    from zoomgrad.reports import build
+    from zoomgrad.reports.text.printed import printed
+
     story = build.tell(store, elsewhere=into is not None)
     page = build.write(store, story, into)
     for sheet in printed(story.view.table, story.view.headline_workload):

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from zoomgrad.harness.cli import display, fetching
-from zoomgrad.harness.cli.app import FAILED, app, out
-from zoomgrad.harness.cli.measuring import measuring, requested
+from zoomgrad.harness.cli import fetching
+from zoomgrad.harness.cli.app import FAILED, app
+from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
 from zoomgrad.harness.cli.options import (
+    Budget,
     Engines,
     Interpreters,
     Memory,
+    Preset,
+    Quiet,
+    Seed,
     Timeout,
+    Until,
     Wait,
     Workloads,
-    duration,
     limits,
-    names,
-    share,
-    some_name,
+    named,
+    selection,
 )
 from zoomgrad.harness.cli.stores import folder_of
-from zoomgrad.harness.machine import interpreters, named
+from zoomgrad.harness.machine import interpreters as machine
+from zoomgrad.harness.machine.named import asked
 from zoomgrad.harness.plan import planning, presets
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.store import Store
@@ -37,34 +40,20 @@ if TYPE_CHECKING:
 
 @app.command()
 def run(
-    preset: Annotated[
-        str, typer.Option(callback=some_name, help=f"Preset to measure: {', '.join(presets.PRESETS)}.")
-    ] = "quick",
-    engines_: Engines = None,
-    workloads_: Workloads = None,
-    interpreters_: Interpreters = None,
+    preset: Preset = "quick",
+    engines: Engines = None,
+    workloads: Workloads = None,
+    interpreters: Interpreters = None,
     blocks: Annotated[
         Optional[int], typer.Option(min=1, help="Processes per cell. An interval needs at least three.")
     ] = None,
-    seed: Annotated[
-        Optional[int], typer.Option(help="Seed of the shuffled order. Default: random. It is recorded either way.")
-    ] = None,
+    seed: Seed = None,
     timeout: Timeout = None,
     memory: Memory = None,
-    until: Annotated[
-        Optional[float],
-        typer.Option(
-            parser=share, metavar="SHARE", help="Add blocks until every speedup is known to within this share, e.g. 5%."
-        ),
-    ] = None,
-    budget: Annotated[
-        Optional[float],
-        typer.Option(
-            parser=duration, metavar="TIME", help="Let --until add no block that would end after this time, e.g. 10m."
-        ),
-    ] = None,
+    until: Until = None,
+    budget: Budget = None,
     resume: Annotated[
-        Optional[str], typer.Option(callback=some_name, help="Interrupted run to continue: its id or folder.")
+        Optional[str], named("--resume", metavar="RUN", help="Interrupted run to continue: its id or folder.")
     ] = None,
     peers: Annotated[
         bool,
@@ -76,8 +65,8 @@ def run(
     ] = False,
     on: Annotated[
         Optional[str],
-        typer.Option(
-            callback=some_name,
+        named(
+            "--on",
             metavar="PLACE",
             help="Measure on the workers of a dask scheduler: local:2, or tls://scheduler:8786.",
         ),
@@ -93,54 +82,45 @@ def run(
         ),
     ] = None,
     wait: Wait = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
     if budget and not until:
         raise typer.BadParameter("--budget limits the blocks that --until adds: add --until")
     where = _where(on, insecure=insecure, peers=peers, until=until) if on else None
-    if resume:
+    chosen = selection(engines, workloads, interpreters)
+    resumed = folder_of(resume) if resume else None
+    if resumed:
         # Where a build given by path lies is not in the record, because a path is private.
-        there, _ = named.asked(names(interpreters_), interpreters.discover())
-        plan = planning.resume(folder_of(resume).run, there)
+        plan = planning.resume(resumed.run, asked(chosen.interpreters, machine.discover())[0])
     else:
-
-        def planned() -> planning.Plan:
-            found, only_interpreters = requested(names(interpreters_))
-            return planning.plan(
-                preset,
-                found,
-                command=["zoomgrad", *sys.argv[1:]],
-                only_engines=names(engines_),
-                only_workloads=names(workloads_),
-                only_interpreters=only_interpreters,
+        plan = fetching.fetched(
+            lambda: new_plan(
+                preset or "quick",
+                chosen,
                 blocks=blocks,
                 seed=seed,
                 **limits(timeout, memory),
                 precision=until or 0.0,
                 budget_seconds=budget or 0.0,
                 fleet=where.recorded if where else "",
-            )
-
-        plan = planned()
-        missing = fetching.lacking(plan) if (bool(os.environ.get("CI")) if fetch is None else fetch) else []
-        if missing and fetching.pythons(missing):
-            plan = planned()
-        plan = fetching.with_clang(plan)
+            ),
+            pythons_too=bool(os.environ.get("CI")) if fetch is None else fetch,
+        )
     if bool(plan.run.fleet) != bool(where):
         what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
         raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")
-    chosen = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
-    with_peers = peers or (chosen is not None and chosen.peers)
-    out.print(display.plan_table(plan))
-    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, not counting new environments", "")
+    show_plan(plan, "not counting new environments")
     if where:
         from zoomgrad.harness.cli.fleet import collecting
 
         place = shlex.quote(str(on)) + " --insecure" * insecure
-        with collecting(plan, where, folder_of(resume) if resume else None, place, wait=wait) as store:
+        with collecting(plan, where, resumed, place, wait=wait) as store:
             _end(store)
         return
-    with measuring(plan, folder_of(resume) if resume else None, wait=wait, with_peers=with_peers) as schedule:
+    of_preset = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
+    with_peers = peers or (of_preset is not None and of_preset.peers)
+    with measuring(plan, resumed, wait=wait, with_peers=with_peers) as schedule:
         schedule.execute()
     _end(schedule.store)
 

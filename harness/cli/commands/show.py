@@ -11,7 +11,8 @@ import typer
 from zoomgrad import engines
 from zoomgrad.engines.graph.draw import draw_dot
 from zoomgrad.harness import stages, workloads
-from zoomgrad.harness.cli.app import Engine, app
+from zoomgrad.harness.cli.app import app
+from zoomgrad.harness.cli.options import Engine, Workload
 from zoomgrad.harness.stages import Stage
 
 
@@ -25,7 +26,7 @@ class Form(StrEnum):
 
 @app.command()
 def show(
-    workload: Annotated[str, typer.Argument(help="Workload; see `zoomgrad list`.")],
+    workload: Workload,
     engine: Engine = "tuple",
     stage: Annotated[Stage, typer.Option(help="Stage to print.")] = Stage.graph,
     form: Annotated[

@@ -7,6 +7,8 @@ import pytest
 from zoomgrad.harness.compare import commits
 from zoomgrad.results.files import Unreadable
 
+PART = "zoomgrad/engines/__init__.py"
+
 
 def git(folder, *arguments):
     who = ("-c", "user.name=a", "-c", "user.email=a@localhost")
@@ -16,13 +18,12 @@ def git(folder, *arguments):
 @pytest.fixture
 def repository(tmp_path):
     folder = tmp_path / "clone"
-    for path in commits.NEEDED:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text("first\n")
+    (folder / "zoomgrad/engines").mkdir(parents=True)
+    (folder / PART).write_text("first\n")
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "--message=first")
-    (folder / "engines/__init__.py").write_text("second\n")
+    (folder / PART).write_text("second\n")
     git(folder, "commit", "--quiet", "--all", "--message=second")
     return folder
 
@@ -34,7 +35,7 @@ def both(repository):
 def test_both_commits_are_unpacked_and_removed(repository):
     before = git(repository, "status", "--porcelain"), sorted((repository / ".git").rglob("*"))
     with commits.checkouts(both(repository), repository) as places:
-        assert {side: (path / "engines/__init__.py").read_text() for side, path in places.items()} == {
+        assert {side: (path / PART).read_text() for side, path in places.items()} == {
             "base": "first\n",
             "head": "second\n",
         }
@@ -51,17 +52,17 @@ def test_what_is_no_commit_is_refused_in_one_line(name, repository):
     assert len(str(refused.value).splitlines()) == 2
 
 
-def test_a_commit_without_engines_is_refused(repository):
-    git(repository, "rm", "--quiet", "engines/__init__.py")
+def test_a_commit_from_before_the_package_is_refused(repository):
+    git(repository, "rm", "--quiet", PART)
     git(repository, "commit", "--quiet", "--message=third")
-    with pytest.raises(Unreadable, match=r"has no engines/__init__\.py"):
+    with pytest.raises(Unreadable, match=r"it is older than the package `zoomgrad\.engines`"):
         commits.commit("main", repository)
 
 
 def test_uncommitted_changes_of_a_compared_commit_are_refused(repository):
     found = both(repository)
     commits.refuse_changes(found, repository)
-    (repository / "engines/__init__.py").write_text("changed\n")
-    with pytest.raises(Unreadable, match=r"main is checked out with uncommitted changes.*: engines/__init__.py"):
+    (repository / PART).write_text("changed\n")
+    with pytest.raises(Unreadable, match=rf"main is checked out with uncommitted changes.*: {PART}"):
         commits.refuse_changes(found, repository)
     commits.refuse_changes({"base": found["base"]}, repository)

@@ -58,7 +58,7 @@ def test_tls_needs_a_secret_that_nobody_else_can_read(tmp_path, monkeypatch):
 
 CODE = """if True:
     import sys
-    import zoomgrad.harness.cli.commands.run, harness.cli.measuring
+    import zoomgrad.harness.cli.commands.run, zoomgrad.harness.cli.measuring
     from zoomgrad.harness.run.schedule import Schedule
     from zoomgrad.harness.cli.fleet import place
     print(sorted({"dask", "distributed"} & set(sys.modules)))

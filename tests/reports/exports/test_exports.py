@@ -39,6 +39,7 @@ CUSTOM = {
 which reads only these five fields."""
 
 FORMATS = list(EXPORTERS)
+STACKS = {"tuple/cpython-3.13/mnist, perf": "a;b 3\na;c 1\na;b 1\n"}
 
 
 def suite(records):
@@ -62,7 +63,8 @@ def material_of(example):
     for record in example.records:
         if record.step_seconds:
             timed.setdefault(record.cell, []).append(record)
-    return Material(view(example.run, example.records), {cell: suite(records) for cell, records in timed.items()})
+    suites = {cell: suite(records) for cell, records in timed.items()}
+    return Material(view(example.run, example.records), suites, STACKS)
 
 
 def exported(name, example):
@@ -93,7 +95,22 @@ def flaky(example):
     return example.with_records(cell, example.measured(cell, 0), example.measured(cell, 1), failed)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+def test_speedscope_gets_the_stacks_of_each_profile(example):
+    told = parsed(exported("speedscope", example).text)
+    (profile,) = told["profiles"]
+    names = [frame["name"] for frame in told["shared"]["frames"]]
+    stacks = [[names[frame] for frame in sample] for sample in profile["samples"]]
+    assert (stacks, profile["weights"], profile["endValue"]) == ([["a", "b"], ["a", "c"]], [4, 1], 5)
+    with pytest.raises(NoExport, match="the stacks of x are damaged: no count"):
+        EXPORTERS["speedscope"].export(replace(material_of(example), stacks={"x": "a;b"}))
+    with pytest.raises(NoExport, match="has no stacks"):
+        EXPORTERS["speedscope"].export(replace(material_of(example), stacks={}))
+
+
+TABLES = [name for name in FORMATS if name != "speedscope"]
+
+
+@pytest.mark.parametrize("name", TABLES)
 def test_a_run_without_records_has_nothing_to_export(name, example):
     with pytest.raises(NoExport, match=r"has no .*\n  .+"):
         exported(name, replace(example, records=()))
@@ -201,7 +218,7 @@ def export(example, tmp_path_factory):
         yield ask
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_command_writes_into_the_run_and_explains_the_file(name, example, export):
     result = export("--format", name)
     assert result.returncode == 0, result.stderr
@@ -218,9 +235,10 @@ def test_the_command_writes_into_the_run_and_explains_the_file(name, example, ex
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "cvs"], "no export format 'cvs'\n  Did you mean csv"),
+        (["--format", "cvs"], "'cvs' is not one of 'csv'"),
         (["--format", "csv", "--output", "absent/file.csv"], "can't be written: No such file"),
         (["2001-01-01", "--format", "csv"], "no run '2001-01-01'"),
+        (["--format", "speedscope"], "has no stacks\n  Make some with `zoomgrad profile"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message, export):

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from tests.reports.another import SLOW_MACHINE, another, stored
 from zoomgrad.harness.cli import command_line
-from zoomgrad.harness.cli.app import out
+from zoomgrad.harness.cli.console import out
 from zoomgrad.reports.charts import charts
 from zoomgrad.reports.charts.drawing.svg import drawing
 from zoomgrad.reports.measured.races import race

@@ -1,0 +1,96 @@
+"""A comparison in progress: real processes once, then scripted blocks, failing sides, time limits. No durations."""
+
+import contextlib
+import random
+import sys
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from zoomgrad.harness.compare import layout, measuring
+from zoomgrad.harness.compare.measuring import Place
+from zoomgrad.harness.compare.turns import Absence, Plan, Subject, verdicts
+from zoomgrad.results.compare import RESULT, STEP
+from zoomgrad.results.files import Unreadable
+from zoomgrad.results.places import ROOT
+from zoomgrad.results.record import Cell
+
+CELLS = tuple(Cell(engine=engine, interpreter="mine", workload="xor") for engine in ("tuple", "tcc"))
+
+
+def measured(play=measuring.play, cells=CELLS[:1], places=ROOT, strict=("tuple",), until=1000):
+    """The verdicts and the outcomes of a comparison of two equal commits."""
+    commit = Subject(name="a", sha="1" * 40)
+    common = {"id": "d", "created_at": datetime.now(UTC), "command": (), "base": commit, "head": commit}
+    plan = Plan(**common, cells=cells, within=0.02, budget_seconds=until, seed=3, strict=strict)
+    sides = dict.fromkeys(("base", "head"), Place(places, {"mine": (sys.executable, False)}))
+    clock = count(0, 3)
+    outcomes = list(measuring.measure(plan, sides, until, play, lambda: next(clock)))
+    return [(one.figure, one.word, one.reason) for one in verdicts(plan, outcomes)], outcomes
+
+
+def scripted(ratio=1.0, bits="b", failing=()):
+    """Blocks in which the head takes `ratio` times as long."""
+    rng = random.Random(1)
+
+    def play(job):
+        assert job["sides"]["base"]["layout"] == job["sides"]["head"]["layout"]
+        if (engine := job["sides"]["head"]["engine"]) in failing:
+            return {"failed": f"no {engine} | here", "side": "head"}
+
+        def side(factor, bits):
+            seconds = [factor * rng.uniform(0.99, 1.01)] * 4
+            return {"step_seconds": seconds, "processor_seconds": seconds, "bits": bits}
+
+        return {"steps": 8, "base": side(1.0, "b"), "head": side(ratio, bits)}
+
+    return play
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """No compiler makes paddings, which no scripted block links."""
+    monkeypatch.setattr(layout, "padding", lambda size: contextlib.nullcontext())
+
+
+def test_a_real_block_of_two_processes(monkeypatch):
+    monkeypatch.setattr("zoomgrad.harness.compare.block.TURNS", 2)
+    _, (block,) = measured(cells=CELLS[:1], until=1)
+    assert block.base.bits == block.head.bits
+    assert len(block.base.step_seconds) == len(block.head.processor_seconds) > 1
+    assert block.layouts > 1
+
+
+def test_a_comparison_ends_when_everything_is_known(uncompiled):
+    found, outcomes = measured(scripted(1.05), CELLS)
+    assert found == [(STEP, "slower", "")] * 3
+    assert 10 < len(outcomes) < 60
+    found, _ = measured(scripted(1.05), until=20)
+    assert found == [(STEP, "unsure", "3 blocks")], "the time limit must end it without a verdict"
+
+
+def test_a_cell_that_fails_on_head_fails_and_stops_no_other(uncompiled):
+    found, outcomes = measured(scripted(failing=["tcc"]), CELLS)
+    assert found == [(RESULT, "lost", "no result on head: no tcc | here"), (STEP, "same", "")]
+    assert {one.cell for one in outcomes if not isinstance(one, Absence)} == {CELLS[0]}
+
+
+def test_other_bits_fail_if_the_engine_promises_them(uncompiled):
+    for strict, expected in ((("tuple",), [(RESULT, "wrong"), (STEP, "same")]), ((), [(STEP, "same")])):
+        found, _ = measured(scripted(bits="c"), strict=strict)
+        assert [each[:2] for each in found] == expected
+
+
+@pytest.mark.parametrize(("steps", "seconds"), [(8, None), (-1, [1.0]), (1, []), (1, [float("nan")]), (1, ["x"])])
+def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds, uncompiled):
+    side = {"step_seconds": seconds, "bits": "b"}
+    with pytest.raises(Unreadable, match="its figures are out of range"):
+        measured(lambda job: {"steps": steps, **({"base": side, "head": side} if seconds else {})})
+
+
+def test_a_commit_that_does_not_build_gives_its_reason(tmp_path):
+    (tmp_path / "zoomgrad").mkdir()
+    (tmp_path / "zoomgrad/__init__.py").write_text("def broken(:\n")
+    with pytest.raises(Unreadable, match=r"both sides: .*SyntaxError"):
+        measured(places=tmp_path)
