@@ -221,8 +221,7 @@ class Trainer(Protocol):
     """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`), which add up to the time that `prepare` took;
     empty if nothing is prepared. `trace` records the graph, and frees it once `lower` has made a tape of it."""
     sizes: Mapping[str, float]
-    """Figures that a record holds if something was compiled: `tape_rows`, `source_bytes`, `object_bytes`,
-    `looped_share`, `translation_units`, `parallel_compilers` and `vector_doubles`."""
+    """Further figures of what was compiled, by the names of their fields in `results.record.Figures`."""
     losses: array[float]
     """The loss of every step since the last restart."""
 

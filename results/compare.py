@@ -24,10 +24,10 @@ ERROR = 0.01
 NAN = float("nan")
 UNKNOWN = Interval(NAN, NAN, NAN)
 
-Word = Literal["wrong", "unproven", "weaker", "lost", "slower", "unsure", "same", "faster", "new"]
+Word = Literal["wrong", "weaker", "lost", "slower", "unsure", "same", "faster", "new"]
 """Worst first, which is the order of a table."""
 WORDS: tuple[Word, ...] = get_args(Word)
-FAILING: tuple[Word, ...] = ("wrong", "unproven", "weaker", "lost", "slower")
+FAILING: tuple[Word, ...] = ("wrong", "weaker", "lost", "slower")
 
 STEP, SPEEDUP, COMPILE_TIME, RESULT = "step", "speedup", "compile time", "result"
 """The figures of verdicts."""

@@ -1,10 +1,6 @@
 """Schema of a run: plain, immutable records that the harness writes and the reports read.
 
-To record another figure, add one field to `Record`; the tables derive their columns from the fields.
-
-A record outlives the code that wrote it, so older records stay readable. A field added later has a default
-that means "unknown" or "none", or a validator that converts what older releases wrote. Renaming a field or changing its
-unit requires a new `SCHEMA_VERSION`.
+A change of names or units requires a new `SCHEMA_VERSION`, and the committed baseline runs are converted with it.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ from zoomgrad.results.fields import (
     Values,
 )
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 BASELINE: Final = "baseline"
 """The engine that speedups are relative to."""
@@ -80,9 +76,9 @@ class Proof(Model):
     reference: CellKey
     """Key of the vouching cell."""
     steps: Annotated[Count, Field(ge=1)]
-    """Length of the longest training that was compared. In older runs: a few steps before anything was timed."""
+    """Length of the longest training that was compared."""
     stretches: Count = 0
-    """Number of compared passes over the timed stretch, including warm-ups. 0 in older runs."""
+    """Number of compared passes over the timed stretch, including warm-ups."""
     seconds: Elapsed = 0.0
     """Time that the worker spent on the comparison."""
     identical: bool
@@ -161,10 +157,57 @@ class LossPoint(Model):
     loss: AnyFloat
 
 
-class Record(Model):
+class Figures(Model):
+    """What a worker reports of a measured cell. A field is a figure: its name, unit, bounds and meaning.
+
+    To record another figure, add a field here and the line that measures it, in `harness.worker.measure` or in an
+    engine's `sizes`. The worker's reply is validated by this class, and the columns of tables and exports derive from
+    it. 0 and an empty value mean that the figure does not apply.
+    """
+
+    phases: Annotated[dict[OneLine, Elapsed], _FEW] = {}
+    """Compile time in seconds by phase; empty for an engine that compiles nothing."""
+    stretch_steps: Count = 0
+    """Steps of a stretch. A value trains this many steps from a start and repeats that until its time is used up."""
+    steps_per_value: Count = 0
+    """Steps of a value, over all its stretches."""
+    pace_seconds: Annotated[tuple[PaceSeconds, ...], _FEW] = ()
+    """Seconds of a fixed piece of work around each timed value: the machine's speed at that moment."""
+    peak_bytes: Bytes = 0
+    """Largest resident set of the worker process."""
+    peak_compiler_bytes: Bytes = 0
+    """Largest resident set of any process that the worker ran to compile: compilers, and the second one that lowers a
+    family's graphs."""
+    tape_rows: Count = 0
+    """Rows of the compiled tape: the size of the graph."""
+    source_bytes: Bytes = 0
+    """Size of the generated source text."""
+    object_bytes: Bytes = 0
+    """Size of the shared object compiled from it."""
+    translation_units: Count = 0
+    """Number of C files compiled separately."""
+    parallel_compilers: Count = 0
+    """Number of translation units compiled at once, at most the number of cores."""
+    vector_doubles: Count = 0
+    """Doubles in the widest vector type of the C. 1 for scalar code, which a compiler may still vectorise."""
+    threads: Count = 0
+    """The most threads that divide a step, where that pays."""
+    compiler: OneLine = ""
+    """Name and version of the C compiler."""
+    compiler_flags: Annotated[tuple[OneLine, ...], _FEW] = ()
+    looped_share: Share = 0.0
+    """Share of all primitives that run in recovered loops."""
+    losses: Annotated[tuple[LossPoint, ...], _FEW] = ()
+    """Loss curve of the timed training, thinned, with its first and last step."""
+    parameters_sha256: OneLine = ""
+    """Digest of the parameters after the timed stretch; the sign of zero does not count."""
+    proof: Proof | None = None
+
+
+class Record(Figures):
     """The result of a cell in a block, or the reason for having none."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     cell: Cell
     block: Blocks
     status: Status
@@ -176,61 +219,14 @@ class Record(Model):
     """The limit that the worker exceeded, if it was ended for that."""
     started_at: Moment
     worker_seconds: Elapsed = 0.0
-    """Wall time of the cell's workers, including their start. Budgets and the remaining-time estimate count it."""
+    """Wall time of the worker, including its start. Budgets and the remaining-time estimate count it."""
     other_load: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     """Average number of processors that other processes kept busy while the worker ran, including time stolen by a
     hypervisor. 0 on a quiet machine."""
-
-    phases: Annotated[dict[OneLine, Elapsed], _FEW] = {}
-    """Compile time in seconds by phase; empty for an engine that compiles nothing."""
-    ready_seconds: Elapsed = 0.0
-    """From the start of an interpreter to the end of the first training step, in a process of its own: imports, data,
-    compilation, everything. 0 if the block did not measure it."""
-    ready_cpu_seconds: Elapsed = 0.0
-    """Processor time of that process and its compilers until then."""
-    ready_absence: Text = ""
-    """Why there is no ready time, if the block should have measured it."""
     warmup_step_seconds: Annotated[tuple[StepSeconds, ...], _FEW] = ()
     """Seconds per step of each warm-up value, in order: the start of the run sequence."""
     step_seconds: Annotated[tuple[StepSeconds, ...], _FEW] = ()
-    """Seconds per step of each timed value, in order."""
-    pace_seconds: Annotated[tuple[PaceSeconds, ...], _FEW] = ()
-    """Seconds of a fixed piece of work around each timed value: the machine's speed at that moment. Empty in older
-    runs."""
-    stretch_steps: Count = 0
-    """Steps of a stretch. A value trains this many steps from the start and repeats them until its time is used up. 0
-    in older runs, where each value continued the training of the previous one."""
-    steps_per_value: Count = 0
-    """Steps of a value, over all its stretches."""
-    peak_bytes: Bytes = 0
-    """Largest resident set of the worker process."""
-    peak_compiler_bytes: Bytes = 0
-    """Largest resident set of any process that the worker ran to compile: compilers, and the second one that lowers a
-    family's graphs. 0 if there was none."""
-    tape_rows: Count = 0
-    """Rows of the compiled tape: the size of the graph."""
-    source_bytes: Bytes = 0
-    """Size of the generated source text."""
-    object_bytes: Bytes = 0
-    """Size of the shared object compiled from it."""
-    translation_units: Count = 0
-    """Number of C files compiled separately; 0 if no C was compiled, or in an older run."""
-    parallel_compilers: Count = 0
-    """Number of translation units compiled at once, at most the number of cores. 0 if no compiler ran, or unknown."""
-    vector_doubles: Count = 0
-    """Doubles in the widest vector type of the C. 1 for scalar code, which a compiler may still vectorise."""
-    threads: Count = 0
-    """The most threads that divide a step, where that pays; 0 for an engine that divides none."""
-    compiler: OneLine = ""
-    """Name and version; empty if no C was compiled."""
-    compiler_flags: Annotated[tuple[OneLine, ...], _FEW] = ()
-    looped_share: Share = 0.0
-    """Share of all primitives that run in recovered loops; 0 for an engine that recovers none."""
-    losses: Annotated[tuple[LossPoint, ...], _FEW] = ()
-    """Loss curve of the timed training, thinned, with its first and last step."""
-    parameters_sha256: OneLine = ""
-    """Digest of the parameters after the timed stretch; the sign of zero does not count."""
-    proof: Proof | None = None
+    """Seconds per step of each timed value, in order, as pyperf measured them."""
     host: Name | Literal[""] = ""
     """The host of a fleet that measured it, as in the run's `hosts`; empty for the run's own machine."""
     shared_host: bool = False
@@ -238,25 +234,22 @@ class Record(Model):
 
     @model_validator(mode="after")
     def _a_result_or_a_reason(self) -> Record:
-        if self.status == "measured" and not self.step_seconds:
-            raise ValueError("a measured record needs step_seconds")
-        if self.status != "measured" and self.step_seconds:
-            raise ValueError(f"a {self.status} record must not carry step_seconds: a wrong result has no speed")
-        if self.pace_seconds and len(self.pace_seconds) != len(self.step_seconds):
-            raise ValueError("pace_seconds must be empty, or have one figure for each of step_seconds")
-        if self.status != "measured" and not self.reason:
-            raise ValueError(f"a {self.status} record needs a reason")
-        return self
-
-    @model_validator(mode="after")
-    def _a_proof_of_what_was_timed(self) -> Record:
-        if self.stretch_steps and self.steps_per_value % self.stretch_steps:
-            raise ValueError("steps_per_value must be a multiple of stretch_steps")
-        proof = self.proof
-        if not (proof and self.stretch_steps and self.status == "measured"):
+        if self.status != "measured":
+            if self.step_seconds:
+                raise ValueError(f"a {self.status} record must not carry step_seconds: a wrong result has no speed")
+            if not self.reason:
+                raise ValueError(f"a {self.status} record needs a reason")
             return self
+        if not self.step_seconds or len(self.pace_seconds) != len(self.step_seconds):
+            raise ValueError("a measured record needs step_seconds, and a figure of pace_seconds for each")
+        if self.proof is None:
+            raise ValueError("a measured record needs a proof: an unproven result has no speed")
+        if not self.stretch_steps:
+            return self
+        if self.steps_per_value % self.stretch_steps:
+            raise ValueError("steps_per_value must be a multiple of stretch_steps")
         timed = len(self.step_seconds) * self.steps_per_value // self.stretch_steps
-        if proof.steps != self.stretch_steps or proof.stretches < timed:
+        if self.proof.steps != self.stretch_steps or self.proof.stretches < timed:
             raise ValueError(f"a proof must compare all {timed} timed stretches of {self.stretch_steps} steps")
         return self
 
@@ -270,7 +263,7 @@ class EngineFacts(Model):
     error_bound: Annotated[float, Field(gt=0.0, le=MOST_ERROR)] | None = None
     """Declared by an engine that is not strict."""
     native: bool | None = None
-    """Whether its C is compiled for the host's processor (`-march=native`). None: unknown, in an older run."""
+    """Whether its C is compiled for the host's processor (`-march=native`). None: unknown."""
     peer: OneLine = ""
     """The project's file of a peer: another library, measured as context for the engines. Empty for an engine."""
 
@@ -321,8 +314,6 @@ class Settings(Model):
     """Limit of printed output."""
     most_processes: Count = 512
     """Limit of simultaneous processes. A compiler is two, and there may be one compiler per core."""
-    ready_blocks: Blocks = 0
-    """The first blocks, up to this number, also measure the ready time. 0 in older runs."""
     vouch_seconds: Limit = 3.0
     """Approximate training time of a vouching engine. Its number of steps is the limit for a timed stretch."""
 
@@ -342,7 +333,7 @@ class HostFacts(Model):
 class Run(Model):
     """One invocation of the harness: its plan, its machine and its settings."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     id: Name
     created_at: Moment
     command: tuple[Text, ...]
@@ -372,12 +363,12 @@ class Run(Model):
     commit: OneLine = ""
     """The checkout's, with `+` if files differ from it; empty for an installed copy."""
     code: OneLine = ""
-    """Digest of our packages' source files and of the lock files; empty in older runs."""
+    """Digest of our packages' source files and of the lock files; empty if unknown."""
 
     def refuse(self, record: Record, vouchings: Mapping[str, Vouching]) -> None:
         """Raise ValueError if the record does not belong to this run, or if its reference vouches for nobody.
 
-        vouchings: by workload. Where there is none, as in older runs, only the reference interpreter's `tuple` vouches.
+        vouchings: by workload. Where there is none, only the reference interpreter's `tuple` vouches.
         """
         if record.cell not in self._planned:
             raise ValueError(f"{record.cell} is not a cell of this run")

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 
-from zoomgrad.results.record import BASELINE, Cell, Record
+from zoomgrad.results.record import BASELINE, Cell, Figures, Record
 from zoomgrad.results.stats import clusters, intervals
 
 Blocks = Mapping[int, Sequence[float]]
@@ -29,19 +29,24 @@ def at_median_pace(records: Iterable[Record]) -> list[Record]:
 
     Two cells are hardly ever measured in the same second, and the speed of a cloud machine varies between seconds; see
     `harness.worker.pace`. A timed value is divided by the pace around it, other times of the process by the median of
-    these paces. Correcting twice is the same as once. Nothing changes if any of the interpreter's records lacks a pace.
+    these paces. Correcting twice is the same as once.
     """
     records = list(records)
-    paces: dict[tuple[str, str], list[Sequence[float]]] = defaultdict(list)
+    paces: dict[tuple[str, str], list[float]] = defaultdict(list)
     for record in _measured(records):
-        paces[record.cell.interpreter, record.host].append(record.pace_seconds)
-    usual = {name: median(map(median, of_it)) for name, of_it in paces.items() if all(of_it)}
-    return [_corrected(record, usual.get((record.cell.interpreter, record.host))) for record in records]
+        paces[record.cell.interpreter, record.host].append(median(record.pace_seconds))
+    usual = {key: median(of_processes) for key, of_processes in paces.items()}
+    return [
+        _corrected(record, usual[record.cell.interpreter, record.host]) if record.status == "measured" else record
+        for record in records
+    ]
 
 
-def _corrected(record: Record, usual: float | None) -> Record:
-    if usual is None or not record.pace_seconds:
-        return record
+_TIMES = tuple(name for name, field in Figures.model_fields.items() if field.annotation is float and "_seconds" in name)
+"""Figures that are times of the process."""
+
+
+def _corrected(record: Record, usual: float) -> Record:
     timed = zip(record.step_seconds, record.pace_seconds, strict=True)
     factor = usual / median(record.pace_seconds)
     return record.model_copy(
@@ -49,8 +54,7 @@ def _corrected(record: Record, usual: float | None) -> Record:
             "step_seconds": tuple(seconds * (usual / pace) for seconds, pace in timed),
             "warmup_step_seconds": tuple(seconds * factor for seconds in record.warmup_step_seconds),
             "phases": {name: seconds * factor for name, seconds in record.phases.items()},
-            "ready_seconds": record.ready_seconds * factor,
-            "ready_cpu_seconds": record.ready_cpu_seconds * factor,
+            **{name: getattr(record, name) * factor for name in _TIMES},
             "pace_seconds": (usual,) * len(record.pace_seconds),
         }
     )

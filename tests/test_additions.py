@@ -1,9 +1,11 @@
-"""One place to change: a copy of the project gets an op, an engine, workloads and a chart, and its tests still pass.
+"""One place to change: a copy of the project gets an op, an engine, workloads, a chart and a figure.
 
 Each addition touches what CONTRIBUTING's table names, and nothing else. Then the fast tests that know about such
-additions run in the copy.
+additions run in the copy, and a cell is measured in it.
 """
 
+import csv
+import io
 import os
 import re
 import shutil
@@ -113,6 +115,14 @@ def add_chart(project):
     (project / "reports/charts/engines/counted.py").write_text(CHART.lstrip(), encoding="utf-8")
 
 
+def add_figure(project):
+    """Add `processor_seconds`: one field, and the line that measures it."""
+    field = '    processor_seconds: Elapsed = 0.0\n    """Processor time of the worker."""\n'
+    edit(project / "results/record.py", r"( +threads: Count = 0\n)", lambda found: field + found[1])
+    line = '        "processor_seconds": __import__("time").process_time(),\n'
+    edit(project / "harness/worker/measure.py", r'( +"peak_bytes": .*\n)', lambda found: line + found[1])
+
+
 def edit(file, pattern, new):
     """Replace every match in a file. There must be one."""
     text, count = re.subn(pattern, new, file.read_text(encoding="utf-8"))
@@ -134,7 +144,7 @@ def project(tmp_path_factory):
     """A copy of the project with all additions."""
     folder = tmp_path_factory.mktemp("additions") / "project"
     shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
-    for add in (add_op, add_engine, add_workloads, add_chart):
+    for add in (add_op, add_engine, add_workloads, add_chart, add_figure):
         add(folder)
     return folder
 
@@ -142,6 +152,34 @@ def project(tmp_path_factory):
 EVERY_OP, PROGRAMS = "tests/engines/test_every_op.py", "tests/engines/test_bits.py"
 DISCOVERY, COMPILED = "tests/engines/test_discovery.py", "tests/engines/compiled/test_ops.py"
 WORKLOAD = "tests/harness/worker/test_workloads.py"
+
+
+MEASURED = """
+import sys
+from pathlib import Path
+from tests.harness.test_schedule import Observer, cell, plan
+from zoomgrad.harness.run.isolate import isolate
+from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.reports.exports import EXPORTERS, Material
+from zoomgrad.reports.pages import html
+from zoomgrad.reports.view import view
+from zoomgrad.results.record import Settings
+from zoomgrad.results.store import Store
+
+quick = Settings(values=1, value_seconds=0.01, vouch_seconds=0.1)
+planned = plan(cells=(cell("slots"),), blocks=1, settings=quick)
+store = Store.create(planned.run, under=Path("runs"))
+Schedule(planned, store, isolate, lambda interpreter: Path(sys.executable), Observer()).execute()
+assert ">processor</th>" in html.render(store.run, store.records())
+sys.stdout.write(EXPORTERS["csv"].export(Material(view(store.run, store.records()))).text)
+"""
+
+
+def test_a_figure_is_measured_exported_and_shown(project):
+    done = subprocess.run([sys.executable, "-c", MEASURED], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert float(row["processor_seconds"]) > 0, row["reason"]
 
 
 def test_an_op_and_an_engine(project):

@@ -78,8 +78,6 @@ class PeerTrainer:
         self._model = model
         self._workload = workload
         self._task = task
-        self.first_steps = task.batch
-        """Steps of the shortest training in the library's own style."""
         self.phases = clock.phases
         self.sizes = clock.sizes
         self.restart(batch=workload.batch)

@@ -115,5 +115,4 @@ class ProfileProgress(_Bar):
 
 
 def _step_text(record: Record) -> str:
-    ready = f", ready in {units.duration(record.ready_seconds)}" if record.ready_seconds else ""
-    return f"{units.duration(statistics.fmean(record.step_seconds))} per step{ready}"
+    return f"{units.duration(statistics.fmean(record.step_seconds))} per step"

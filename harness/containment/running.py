@@ -39,8 +39,6 @@ class Finished(NamedTuple):
     """End of the output of the command and its descendants."""
     limit: str = ""
     """Limit that was hit: `time`, `memory`, `output` or `processes`."""
-    started_at_seconds: float = 0.0
-    """Monotonic clock just before the command was started."""
 
 
 def run(command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished:
@@ -52,7 +50,6 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
     known = descendants.children()
     process = None
     try:
-        started_at_seconds = time.monotonic()
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             command,
             env=environment,
@@ -74,7 +71,7 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
             end(process, known)
     text = output.text()
     limit = "output" if output.too_much else limit
-    return Finished(None if limit else process.returncode, text, limit, started_at_seconds)
+    return Finished(None if limit else process.returncode, text, limit)
 
 
 class _Output:

@@ -49,8 +49,6 @@ def tape_rows(name: str) -> int:
 DRILL_STEPS = sum(sum(drill.pieces) for drill in DRILLS)
 STARTUP_SECONDS = 0.7
 """Of a worker with pyperf, which is two processes."""
-READY_STARTUP_SECONDS = 0.2
-"""Of a worker that takes one step."""
 COMPILER_SECONDS = 0.25
 """Compile time of the smallest program, including the imports to load it."""
 JIT_SPEEDUP = 5.0
@@ -99,8 +97,7 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
     engine, rows = engines.load(cell.engine), tape_rows(cell.workload)
     if _refuses(engine, workloads.load(cell.workload)):
         return STARTUP_SECONDS  # the worker records the refusal and ends
-    first_step = rows * engine.typical_row_seconds  # even a JIT interprets it
-    step = first_step / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
+    step = rows * engine.typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
     compiles = engine.typical_compile_row_seconds > 0
     compilation = rows * engine.typical_compile_row_seconds + COMPILER_SECONDS * compiles
     is_kept = compilation > KEPT_FROM_SECONDS
@@ -109,8 +106,7 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
     warmups = settings.jit_warmups if interpreter.warms_up else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
-    ready = READY_STARTUP_SECONDS + compilation + first_step if block < settings.ready_blocks and not is_kept else 0.0
-    return STARTUP_SECONDS + (0.0 if block and is_kept else compilation) + proof + calibration + values + ready
+    return STARTUP_SECONDS + (0.0 if block and is_kept else compilation) + proof + calibration + values
 
 
 def _refuses(engine: Engine, workload: Workload) -> bool:

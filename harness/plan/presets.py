@@ -106,7 +106,7 @@ PRESETS = {
         "the trade-off on MNIST and one engine of each kind; five blocks, about four minutes",
         blocks=5,
         # Six warm-ups of 0.05 s keep a JIT as warm as three of 0.1 s.
-        settings=Settings(value_seconds=0.05, jit_warmups=6, memory_bytes=8 << 30, ready_blocks=1),
+        settings=Settings(value_seconds=0.05, jit_warmups=6, memory_bytes=8 << 30),
         parts=(
             Part(("mnist",), ("baseline", "rerolled-clang-sparse")),
             Part(
@@ -125,7 +125,7 @@ PRESETS = {
         "every engine on the newest CPython and PyPy, a few on others, the published table with its original C, "
         "one choice changed at a time, microgpt, and with --peers other libraries; five blocks, hours",
         blocks=5,
-        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0, ready_blocks=3),
+        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
         parts=(
             Part(("digits",)),
             Part(("digits",), TRANSLATED, cpython_only=True),
@@ -151,7 +151,7 @@ PRESETS = {
     "peers": Preset(
         "NumPy, PyTorch and JAX against recovered loops, from one row a batch to wide nets; five blocks",
         blocks=5,
-        settings=Settings(timeout_seconds=600.0, ready_blocks=1),
+        settings=Settings(timeout_seconds=600.0),
         parts=(
             Part(
                 ("mnist", "mnist-b1000", "mlp-784x512x10-b100"),

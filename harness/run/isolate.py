@@ -15,7 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 import psutil
 
@@ -23,10 +23,10 @@ from zoomgrad.engines.asking import INHERITED
 from zoomgrad.harness.containment import Finished, Limits, run
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.harness.run.replies import REMEDY, WrongReply, check_times, read_bounded, read_reply
-from zoomgrad.harness.worker.job import Job, ReadyJob, VouchJob
+from zoomgrad.harness.worker.job import Job, VouchJob
 from zoomgrad.harness.worker.lifeline import HARNESS, identity
 
-Task = Literal["measure", "vouch", "ready"]
+Task = Literal["measure", "vouch"]
 
 RUN = "ZOOMGRAD_RUN"
 """Environment variable: the id of the run that a process works for."""
@@ -71,14 +71,14 @@ class Isolate(Protocol):
     """Run one job in a separate process. A worker's failure becomes a reply; a full disk raises OSError."""
 
     def __call__(
-        self, task: Task, python: Path, job: Job | VouchJob | ReadyJob, *, limits: Limits, draw: Draw
+        self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
     ) -> WorkerResult: ...
 
 
 def isolate(
     task: Task,
     python: Path,
-    job: Job | VouchJob | ReadyJob,
+    job: Job | VouchJob,
     *,
     limits: Limits,
     draw: Draw,
@@ -92,48 +92,35 @@ def isolate(
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
         job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
         command = [str(python), "-m", f"{package}.{task}"]
-        if task == "measure":
-            job = cast(Job, job)
-            command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
+        timed: Any = job if task == "measure" else None
+        if timed:
+            command += ["--quiet", "--processes=1", f"--values={timed['values']}", f"--warmups={timed['warmups']}"]
             # The worker sets the loops itself after preparing. pyperf's worker inherits only the variables named here.
             inherited = ",".join([*environment, "PYTHON_JIT"])  # which an interpreter's own script may have set
             command += ["--loops=1", f"--inherit-environ={inherited}", f"--output={pyperf_file}"]
-        elif task == "ready":
-            command += [job["engine"], job["workload"]]  # so that the worker need not read the job first
         start, others = time.perf_counter(), _others_cpu_seconds()
         finished = run([*command, str(job_file)], environment, folder, limits)
         seconds = time.perf_counter() - start
         # The system's clock ticks may make the difference slightly negative.
         other_load = max(0.0, _others_cpu_seconds() - others) / seconds
         reply, times = reply_of(reply_file, task, finished, limits, job["engine"]), None
-        if task == "measure" and reply["status"] == "measured":
-            reply, times = _with_times(reply, pyperf_file, cast(Job, job), finished.output)
-        elif task == "ready" and reply["status"] == "measured":
-            reply = _since(finished.started_at_seconds, reply, seconds)
+        if timed and reply["status"] == "measured":
+            reply, times = _with_times(reply, pyperf_file, timed["values"], finished.output)
         if reply["status"] != "measured":
             _refuse_full_disk(Path(folder))
     return WorkerResult(reply, seconds, times, other_load)
 
 
-def _with_times(reply: dict[str, Any], file: Path, job: Job, output: str) -> tuple[dict[str, Any], bytes | None]:
+def _with_times(reply: dict[str, Any], file: Path, values: int, output: str) -> tuple[dict[str, Any], bytes | None]:
     """The measuring worker's reply with pyperf's file, or a failed reply if the file is missing or invalid."""
     try:
         times = read_bounded(file)
         if times is None:
             raise WrongReply(f"pyperf wrote no result: {output or 'no output'}")
-        check_times(times, job["values"])
+        check_times(times, values)
     except WrongReply as wrong:
         return {"status": "failed", "reason": str(wrong)}, None
     return reply, times
-
-
-def _since(start: float, reply: dict[str, Any], worker_seconds: float) -> dict[str, Any]:
-    """The reply of a worker that took one step, with `ready_seconds` in place of the clock; or a failed reply."""
-    ready_seconds = reply["at_seconds"] - start
-    if not 0.0 < ready_seconds <= worker_seconds:
-        reason = f"its first step ended {ready_seconds:g} s after its start, but it ran for {worker_seconds:g} s"
-        return {"status": "failed", "reason": reason, "remedy": REMEDY}
-    return {"status": "measured", "ready_seconds": ready_seconds, "ready_cpu_seconds": reply["cpu_seconds"]}
 
 
 def _refuse_full_disk(folder: Path) -> None:

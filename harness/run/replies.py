@@ -1,7 +1,7 @@
-"""Worker's files -> a validated reply: known fields, right types, finite figures in range.
+"""Worker's files -> a validated reply, or the fault.
 
-A worker runs an engine, which may be anybody's code, so only this module reads its files. Anything invalid becomes the
-reply of a failed worker, which names the field.
+A worker runs an engine, which may be anybody's code, so only this module reads its files. The figures of a cell are
+validated by the class that also stores them, `results.record.Figures`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,27 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from zoomgrad.results.fields import Bytes, Count, OneLine, Seconds, Share, Text
+from zoomgrad.results.fields import Count, OneLine, Seconds, Text
 from zoomgrad.results.files import NotAsWritten, read_bytes
+from zoomgrad.results.record import Figures, Model
 
 REMEDY = "Fix the engine."
+
+
+class NoResult(Exception):
+    """A cell has no result, or an engine can't vouch. Holds a record's status, reason, remedy and limit."""
+
+    def __init__(
+        self, status: str, reason: str, remedy: str = "", limit: str = "", disagrees: bool = False, seconds: float = 0.0
+    ) -> None:
+        super().__init__(reason)
+        self.told = {"status": status, "reason": reason, "remedy": remedy}
+        self.limit = limit
+        self.disagrees = disagrees
+        self.seconds = seconds
+        """Wall time of the worker."""
 
 
 class WrongReply(Exception):
@@ -25,76 +40,36 @@ class WrongReply(Exception):
 Positive = Annotated[int, Field(ge=1, le=2**53)]
 
 
-class _Told(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+class Measured(Figures):
+    """Reply of a measuring worker."""
 
     status: Literal["measured"]
 
 
-class _Proof(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+class Vouched(Model):
+    """Reply of a vouching worker."""
 
-    reference: OneLine
+    status: Literal["measured"]
+    drills: tuple[OneLine, ...]
     steps: Positive
-    stretches: Positive
-    seconds: Seconds
-    identical: bool
-    worst_error: Annotated[float, Field(ge=0)]
+    """Steps of the longest stretch."""
 
 
-class Measured(_Told):
-    """Reply of a measuring worker, with the fields of `harness.worker.job.MeasureReply`."""
+class Profiled(Model):
+    """Reply of a profiled worker."""
 
-    phases: dict[OneLine, Seconds]
-    stretch_steps: Positive
-    steps_per_value: Positive
-    pace_seconds: list[Annotated[float, Field(gt=0)]]
-    peak_bytes: Bytes
-    peak_compiler_bytes: Bytes
-    tape_rows: Count = 0
-    source_bytes: Bytes = 0
-    object_bytes: Bytes = 0
-    translation_units: Count = 0
-    parallel_compilers: Count = 0
-    vector_doubles: Count = 0
-    threads: Count = 0
-    compiler: OneLine = ""
-    compiler_flags: list[OneLine] = []
-    looped_share: Share = 0.0
-    losses: list[tuple[Count, float]]
-    parameters_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    proof: _Proof
-
-
-class Vouched(_Told):
-    """Reply of a vouching worker, with the fields of `VouchReply`."""
-
-    drills: list[OneLine]
-    steps: Positive
-
-
-class Ready(_Told):
-    """Reply of a worker that took one step, with the fields of `ReadyReply`."""
-
-    at_seconds: Seconds
-    cpu_seconds: Seconds
-
-
-class Profiled(_Told):
-    """Reply of a profiled worker, with the fields of `ProfileReply`."""
-
+    status: Literal["measured"]
     steps: Positive
     seconds: Seconds
     preparations: Count
-    step_seconds: list[Seconds]
+    step_seconds: tuple[Seconds, ...]
+    """Thinned, in order, from the very first step on."""
     pid: Positive
     readings: dict[str, Any]
 
 
-class NoResult(BaseModel):
+class Absent(Model):
     """Reply of a worker without a result, with the reason."""
-
-    model_config = ConfigDict(strict=True)
 
     status: Literal["skipped", "failed"]
     reason: Annotated[Text, Field(min_length=1)]
@@ -104,13 +79,12 @@ class NoResult(BaseModel):
     limit: Literal["", "memory"] = ""
 
 
-MODELS = {
-    "measure": TypeAdapter[Any](Annotated[Measured | NoResult, Field(discriminator="status")]),
-    "vouch": TypeAdapter[Any](Annotated[Vouched | NoResult, Field(discriminator="status")]),
-    "ready": TypeAdapter[Any](Annotated[Ready | NoResult, Field(discriminator="status")]),
-    "profile": TypeAdapter[Any](Annotated[Profiled | NoResult, Field(discriminator="status")]),
+REPLIES: dict[str, TypeAdapter[Any]] = {
+    "measure": TypeAdapter(Annotated[Measured | Absent, Field(discriminator="status")]),
+    "vouch": TypeAdapter(Annotated[Vouched | Absent, Field(discriminator="status")]),
+    "profile": TypeAdapter(Annotated[Profiled | Absent, Field(discriminator="status")]),
 }
-"""Task (the name of the worker's module) -> model of its reply."""
+"""Task (the name of the worker's module) -> its reply."""
 
 
 def read_reply(file: Path, task: str) -> dict[str, Any] | None:
@@ -119,11 +93,10 @@ def read_reply(file: Path, task: str) -> dict[str, Any] | None:
     if content is None:
         return None
     try:
-        reply = MODELS[task].validate_json(content)
+        reply: dict[str, Any] = REPLIES[task].validate_json(content, strict=True).model_dump(exclude_unset=True)
     except ValidationError as error:
         raise WrongReply(f"its reply is invalid: {first_error(error)}") from None
-    told: dict[str, Any] = reply.model_dump(exclude_unset=True)
-    return told
+    return reply
 
 
 def first_error(error: ValidationError) -> str:
@@ -131,8 +104,8 @@ def first_error(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     statuses = {"measured", "skipped", "failed"}
     field = ".".join(str(part) for part in first["loc"] if part not in statuses) or "the file as a whole"
-    given = "" if isinstance(first.get("input"), (dict, list, bytes)) else f", not {str(first.get('input'))[:80]!r}"
-    return f"{field}: {first['msg'][:200]}{given}"
+    value = "" if isinstance(first.get("input"), (dict, list, bytes)) else f", not {str(first.get('input'))[:80]!r}"
+    return f"{field}: {first['msg'][:200]}{value}"
 
 
 def read_bounded(file: Path) -> bytes | None:
@@ -152,13 +125,13 @@ def check_times(content: bytes, values: int) -> None:
     """Raise WrongReply unless pyperf wrote the file, with `values` finite times, or one time of a slow step."""
     try:
         benchmark = read_times(content)
-        found = benchmark.get_values()
+        timed = benchmark.get_values()
         warmups = [seconds for run in benchmark.get_runs() for _, seconds in run.warmups]
     except Exception as error:  # pyperf raises errors of many types for a file that it did not write
         raise WrongReply(f"pyperf can't read the times: {type(error).__name__}: {str(error)[:200]}") from None
-    if len(found) not in (1, values):
-        raise WrongReply(f"pyperf's file has {len(found)} times instead of {values}")
-    for seconds in (*found, *warmups):
+    if len(timed) not in (1, values):
+        raise WrongReply(f"pyperf's file has {len(timed)} times instead of {values}")
+    for seconds in (*timed, *warmups):
         if not (math.isfinite(seconds) and seconds > 0.0):
             raise WrongReply(f"a time is {seconds!r} s")
 

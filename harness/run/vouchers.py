@@ -16,78 +16,68 @@ from pathlib import Path
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.procedure import CANDIDATES, MOST_STEPS, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
 from zoomgrad.harness.run.isolate import Draw, Isolate
+from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.harness.worker.evidence import Witness
 from zoomgrad.harness.worker.job import DamagedEvidence, VouchJob
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.record import Cell, PassedOver, Voucher, Vouching
+from zoomgrad.results.record import Cell, PassedOver, Run, Voucher, Vouching
 from zoomgrad.results.store import Store
-
-
-class NoVouching(Exception):
-    """No engine can vouch for a workload. Holds a record's status, reason, remedy and limit."""
-
-    def __init__(self, status: str, reason: str, remedy: str, limit: str = "") -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.remedy = remedy
-        self.limit = limit
 
 
 @dataclass(frozen=True)
 class Vouchers:
-    """Runs the vouching engines on one interpreter, and stores their evidence in the run's folder."""
+    """Runs the vouching engines on the reference interpreter, and stores their evidence in the run's folder."""
 
     isolate: Isolate
     store: Store
-    interpreter: str
+    run: Run
     python: Callable[[], Path]
     """Path of the Python in that interpreter's environment. Raises NoEnvironment."""
-    seconds: float
-    """Approximate training time of a candidate."""
-    limits: Limits
-    values: int
-    """Timed values of a process. Each needs a start of its own."""
 
-    def vouching(self, workload: str, least_steps: int = 0) -> Vouching:
+    def vouching(self, workload: str) -> Vouching:
         """The cells that vouch for the workload's engines: those in the run's folder, or else determined now.
 
-        least_steps: the longest stretch that the run has timed so far, which later blocks must repeat.
-        Raises NoVouching and NoEnvironment.
+        Raises NoResult and NoEnvironment.
         """
-        known = self._known(workload)
-        if known:
-            return known
-        timeout_seconds = self.limits.timeout_seconds
-        most_seconds = timeout_seconds / 4  # leaves time to start, prepare and write
+        return self._known(workload) or self._determined(workload)
+
+    def _determined(self, workload: str) -> Vouching:
+        settings = self.run.settings
+        patience = settings.timeout_seconds / 2  # leaves time to start, prepare and write
+        seconds = min(settings.vouch_seconds, patience / 2)
+        timed = self._timed(workload)  # later blocks must repeat the longest stretch so far
         # New evidence would contradict an earlier vouching until this one is complete.
         self.store.forget_vouching(workload)
-        trusted, limit = self._ask(
-            TRUSTED, workload, (), min(TRUSTED_SECONDS, self.seconds, most_seconds), TRUSTED_STEPS
-        )
-        if isinstance(trusted, PassedOver):
-            raise NoVouching(trusted.status, _nobody(workload, [trusted]), trusted.remedy, limit)
-        found, passed_over, limits = [trusted], [], []
+        try:
+            vouchers = [self._ask(TRUSTED, workload, (), min(TRUSTED_SECONDS, seconds), TRUSTED_STEPS)]
+        except NoResult as none:
+            raise _nobody(workload, {TRUSTED: none}) from None
+        passed_over: dict[str, NoResult] = {}
         for engine in CANDIDATES:
-            # The second candidate trains as many steps as the first one, if its time limit permits.
-            is_first = len(found) == 1
-            seconds = min(self.seconds, most_seconds) if is_first else timeout_seconds / 2
-            most, starts = (MOST_STEPS, self.values) if is_first else (found[-1].steps, 0)
-            asked, limit = self._ask(engine, workload, found, seconds, most, starts)
-            if is_first and isinstance(asked, Voucher) and asked.steps < least_steps:
-                asked, limit = self._ask(engine, workload, found, timeout_seconds / 2, least_steps, starts)
-            if isinstance(asked, PassedOver):
-                passed_over.append(asked)
-                limits.append(limit)
-            else:
-                found.append(asked)
-            if len(found) == 3:
-                break
+            try:
+                if len(vouchers) == 1:
+                    first = self._ask(engine, workload, vouchers, seconds, MOST_STEPS, settings.values)
+                    if first.steps < timed:
+                        first = self._ask(engine, workload, vouchers, patience, timed, settings.values)
+                    vouchers.append(first)
+                else:  # it trains as many steps as the first candidate, if its time limit permits
+                    vouchers.append(self._ask(engine, workload, vouchers, patience, vouchers[1].steps))
+                    break
+            except NoResult as none:
+                if none.disagrees:
+                    raise
+                passed_over[engine] = none
         else:
-            raise NoVouching("failed", _nobody(workload, passed_over), passed_over[0].remedy, limits[0])
-        vouching = Vouching(workload=workload, vouchers=tuple(found), passed_over=tuple(passed_over))
+            raise _nobody(workload, passed_over)
+        others = tuple(PassedOver.model_validate({"engine": name, **none.told}) for name, none in passed_over.items())
+        vouching = Vouching(workload=workload, vouchers=tuple(vouchers), passed_over=others)
         self.store.write_vouching(vouching)
         return vouching
+
+    def _timed(self, workload: str) -> int:
+        """Steps of the longest stretch that the run has timed so far."""
+        records = (record for record in self.store.records() if record.cell.workload == workload)
+        return max((record.stretch_steps for record in records), default=0)
 
     def _known(self, workload: str) -> Vouching | None:
         """The vouching in the run's folder; None if it is missing, incomplete or damaged."""
@@ -100,48 +90,40 @@ class Vouchers:
         except (Unreadable, DamagedEvidence, OSError):
             return None
         is_complete = known.steps <= witness.steps and all(name in witness for name in known.drills)
-        return known if is_complete and len(witness.starts(1)) >= self.values else None
+        return known if is_complete and len(witness.starts(1)) >= self.run.settings.values else None
 
     def _ask(
         self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int, starts: int = 0
-    ) -> tuple[Voucher | PassedOver, str]:
-        """Ask one engine to vouch. Return its voucher, or why it was passed over and the limit that it hit.
-
-        Raises NoVouching if its numbers differ from a witness's.
-        """
-        cell = Cell(engine=engine, interpreter=self.interpreter, workload=workload)
+    ) -> Voucher:
+        """Ask one engine to vouch. Raises NoResult if it can't, or if its numbers differ from a witness's."""
+        cell = Cell(engine=engine, interpreter=self.run.reference_interpreter, workload=workload)
         job: VouchJob = {
             "engine": engine,
             "workload": workload,
-            "reply_file": "",
             "witnesses": {v.cell.key: str(self.store.evidence_folder(v.cell).absolute()) for v in witnesses},
             "folder": str(self.store.evidence_folder(cell).absolute()),
             "seconds": seconds,
             "steps": steps,
             "starts": starts,
         }
-        answer = self.isolate("vouch", self.python(), job, limits=self.limits, draw=Draw())
-        reply = answer.reply
-        if reply.get("disagrees"):
-            raise NoVouching("failed", reply["reason"], reply["remedy"])
-        if reply["status"] != "measured":
-            passed_over = PassedOver(
-                engine=engine, status=reply["status"], reason=reply["reason"], remedy=reply.get("remedy", "")
-            )
-            return passed_over, reply.get("limit", "")
-        voucher = Voucher(
+        answer = self.isolate("vouch", self.python(), job, limits=Limits.of(self.run.settings), draw=Draw())
+        if answer.reply["status"] != "measured":
+            raise NoResult(**answer.reply)
+        return Voucher(
             cell=cell,
             checked_by=tuple(witness.cell.key for witness in witnesses),
-            drills=tuple(reply["drills"]),
-            steps=reply["steps"],
+            drills=tuple(answer.reply["drills"]),
+            steps=answer.reply["steps"],
             worker_seconds=answer.seconds,
         )
-        return voucher, ""
 
 
-def _nobody(workload: str, passed_over: Sequence[PassedOver]) -> str:
-    """Reason why no engine can vouch. Missing data affects every engine, so its own reason is enough."""
-    if len(passed_over) == 1 and passed_over[0].status == "skipped":
-        return passed_over[0].reason
-    reasons = "; ".join(f"{one.engine}: {one.reason}" for one in passed_over)
-    return f"no two engines can vouch for the others on {workload}: {reasons}"
+def _nobody(workload: str, passed_over: dict[str, NoResult]) -> NoResult:
+    """Why no engine can vouch. Missing data affects every engine, so its own reason is enough."""
+    first = next(iter(passed_over.values()))
+    if TRUSTED in passed_over and first.told["status"] == "skipped":
+        return first
+    reasons = "; ".join(f"{engine}: {none}" for engine, none in passed_over.items())
+    reason = f"no two engines can vouch for the others on {workload}: {reasons}"
+    status = first.told["status"] if TRUSTED in passed_over else "failed"
+    return NoResult(status, reason, first.told["remedy"], first.limit)

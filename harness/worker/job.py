@@ -1,4 +1,4 @@
-"""Dictionaries that the harness and its workers exchange, and the conversion of an exception to a reply."""
+"""Jobs of workers, plain dictionaries; and the conversion of an exception to a reply."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from typing import Any, Callable, Optional, TypedDict
 from zoomgrad import datasets, engines
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
+from zoomgrad.engines.api import Trainer
+from zoomgrad.engines.api import Workload as AnyWorkload
 from zoomgrad.engines.files import write_atomically
 from zoomgrad.harness import workloads
-from zoomgrad.harness.worker.figures import Misbehaved, refusal
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.workloads import Workload
+
+Reply = Mapping[str, Any]
+"""`status` is `measured`, `skipped` or `failed`, then with `reason` and `remedy`. The harness validates the other keys:
+`harness/run/replies.py`."""
 
 
 class Job(TypedDict):
@@ -32,7 +37,6 @@ class Job(TypedDict):
     """Steps of the longest stretch that was vouched for."""
     reference_drills: list[str]
     """Drills that were vouched for."""
-    reply_file: str
     warmups: int
     values: int
     value_seconds: float
@@ -52,7 +56,6 @@ class VouchJob(TypedDict):
 
     engine: str
     workload: str
-    reply_file: str
     witnesses: dict[str, str]
     """Cells that vouch for this engine, and the folders of their evidence."""
     folder: str
@@ -64,91 +67,6 @@ class VouchJob(TypedDict):
     starts: int
     """Starts other than the workload's own, for the stretches of so many timed values; 0 for an engine that only
     confirms another one's evidence."""
-
-
-class VouchReply(TypedDict, total=False):
-    """Reply to a VouchJob; `status`, `reason` and `remedy` are as in MeasureReply."""
-
-    status: str
-    reason: str
-    remedy: str
-    disagrees: bool
-    """Whether it failed because its numbers differ from a witness's."""
-    drills: list[str]
-    steps: int
-    """Steps of the longest stretch."""
-
-
-class Mismatch(Exception):
-    """An engine's numbers differ from the reference's. The message says by how much, and where first."""
-
-
-class DamagedEvidence(Exception):
-    """Evidence was changed. The message says where, what is wrong, and what to do."""
-
-
-def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
-    """Load an engine that runs here and a workload with its data. Third: why the engine can't run it; None if it can.
-
-    Raises UnknownName, Unavailable for the engine or the data, and Misbehaved.
-    """
-    engine = engines.load(engine_name)
-    engine.check()
-    workload = workloads.load(workload_name)
-    workload.data()
-    return engine, workload, refusal(engine, workload)
-
-
-class MeasureReply(TypedDict, total=False):
-    """Reply to a Job. `status` is `measured`, `skipped` or `failed`; the other keys are fields of Record.
-
-    `harness/run/replies.py` validates types and ranges.
-    """
-
-    status: str
-    reason: str
-    remedy: str
-    limit: str
-    """`memory` if that ran out."""
-    phases: dict[str, float]
-    stretch_steps: int
-    steps_per_value: int
-    pace_seconds: list[float]
-    peak_bytes: int
-    peak_compiler_bytes: int
-    tape_rows: int
-    source_bytes: int
-    object_bytes: int
-    translation_units: int
-    parallel_compilers: int
-    vector_doubles: int
-    threads: int
-    compiler: str
-    compiler_flags: list[str]
-    looped_share: float
-    losses: list[tuple[int, float]]
-    parameters_sha256: str
-    proof: dict[str, Any]
-
-
-class ReadyJob(TypedDict):
-    """Job of a worker that takes one step. Paths are absolute."""
-
-    engine: str
-    workload: str
-    reply_file: str
-
-
-class ReadyReply(TypedDict, total=False):
-    """Reply to a ReadyJob; `status`, `reason` and `remedy` are as in MeasureReply."""
-
-    status: str
-    reason: str
-    remedy: str
-    at_seconds: float
-    """Monotonic clock after the first step."""
-    cpu_seconds: float
-    """Processor time until then, of the worker and its compilers."""
 
 
 class ProfileJob(TypedDict):
@@ -163,30 +81,54 @@ class ProfileJob(TypedDict):
     """Approximate duration."""
 
 
-class ProfileReply(TypedDict, total=False):
-    """Reply to a ProfileJob; `status`, `reason` and `remedy` are as in MeasureReply."""
+class Mismatch(Exception):
+    """An engine's numbers differ from the reference's. The message says by how much, and where first."""
 
-    status: str
-    reason: str
-    remedy: str
-    steps: int
-    seconds: float
-    preparations: int
-    step_seconds: list[float]
-    """Thinned, in order, from the very first step on."""
-    pid: int
-    readings: dict[str, Any]
+
+class DamagedEvidence(Exception):
+    """Evidence was changed. The message says where, what is wrong, and what to do."""
+
+
+class Misbehaved(Exception):
+    """An engine broke the protocol of `engines.api`. The message says how, and what to do."""
+
+
+def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
+    """Load an engine that runs here and a workload with its data. Third: why the engine can't run it; None if it can.
+
+    Raises UnknownName, Unavailable for the engine or the data, and Misbehaved.
+    """
+    engine = engines.load(engine_name)
+    engine.check()
+    workload = workloads.load(workload_name)
+    workload.data()
+    return engine, workload, refusal(engine, workload)
+
+
+def refusal(engine: Engine, workload: AnyWorkload) -> Optional[str]:
+    """Why the engine can't run the workload; None if it can. Raises Misbehaved for any other answer."""
+    answer: Any = engine.supports(workload)
+    if answer is None or (isinstance(answer, str) and answer):
+        return answer
+    raise Misbehaved(
+        f"{engine.name}: supports() returned {repr(answer)[:80]}\n"
+        "  Fix the engine: it must return None, or the reason as a string."
+    )
+
+
+def check_built(engine: Engine, trainer: Trainer) -> None:
+    """Raise Misbehaved if the steps just taken ran code that `prepare` did not build, and that its phases lack."""
+    late = getattr(trainer, "late_variant", "")
+    if late:
+        raise Misbehaved(
+            f"{engine.name}: the timed steps ran {late!r}, which prepare() did not build\n"
+            "  Fix the engine: prepare() must build what the workload's batch needs."
+        )
 
 
 def read_json(path: str) -> Any:
     """Read a file that the harness wrote."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
-
-
-def read_job(path: str) -> Job:
-    """Read the job of a measuring worker."""
-    job: Job = read_json(path)
-    return job
 
 
 def write_json(path: str, value: Any) -> None:
@@ -201,7 +143,7 @@ def thin(points: Sequence[Any], most: int) -> Sequence[Any]:
     return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
 
 
-def do_job(work: Callable[[Any], Mapping[str, Any]]) -> None:
+def do_job(work: Callable[[Any], Reply]) -> None:
     """Run a worker from start to exit: do the job that the first argument names and write its reply."""
     end_with_the_harness()
     job = read_json(sys.argv[1])
@@ -209,9 +151,8 @@ def do_job(work: Callable[[Any], Mapping[str, Any]]) -> None:
         sys.exit(1)
 
 
-def run_job(reply_file: str, work: Callable[[], Mapping[str, Any]]) -> bool:
+def run_job(reply_file: str, work: Callable[[], Reply]) -> bool:
     """Do the work and write its reply, or the reason for a failure. Return whether it was measured."""
-    reply: Mapping[str, Any]
     try:
         reply = work()
     except (Unavailable, datasets.Unavailable) as missing:

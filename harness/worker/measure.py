@@ -20,7 +20,7 @@ import pyperf
 from zoomgrad.engines.api import Shape, Store, Trainer, Workload
 from zoomgrad.harness.procedure import JIT_SECONDS
 from zoomgrad.harness.worker.evidence import Evidence, Starts, left_by
-from zoomgrad.harness.worker.job import Job, MeasureReply, read_job, ready, run_job
+from zoomgrad.harness.worker.job import Job, Reply, read_json, ready, run_job
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.worker.pace import HAS_JIT, around, pace
 from zoomgrad.harness.worker.proof import Proof, prepare_proof
@@ -48,15 +48,15 @@ def main(module: str = "zoomgrad.harness.worker.measure") -> None:
     runner = pyperf.Runner(program_args=("-m", module), add_cmdline_args=_pass_job_on)
     runner.argparser.add_argument("job")
     args = runner.parse_args()
-    job = read_job(args.job)
+    job = read_json(args.job)
     if not args.worker:
         runner.bench_time_func(job["workload"], _only_in_the_worker)
     elif not run_job(job["reply_file"], lambda: measure(runner, job)):
         sys.exit(1)
 
 
-def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
-    """Prepare, calibrate, time and prove the cell.
+def measure(runner: pyperf.Runner, job: Job) -> Reply:
+    """Prepare, calibrate, time and prove the cell. Return its figures, by their names in `results.record.Figures`.
 
     Raises Misbehaved, and Mismatch, because a time is reported only if every timed value was proven.
     """
@@ -99,7 +99,7 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
 
     runner.bench_time_func(job["workload"], time_value, metadata=metadata)
     return {
-        **sizes,  # type: ignore[typeddict-item]  # first, because an engine must not replace what follows
+        **sizes,  # first, because an engine must not replace what follows
         "status": "measured",
         "phases": phases,
         "stretch_steps": stretch.steps,
@@ -112,7 +112,7 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     }
 
 
-def compiled_by(engine: Any) -> MeasureReply:
+def compiled_by(engine: Any) -> Reply:
     """Compiler and flags of an engine's C; empty for an engine that compiles no C."""
     if not hasattr(engine, "toolchain"):
         return {}

@@ -19,8 +19,7 @@ from zoomgrad.engines.api import Trainer, Workload
 from zoomgrad.engines.arithmetic import check_arithmetic
 from zoomgrad.harness.procedure import most_bounded_steps
 from zoomgrad.harness.worker.evidence import Evidence, Witness, compare, drill, drills, name_of, power_of_two
-from zoomgrad.harness.worker.figures import check_built
-from zoomgrad.harness.worker.job import DamagedEvidence, Job, Mismatch, thin
+from zoomgrad.harness.worker.job import DamagedEvidence, Job, Mismatch, check_built, thin
 
 LOSS_POINTS = 100
 
@@ -101,10 +100,11 @@ class Proof:
             )
 
     def fields(self) -> dict[str, Any]:
-        """Fields of the proof for the record, and the losses and parameters of the last stretch from start 0."""
+        """Figures of the proof, and the losses and parameters of the last stretch from start 0."""
+        losses = self._own.losses
         return {
-            # Thin the steps before making pairs: a fast engine has too many steps to make a pair of each.
-            "losses": [(step, self._own.losses[step]) for step in thin(range(len(self._own.losses)), LOSS_POINTS)],
+            # Thin the steps before making points: a fast engine has too many steps to make a point of each.
+            "losses": [{"step": step, "loss": losses[step]} for step in thin(range(len(losses)), LOSS_POINTS)],
             "parameters_sha256": digest(self._own.parameters),
             "proof": {
                 "reference": self._reference_cell,

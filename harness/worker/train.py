@@ -24,7 +24,7 @@ from zoomgrad.engines.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.saving.parameters import BadFile, check_destination
 from zoomgrad.harness import workloads
-from zoomgrad.harness.worker.figures import refusal
+from zoomgrad.harness.worker.job import refusal
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.workloads import Workload, parameters
 from zoomgrad.harness.workloads.changes import InvalidChange, changed

@@ -25,13 +25,13 @@ from zoomgrad.harness.worker.evidence import (
     longest,
     write_evidence,
 )
-from zoomgrad.harness.worker.job import VouchJob, VouchReply, do_job, ready
+from zoomgrad.harness.worker.job import Reply, VouchJob, do_job, ready
 from zoomgrad.harness.workloads import Workload
 
 REMEDY = "One of them is wrong. Neither can vouch for other engines until you find out which."
 
 
-def vouch(job: VouchJob) -> VouchReply:
+def vouch(job: VouchJob) -> Reply:
     """Write the job's evidence, unless it differs from a witness's."""
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:

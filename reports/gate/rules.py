@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from zoomgrad.reports.gate.limits import Limits
-from zoomgrad.reports.measured.outcome import MEASURED, UNPROVEN, Outcome, outcomes, promise
+from zoomgrad.reports.measured.outcome import MEASURED, Outcome, outcomes, promise
 from zoomgrad.results import units
 from zoomgrad.results.comparability import same_machine, unlike_settings
 from zoomgrad.results.compare import (
@@ -132,8 +132,6 @@ def _broken(
 ) -> tuple[Word, str] | None:
     """Return why a cell has no result that counts, or a weaker one than before; None if it has one, or never had."""
     had = there is not None and there.status == MEASURED
-    if here.status == UNPROVEN:
-        return "unproven", here.reason
     if here.status == MEASURED and had and _bound(promised) > _bound(before):
         return "weaker", f"promised {promise(before)}, and now {promise(promised)}"
     if here.status != MEASURED and had:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from zoomgrad.reports.measured.headline import claim, compiled
-from zoomgrad.reports.measured.outcome import IDENTICAL, MISSING, UNPROVEN
+from zoomgrad.reports.measured.outcome import IDENTICAL, MISSING
 from zoomgrad.reports.measured.table import ON_THREADS, contenders, largest, measured, smallest
 from zoomgrad.results import units
 from zoomgrad.results.record import BASELINE
@@ -19,7 +19,6 @@ _PHRASES = {
     "skipped": "skipped",
     "failed": "failed",
     "timed-out": "timed out",
-    UNPROVEN: "not compared with a reference",
     MISSING: "never run",
 }
 

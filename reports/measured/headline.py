@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, MISSING, UNPROVEN
+from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, MISSING
 from zoomgrad.reports.measured.table import contenders, each, in_order, ladder, measured, smallest
 from zoomgrad.results import units
 from zoomgrad.results.record import BASELINE
 
-_WORDS = {"timed-out": "timed out", UNPROVEN: "not proven", MISSING: "not run"}
+_WORDS = {"timed-out": "timed out", MISSING: "not run"}
 UNPLANNED = "unplanned"
 """Status of an engine and interpreter whose cell is not in the plan."""
 PUBLISHED_WORKLOADS = ("mnist-b1000", "mnist")

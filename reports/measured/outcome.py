@@ -10,8 +10,6 @@ from zoomgrad.results.record import Cell, EngineFacts, Proof, Record, Run
 
 MEASURED = "measured"
 IDENTICAL = "identical bits"
-UNPROVEN = "unproven"
-"""Status of a cell with times that were not compared with a reference."""
 MISSING = "missing"
 """Status of a planned cell without a record: the run was interrupted before its turn."""
 
@@ -34,8 +32,7 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
 
     No block: missing. A failed block: failed, because a flaky engine has no speed. A timed-out block: timed-out,
     because only its fast blocks remain, whose median would flatter it. A measured block: failed if a proof breaks the
-    engine's promise, because a wrong engine has no speed either; unproven if a process has no proof; else measured.
-    Anything else: skipped.
+    engine's promise, because a wrong engine has no speed either; else measured. Anything else: skipped.
 
     facts: None counts as strict.
     """
@@ -57,9 +54,6 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
     if any(block.status == MEASURED for block in blocks):
         if bits == "different":
             return Outcome("failed", bits, worst_error, _broken_promise(proofs, facts), "Its time is not shown.")
-        if bits == "unchecked":
-            reason = "its results were not compared with a reference, so its time is not shown"
-            return Outcome(UNPROVEN, bits, worst_error, reason, "Measure it again in a new run.")
         return Outcome(MEASURED, bits, worst_error)
     return Outcome("skipped", bits, worst_error, blocks[0].reason, blocks[0].remedy)
 

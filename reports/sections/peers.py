@@ -78,7 +78,7 @@ def _range(row: Any) -> str:
 
 
 def _figures(rows: pd.DataFrame, code: str) -> Sheet:
-    headings = ("workload", "peer", "interpreter", "step", "compile time", "ready", "memory", "error", "file")
+    headings = ("workload", "peer", "interpreter", "step", "compile time", "memory", "error", "file")
     lines = tuple(tuple(_line(row, code)) for row in each(rows.sort_values(["workload", "engine"], kind="stable")))
     return Sheet("Figures of all peers", 3, headings, lines)
 
@@ -88,12 +88,11 @@ def _line(row: Any, code: str) -> Iterator[Figure]:
     if row.status == MEASURED:
         yield time(row, "step_seconds")
         yield Figure(compile_time(row.compile_seconds))
-        yield Figure(units.duration(row.ready_seconds))
         yield Figure(units.size(row.peak_bytes))
         yield Figure(units.error(row.worst_error), f"promised: {row.promise}")
     else:
         yield Figure(status_text(str(row.status)), mark=str(row.status))
-        yield from [Figure(units.ABSENT)] * 4
+        yield from [Figure(units.ABSENT)] * 3
     file = str(row.peer)
     links = (Link(file, f"{code}/{file}"),) if code and _FILE.fullmatch(file) else ()
     yield Figure("" if links else file, links=links)

@@ -87,10 +87,6 @@ def _bits(entry: _Entry) -> str:
     return "" if entry.record.proof is None and entry.record.status != MEASURED else entry.alone.bits
 
 
-def _reason(record: Record) -> str:
-    return record.reason or (f"no ready time: {record.ready_absence}" if record.ready_absence else "")
-
-
 _COLUMNS: dict[str, _Value] = {
     "engine": lambda entry: entry.record.cell.engine,
     "interpreter": lambda entry: entry.record.cell.interpreter,
@@ -105,7 +101,7 @@ _COLUMNS: dict[str, _Value] = {
     "compiler_flags": lambda entry: " ".join(entry.record.compiler_flags),
     "bits": _bits,
     "worst_error": lambda entry: _number(entry.alone.worst_error),
-    "reason": lambda entry: entry.withheld or _reason(entry.record),
+    "reason": lambda entry: entry.withheld or entry.record.reason,
 }
 """Each column with the function that fills it."""
 _TEXTS = {"engine", "interpreter", "workload", "status", "compiler", "compiler_flags", "bits", "reason"}

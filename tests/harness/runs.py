@@ -35,13 +35,17 @@ def run(name, **fields):
     return Run(**{**values, **fields})
 
 
-def measured(engine, block, **fields):
-    values = {
-        "step_seconds": (STEPS[engine] * (1 + 0.01 * block),),
-        "losses": (LossPoint(step=0, loss=1.0),),
-        "proof": Proof(reference=cell("tuple").key, steps=4, identical=True, worst_error=0.0),
-    }
-    return Record(cell=cell(engine), block=block, status="measured", started_at=NOW, **{**values, **fields})
+def timed(*step_seconds, reference="tuple/cpython-3.13/xor", **fields):
+    """Fields of a measured record: its times, their pace and a proof."""
+    proof = Proof(reference=reference, steps=4, identical=True, worst_error=0.0)
+    pace = (0.01,) * len(step_seconds)
+    return {"status": "measured", "step_seconds": step_seconds, "pace_seconds": pace, "proof": proof, **fields}
+
+
+def measured(engine, block, step_seconds=None, **fields):
+    seconds = step_seconds or (STEPS[engine] * (1 + 0.01 * block),)
+    values = timed(*seconds, losses=(LossPoint(step=0, loss=1.0),), **fields)
+    return Record(cell=cell(engine), block=block, started_at=NOW, **values)
 
 
 def kept(folder, name="2025-01-01T000000-smoke", **fields):

@@ -29,7 +29,6 @@ def evidence(tmp_path_factory):
     job = {
         "engine": "tuple",
         "workload": "xor",
-        "reply_file": "",
         "witnesses": {},
         "folder": str(folder),
         "seconds": 0.1,
@@ -51,7 +50,6 @@ def job(evidence, tmp_path):
         "reference_cell": "tuple/cpython-3.13/xor",
         "reference_steps": 8,
         "reference_drills": ["short"],
-        "reply_file": "",
         "warmups": 1,
         "values": 2,
         "value_seconds": 0.001,

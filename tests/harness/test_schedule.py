@@ -180,36 +180,6 @@ def test_a_cells_blocks_are_one_pyperf_suite(tmp_path):
     )
 
 
-# Ready time
-
-
-def readied(tmp_path, answers=None, *, ready_blocks=2, **choices):
-    """Run three blocks of one cell. Return the workers' jobs about ready time, and the records."""
-    workers = Workers(tmp_path, answers)
-    the_plan = plan(cells=CELLS[:1], settings=Settings(ready_blocks=ready_blocks), **choices)
-    store, _ = execute(the_plan, workers, tmp_path)
-    return [job for job in workers.jobs if job["task"] == "ready"], store.records()
-
-
-def test_the_first_blocks_measure_ready_time_after_the_timing(tmp_path):
-    jobs, records = readied(tmp_path)
-    assert [(job["engine"], job["workload"], job["hash_seed"]) for job in jobs] == [
-        ("baseline", "xor", n) for n in (1, 2)
-    ]
-    assert [(r.ready_seconds, r.ready_cpu_seconds) for r in records] == [(0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
-    assert [record.worker_seconds for record in records] == [2.75, 2.75, 2.0]
-    assert {record.ready_absence for record in records} == {""}
-
-
-def test_a_failure_to_get_ready_leaves_the_result_and_its_reason(tmp_path):
-    wrong = {"status": "timed-out", "reason": "took longer than 9 s", "remedy": "Raise --timeout."}
-    jobs, records = readied(tmp_path, {("ready", "baseline"): wrong})
-    assert len(jobs) == 2
-    assert {record.status for record in records} == {"measured"}
-    assert [r.ready_absence for r in records] == ["took longer than 9 s"] * 2 + [""]
-    assert [r.ready_seconds for r in records] == [0.0] * 3
-
-
 # Cells without a result
 
 

@@ -16,7 +16,7 @@ MEASURED = {
     "pace_seconds": [0.01, 0.01],
     "peak_bytes": 1000,
     "peak_compiler_bytes": 0,
-    "losses": [(0, 4.0), (7, 2.0)],
+    "losses": [{"step": 0, "loss": 4.0}, {"step": 7, "loss": 2.0}],
     "parameters_sha256": "0" * 64,
     "proof": {
         "reference": "tcc/cpython-3.13/xor",
@@ -72,16 +72,15 @@ class Workers:
             others = [name_of(1, start) for start in range(1, job["starts"] + 1)]
             write_evidence(Path(job["folder"]), [(name, numbers) for name in ("short", str(steps), *others)])
             return WorkerResult({"status": "measured", "drills": ["short"], "steps": steps}, 1.0)
-        if task == "ready":
-            return WorkerResult({"status": "measured", "ready_seconds": 0.5, "ready_cpu_seconds": 0.4}, 0.75)
         block = draw.hash_seed - 1
         reply = {
             "status": "measured",
             "phases": {"trace": 0.25},
             "stretch_steps": job["stretch_steps"] or 25,
             "steps_per_value": job["steps_per_value"] or 50,
+            "pace_seconds": [0.01] * len(self.seconds(job["engine"], block)),
             "peak_bytes": 1000,
-            "losses": [(0, 4.0), (9, 2.0)],
+            "losses": [{"step": 0, "loss": 4.0}, {"step": 9, "loss": 2.0}],
             "parameters_sha256": "abc",
             "proof": {**MEASURED["proof"], "reference": job["reference_cell"], "steps": 25, "stretches": 6},
         }

@@ -50,8 +50,10 @@ def measured(cell, block, **fields):
         "worker_seconds": 3.5,
         "losses": (LossPoint(step=0, loss=2.31), LossPoint(step=500, loss=0.412)),
         "proof": proof(cell),
+        **fields,
     }
-    return Record(cell=cell, block=block, status="measured", started_at=NOW, **{**values, **fields})
+    pace = (0.01,) * len(values["step_seconds"])
+    return Record(cell=cell, block=block, status="measured", started_at=NOW, **{"pace_seconds": pace, **values})
 
 
 def stopped(cell, block, status, reason, remedy="", **fields):

@@ -85,8 +85,6 @@ def record(cell, block):
             "tape_rows": rows,
             "source_bytes": 45 * rows,
             "object_bytes": 20 * rows,
-            "ready_seconds": 0.35 + seconds,
-            "ready_cpu_seconds": 0.41 + 1.5 * seconds,
             "looped_share": 0.0123,
         }
     if row_bytes := COMPILER_ROW_BYTES.get(cell.engine.split("-")[0], 0):
@@ -102,6 +100,7 @@ def record(cell, block):
         **started,
         status="measured",
         step_seconds=(step, step * 1.01, step * 1.02),
+        pace_seconds=(0.01, 0.01, 0.01),
         steps_per_value=1,
         peak_bytes=90_000_000 + 1200 * rows,
         worker_seconds=3.0,

@@ -135,7 +135,6 @@ def test_figures_at_the_schemas_limits_are_drawn(small, tmp_path):
         "warmup_step_seconds": ([1e-10] * 3, [1e6], []),
         "pace_seconds": ([1e-5] * 3, [1e3, 1e-5, 1.0]),
         "phases": ({"trace": 1e9}, {"compile": 1e-300, "trace": 0.0}, {}),
-        "ready_seconds": (0.0, 1e-300, 1e9),
         "peak_bytes": (0, 1, 2**60),
         "peak_compiler_bytes": (2**60, 0),
         "steps_per_value": (0, 2**53, 1),

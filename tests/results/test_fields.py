@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from tests.harness.runs import timed
 from zoomgrad import engines
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine import interpreters
@@ -33,7 +34,7 @@ RUN = {
     "interpreters": {},
     "machine": {},
 }
-RECORD = {"cell": CELL, "block": 0, "status": "measured", "step_seconds": (0.1,), "started_at": NOW}
+RECORD = {"cell": CELL, "block": 0, "started_at": NOW, **timed(0.1)}
 
 NO_NAMES = (
     *("", ".", "..", "../x", "/x", "a/b", "a\\b", "a\0", "a\n", "a b", "\x1b[2J", "<b>", "'", "$(x)"),

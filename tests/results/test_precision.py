@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.harness.runs import run
+from tests.harness.runs import run, timed
 from zoomgrad.results.precision import error, looks
 from zoomgrad.results.precision import imprecise as of_looks
 from zoomgrad.results.record import Cell, Record
@@ -13,7 +13,7 @@ from zoomgrad.results.record import Cell, Record
 def records(engine, *seconds, workload="xor"):
     cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
     return [
-        Record(cell=cell, block=block, status="measured", started_at=datetime.now(UTC), step_seconds=(value, value))
+        Record(cell=cell, block=block, started_at=datetime.now(UTC), **timed(value, value))
         for block, value in enumerate(seconds)
     ]
 
@@ -67,7 +67,7 @@ def test_a_run_looks_at_its_intervals_a_few_times(blocks, precision, at):
 def test_blocks_after_a_look_wait_for_the_next_one():
     shaky, steady = records("tcc", *SHAKY, 1.0), records("baseline", *STEADY, 1.0)
     # Nobody looks at blocks three to five, however narrow they make the interval.
-    narrow = [record.model_copy(update={"step_seconds": (1.0,)}) for record in shaky[3:]]
+    narrow = [record.model_copy(update={"step_seconds": (1.0,), "pace_seconds": (0.01,)}) for record in shaky[3:]]
     assert engines(of_looks([*steady, *shaky[:3], *narrow], 0.05, [3, 10])) == {"baseline", "tcc"}
     # The more often a run looks, the more certain each look must be.
     mild = records("tcc", 1.0, 1.02, 0.99, 1.01, 0.98, 1.0)

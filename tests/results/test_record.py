@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.harness.runs import run
+from tests.harness.runs import run, timed
 from zoomgrad.results.record import Cell, EngineFacts, LossPoint, Proof, Record, Run, Voucher, Vouching
 from zoomgrad.results.run_file import Snapshot
 
@@ -17,7 +17,7 @@ CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="xor")
 
 
 def record(**fields):
-    values = {"status": "measured", "step_seconds": (0.5,), **fields}
+    values = {**timed(*fields.get("step_seconds", (0.5,))), **fields}
     return Record(cell=CELL, block=0, started_at=datetime(2025, 1, 1, tzinfo=UTC), **values)
 
 
@@ -55,6 +55,7 @@ def test_a_record_survives_a_round_trip():
         {"status": "skipped", "step_seconds": ()},
         {"step_seconds": (0.0,)},
         {"pace_seconds": (0.01, 0.01)},
+        {"proof": None},
         {"peak_memory": 1},
     ],
     ids=[
@@ -63,6 +64,7 @@ def test_a_record_survives_a_round_trip():
         "skipped without a reason",
         "a time of zero",
         "a pace too many",
+        "measured without a proof",
         "unknown field",
     ],
 )

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.harness.runs import timed
 from zoomgrad.results import run_file
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import Cell, InterpreterFacts, Record, Run
@@ -37,7 +38,7 @@ def snapshot(**fields):
         interpreters={"cpython-3.13": InterpreterFacts(version="3.13.0")},
         machine={},
     )
-    record = Record(cell=CELL, block=0, status="measured", step_seconds=(0.1, 0.2), started_at=NOW)
+    record = Record(cell=CELL, block=0, started_at=NOW, **timed(0.1, 0.2))
     return Snapshot(**{"run": run, "records": (record,), **fields})
 
 

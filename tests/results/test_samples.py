@@ -3,6 +3,7 @@
 import math
 from datetime import UTC, datetime
 
+from tests.harness.runs import timed
 from zoomgrad.results.record import Cell, Record
 from zoomgrad.results.samples import (
     at_median_pace,
@@ -18,8 +19,8 @@ CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
 
 
 def record(block, status="measured", **fields):
-    values = {"step_seconds": (1.0 + block,)} if status == "measured" else {"reason": "gone"}
-    return Record(cell=CELL, block=block, status=status, started_at=datetime.now(UTC), **values, **fields)
+    values = timed(1.0 + block) if status == "measured" else {"status": status, "reason": "gone"}
+    return Record(cell=CELL, block=block, started_at=datetime.now(UTC), **{**values, **fields})
 
 
 def test_only_measured_records_give_samples():
@@ -29,7 +30,7 @@ def test_only_measured_records_give_samples():
 def test_times_are_corrected_to_the_median_pace():
     """In block 2 the machine ran at half its speed."""
     found = [
-        record(block, phases={"trace": 3 * slow}, ready_seconds=5 * slow).model_copy(
+        record(block, phases={"trace": 3 * slow}).model_copy(
             update={"step_seconds": (slow,), "warmup_step_seconds": (7 * slow,), "pace_seconds": (slow / 100,)}
         )
         for block, slow in ((0, 1.0), (1, 1.0), (2, 2.0))
@@ -37,7 +38,7 @@ def test_times_are_corrected_to_the_median_pace():
     assert step_seconds(found)[CELL] == {0: (1.0,), 1: (1.0,), 2: (1.0,)}
     corrected = at_median_pace([*found, record(3, "failed")])
     assert [one.phases for one in corrected] == [{"trace": 3.0}] * 3 + [{}]
-    assert {(one.warmup_step_seconds, one.ready_seconds) for one in corrected[:3]} == {((7.0,), 5.0)}
+    assert {one.warmup_step_seconds for one in corrected[:3]} == {(7.0,)}
     assert at_median_pace(corrected) == corrected
 
 
@@ -46,11 +47,6 @@ def test_a_speedup_is_the_quotient_of_the_medians_of_all_blocks():
     assert speedup(base, engine).value == 2.0
     assert speedup(base, {0: (1.0,), 7: (1.0,)}).value == 2.0
     assert math.isnan(speedup(base, {0: (1.0,), 7: (1.0,)}).low)
-
-
-def test_no_value_is_steadied_if_a_record_of_its_interpreter_has_no_pace():
-    paced = record(0).model_copy(update={"pace_seconds": (0.5,)})
-    assert step_seconds([paced, record(1)])[CELL] == {0: (1.0,), 1: (2.0,)}
 
 
 def test_a_block_that_loaded_another_blocks_object_has_no_compile_time():

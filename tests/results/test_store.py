@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import zoomgrad.results.store as stores
-from tests.harness.runs import run
+from tests.harness.runs import run, timed
 from zoomgrad.results import files
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.profile import JitProfile
@@ -25,7 +25,7 @@ def store(tmp_path):
 
 
 def record(cell, block):
-    return Record(cell=cell, block=block, status="measured", step_seconds=(0.1, 0.2), started_at=NOW)
+    return Record(cell=cell, block=block, started_at=NOW, **timed(0.1, 0.2))
 
 
 def test_records_come_back_in_the_order_of_the_plan(store):

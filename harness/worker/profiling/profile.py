@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TextIO
 from zoomgrad import engines
 from zoomgrad.engines.api import Trainer
 from zoomgrad.harness import workloads
-from zoomgrad.harness.worker.job import ProfileJob, ProfileReply, do_job, ready, thin
+from zoomgrad.harness.worker.job import ProfileJob, Reply, do_job, ready, thin
 from zoomgrad.harness.worker.profiling import anatomy, probes
 from zoomgrad.harness.worker.profiling.probes import Probe, Subject
 
@@ -50,7 +50,7 @@ class Work(NamedTuple):
         return sum(seconds for _, seconds in self.portions)
 
 
-def profile(job: ProfileJob) -> ProfileReply:
+def profile(job: ProfileJob) -> Reply:
     """Prepare the engine, and train for the job's time under its probe. Switches an outside profiler on and off."""
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:

@@ -1,4 +1,4 @@
-"""Table -> what comes before training: compile time by phase, sizes of what was compiled, ready time.
+"""Table -> what comes before training: compile time by phase, sizes of what was compiled.
 
 One sheet per workload.
 """
@@ -26,9 +26,7 @@ SIZES = {
 }
 """Figures that only a compiled engine's record has, with their headings."""
 
-READY = ("ready_seconds", "ready_cpu_seconds")
-
-FIGURES_OF_PHASES = (*READY, *SIZES)
+FIGURES_OF_PHASES = tuple(SIZES)
 """Figures of a record that this section shows, so the tables of the workloads need no column for them."""
 
 _WITHOUT_COLUMN = ("looped_share", "translation_units", "parallel_compilers", "vector_doubles", "threads")
@@ -43,52 +41,39 @@ _LEAD = (
     "ran to compile, in any block: a compiler, or the second process that recovers loops of a family. “in loops” is "
     "the share of all additions, multiplications and calls that was recovered as counted loops."
 )
-_READY_LEAD = (
-    " “ready” is the time from the start of a new interpreter to the end of its first training step: imports, data, "
-    "compilation, everything. Below it is the processor time. A separate process measures it, so it is not the total "
-    "plus the start-up time. It is not measured where compiling takes more than 10 s, which a run does only once."
-)
 
 
 def phases(table: pd.DataFrame) -> Section | None:
     """One sheet per workload with a measured cell that has a figure; lines by engine, then interpreter."""
     results = measured(table)
     shown = results[(results["compile_seconds"] > 0) | results[list(FIGURES_OF_PHASES)].notna().any(axis=1)]
-    ready = ("ready",) if shown["ready_seconds"].notna().any() else ()
     sheets = tuple(
         Sheet(
             title=workload,
             names=2,
-            headings=("engine", "interpreter", *PHASES, "total", *ready, *_SHOWN.values()),
-            rows=tuple(_line(row, bool(ready)) for row in each(_sorted(shown[shown["workload"] == workload]))),
+            headings=("engine", "interpreter", *PHASES, "total", *_SHOWN.values()),
+            rows=tuple(_line(row) for row in each(_sorted(shown[shown["workload"] == workload]))),
         )
         for workload in in_order(shown, "workload")
     )
     if not sheets:
         return None
-    title = "Compile time by phase, and ready time" if ready else "Compile time by phase"
-    return Section("phases", title, _LEAD + _READY_LEAD if ready else _LEAD, sheets)
+    return Section("phases", "Compile time by phase", _LEAD, sheets)
 
 
 def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(["engine", "interpreter"], kind="stable")
 
 
-def _line(row: Any, with_ready: bool) -> tuple[Figure, ...]:
+def _line(row: Any) -> tuple[Figure, ...]:
     seconds = (getattr(row, phase_column(phase)) for phase in PHASES)
     return (
         Figure(str(row.engine)),
         Figure(str(row.interpreter)),
         *(Figure(units.duration(value)) for value in seconds),
         Figure(compile_time(row.compile_seconds)),
-        *((_ready(row),) if with_ready else ()),
         *(Figure(size_text(name, getattr(row, name)), _below(name, row)) for name in _SHOWN),
     )
-
-
-def _ready(row: Any) -> Figure:
-    processor = row.ready_cpu_seconds
-    return Figure(units.duration(row.ready_seconds), f"{units.duration(processor)} CPU" if processor > 0 else "")
 
 
 def _below(name: str, row: Any) -> str:

@@ -13,7 +13,7 @@ from zoomgrad.engines.kernel import building
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.step.language import Alone, Batched, Perform, conditions, walk
 from zoomgrad.engines.rerolled.step.variants import variants
-from zoomgrad.harness.worker.figures import Misbehaved, check_built
+from zoomgrad.harness.worker.job import Misbehaved, check_built
 
 pytestmark = pytest.mark.host
 

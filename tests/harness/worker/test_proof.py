@@ -58,7 +58,6 @@ def job_for(folder, engine, workload, *, witnesses=(), seconds=2.0, steps=MOST_S
     return {
         "engine": engine,
         "workload": workload,
-        "reply_file": "",
         "witnesses": {f"{Path(one).name}/here/{workload}": str(one) for one in witnesses},
         "folder": str(folder),
         "seconds": seconds,

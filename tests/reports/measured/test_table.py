@@ -108,13 +108,6 @@ def test_a_cell_beyond_its_error_bound_has_no_time(example, engine, identical, e
     assert math.isnan(found.step_seconds) == (status == "failed")
 
 
-def test_a_cell_without_a_proof_has_no_time(example):
-    bare = row(example.with_records(CELL, example.measured(CELL, 0, proof=None)), CELL.key)
-    assert (bare.status, bare.bits) == ("unproven", "unchecked")
-    assert math.isnan(bare.step_seconds)
-    assert "not compared" in bare.reason
-
-
 def test_a_failed_baseline_leaves_no_speedups(example):
     baseline = CELL.model_copy(update={"engine": "baseline"})
     broken = example.with_records(baseline, example.stopped(baseline, 0, "failed", "differs"))

@@ -30,28 +30,6 @@ def test_the_share_in_loops_is_below_the_rows(example):
     assert {row[rows].below for row in sheet.rows if row[0].text == "clang-O1"} == {"99.88% in loops"}
 
 
-def test_every_engine_has_a_line_if_ready_time_was_measured(example):
-    """It is the median over the blocks that measured it. An older run keeps its table."""
-    assert "ready" not in lines(cells(example.run, example.records))["clang-O1", "cpython-3.13"]
-    figures = ((0.3, 0.25), (0.0, 0.0), (0.5, 0.35))
-
-    def with_ready(record):
-        if record.status != "measured":
-            return record
-        wall, processor = figures[record.block]
-        return record.model_copy(update={"ready_seconds": wall, "ready_cpu_seconds": processor})
-
-    timed = example.mapped(with_ready)
-    table = cells(timed.run, timed.records)
-    line = lines(table)["baseline", "cpython-3.13"]
-    assert (line["trace"], line["total"], line["ready"]) == ("–", "nothing", "400 ms")
-    section = phases(table)
-    assert section.title == "Compile time by phase, and ready time"
-    (row,) = (row for row in section.sheets[0].rows if [f.text for f in row[:2]] == ["baseline", "cpython-3.13"])
-    assert row[section.sheets[0].headings.index("ready")].below == "300 ms CPU"
-    assert "imports, data" in section.lead
-
-
 def test_phases_are_medians_over_the_blocks_that_compiled(example):
     taken = ({"trace": 1.0, "compile": 12.0}, {}, {"trace": 3.0, "compile": 16.0})
     records = [example.measured(CELL, block, phases=phases) for block, phases in enumerate(taken)]
