@@ -1,10 +1,10 @@
 """Files that are written atomically, where caches are, and private folders.
 
 A private folder holds content by name, which nobody else could have changed, and which is verified when it is read.
-The folder is used only if it is a folder, not a link, that belongs to this user and that others may not write to. The
-same holds for each file in it. These checks use open descriptors, so a folder or file that is replaced meanwhile is not
-used. They protect against other users, not against programs of this user, which could as well change zoomgrad. A file
-is a line with the SHA-256 of the rest, then the content, so damage by a crash or a disk is noticed too.
+The folder is used only if it is a folder, not a link, that belongs to this user and that others may not write to, so
+only this user can put a file there. That protects against other users, not against programs of this user, which could
+as well change zoomgrad. A file is a line with the SHA-256 of the rest, then the content, so damage by a crash or a disk
+is noticed too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from time import time
 from typing import Optional, Union
@@ -32,21 +31,17 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | sum(getattr(os, f"O_{n}", 0) for n
 
 
 def write_atomically(
-    path: Union[str, Path],
-    *parts: Union[str, bytes, memoryview],
-    mode: int = 0o666,
-    durable: bool = True,
-    directory: Optional[int] = None,
+    path: Union[str, Path], *parts: Union[str, bytes, memoryview], mode: int = 0o666, durable: bool = True
 ) -> None:
     """Create or replace a file: readers find the old one or the new one, and never half of one.
 
-    mode: of the file, less the umask. durable: readers after a power cut too. directory: a descriptor of the folder, of
-    which `path` is then a name. Raises OSError, which names the path; the old file is unchanged then.
+    mode: of the file, less the umask. durable: readers after a power cut too. Raises OSError, which names the path; the
+    old file is unchanged then.
     """
     path = Path(path)
     draft = path.with_name(f".{os.urandom(8).hex()}{DRAFT}")
     try:
-        descriptor = os.open(draft, _NEW, mode, dir_fd=directory)
+        descriptor = os.open(draft, _NEW, mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 for part in parts:
@@ -54,18 +49,16 @@ def write_atomically(
                 file.flush()
                 if durable:
                     os.fsync(descriptor)
-            os.replace(draft, path, src_dir_fd=directory, dst_dir_fd=directory)
+            draft.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(draft, dir_fd=directory)
+                draft.unlink()
             raise
     except OSError as error:
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
-    if durable and directory is not None:
-        os.fsync(directory)  # POSIX requires it to make the rename durable
-    elif durable:
+    if durable:
         sync_folder(path.parent)
 
 
@@ -109,7 +102,6 @@ _FILE = re.compile(rf"([a-z]+-)?[0-9a-f]{{32}}{re.escape(SUFFIX)}")
 """A file that may be removed to make room. Anything else in the folder is not ours."""
 _DRAFT_SECONDS = 3600.0
 """A draft that is older was left behind by a process that was killed."""
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Unsound(Exception):
@@ -122,17 +114,17 @@ def put(folder: Path, name: str, *parts: bytes, most_bytes: Optional[int] = None
     Raises OSError if the disk refuses it, and Unavailable if others could change the folder's files.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_private(folder)
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    with _opened(folder) as directory:
-        # If a crash truncates a file of a cache, its hash no longer matches, and its content is made again. That is
-        # cheaper than a sync, which may take longer than to compile.
-        first = f"{digest.hexdigest()}\n".encode()
-        durable = most_bytes is None
-        write_atomically(f"{name}{SUFFIX}", first, *parts, mode=0o600, durable=durable, directory=directory)
-        if most_bytes is not None:
-            _shrink(directory, most_bytes)
+    # If a crash truncates a file of a cache, its hash no longer matches, and its content is made again. That is
+    # cheaper than a sync, which may take longer than to compile.
+    durable = most_bytes is None
+    first = f"{digest.hexdigest()}\n".encode()
+    write_atomically(folder / f"{name}{SUFFIX}", first, *parts, mode=0o600, durable=durable)
+    if most_bytes is not None:
+        _shrink(folder, most_bytes)
 
 
 def get(folder: Path, name: str, most_bytes: int) -> Optional[bytes]:
@@ -140,75 +132,56 @@ def get(folder: Path, name: str, most_bytes: int) -> Optional[bytes]:
 
     Raises Unavailable if others could change the folder's files, and Unsound for a file that can't be trusted.
     """
+    path = folder / f"{name}{SUFFIX}"
     try:
-        with _opened(folder) as directory:
-            try:
-                digest, _, content = _read(directory, f"{name}{SUFFIX}", most_bytes).partition(b"\n")
-                if digest.decode("latin-1") != hashlib.sha256(content).hexdigest():
-                    raise Unsound("its bytes do not match its hash")
-                return content
-            except FileNotFoundError:
-                return None
-            except (OSError, Unsound) as error:
-                with contextlib.suppress(OSError):
-                    os.unlink(f"{name}{SUFFIX}", dir_fd=directory)
-                raise Unsound(str(error)) from None
+        _check_private(folder)
+        facts = path.lstat()
     except OSError:
-        return None  # there is no such folder
-
-
-@contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    """A descriptor of the folder. Raises OSError if it can't be opened, and Unavailable if others could change it."""
-    if folder.is_symlink():
-        raise Unavailable(f"{folder} is a link, so its files can't be trusted", "Remove it.")
-    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return None  # there is no such folder or file
     try:
-        facts = os.fstat(directory)
-        if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:
-            raise Unavailable(
-                f"{folder} belongs to another user, or others may write to it, so its files can't be trusted",
-                f"Remove it, or run `chmod 700 {folder}`.",
-            )
-        yield directory
-    finally:
-        os.close(directory)
-
-
-def _read(directory: int, name: str, most_bytes: int) -> bytes:
-    """The content of a file in an opened folder. Sets its time of last change to now. Raises OSError and Unsound."""
-    # These flags stop a FIFO from blocking us, and a link from leading elsewhere.
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    try:
-        facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             raise Unsound("not a regular file")
-        if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:
-            raise Unsound("another user owns it or may write to it")
         if facts.st_size > most_bytes:
             raise Unsound(f"{facts.st_size:,} bytes")
         with contextlib.suppress(OSError):
-            os.utime(descriptor)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(most_bytes)
-    finally:
-        os.close(descriptor)
+            os.utime(path)
+        digest, _, content = path.read_bytes().partition(b"\n")
+        if digest.decode("latin-1") != hashlib.sha256(content).hexdigest():
+            raise Unsound("its bytes do not match its hash")
+        return content
+    except FileNotFoundError:  # another process has removed it
+        return None
+    except (OSError, Unsound) as error:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise Unsound(str(error)) from None
 
 
-def _shrink(directory: int, most_bytes: int) -> None:
+def _check_private(folder: Path) -> None:
+    """Raise OSError if there is no such folder, and Unavailable if others could change its files."""
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode):
+        raise Unavailable(f"{folder} is a link or a file, so its files can't be trusted", "Remove it.")
+    if facts.st_uid != os.getuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise Unavailable(
+            f"{folder} belongs to another user, or others may write to it, so its files can't be trusted", "Remove it."
+        )
+
+
+def _shrink(folder: Path, most_bytes: int) -> None:
     """Remove the objects that have not been used for the longest time, until the rest have at most that size."""
     found = []
-    for name in os.listdir(directory):
+    for path in folder.iterdir():
         with contextlib.suppress(OSError):  # another process has removed it
-            facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            if name.endswith(DRAFT) and facts.st_mtime < time() - _DRAFT_SECONDS:
-                os.unlink(name, dir_fd=directory)
-            elif _FILE.fullmatch(name):
-                found.append((facts.st_mtime_ns, facts.st_size, name))
+            facts = path.lstat()
+            if path.name.endswith(DRAFT) and facts.st_mtime < time() - _DRAFT_SECONDS:
+                path.unlink()
+            elif _FILE.fullmatch(path.name):
+                found.append((facts.st_mtime_ns, facts.st_size, path))
     left = sum(size for _, size, _ in found)
-    for _, size, name in sorted(found):
+    for _, size, path in sorted(found):
         if left <= most_bytes:
             return
         with contextlib.suppress(OSError):
-            os.unlink(name, dir_fd=directory)
+            path.unlink()
         left -= size

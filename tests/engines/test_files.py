@@ -54,12 +54,11 @@ def test_content_is_synced_before_it_is_renamed_unless_it_is_a_caches(tmp_path, 
         assert not synced
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_nothing(folder, monkeypatch, call):
-    def full(*_, **__):
+def test_a_write_that_fails_leaves_nothing(folder, monkeypatch):
+    def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, call, full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
         put(folder, B, b"more")
     assert names(folder) == [f"{A}.object"]
@@ -72,7 +71,7 @@ def test_a_write_that_fails_leaves_nothing(folder, monkeypatch, call):
 def test_a_folder_that_others_may_write_is_refused(folder, mode):
     folder.chmod(mode)
     for use in (lambda: get(folder, A, MOST), lambda: put(folder, B, b"")):
-        with pytest.raises(Unavailable, match=rf"others may write to it.*\n.*`chmod 700 {folder}`"):
+        with pytest.raises(Unavailable, match="others may write to it"):
             use()
     assert names(folder) == [f"{A}.object"]
     folder.chmod(0o755)
@@ -119,12 +118,9 @@ SPOILT = {
     **{f"flipped at {at}": (flip(at), "do not match") for at in (0, 71)},
     "longer": (lambda file: file.write_bytes(file.read_bytes() + b"x"), "do not match"),
     "too long": (lambda file: file.write_bytes(bytes(MOST + 1)), "10,001 bytes"),
-    **{f"{mode:o}": (lambda file, mode=mode: file.chmod(mode), "may write to it") for mode in (0o620, 0o602)},
-    "a link": (link, os.strerror(errno.ELOOP)),
+    "a link": (link, "not a regular file"),
     "a FIFO": (fifo, "not a regular file"),
 }
-if os.geteuid() == 0:
-    SPOILT["of another user"] = (lambda file: os.chown(file, 12345, -1), "another user owns it")
 
 
 @pytest.mark.parametrize("how", SPOILT)

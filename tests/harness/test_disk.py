@@ -61,7 +61,7 @@ def on_disk(tmp_path):
         disk = tmp_path / "disk"
         disk.mkdir()
         begin = (
-            f"set -e; disk={disk}; zoomgrad='{sys.executable} -m harness'; mount -t tmpfs -o size={size} tmpfs $disk\n"
+            f"set -e; disk={disk}; zoomgrad='{sys.executable} -m zoomgrad'; mount -t tmpfs -o size={size} tmpfs $disk\n"
         )
         return subprocess.run(
             ["unshare", "-m", "sh", "-c", begin + textwrap.dedent(script), "sh", *map(str, arguments)],

@@ -146,11 +146,10 @@ def test_an_answer_that_cannot_be_trusted_is_asked_for(add, cache, asked, recwar
     add("gcc", GCC.format("12.2.0"))
     find("gcc")
     (file,) = (cache / "compilers").iterdir()
-    for times, change in enumerate((of_no_version, lambda file: file.chmod(0o666)), 2):
-        change(file)
-        forget()
-        assert find("gcc").version == "12.2.0"
-        assert asked == ["gcc"] * times
+    of_no_version(file)
+    forget()
+    assert find("gcc").version == "12.2.0"
+    assert asked == ["gcc"] * 2
     assert not recwarn.list, "a memory that can't be used is not reported"
 
 
