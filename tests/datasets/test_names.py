@@ -47,6 +47,7 @@ def test_a_row_is_tokens_then_targets():
         (b"a\n", "line 1: 'a' is not a name"),
         (b"a" * (names.MOST_BYTES + 1), "more than 16 MiB"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_files(tmp_path, content, problem):
     """Each problem has its own message, with the line."""
