@@ -2,20 +2,22 @@
 
 Workloads, training data and timing live in other packages; this one imports none of them.
 
-A module in a sub-package adds engines by defining `ENGINES`, or `resolve(name)` for names that follow a rule. There is
-no other list of engines. A broken file is left out, and `problems` gives the reason. Listing engines imports no
-third-party package: an engine imports what it needs in `check` or later.
+A module in a sub-package adds engines by defining `ENGINES`, or `resolve(name)` for names that follow a rule. So does a
+file from outside (`discovery`). There is no other list of engines. A broken file is left out, and `problems` gives the
+reason. Listing engines imports no third-party package: an engine imports what it needs in `check` or later.
 """
 
 from __future__ import annotations
 
+import os
 from functools import cache
+from typing import Optional
 
 from zoomgrad.engines import discovery
 from zoomgrad.engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix
 from zoomgrad.engines.arithmetic import ChangedArithmetic
 from zoomgrad.engines.columns import Column
-from zoomgrad.engines.discovery import Problem
+from zoomgrad.engines.discovery import ENGINE_FILES, Problem
 from zoomgrad.engines.suffixes import NONE, root
 
 __all__ = [
@@ -61,6 +63,11 @@ def problems() -> tuple[Problem, ...]:
     return _found().problems
 
 
-@cache
 def _found() -> discovery.Found:
+    return _discovered(os.environ.get(ENGINE_FILES))
+
+
+@cache
+def _discovered(_files: Optional[str]) -> discovery.Found:
+    """What was found with these files from outside."""
     return discovery.discover(__name__, list(__path__))

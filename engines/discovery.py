@@ -1,16 +1,25 @@
-"""Files of this package -> the engines that they define, and what is wrong with the rest.
+"""Files of this package and from outside -> the engines that they define, and what is wrong with the rest.
 
-Anyone may drop in an engine as a file. A broken one must not break the others, so it is left out and named. The facts
-of each engine are checked here, once, because the harness plans with them and names files after them.
+Anyone may drop in an engine as a file, or name one. A broken one must not break the others, so it is left out and
+named. The facts of each engine are checked here, once, because the harness plans with them and names files after them.
+
+Files from outside are those that a user names, and modules of the entry point group `zoomgrad.engines`. A worker runs
+in an environment without the user's packages. So such modules count as files, and an environment variable hands the
+paths of all files to the worker, which imports them from where they are. Workloads come from outside in the same way.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
+import os
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from itertools import accumulate, chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Optional
@@ -19,11 +28,18 @@ from zoomgrad.engines.api import Engine, UnknownName
 from zoomgrad.engines.asking import one_line
 
 NAME = re.compile(r"[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", re.ASCII)
-"""A valid engine name. It becomes part of file names, where `--` separates the parts."""
+"""A valid name of an engine or a workload. It becomes part of file names, where `--` separates the parts."""
 MOST_CHARACTERS = 72
 """Equal to `results.fields.LONGEST_NAME`, which engines can't import."""
 MOST_ROW_SECONDS = 3600.0
 """The largest valid estimate, so that the time of a plan is always finite."""
+
+ENGINE_FILES, WORKLOAD_FILES = "ZOOMGRAD_ENGINE_FILES", "ZOOMGRAD_WORKLOAD_FILES"
+"""Environment variables: paths, separated as in PATH. Unset engine files are those of the entry points."""
+
+GROUP = "zoomgrad.engines"
+"""Entry points whose values are modules with ENGINES, as in `mine = "my_package.engines"`."""
+
 
 Resolve = Callable[[str], Optional[Engine]]
 
@@ -32,7 +48,7 @@ class Problem(NamedTuple):
     """A file or engine that was left out."""
 
     where: str
-    """The file, relative to the project's folder."""
+    """The file, relative to the project's folder or, from outside, by its path."""
     what: str
     """The reason, in one line."""
 
@@ -51,11 +67,12 @@ class Found(NamedTuple):
 
 
 def discover(package: str, path: Sequence[str]) -> Found:
-    """Find the engines in the modules of the package's sub-packages."""
+    """Find the engines in the modules of the package's sub-packages and in files from outside."""
     problems: list[Problem] = []
     found: dict[str, tuple[str, Engine]] = {}
     resolvers: dict[str, Resolve] = {}
-    for where, module in _modules(package, path, problems):
+    others = from_outside(ENGINE_FILES, ("ENGINES", "resolve"), problems)
+    for where, module in chain(_modules(package, path, problems), others):
         if callable(getattr(module, "resolve", None)):
             resolvers[where] = module.resolve
         engines = getattr(module, "ENGINES", ())
@@ -73,6 +90,11 @@ def discover(package: str, path: Sequence[str]) -> Found:
     return Found(_in_order(found, problems), resolvers, tuple(problems))
 
 
+def is_name(name: Any) -> bool:
+    """Whether an engine or a workload may have that name."""
+    return isinstance(name, str) and len(name) <= MOST_CHARACTERS and bool(NAME.fullmatch(name))
+
+
 def flaw(engine: Any) -> str:
     """Describe in one line what is wrong with the facts of an engine; empty if they are valid."""
     try:
@@ -83,7 +105,7 @@ def flaw(engine: Any) -> str:
 
 def _flaw(engine: Any) -> str:
     name = getattr(engine, "name", None)
-    if not isinstance(name, str) or len(name) > MOST_CHARACTERS or not NAME.fullmatch(name):
+    if not is_name(name):
         shown = one_line(repr(name), 80)
         return f"{shown} is not an engine's name: use letters and digits, joined by single characters of `. _ + -`"
     for fact in ("idea", "builds_on"):
@@ -185,3 +207,101 @@ def said(error: BaseException) -> str:
         text = ""
     kind = type(error).__name__
     return one_line(f"{kind}: {text}" if text else kind)
+
+
+# --- files from outside -----------------------------------------------------------------------------------------------
+
+
+def from_outside(variable: str, names: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, ModuleType]]:
+    """File and module for each file from outside that can be imported and defines one of the names."""
+    for file in files(variable):
+        where = one_line(file)
+        try:
+            module = _load(file)
+        except (Exception, SystemExit) as error:
+            problems.append(Problem(where, f"can't be imported: {said(error)}"))
+            continue
+        if any(hasattr(module, name) for name in names):
+            yield where, module
+        else:
+            problems.append(Problem(where, f"defines no {' and no '.join(names)}"))
+
+
+def files(variable: str) -> list[str]:
+    """Paths of the files. An entry point whose module has no file stands under the module's name."""
+    named = os.environ.get(variable)
+    if named is None and variable == ENGINE_FILES:
+        return _entry_points()
+    return [file for file in (named or "").split(os.pathsep) if file]
+
+
+def add_files(variable: str, paths: Iterable[Path]) -> None:
+    """Name more files, for this process and those that it starts."""
+    os.environ[variable] = os.pathsep.join(dict.fromkeys([*files(variable), *map(str, paths)]))
+
+
+def variables() -> dict[str, str]:
+    """Environment variables that give a process the files of this one."""
+    return {variable: os.pathsep.join(files(variable)) for variable in (ENGINE_FILES, WORKLOAD_FILES)}
+
+
+def sources() -> list[Path]:
+    """The files, or the folders of the packages that they lie in."""
+    named = (_place(file) for variable in (ENGINE_FILES, WORKLOAD_FILES) for file in files(variable))
+    return [folder / (names[0] if len(names) > 1 else f"{names[0]}.py") for folder, names in named]
+
+
+def _load(file: str) -> ModuleType:
+    """Import a file, as a module of its package if it lies in one. Raises whatever the file raises.
+
+    A file that lies in no package is known by its path, so that it hides no module of its name.
+    """
+    folder, names = _place(file)
+    if len(names) == 1:
+        module = sys.modules[file] = ModuleType(file)
+        module.__file__ = file
+        # Not by a loader, which would write into the user's folder.
+        exec(compile(Path(file).read_bytes(), file, "exec"), module.__dict__)  # noqa: S102  (the user names the file)
+        return module
+    if names[0] not in sys.modules:
+        spec = PathFinder.find_spec(names[0], [str(folder)])
+        assert spec and spec.loader
+        package = sys.modules[names[0]] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(package)
+        except BaseException:
+            del sys.modules[names[0]]
+            raise
+    module = importlib.import_module(".".join(names))
+    if not Path(str(module.__file__)).samefile(file):
+        raise ImportError(f"another package {names[0]} is imported, {module.__file__}")
+    return module
+
+
+def _place(file: str) -> tuple[Path, list[str]]:
+    """The folder to import a file from, and the names of its packages and itself."""
+    folder, names = Path(file).parent, [Path(file).stem]
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return folder, names[:-1] if len(names) > 1 and names[-1] == "__init__" else names
+
+
+def _entry_points() -> list[str]:
+    from importlib import metadata  # late, because it takes longer than everything else that workers import
+
+    found = metadata.entry_points()
+    group = found.select(group=GROUP) if sys.version_info >= (3, 10) else found.get(GROUP, ())
+    return list(dict.fromkeys(_file_of(point.value.partition(":")[0].strip()) for point in group))
+
+
+def _file_of(module: str) -> str:
+    """Path of a module's file, found without importing the module or its packages; its name if there is none."""
+    try:
+        top, *inner = accumulate(module.split("."), "{}.{}".format)
+        spec = find_spec(top)
+        for name in inner:
+            spec = spec and PathFinder.find_spec(name, spec.submodule_search_locations)
+        return str(spec.origin if spec and spec.origin else module)
+    except (ImportError, ValueError):  # as a finder raises for a broken install
+        return module

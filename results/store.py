@@ -48,6 +48,9 @@ OBJECTS = STATE / "objects"
 BASELINE_RUNS = Path(os.environ.get("ZOOMGRAD_BASELINE_RUNS") or _HERE / "baseline_runs")
 """Committed runs, one file per preset. The gate compares new runs with them, and the README shows their figures."""
 
+PACKAGED_RUNS = Path(__file__).parent / "baseline_runs"
+"""Where the gate looks next, unless the variable names a folder: an installed copy has the run of `smoke` there."""
+
 LOOKER = "run.json"
 FACTS = ("engines", "workloads", "interpreters")
 """Fields of a Run that describe names, so that reports need not import engines or workloads."""

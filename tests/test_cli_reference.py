@@ -14,6 +14,9 @@ One section for each command, in the order of use, generated from the commands t
 examples. A name of an engine, a workload or an interpreter is one that `zoomgrad list` prints; a run is an id or a
 folder. A command ends with exit code 0 if nothing failed, 1 if a cell, a check or the disk failed, 2 after wrong use,
 and 130 after Ctrl-C, with the command that resumes.
+
+Every command that uses engines also takes `--suite FILE.toml`, `--engine-file FILE.py` and `--workload-file FILE.py`:
+[suites.md](suites.md).
 """
 
 
@@ -28,7 +31,7 @@ def section(name):
     command = load(name)
     context = command.make_context(name, [], resilient_parsing=True)
     arguments = [p for p in command.params if p.param_type_name == "argument"]
-    options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
+    options = [p for p in command.params if p.param_type_name == "option" and p.expose_value]
     table = [row(parameter, context) for parameter in (*arguments, *options)]
     paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
     return "\n\n".join(

@@ -1,10 +1,11 @@
-"""A plain install: the wheel holds what the commands need, works from any folder, and is typed for its users."""
+"""An install adds `zoomgrad` and nothing else, works from any folder, and is typed for its users."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,102 +14,153 @@ pytest.importorskip("uv")
 
 from uv import find_uv_bin
 
-from zoomgrad.harness.machine.project import PACKAGES
-
 pytestmark = pytest.mark.host
 
 ROOT = Path(__file__).parents[1]
+HERE = next(path for path in sys.path if path.endswith("site-packages"))
+"""Where the packages are that zoomgrad needs."""
+
+
+def uv(*arguments, check=True):
+    done = subprocess.run([find_uv_bin(), *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode and "setuptools" in done.stderr:
+        pytest.skip(f"setuptools can't be installed: {done.stderr.strip().splitlines()[-1]}")
+    assert not check or done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """Folder with the packages of a wheel that was built from a copy of this checkout, outside it."""
-    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
-    ignored = shutil.ignore_patterns("__pycache__", "runs", "baseline_runs")
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, source / name, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    built = subprocess.run(
-        [find_uv_bin(), "build", "--quiet", "--wheel", "--out-dir", source / "out", "--python", sys.executable, source],
-        capture_output=True,
-        text=True,
-    )
-    if built.returncode and "setuptools" in built.stderr:
-        pytest.skip(f"setuptools can't be installed: {built.stderr.strip().splitlines()[-1]}")
-    assert built.returncode == 0, built.stderr
-    (wheel,) = (source / "out").glob("*.whl")
-    install = [find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", sys.executable]
-    subprocess.run([*install, "--target", folder, wheel], check=True)
+def checkout(tmp_path_factory):
+    """A copy of this checkout, outside it."""
+    folder = tmp_path_factory.mktemp("checkout") / "project"
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "tests", "docs")
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=ignored)
     return folder
 
 
+@pytest.fixture(scope="module")
+def wheel(checkout, tmp_path_factory):
+    """The wheel of the source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    uv("build", "--quiet", "--out-dir", folder, "--python", sys.executable, checkout)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+def made(folder, *install):
+    """A new environment with the packages of this one behind its own. Returns its site-packages."""
+    uv("venv", "--quiet", "--python", sys.executable, folder)
+    uv("pip", "install", "--quiet", "--no-deps", "--python", folder / "bin" / "python", *install)
+    (site,) = folder.glob("lib/python*/site-packages")
+    return site
+
+
+@pytest.fixture(scope="module")
+def site(wheel, tmp_path_factory):
+    """site-packages of an environment with the wheel."""
+    site = made(tmp_path_factory.mktemp("installed") / "environment", wheel)
+    (site / "others.pth").write_text(f"{HERE}\n")
+    return site
+
+
 @pytest.fixture
-def elsewhere(installed, tmp_path):
-    """`elsewhere(*arguments)`: run the installed copy in a folder whose modules have the names of ours."""
+def elsewhere(site, tmp_path):
+    """`elsewhere(program, *arguments)`: run a program of the environment in a folder whose files have names of ours."""
     folder, home = tmp_path / "project", tmp_path / "home"
-    folder.mkdir()
-    for name in ("datasets", "results", "harness", "reports"):
+    (folder / "zoomgrad").mkdir(parents=True)
+    for name in ("datasets", "engines", "harness", "reports", "results"):
         (folder / f"{name}.py").write_text("mine = True\n")
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("ZOOMGRAD_", "XDG_"))},
+        **{name: value for name, value in os.environ.items() if not name.startswith(("ZOOMGRAD_", "XDG_", "PYTHON"))},
         "ZOOMGRAD_CACHE": os.environ.get("ZOOMGRAD_CACHE", "off"),
+        "ZOOMGRAD_LOCK": str(tmp_path / "lock"),
         "HOME": str(home),
-        "PYTHONPATH": str(installed),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, *map(str, arguments)], cwd=folder, env=environment, capture_output=True, text=True
-        )
+    def run(program, *arguments, code=0):
+        command = [site.parents[2] / "bin" / program, *map(str, arguments)]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout
 
     run.folder, run.home = folder, home
     return run
 
 
-def succeeded(result):
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-COMMAND = ("-c", "import sys; del sys.path[0]; from zoomgrad.harness.cli import main; main()")
-"""What the script `zoomgrad` does, which has no current folder on its path."""
-
-
-def test_the_wheel_holds_our_packages_and_their_data(installed):
-    assert {file.parent.name for file in installed.glob("*/__init__.py")} == set(PACKAGES)
-    assert not list(installed.glob("*.py"))
+def test_the_wheel_of_the_source_distribution_holds_our_package_and_its_data(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {name.partition("/")[0] for name in names} == {
+        "zoomgrad",
+        f"{'-'.join(wheel.name.split('-')[:2])}.dist-info",
+    }
     suffixes = (".py", ".c", ".h", ".lock", ".gz", ".j2", ".css", ".js", ".typed")
-    for name in PACKAGES:
-        for path in (ROOT / name).rglob("*"):
-            kept = path.relative_to(ROOT)
-            if path.suffix in suffixes and not {"runs", "baseline_runs"} & set(kept.parts):
-                assert (installed / kept).is_file(), kept
+    for folder, _, files in os.walk(ROOT / "zoomgrad", followlinks=True):
+        for path in (Path(folder, file).relative_to(ROOT) for file in files):
+            assert path.suffix not in suffixes or "baseline_runs" in path.parts or path.as_posix() in names, path
+    assert "zoomgrad/results/baseline_runs/smoke.jsonl.xz" in names
 
 
-def test_a_library_user_needs_no_checkout(elsewhere):
+def test_an_install_and_an_uninstall_leave_a_package_named_datasets_as_it_was(wheel, tmp_path):
+    stand_in = tmp_path / "stand_in"
+    stand_in.mkdir()
+    for name in ("datasets", "results"):
+        (stand_in / name).mkdir()
+        (stand_in / name / "__init__.py").write_text("def load_dataset(): return 'theirs'\n")
+    (stand_in / "pyproject.toml").write_text(
+        '[project]\nname = "datasets"\nversion = "5.2"\n[tool.setuptools]\npackages = ["datasets", "results"]\n'
+    )
+    site = made(tmp_path / "environment", stand_in)
+    python = site.parents[2] / "bin" / "python"
+
+    def files():
+        return {path: path.read_bytes() for path in site.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+    before = files()
+    uv("pip", "install", "--quiet", "--no-deps", "--python", python, wheel)
+    code = "import datasets, zoomgrad.datasets; print(datasets.load_dataset(), zoomgrad.datasets.__name__)"
+    assert subprocess.check_output([python, "-c", code], cwd=tmp_path, text=True) == "theirs zoomgrad.datasets\n"
+    missing = subprocess.run([python.with_name("zoomgrad"), "run"], capture_output=True, text=True)
+    assert missing.returncode == 2
+    assert re.fullmatch(r"zoomgrad: .*pip install 'zoomgrad\[bench\]'\n", missing.stderr)
+    uv("pip", "uninstall", "--quiet", "--python", python, "zoomgrad")
+    assert files() == before
+
+
+def test_an_edit_and_a_new_engine_take_effect_in_a_checkout_at_once(checkout, tmp_path):
+    site = made(tmp_path / "environment", "--editable", checkout)
+    (site / "others.pth").write_text(f"{HERE}\n")
+    slots = (checkout / "engines/interpreted/slots.py").read_text()
+    (checkout / "engines/interpreted/dropped.py").write_text(slots.replace('"slots"', '"dropped-in"'))
+    with (checkout / "results/units.py").open("a") as file:
+        file.write("EDITED = True\n")
+    code = "import zoomgrad; from zoomgrad.results import units; print('dropped-in' in zoomgrad.names(), units.EDITED)"
+    python = site.parents[2] / "bin" / "python"
+    assert subprocess.check_output([python, "-c", code], cwd=tmp_path, text=True) == "True True\n"
+
+
+def test_a_library_user_needs_no_checkout(elsewhere, site):
     code = """if True:
-        from zoomgrad import datasets, results, zoomgrad
+        import datasets, results, zoomgrad
         assert datasets.mine and results.mine
         print(zoomgrad.__file__)
         engine = zoomgrad.load("bytecode")
         x, w = zoomgrad.Value(2.0), zoomgrad.Value(3.0)
         print(engine.compile(x * w, inputs=[x], parameters=[w]).forward())
     """
-    file, loss = succeeded(elsewhere("-c", code)).split()
-    assert not Path(file).is_relative_to(ROOT)
+    file, loss = elsewhere("python", "-c", code).split()
+    assert Path(file).is_relative_to(site)
     assert loss == "6.0"
 
 
-def test_commands_work_beside_modules_with_our_names_and_write_only_below_home(elsewhere):
+def test_commands_work_beside_files_with_our_names_and_write_only_below_home(elsewhere):
     before = set(elsewhere.folder.iterdir())
-    assert "Measure some of them" in succeeded(elsewhere(*COMMAND, "list"))
-    assert "epochs, loss" in succeeded(elsewhere(*COMMAND, "train", "xor", "--engine", "bytecode", "--epochs", 3))
+    assert "Measure some of them" in elsewhere("zoomgrad", "list")
+    assert "epochs, loss" in elsewhere("zoomgrad", "train", "xor", "--engine", "bytecode", "--epochs", 3)
     (elsewhere.folder / "program.py").write_text(
-        "from zoomgrad import datasets\nfrom micrograd.engine import Value\nprint(datasets.mine, Value(2.0) * 3)\n"
+        "import datasets\nfrom micrograd.engine import Value\nprint(datasets.mine, Value(2.0) * 3)\n"
     )
-    assert succeeded(elsewhere(*COMMAND, "exec", "program.py", "--engine", "slots")) == "True Value(data=6.0, grad=0)\n"
+    assert elsewhere("zoomgrad", "exec", "program.py", "--engine", "slots") == "True Value(data=6.0, grad=0)\n"
+    elsewhere("zoomgrad", "compare", "main", "HEAD", code=2)
     assert set(elsewhere.folder.iterdir()) == before | {elsewhere.folder / "program.py"}
     assert (elsewhere.home / ".local" / "share" / "zoomgrad" / "packages").is_dir()
 
@@ -145,18 +197,11 @@ zoomgrad.load("tcc").compile(zoomgrad.Value(1.0))
 """
 
 
-def test_mypy_knows_the_types(elsewhere, installed):
+def test_mypy_knows_the_types(elsewhere):
     pytest.importorskip("mypy")
     (elsewhere.folder / "program.py").write_text(TYPED + WRONG)
-    site = elsewhere.folder.parent / "site"
-    # mypy finds typed packages in a site-packages folder only, not on PYTHONPATH.
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", site], check=True)
-    (packages,) = site.glob("lib/python*/site-packages")
-    (packages / "installed.pth").write_text(f"{installed}\n")
-    python = str(site / "bin" / "python")
-    result = elsewhere("-m", "mypy", "--strict", "--python-executable", python, "--cache-dir", os.devnull, "program.py")
+    (elsewhere.folder / "zoomgrad").rmdir()
+    shown = elsewhere("python", "-m", "mypy", "--strict", "--cache-dir", os.devnull, "program.py", code=1)
     first = TYPED.count("\n")
-    found = [
-        (int(line) > first, kind) for line, kind in re.findall(r"(?m):(\d+): error: .*\[([\w-]+)\]$", result.stdout)
-    ]
-    assert found == [(True, kind) for kind in ("arg-type", "arg-type", "call-arg", "call-arg")], result.stdout
+    errors = [(int(line) > first, kind) for line, kind in re.findall(r"(?m):(\d+): error: .*\[([\w-]+)\]$", shown)]
+    assert errors == [(True, kind) for kind in ("arg-type", "arg-type", "call-arg", "call-arg")], shown

@@ -1,6 +1,6 @@
 """The project fits in one head: each folder keeps its budget of lines, and has few modules.
 
-The budgets are in pyproject.toml, [tool.zoomgrad.budgets]. Lower a number when a folder shrinks.
+The budgets are in pyproject.toml, [tool.budgets]. Lower a number when a folder shrinks.
 """
 
 import shutil
@@ -15,7 +15,7 @@ from tests.structure import MOST_MODULES, folders
 ROOT = Path(__file__).parent.parent
 CODE = (".py", ".c", ".h", ".j2", ".js")
 PROSE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/")
-BUDGETS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["zoomgrad"]["budgets"]
+BUDGETS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["budgets"]
 
 
 @pytest.fixture(scope="module")

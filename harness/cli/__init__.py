@@ -40,6 +40,9 @@ COMMANDS = {
 }
 """Name -> first line of the function's docstring, in the order of `--help`: as a new user needs them."""
 
+OF_RECORDS = ("report", "export", "history")
+"""Commands that read records and use no engine."""
+
 
 class Commands(TyperGroup):
     """Group that imports a command's file only when the command runs."""
@@ -63,6 +66,8 @@ def load(name: str) -> TyperCommand:
 
     command = get_group(app).commands[name]
     assert isinstance(command, TyperCommand)
+    if name not in OF_RECORDS:
+        command.params[:0] = import_module("zoomgrad.harness.cli.suites").options()
     return command
 
 

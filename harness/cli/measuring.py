@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from zoomgrad import engines
-from zoomgrad.harness import containment
+from zoomgrad.harness import containment, workloads
 from zoomgrad.harness.cli import display, fetching
 from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE
 from zoomgrad.harness.cli.console import complain, out, say, say_next
@@ -118,9 +118,9 @@ def measuring(
 
 
 def tell_left_out() -> None:
-    """Print one line about broken engines, which a run leaves out."""
-    if engines.problems():
-        complain(f"left out: {'; '.join(map(str, engines.problems()))}")
+    """Print one line about broken engines and workloads, which a run leaves out."""
+    if problems := [*engines.problems(), *workloads.problems()]:
+        complain(f"left out: {'; '.join(map(str, problems))}")
 
 
 @contextlib.contextmanager

@@ -155,6 +155,7 @@ Preset = Annotated[
     named("--preset", "-p", autocompletion=_presets, help="Preset of the new run; see `zoomgrad list`."),
 ]
 Run = Annotated[Optional[str], a_run("Run", "the newest")]
+Blocks = Annotated[Optional[int], typer.Option(min=1, help="Processes per cell. An interval needs at least three.")]
 Timeout = Annotated[Optional[float], typer.Option(min=1, help="Time limit of a worker, in seconds.")]
 Memory = Annotated[
     Optional[int], typer.Option(parser=size, metavar="SIZE", help="Memory limit of a worker, for example 8G.")

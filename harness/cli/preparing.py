@@ -13,6 +13,7 @@ from typing import Optional
 from zoomgrad import datasets
 from zoomgrad.datasets import fetch, mnist
 from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines import discovery
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out
@@ -38,7 +39,7 @@ def python_of(name: Optional[str]) -> Path:
 def with_project() -> dict[str, str]:
     """The caller's environment variables, with this project on the path of any interpreter."""
     paths = [str(importable()), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
+    return {**os.environ, **discovery.variables(), "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
 
 
 def run_worker(interpreter: Optional[str], module: str, *arguments: str) -> int:

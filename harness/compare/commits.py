@@ -34,8 +34,8 @@ def commit(name: str, repository: Path = ROOT) -> Subject:
     shown = one_line(name, 80)
     if repository == ROOT and not IS_CHECKOUT:
         raise Unreadable(
-            "this copy of zoomgrad is installed, so it has no commits to compare\n"
-            "  Clone the project, and run `zoomgrad compare` there."
+            f"{shown}: not a run or an interpreter, and an installed copy of zoomgrad has no commits\n"
+            "  Name two runs, or two interpreters that `zoomgrad list` prints. Commits need a checkout."
         )
     try:
         if "\0" in name:

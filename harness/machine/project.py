@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from zoomgrad.engines import discovery
 from zoomgrad.results.places import PACKAGE, ROOT, STATE
 from zoomgrad.results.store import RUNS
 
@@ -30,15 +32,23 @@ LOCKS = (".lock",)
 
 
 def code_digest(suffixes: tuple[str, ...] = SOURCES + LOCKS) -> str:
-    """Digest of our packages' files with these suffixes. Unlike a commit, it tells changed checkouts apart."""
+    """Digest of our package's files with these suffixes, and of engines and workloads from discovery.
+
+    Unlike a commit, it tells changed checkouts apart.
+    """
     found = hashlib.sha256()
-    for folder, folders, names in os.walk(PACKAGE, followlinks=True):
-        folders.sort()
-        for path in (Path(folder, name) for name in sorted(names)):
+    for top in (PACKAGE, *discovery.sources()):
+        for path in [top] if top.is_file() else _files(top):
             if path.suffix in suffixes and not path.resolve().is_relative_to(RUNS):
                 content = path.read_bytes()
-                found.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode() + content)
+                found.update(f"{path.relative_to(top.parent).as_posix()} {len(content)}\n".encode() + content)
     return found.hexdigest()
+
+
+def _files(top: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(top, followlinks=True):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names))
 
 
 _START = """import sys

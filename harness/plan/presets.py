@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zoomgrad import engines
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.discovery import is_peer
-from zoomgrad.harness import workloads
+from zoomgrad.harness.workloads import WORKLOADS
 from zoomgrad.results.record import Settings
 
 HEADLINE = ("baseline", "tcc", "rerolled-gcc")
@@ -36,7 +36,7 @@ GROWTH_ENGINES = (
     *REROLLED_C,
 )
 
-SHAPES = tuple(name for name in workloads.names() if workloads.load(name).network is None)
+SHAPES = tuple(name for name, workload in WORKLOADS.items() if workload.network is None)
 """Workloads that are not plain MLPs: with loops of other shapes, without loops, or in shuffled order."""
 
 

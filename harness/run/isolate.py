@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 
 import psutil
 
+from zoomgrad.engines import discovery
 from zoomgrad.engines.asking import INHERITED
 from zoomgrad.harness.containment import Finished, Limits, run
 from zoomgrad.harness.machine.project import importable
@@ -147,6 +148,7 @@ def _others_cpu_seconds() -> float:
 def worker_environment(draw: Draw) -> dict[str, str]:
     """Return all environment variables of a worker."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment.update(discovery.variables())
     environment.update(PYTHONPATH=str(importable()), PYTHONHASHSEED=str(draw.hash_seed), PYTHONNOUSERSITE="1")
     # NumPy's threads spin for a while after import, and would disturb the timing on another core.
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")

@@ -1,33 +1,43 @@
 """Workloads: data, model, loss and training schedule, written once against any engine's Value, listed in `catalogue`.
 
-Readers of data are in `datasets`, and the networks that an engine's Value forms are in `engines.nn`. Worker-safe: a
-worker builds its workload from the name alone.
+Readers of data are in `datasets`, and the networks that an engine's Value forms are in `engines.nn`. A file from
+outside (`engines.discovery`) adds workloads by defining `WORKLOADS`. Worker-safe: a worker builds its workload from the
+name.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from functools import cache, partial
+from typing import NamedTuple, Optional
 
 from zoomgrad.datasets import synthetic
 from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.asking import one_line
+from zoomgrad.engines.discovery import WORKLOAD_FILES, Problem, from_outside, is_name
 from zoomgrad.harness.workloads import microgpt
 from zoomgrad.harness.workloads.catalogue import WORKLOADS, constant
 from zoomgrad.harness.workloads.losses import by_squared_error, within
 from zoomgrad.harness.workloads.models import BadSize, Mlp, check_size
 from zoomgrad.harness.workloads.workload import SEED, Workload
 
-__all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
+__all__ = ["SEED", "WORKLOADS", "Workload", "load", "names", "problems"]
 
 
 def names() -> tuple[str, ...]:
-    """Names of the catalogue's workloads. `mlp-IxHxO` and `mlp-IxHxO-bN` exist for every shape and batch as well.
+    """Names of the catalogue's workloads and of those from outside. `mlp-IxHxO` and `mlp-IxHxO-bN` exist as well.
 
     `microgpt` and `microgpt-Ln-Dn-Hn-Tn` exist too. They are not in the catalogue, whose workloads presets measure and
     tests compile with every engine, because a whole GPT takes too long to compile for that.
     """
-    return tuple(WORKLOADS)
+    return (*WORKLOADS, *_from_outside().workloads)
+
+
+def problems() -> tuple[Problem, ...]:
+    """Files from outside and workloads that were left out, and why."""
+    return _from_outside().problems
 
 
 def load(name: str) -> Workload:
@@ -36,9 +46,42 @@ def load(name: str) -> Workload:
         return _mlp(name)
     if name == "microgpt" or name.startswith("microgpt-"):
         return microgpt.load(name)
-    if name not in WORKLOADS:
-        raise UnknownName("workload", name, [*WORKLOADS, "mlp-IxHxO", "microgpt", microgpt.EXAMPLE])
-    return WORKLOADS[name]
+    if name in WORKLOADS:
+        return WORKLOADS[name]
+    workloads, left_out = _from_outside()
+    if name not in workloads:
+        known = [*names(), "mlp-IxHxO", "microgpt", microgpt.EXAMPLE]
+        raise UnknownName("workload", name, known, left_out=[str(problem) for problem in left_out])
+    return workloads[name]
+
+
+class Outside(NamedTuple):
+    """What the files from outside define."""
+
+    workloads: dict[str, Workload]
+    problems: tuple[Problem, ...]
+
+
+def _from_outside() -> Outside:
+    return _read(os.environ.get(WORKLOAD_FILES))
+
+
+@cache
+def _read(_files: Optional[str]) -> Outside:
+    found: dict[str, Workload] = {}
+    problems: list[Problem] = []
+    for where, module in from_outside(WORKLOAD_FILES, ["WORKLOADS"], problems):
+        defined = module.WORKLOADS if isinstance(module.WORKLOADS, (tuple, list)) else [module.WORKLOADS]
+        for workload in defined:
+            if not isinstance(workload, Workload):
+                problems.append(Problem(where, f"its WORKLOADS has a {type(workload).__name__}, not a Workload"))
+            elif not is_name(workload.name) or workload.name.startswith(("mlp", "microgpt")):
+                problems.append(Problem(where, f"{one_line(repr(workload.name), 80)} can't be a workload's name"))
+            elif workload.name in (*WORKLOADS, *found):
+                problems.append(Problem(where, f"a second workload named {workload.name!r}"))
+            else:
+                found[workload.name] = workload
+    return Outside(found, tuple(problems))
 
 
 MOST_NUMBERS = 50_000

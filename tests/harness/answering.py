@@ -73,7 +73,7 @@ def answer(arguments):
     from zoomgrad.harness.cli import main
 
     # Help names the program after the module that was started.
-    sys.modules["__main__"].__package__ = "zoomgrad.harness"
+    sys.modules["__main__"].__package__ = "zoomgrad"
     sys.argv = ["__main__.py", *arguments]
     with captured(STANDARD_OUTPUT, sys.stdout) as out, captured(STANDARD_ERROR, sys.stderr) as err:
         try:

@@ -470,7 +470,6 @@ def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it
     missing = asked_there("check")
     assert missing.returncode == 2
     assert "no baseline run for preset smoke" in missing.stderr
-    assert "zoomgrad check --preset smoke --run --update" in missing.stderr
 
     planned = asked_there("check", "--update")
     assert planned.returncode == 2, "nobody may take a plan for a passed check"
@@ -479,14 +478,14 @@ def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it
 
     partial = asked_there("check", "--engines", "tcc", "--update")
     assert partial.returncode == 2
-    assert "a baseline run must have all cells of its preset" in partial.stderr
+    assert "must have all of its cells" in partial.stderr
 
     chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 3)
     assert zoomgrad("run", "--preset", "smoke", *chosen).returncode == 0
     (run,) = [path.name for path in runs.iterdir() if path.is_dir()]
     made = asked_there("check", run, "--update")
     assert made.returncode == 0, made.stdout + made.stderr
-    assert last_line(made).startswith(f"{run} is now the baseline run of preset smoke")
+    assert last_line(made).startswith(f"{run} is now the baseline run.")
     kept = RunFile(tmp_path / "baseline_runs" / "smoke.jsonl.xz")
     assert last_line(made).endswith("Commit baseline_runs/smoke.jsonl.xz")
     assert kept.records() == Store(runs / run).records()

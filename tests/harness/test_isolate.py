@@ -11,6 +11,7 @@ import pyperf
 import pytest
 
 from tests.harness.processes import is_running, wait_for
+from zoomgrad.engines import discovery
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.run import isolate as isolating
 from zoomgrad.harness.run.isolate import KEPT, PADDING, Draw, isolate
@@ -181,6 +182,7 @@ def test_a_worker_sees_only_the_kept_environment_variables(job, stand_in, monkey
     seen = json.loads(run("vouch", job, python=python).reply["reason"].partition(": ")[2])
     assert set(seen) - {"LC_CTYPE"} <= {
         *KEPT,
+        *discovery.variables(),
         "PYTHONPATH",
         "PYTHONHASHSEED",
         "PYTHONNOUSERSITE",

@@ -32,9 +32,9 @@ def doctor(as_json: Json = False) -> None:
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
     rows += [state(f"engine {name}", engines.load(name).check) for name in engines.names()]
-    rows += [(f"engines of {problem.where}", "left out", problem.what) for problem in engines.problems()]
+    rows += [(problem.where, "left out", problem.what) for problem in (*engines.problems(), *workloads.problems())]
     rows.append(state("profiler perf", perf.find))
-    rows += [state(f"data of {name}", workload.data) for name, workload in workloads.WORKLOADS.items()]
+    rows += [state(f"data of {name}", workloads.load(name).data) for name in workloads.names()]
     lacking = [row for row in rows if row[1] != "ready"]
     parts = [
         # First, because ready rows are many.

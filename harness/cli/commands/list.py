@@ -27,7 +27,7 @@ def list_(as_json: Json = False) -> None:
         Part(
             "workloads",
             ("name", "model and loss", "steps per epoch"),
-            [(w.name, w.description, w.steps_per_epoch) for w in workloads.WORKLOADS.values()]
+            [(w.name, w.description, w.steps_per_epoch) for w in map(workloads.load, workloads.names())]
             + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", 1000)]
             + [("microgpt", microgpt.load("microgpt").description, 1000)]
             + [(microgpt.EXAMPLE, "the same with other sizes", 1000)],
@@ -42,7 +42,7 @@ def list_(as_json: Json = False) -> None:
             ("name", "what it measures"),
             [(name, preset.description) for name, preset in presets.PRESETS.items()],
         ),
-        Part("left out of the engines", ("file", "why"), engines.problems()),
+        Part("left out", ("file", "why"), [*engines.problems(), *workloads.problems()]),
     ]
     display.show(parts, as_json=as_json)
     if not as_json:

@@ -12,6 +12,7 @@ from zoomgrad.harness.cli import fetching
 from zoomgrad.harness.cli.app import FAILED, app
 from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
 from zoomgrad.harness.cli.options import (
+    Blocks,
     Budget,
     Engines,
     Interpreters,
@@ -44,9 +45,7 @@ def run(
     engines: Engines = None,
     workloads: Workloads = None,
     interpreters: Interpreters = None,
-    blocks: Annotated[
-        Optional[int], typer.Option(min=1, help="Processes per cell. An interval needs at least three.")
-    ] = None,
+    blocks: Blocks = None,
     seed: Seed = None,
     timeout: Timeout = None,
     memory: Memory = None,

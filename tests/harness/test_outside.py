@@ -1,0 +1,139 @@
+"""Engines and workloads of a user's files and packages reach the workers, and broken ones are left out and named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.own import ENGINE, WORKLOADS
+from zoomgrad.results.store import Store, latest
+
+RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
+
+MISBEHAVING = """
+from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.interpreted.tuple import Value
+
+
+class Misbehaving(InterpretedEngine):
+    def check(self):
+        if self.name == "bad-check":
+            raise ZeroDivisionError("check \\x1b[2J")
+        if self.name == "leaving":
+            raise SystemExit(3)
+
+    def supports(self, workload):
+        if self.name == "bad-supports":
+            raise KeyError("supports")
+        return None
+
+
+def engine(name, **facts):
+    return Misbehaving(name, Value, idea=f"{name}, which misbehaves", typical_row_seconds=1e-6, **facts)
+
+
+ENGINES = tuple(map(engine, ("bad-check", "leaving", "bad-supports", "..", "a/b"))) + (
+    engine("circle", builds_on="circle"),
+    engine("lost", builds_on="nobody"),
+)
+"""
+FILES = {
+    "engine.py": ENGINE,
+    "workload.py": WORKLOADS,
+    "broken.py": "def broken(:\n",
+    "empty.py": "",
+    "leaving.py": "raise SystemExit(3)",
+    "wrong.py": "WORKLOADS = 1",
+    "misbehaving.py": MISBEHAVING,
+    # A package with the name of one of ours, as an installer leaves it.
+    "site/results/__init__.py": "from results.helper import NAME",
+    "site/results/helper.py": "NAME = 'packaged'",
+    "site/results/engines.py": ENGINE.replace('"mine"', "NAME").replace("\nfrom", "\nfrom . import NAME\nfrom", 1),
+    "site/broken_package/__init__.py": "import no_such_module",
+    "site/broken_package/engines.py": ENGINE,
+    "site/mine-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n",
+    "site/mine-1.0.dist-info/entry_points.txt": (
+        "[zoomgrad.engines]\none = results.engines\ntwo = broken_package.engines\nthree = nowhere.engines\n"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("outside")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def zoomgrad(folder, tmp_path):
+    own = {"ZOOMGRAD_RUNS": tmp_path / "runs", "ZOOMGRAD_LOCK": tmp_path / "lock", "COLUMNS": 300}
+    environment = {**os.environ, **{name: str(value) for name, value in own.items()}}
+
+    def start(*arguments, site=""):
+        return subprocess.run(
+            [sys.executable, "-m", "zoomgrad", *map(str, arguments)],
+            env={**environment, "PYTHONPATH": site},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return start
+
+
+def options(names, option="--engine-file"):
+    return [word for name in names for word in (option, name)]
+
+
+def test_list_names_what_it_leaves_out_and_continues(zoomgrad):
+    engine_files = options(["engine.py", "misbehaving.py", "broken.py", "empty.py", "leaving.py"])
+    result = zoomgrad("list", *engine_files, *options(["workload.py", "wrong.py"], "--workload-file"))
+    assert result.returncode == 0, result.stderr
+    shown = result.stdout.partition("left out")
+    for name in ("baseline", "mine", "bad-check", "slower-xor"):
+        assert f"\n{name} " in shown[0]
+    for reason in (
+        "SyntaxError",
+        "empty.py: defines no ENGINES",
+        "SystemExit: 3",
+        "wrong.py: its WORKLOADS has a int",
+        "'..' is not an engine's name",
+        "'a/b' is not an engine's name",
+        "circle builds on 'circle', which is part of a cycle",
+        "lost builds on 'nobody', which does not exist",
+    ):
+        assert all(part in shown[2] for part in reason.split(": ")), reason
+
+
+def test_workers_use_the_files_and_a_run_resumes_only_with_them(zoomgrad, folder, tmp_path):
+    """An exception that an engine raises in a worker becomes the reason in its record."""
+    files = options(["engine.py", "misbehaving.py", "broken.py"]) + options(["workload.py"], "--workload-file")
+    chosen = ("--engines", "mine,bad-check,bad-supports", "--workloads", "slower-xor", "--interpreters", RUNNING)
+    result = zoomgrad("run", *files, "--preset", "smoke", *chosen, "--blocks", 1)
+    assert result.returncode == 1, result.stderr
+    (line,) = (line for line in result.stderr.splitlines() if "left out" in line)
+    assert f"{folder / 'broken.py'}: can't be imported: SyntaxError" in line
+    assert "Traceback" not in result.stderr
+    assert "ZeroDivisionError" in result.stdout
+    store = latest(tmp_path / "runs")
+    assert {record.cell.engine: record.status for record in store.records()}["mine"] == "measured"
+    assert not list(folder.glob("__pycache__"))
+    assert zoomgrad("run", "--resume", store.run.id).returncode == 2
+    assert zoomgrad("run", "--resume", store.run.id, *files).returncode == 1
+
+
+def test_packages_add_engines_by_an_entry_point(zoomgrad, folder, tmp_path):
+    result = zoomgrad("list", site=folder / "site")
+    assert "\npackaged " in result.stdout, result.stderr
+    assert "No module named 'no_such_module'" in result.stdout
+    assert "nowhere.engines" in result.stdout
+    chosen = ("--engines", "packaged", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
+    assert zoomgrad("run", "--preset", "smoke", *chosen, site=folder / "site").returncode == 0
+    assert [record.status for record in Store(latest(tmp_path / "runs").folder).records()] == ["measured"]
