@@ -1,9 +1,8 @@
 """One block of a comparison: two processes, one for each side, prepare and train in turns.
 
-`python -m zoomgrad.harness.compare.block JOB` starts both, which are alive at the same time but never work at the same
-time. They take turns within a fraction of a second, so what slows the machine for longer slows both ("Duet
-benchmarking", Bulej et al., ICPE 2020, runs both at the same time, which two hardware threads of one core can't). Which
-one goes first is drawn for each turn.
+Both are alive at the same time but never work at the same time. They take turns within a fraction of a second, so what
+slows the machine for longer slows both ("Duet benchmarking", Bulej et al., ICPE 2020, runs both at the same time, which
+two hardware threads of one core can't). Which one goes first is drawn for each turn.
 """
 
 from __future__ import annotations
@@ -11,16 +10,20 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import select
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from zoomgrad.harness.compare import SIDES
-from zoomgrad.harness.worker.job import write_json
-from zoomgrad.harness.worker.lifeline import end_with_the_harness
+from zoomgrad.harness.containment import descendants
+from zoomgrad.harness.containment.running import end
+from zoomgrad.harness.interrupts import uninterrupted
+
+PLAYER = Path(__file__).parents[1] / "worker" / "player.py"
 
 TURNS = 40
 """Values of each side in a block."""
@@ -35,6 +38,8 @@ Two links of the same objects differ by up to a tenth. A link is much cheaper th
 """
 
 WARM_SECONDS, JIT_WARM_SECONDS = 0.1, 2.0
+LONGEST_SECONDS = 600.0
+"""Time limit of a command."""
 
 
 class Failed(Exception):
@@ -48,30 +53,38 @@ class Failed(Exception):
 class Process:
     """One side's process."""
 
-    def __init__(self, side: str, job: Mapping[str, Any]) -> None:
+    def __init__(self, side: str, job: Mapping[str, Any], folder: Path) -> None:
         self.side = side
-        chosen = {name: job[name] for name in ("engine", "workload", "layout")}
+        (folder / side).mkdir()
+        self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
+        layout = {**job["layout"], "objects": str(folder / side)}
+        part = json.dumps({"engine": job["engine"], "workload": job["workload"], "layout": layout})
+        descendants.adopt_orphans()
+        self._known = descendants.children()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            [job["python"], job["player"], job["checkout"], json.dumps(chosen)],
+            [job["python"], str(PLAYER), job["checkout"], part],
             cwd=job["checkout"],
             env=job["environment"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
+            start_new_session=True,
         )
 
     def __call__(self, do: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Send a command and wait for its answer. Raises Failed."""
         assert self._process.stdin and self._process.stdout
-        line = ""
         try:
             self._process.stdin.write(f"{json.dumps([do, values])}\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
-            answer = json.loads(line)
+            if not select.select([self._process.stdout], [], [], LONGEST_SECONDS)[0]:
+                raise Failed(self.side, f"`{do}` took longer than {LONGEST_SECONDS:g} s")
+            answer = json.loads(self._process.stdout.readline())
         except (OSError, ValueError):
-            code = self._process.wait() if not line else "none"
-            raise Failed(self.side, f"its process ended with exit code {code} at `{do}`") from None
+            self._errors.seek(0)
+            last = self._errors.read().strip().rpartition("\n")[2]
+            raise Failed(self.side, f"its process ended at `{do}`: {last or 'no output'}") from None
         if "failed" in answer:
             raise Failed(self.side, str(answer["failed"]))
         return dict(answer)
@@ -80,8 +93,10 @@ class Process:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.kill()
+        with uninterrupted():
+            end(self._process, self._known)  # also ends compilers, which have their own process groups
         self._process.communicate()
+        self._errors.close()
 
 
 def play(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +104,10 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
     rng = random.Random(job["seed"])
     has_jit = job["has_jit"]
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(Process(side, job["sides"][side])) for side in rng.sample(SIDES, k=len(SIDES))]
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
+        processes = [
+            stack.enter_context(Process(side, job["sides"][side], folder)) for side in rng.sample(SIDES, k=len(SIDES))
+        ]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
             answers, failures = {}, list[Failed]()
@@ -129,18 +147,3 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
         for side in SIDES
     }
     return {"steps": steps, "layouts": layouts, **sides}
-
-
-def main() -> None:
-    """Play the block of the job file that the first argument names, and write its reply."""
-    end_with_the_harness()
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    try:
-        reply = play(job)
-    except Failed as failed:
-        reply = {"failed": str(failed), "side": failed.side}
-    write_json(job["reply_file"], reply)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from zoomgrad.harness.compare import SIDES
 from zoomgrad.results import compare
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP, Verdict
 from zoomgrad.results.fields import Blocks, Count, Moment, Name, OneLine, Seconds, StepSeconds, Text
@@ -131,75 +130,62 @@ class Plan(Model):
     @property
     def family(self) -> int:
         """Number of statements that the comparison can make, which share its probability of an error."""
-        return len(FIGURES) * (len(self.cells) + (len(self.cells) > 1))
+        return len(FIGURES) * len(self.cells)
 
     def subject(self, cell: Cell) -> str:
         """Key of a cell, without the interpreter if interpreters are compared."""
         return cell.key if self.base.sha else f"{cell.engine}/{cell.workload}"
 
 
-def verdicts(plan: Plan, outcomes: Sequence[Outcome]) -> list[Verdict]:
-    """Return what the blocks show of each cell and figure, of the figures' geometric means, and of the results."""
-    absences = [one for one in outcomes if isinstance(one, Absence)]
-    measured: dict[Cell, dict[int, Block]] = {}
+def verdicts(plan: Plan, outcomes: Iterable[Outcome]) -> list[Verdict]:
+    """Return what the blocks show of the result of each cell, and of its figures."""
+    blocks: dict[Cell, list[Block]] = {cell: [] for cell in plan.cells}
+    absences: dict[Cell, Absence] = {}
     for one in outcomes:
         if isinstance(one, Block):
-            measured.setdefault(one.cell, {})[one.block] = one
+            blocks[one.cell].append(one)
+        else:
+            absences[one.cell] = one
     broken = [
         Verdict(
-            plan.subject(one.cell),
+            plan.subject(cell),
             RESULT,
             "lost" if one.side in ("head", "") else "unsure",
             reason=f"no result{f' on {one.side}' if one.side else ''}: {one.reason}",
         )
-        for one in absences
+        for cell, one in absences.items()
     ]
     broken += [
         Verdict(plan.subject(cell), RESULT, "wrong", reason="both sides compute different losses or parameters")
-        for cell, blocks in measured.items()
-        if cell.engine in plan.strict and any(block.base.bits != block.head.bits for block in blocks.values())
+        for cell, of_cell in blocks.items()
+        if cell.engine in plan.strict and any(block.base.bits != block.head.bits for block in of_cell)
     ]
-    for one in absences:
-        measured.pop(one.cell, None)
-    return [*broken, *(verdict for figure in FIGURES for verdict in _of_figure(plan, figure, measured))]
+    compared = (
+        _compared(plan, figure, cell, blocks[cell]) for figure in FIGURES for cell in plan.cells if cell not in absences
+    )
+    return [*broken, *filter(None, compared)]
 
 
-def _of_figure(plan: Plan, figure: str, measured: Mapping[Cell, Mapping[int, Block]]) -> Iterable[Verdict]:
-    known = {
-        cell: {number: log for number, block in blocks.items() if (log := block.log_ratio(figure)) is not None}
-        for cell, blocks in measured.items()
-    }
-    known = {cell: logs for cell, logs in known.items() if logs}
-    for cell, logs in known.items():
-        then, now = (
-            median(getattr(block, side).seconds(figure) for block in measured[cell].values()) for side in SIDES
-        )
-        yield _verdict(plan, figure, plan.subject(cell), [*logs.values()], then, now, cell)
-    common = sorted(set.intersection(*map(set, known.values()))) if len(known) > 1 else ()
-    if common:
-        means = [fmean(logs[number] for logs in known.values()) for number in common]
-        yield _verdict(plan, figure, f"geometric mean of {len(known)} cells", means)
-
-
-def _verdict(
-    plan: Plan,
-    figure: str,
-    subject: str,
-    logs: Sequence[float],
-    then: float = compare.NAN,
-    now: float = compare.NAN,
-    cell: Cell | None = None,
-) -> Verdict:
+def _compared(plan: Plan, figure: str, cell: Cell, blocks: Sequence[Block]) -> Verdict | None:
+    """The verdict on one figure of a cell; None if no block has it."""
+    logs = [log for block in blocks if (log := block.log_ratio(figure)) is not None]
+    if not logs:
+        return None
     within = plan.within if figure == STEP else max(plan.within, COMPILE_WITHIN)
     word, ratio = compare.in_turns(logs, within, compare.ERROR / plan.family)
-    reason = f"{len(logs)} blocks" if word == "unsure" else ""
-    return Verdict(subject, figure, word, ratio, then=then, now=now, limit=within, reason=reason, cell=cell)
+    return Verdict(
+        plan.subject(cell),
+        figure,
+        word,
+        ratio,
+        then=median(block.base.seconds(figure) for block in blocks),
+        now=median(block.head.seconds(figure) for block in blocks),
+        limit=within,
+        reason=f"{len(logs)} blocks" if word == "unsure" else "",
+        cell=cell,
+    )
 
 
 def undecided(found: Iterable[Verdict]) -> list[Cell]:
-    """Cells that need more blocks. All of them, if only a mean is not known yet."""
-    compared = [one for one in found if one.figure != RESULT]
-    cells = [one.cell for one in compared if one.cell and one.word == "unsure"]
-    if not cells and any(one.word == "unsure" for one in compared):
-        cells = [one.cell for one in compared if one.cell]
-    return list(dict.fromkeys(cells))
+    """Cells that need more blocks."""
+    return list(dict.fromkeys(one.cell for one in found if one.cell and one.word == "unsure"))

@@ -8,7 +8,8 @@ from itertools import count
 
 import pytest
 
-from zoomgrad.harness.compare import layout, measuring
+from zoomgrad.harness.compare import block, layout, measuring
+from zoomgrad.harness.compare.block import Failed
 from zoomgrad.harness.compare.measuring import Place
 from zoomgrad.harness.compare.turns import Absence, Plan, Subject, verdicts
 from zoomgrad.results.compare import RESULT, STEP
@@ -19,7 +20,7 @@ from zoomgrad.results.record import Cell
 CELLS = tuple(Cell(engine=engine, interpreter="mine", workload="xor") for engine in ("tuple", "tcc"))
 
 
-def measured(play=measuring.play, cells=CELLS[:1], places=ROOT, strict=("tuple",), until=1000):
+def measured(play=block.play, cells=CELLS[:1], places=ROOT, strict=("tuple",), until=1000):
     """The verdicts and the outcomes of a comparison of two equal commits."""
     commit = Subject(name="a", sha="1" * 40)
     common = {"id": "d", "created_at": datetime.now(UTC), "command": (), "base": commit, "head": commit}
@@ -37,7 +38,7 @@ def scripted(ratio=1.0, bits="b", failing=()):
     def play(job):
         assert job["sides"]["base"]["layout"] == job["sides"]["head"]["layout"]
         if (engine := job["sides"]["head"]["engine"]) in failing:
-            return {"failed": f"no {engine} | here", "side": "head"}
+            raise Failed("head", f"no {engine} | here")
 
         def side(factor, bits):
             seconds = [factor * rng.uniform(0.99, 1.01)] * 4
@@ -56,15 +57,15 @@ def uncompiled(monkeypatch):
 
 def test_a_real_block_of_two_processes(monkeypatch):
     monkeypatch.setattr("zoomgrad.harness.compare.block.TURNS", 2)
-    _, (block,) = measured(cells=CELLS[:1], until=1)
-    assert block.base.bits == block.head.bits
-    assert len(block.base.step_seconds) == len(block.head.processor_seconds) > 1
-    assert block.layouts > 1
+    _, (played,) = measured(cells=CELLS[:1], until=1)
+    assert played.base.bits == played.head.bits
+    assert len(played.base.step_seconds) == len(played.head.processor_seconds) > 1
+    assert played.layouts > 1
 
 
 def test_a_comparison_ends_when_everything_is_known(uncompiled):
     found, outcomes = measured(scripted(1.05), CELLS)
-    assert found == [(STEP, "slower", "")] * 3
+    assert found == [(STEP, "slower", "")] * 2
     assert 10 < len(outcomes) < 60
     found, _ = measured(scripted(1.05), until=20)
     assert found == [(STEP, "unsure", "3 blocks")], "the time limit must end it without a verdict"
@@ -86,7 +87,7 @@ def test_other_bits_fail_if_the_engine_promises_them(uncompiled):
 def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds, uncompiled):
     side = {"step_seconds": seconds, "bits": "b"}
     with pytest.raises(Unreadable, match="its figures are out of range"):
-        measured(lambda job: {"steps": steps, **({"base": side, "head": side} if seconds else {})})
+        measured(lambda job: {"steps": steps, "base": side, **({"head": side} if seconds else {})})
 
 
 def test_a_commit_that_does_not_build_gives_its_reason(tmp_path):

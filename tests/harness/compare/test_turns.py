@@ -85,13 +85,11 @@ def test_compile_times_may_differ_by_more(compiled, word):
     assert words(verdicts(plan(), made)) == [(STEP, "same"), *([(COMPILE_TIME, word)] if word else [])]
 
 
-def test_cells_and_their_mean_share_the_error():
-    assert (plan(*CELLS).family, plan().family) == (6, 2)
-    found = verdicts(plan(*CELLS), [*blocks(around(1.03, 0.02)), *blocks(around(1.03, 0.02, seed=1), CELLS[1])])
-    assert [one.subject for one in found] == [*(cell.key for cell in CELLS), "geometric mean of 2 cells"]
-    # The mean of two is known more closely than either.
-    widths = [one.ratio.high / one.ratio.low for one in found]
-    assert widths[2] < min(widths[:2])
+def test_all_figures_of_all_cells_share_the_error():
+    assert (plan(*CELLS).family, plan().family) == (4, 2)
+    agreeing, other = blocks([1.05] * 13), CELLS[0].model_copy(update={"workload": "tour"})
+    assert words(verdicts(plan(), agreeing)) == [(STEP, "slower")]
+    assert words(verdicts(plan(*CELLS, other), agreeing)) == [(STEP, "unsure")]
 
 
 def test_only_cells_without_a_verdict_are_measured_again():
