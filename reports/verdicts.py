@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from zoomgrad.reports.text.markdown import environment
@@ -40,26 +40,8 @@ class VerdictTable:
 
     def content(self) -> dict[str, Any]:
         """Return the table for programs: times in seconds unless a unit is named, ratios as new over old."""
-        return {
-            "title": self.title,
-            "failed": self.failed,
-            "sentence": self.sentence,
-            "verdicts": [
-                {
-                    "verdict": one.word,
-                    "subject": one.subject,
-                    "figure": one.figure,
-                    "then": one.then,
-                    "now": one.now,
-                    "unit": one.unit,
-                    "ratio": asdict(one.ratio),
-                    "limit": one.limit,
-                    "reason": one.reason,
-                }
-                for one in self.verdicts
-            ],
-            "notes": self.notes,
-        }
+        told = [asdict(replace(verdict, cell=None)) for verdict in self.verdicts]
+        return {"title": self.title, "sentence": self.sentence, "failed": self.failed, "verdicts": told}
 
 
 def verdict_table(

@@ -70,11 +70,6 @@ def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
     return _by_cell((record, record.step_seconds) for record in _measured(at_median_pace(alone)))
 
 
-def step_seconds_as_measured(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Seconds per step of every measured record, unscaled, for comparisons with times that have no pace."""
-    return _by_cell((record, record.step_seconds) for record in _measured(records))
-
-
 def _measured(records: Iterable[Record]) -> list[Record]:
     return [record for record in records if record.status == "measured"]
 

@@ -643,15 +643,15 @@ DEFECTS = (
     Defect(
         "gate: a bound in place of identical bits is no weaker",
         "reports/gate/rules.py",
-        "    if facts is None or facts.strict:\n        return 0.0",
-        "    if facts is None or facts.strict:\n        return math.inf",
+        "        if facts is None or facts.strict:\n            return 0.0",
+        "        if facts is None or facts.strict:\n            return math.inf",
         "reports/gate/test_rules.py",
     ),
     Defect(
-        "gate: a compile time is compared with steadied steps",
+        "gate: a compile time is compared as measured",
         "reports/gate/rules.py",
-        "common(self.steps_as_measured[baseline_of(cell)], self.compiled[cell])",
-        "common(self.steps[baseline_of(cell)], self.compiled[cell])",
+        "compiled_seconds(at_pace)",
+        "compiled_seconds(records)",
         "reports/gate/test_rules.py",
     ),
     Defect(

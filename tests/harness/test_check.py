@@ -40,8 +40,8 @@ def usual(engine, block):
 @pytest.fixture
 def judge(tmp_path):
     schedule, _ = measured(tmp_path, "baseline-run", usual)
-    old = measured_run(schedule.store)
-    return lambda store: rules.verdicts(measured_run(store), old, LIMITS)
+    old = measured_run(schedule.store.run, schedule.store.records())
+    return lambda store: rules.verdicts(measured_run(store.run, store.records()), old, LIMITS)
 
 
 def failing(judge, schedule):

@@ -203,7 +203,7 @@ def test_two_runs_are_compared_without_measuring_anything(asked_there, runs):
     assert last_line(result).startswith("FAILED against one: ")
     told = json.loads(asked_there("compare", "one", "another", "--json").stdout)
     slower = next(each for each in told["verdicts"] if each["figure"] == "speedup")
-    assert (told["failed"], slower["verdict"], round(slower["ratio"]["value"], 3)) == (True, "slower", 2.0)
+    assert (told["failed"], slower["word"], round(slower["ratio"]["value"], 3)) == (True, "slower", 2.0)
     assert asked_there("compare", "one", "another", "-q").stdout.count("\n") == 1
     assert "would have no effect" in asked_there("compare", "one", "another", "--budget", "1m").stderr
     assert "the same run" in asked_there("compare", "one", "one").stderr

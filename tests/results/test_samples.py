@@ -12,7 +12,6 @@ from zoomgrad.results.samples import (
     compiled_seconds,
     speedup,
     step_seconds,
-    step_seconds_as_measured,
 )
 
 CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
@@ -54,11 +53,6 @@ def test_a_block_that_loaded_another_blocks_object_has_no_compile_time():
     loaded, nothing = record(1, tape_rows=9), record(2)
     assert [compile_seconds(one) for one in (compiled, loaded, nothing)] == [2.0, None, 0.0]
     assert compiled_seconds([compiled, loaded, nothing, record(3, phases={"load": 0.0})]) == {CELL: {0: (2.0,)}}
-
-
-def test_steps_as_measured_are_not_steadied():
-    paced = record(0).model_copy(update={"pace_seconds": (0.5,)})
-    assert step_seconds_as_measured([paced, record(1, "failed"), record(2)])[CELL] == {0: (1.0,), 2: (3.0,)}
 
 
 def test_only_blocks_of_both_sides_are_compared():

@@ -111,7 +111,7 @@ def check(
     def judge(store: Store) -> list[Verdict]:
         if not baseline_run:
             return []
-        return rules.verdicts(rules.measured_run(store), rules.measured_run(baseline_run), bounds)
+        return rules.verdicts(rules.of_store(store), rules.of_store(baseline_run), bounds)
 
     rerun = ""
     if plan:

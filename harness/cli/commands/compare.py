@@ -170,7 +170,7 @@ def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> No
     from zoomgrad.reports.verdicts import other_tools, verdict_table
 
     limits = Limits(slowdown=within, compile_growth=max(within, COMPILE_WITHIN), reruns=0)
-    found = rules.verdicts(rules.measured_run(new), rules.measured_run(old), limits, tolerant=False)
+    found = rules.verdicts(rules.of_store(new), rules.of_store(old), limits, tolerant=False)
     notes = (
         *other_tools(new.run, old.run),
         "Speedups over baseline are compared, each within its own run, and compile times in steps of the baseline; "

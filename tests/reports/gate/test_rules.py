@@ -2,14 +2,16 @@
 
 import random
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pytest
 
+from zoomgrad.reports.gate import rules
 from zoomgrad.reports.gate.limits import Limits
-from zoomgrad.reports.gate.rules import MeasuredRun, suspects, verdicts
+from zoomgrad.reports.gate.rules import measured_run, suspects
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.record import Cell, EngineFacts, HostFacts, Proof, Record, Run, Settings
+from zoomgrad.results.record import Cell, EngineFacts, Proof, Record, Run, Settings
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 HERE, ELSEWHERE = {"processor": "a", "cores": "2"}, {"processor": "b", "cores": "2"}
@@ -19,6 +21,17 @@ FACTS = {
     for name in SECONDS
 }
 LIMITS = Limits(slowdown=0.10, compile_growth=0.5)
+
+
+class Race(NamedTuple):
+    """A run and its records."""
+
+    run: Run
+    records: list[Record]
+
+
+def verdicts(new, old, limits, **how):
+    return rules.verdicts(measured_run(*new), measured_run(*old), limits, **how)
 
 
 def cell(engine):
@@ -59,7 +72,7 @@ def race(
         "interpreters": {},
         "machine": machine or HERE,
     }
-    return MeasuredRun(Run(**{**fields, **run}), records)
+    return Race(Run(**{**fields, **run}), records)
 
 
 def words(found, figure=SPEEDUP):
@@ -114,7 +127,7 @@ def drifting(measured, factor):
         )
         for record in measured.records
     ]
-    return MeasuredRun(measured.run, records)
+    return Race(measured.run, records)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +155,7 @@ def test_suspects_measured_again_in_a_slow_hour_keep_their_compile_time():
     others = ("tuple", "slots", "local-grads", "replay", "bytecode", "native")
     whole = drifting(race(blocks=25, engines=(*SECONDS, *others)), lambda block: 1.0 if block < 5 else 2.0)
     kept = [record for record in whole.records if record.block < 5 or record.cell.engine in ("baseline", "tcc")]
-    found = verdicts(MeasuredRun(whole.run, kept), drifting(BASELINE_RUN, lambda block: 1.0), LIMITS)
+    found = verdicts(Race(whole.run, kept), drifting(BASELINE_RUN, lambda block: 1.0), LIMITS)
     assert words(found, COMPILE_TIME) == {"tcc": "same"}
 
 
@@ -161,7 +174,7 @@ def test_limits_are_wider_on_another_machine():
 def stopped(status, **fields):
     lost = Record(cell=cell("tcc"), block=0, status=status, started_at=NOW, reason="gone", **fields)
     whole = race()
-    return MeasuredRun(whole.run, [record for record in whole.records if record.cell != lost.cell] + [lost])
+    return Race(whole.run, [record for record in whole.records if record.cell != lost.cell] + [lost])
 
 
 @pytest.mark.parametrize("status", ["failed", "skipped", "timed-out"])
@@ -179,9 +192,7 @@ def test_a_cell_whose_bits_differ_is_wrong():
 def test_a_lost_baseline_fails_only_itself():
     whole = race()
     gone = Record(cell=cell("baseline"), block=0, status="failed", started_at=NOW, reason="gone")
-    found = verdicts(
-        MeasuredRun(whole.run, [r for r in whole.records if r.cell != gone.cell] + [gone]), BASELINE_RUN, LIMITS
-    )
+    found = verdicts(Race(whole.run, [r for r in whole.records if r.cell != gone.cell] + [gone]), BASELINE_RUN, LIMITS)
     assert [(verdict.word, verdict.cell.engine) for verdict in found if verdict.fails] == [("lost", "baseline")]
 
 
@@ -218,14 +229,14 @@ def test_without_tolerance_a_certain_change_within_the_limit_is_slower():
     assert words(verdicts(slower, race(seed=2, blocks=30), limits, tolerant=False))["tcc"] == "slower"
 
 
-# Promises and hosts
+# Promises
 
 
 def promising(**facts):
     """The new run, in which `tcc` promises something else."""
     whole = race()
     engines = {**FACTS, "tcc": EngineFacts(idea="", **facts)}
-    return MeasuredRun(whole.run.model_copy(update={"engines": engines}), whole.records)
+    return Race(whole.run.model_copy(update={"engines": engines}), whole.records)
 
 
 @pytest.mark.parametrize(
@@ -241,24 +252,3 @@ def test_a_weaker_promise_fails(new, old, word):
     found = verdicts(new, old, LIMITS)
     assert words(found, RESULT) == ({"tcc": word} if word else {})
     assert any(verdict.fails for verdict in found) == bool(word)
-
-
-def hosted(of_tcc, seed=1):
-    """A run on host `a`, except that block 0 of `tcc` is from another host."""
-    whole = race(
-        seed=seed, hosts={"a": HostFacts(identity="a", machine=HERE), "b": HostFacts(identity="b", machine={})}
-    )
-    records = [
-        r.model_copy(update={"host": of_tcc if r.cell == cell("tcc") and r.block == 0 else "a"}) for r in whole.records
-    ]
-    return MeasuredRun(whole.run, records)
-
-
-def test_a_ratio_of_two_hosts_is_named_and_not_compared():
-    for new, old, word, figure in (
-        (hosted("b"), hosted("a", seed=2), "lost", RESULT),
-        (hosted("a"), hosted("b", seed=2), "unsure", SPEEDUP),
-    ):
-        (verdict,) = [one for one in verdicts(new, old, LIMITS) if one.cell == cell("tcc")]
-        assert (verdict.word, verdict.figure) == (word, figure)
-        assert "measured on two hosts, a and b" in verdict.reason
