@@ -28,9 +28,8 @@ from zoomgrad.reports.story import RunRecords, Story, story
 from zoomgrad.results.files import Unreadable, inside, read_text, write_atomically
 from zoomgrad.results.places import IS_CHECKOUT, ROOT
 from zoomgrad.results.printable import printable
-from zoomgrad.results.record import Run
 from zoomgrad.results.run_file import SUFFIX
-from zoomgrad.results.store import FACTS, Store, stored
+from zoomgrad.results.store import Store, stored
 
 CHARTS = "charts"
 DATA = "data"
@@ -167,13 +166,7 @@ def _profile_index(store: Store, *, linked: bool) -> ProfileIndex:
         for cell, folder in folders.items()
         if linked and folder.is_dir()
     }
-    return profile_index(_with_facts(store.run, store.looker), profiles, files)
-
-
-def _with_facts(run: Run, looker: Run | None) -> Run:
-    """Add the facts of engines, workloads and interpreters that were profiled but not timed."""
-    facts = {name: {**getattr(looker, name), **getattr(run, name)} for name in FACTS if looker}  # keeps looker's order
-    return run.model_copy(update=facts)
+    return profile_index(store.run, profiles, files)
 
 
 def _draw_flames(store: Store, index: ProfileIndex) -> None:

@@ -1,7 +1,6 @@
 """A run as one file: one line of JSON for its plan and for each record, vouching and profile, packed with xz.
 
-    {"run": {"schema_version": 1, "id": ...}}            first; `xzcat FILE | head -1` shows it
-    {"looker": {...}}                                    the last profiling plan, if the run was profiled
+    {"run": {"schema_version": 2, "id": ...}}            first; `xzcat FILE | head -1` shows it
     {"record": {"cell": {...}, "block": 0, ...}}         and so on, then "vouching", then "profile"
 
 The file may come from a stranger. It holds no paths, and unpacking writes nothing to the disk: it happens in memory, up
@@ -11,15 +10,14 @@ to a size limit, and reading stops at the first invalid line.
 from __future__ import annotations
 
 import io
-from collections.abc import Hashable, Iterable
+from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from zoomgrad.results.fields import MOST_RECORDS
-from zoomgrad.results.files import MOST_BYTES, Unreadable, first_of, read_content
+from zoomgrad.results.files import Unreadable, first_of, read_content
 from zoomgrad.results.profile import AnyProfile
 from zoomgrad.results.record import Model, Record, Run, Vouching
 
@@ -29,7 +27,6 @@ MOST_UNPACKED_BYTES = 16 * 2**20
 """A run of the preset `full` takes 2.5 MB."""
 MOST_LINE_BYTES = 4 * 2**20
 """The largest record has 20 kB, the largest profile a megabyte. Parsing takes up to a hundred times as much memory."""
-MOST_LINES = 2 * MOST_RECORDS
 MOST_DECODER_BYTES = 100 * 2**20
 """Memory limit of the decoder. The file chooses the dictionary's size; xz's largest preset takes 65 MiB."""
 
@@ -38,8 +35,6 @@ class Snapshot(Model):
     """Everything that reports and the gate read from a run, without a profiler's own files."""
 
     run: Run
-    looker: Run | None = None
-    """The last profiling plan, with the facts of all earlier ones; None if the run was never profiled."""
     records: Annotated[tuple[Record, ...], Field(max_length=MOST_RECORDS)]
     vouchings: tuple[Vouching, ...] = ()
     profiles: tuple[AnyProfile, ...] = ()
@@ -49,9 +44,11 @@ class Snapshot(Model):
         by_workload = {vouching.workload: vouching for vouching in self.vouchings}
         for record in self.records:
             self.run.refuse(record, by_workload)
-        _refuse_twice("record", ((record.cell, record.block) for record in self.records))
-        _refuse_twice("vouching", (vouching.workload for vouching in self.vouchings))
-        _refuse_twice("profile", ((profile.cell, profile.profiler) for profile in self.profiles))
+        keys = Counter[object]((record.cell, record.block) for record in self.records)
+        keys.update(vouching.workload for vouching in self.vouchings)
+        keys.update((profile.cell, profile.profiler) for profile in self.profiles)
+        if twice := [key for key, count in keys.items() if count > 1]:
+            raise ValueError(f"holds twice: {twice[0]}")
         return self
 
 
@@ -59,7 +56,6 @@ class Line(Model):
     """One line of the file: exactly one of these fields."""
 
     run: Run | None = None
-    looker: Run | None = None
     record: Record | None = None
     vouching: Vouching | None = None
     profile: AnyProfile | None = None
@@ -76,32 +72,20 @@ def pack(snapshot: Snapshot) -> bytes:
 
     Raises Unreadable if the content exceeds the limits of `unpack`.
     """
-    lines = [_line("run", snapshot.run)]
-    lines += [_line("looker", snapshot.looker)] if snapshot.looker else []
-    lines += [_line("record", record) for record in snapshot.records]
-    lines += [_line("vouching", vouching) for vouching in snapshot.vouchings]
-    lines += [_line("profile", profile) for profile in snapshot.profiles]
-    text = "".join(lines).encode()
-    lzma = _lzma()
-    # Contexts of four bits of the byte before, and none of its position, suit text.
-    for_text = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}
-    content: bytes = lzma.compress(text, filters=[for_text])
-    longest = max(len(line.encode()) for line in lines)
-    if (
-        len(text) > MOST_UNPACKED_BYTES
-        or longest > MOST_LINE_BYTES
-        or len(lines) > MOST_LINES
-        or len(content) > MOST_BYTES
-    ):
+    import lzma  # missing from Pythons built without liblzma, where all else works
+
+    parts = {"record": snapshot.records, "vouching": snapshot.vouchings, "profile": snapshot.profiles}
+    models = [("run", snapshot.run), *((name, model) for name, part in parts.items() for model in part)]
+    lines = [f'{{"{name}":{model.model_dump_json()}}}\n'.encode() for name, model in models]
+    text, longest = b"".join(lines), max(map(len, lines))
+    if len(text) > MOST_UNPACKED_BYTES or longest > MOST_LINE_BYTES:
         raise Unreadable(
-            f"{snapshot.run.id}: too large for a file: {len(text):,} bytes, {len(lines):,} lines of up to {longest:,}\n"
+            f"{snapshot.run.id}: too large for a file: {len(text):,} bytes, in lines of up to {longest:,}\n"
             "  Keep its folder instead."
         )
-    return content
-
-
-def _line(name: str, model: BaseModel) -> str:
-    return f'{{"{name}":{model.model_dump_json()}}}\n'
+    # Contexts of four bits of the byte before, and none of its position, suit text.
+    for_text = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}
+    return lzma.compress(text, filters=[for_text])
 
 
 def unpack(path: Path) -> Snapshot:
@@ -112,15 +96,14 @@ def unpack(path: Path) -> Snapshot:
     try:
         while content := text.readline(MOST_LINE_BYTES + 1):
             where = f"{path}: line {len(lines) + 1}"
-            if len(content) > MOST_LINE_BYTES or len(lines) == MOST_LINES:
-                raise Unreadable(f"{where}: more lines, or a longer one, than zoomgrad writes\n  Remove the file.")
+            if len(content) > MOST_LINE_BYTES:
+                raise Unreadable(f"{where}: longer than zoomgrad writes\n  Remove the file.")
             lines.append(Line.model_validate_json(content))
+            if lines[-1].run and len(lines) > 1:
+                raise Unreadable(f"{where}: holds another plan\n  Get the file again, or ask its author.")
         where = str(path)
-        if sum(line.run is not None for line in lines) > 1 or sum(line.looker is not None for line in lines) > 1:
-            raise Unreadable(f"{where}: holds more than one plan\n  Get the file again, or ask its author.")
         return Snapshot(
-            run=next((line.run for line in lines if line.run), None),  # type: ignore[arg-type]  # None is refused
-            looker=next((line.looker for line in lines if line.looker), None),
+            run=lines[0].run if lines else None,  # type: ignore[arg-type]  # None is refused
             records=tuple(line.record for line in lines if line.record),
             vouchings=tuple(line.vouching for line in lines if line.vouching),
             profiles=tuple(line.profile for line in lines if line.profile),
@@ -134,7 +117,8 @@ def unpack(path: Path) -> Snapshot:
 
 
 def _unpacked(path: Path) -> bytes:
-    lzma = _lzma()
+    import lzma
+
     content = read_content(path)
     decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, MOST_DECODER_BYTES)
     try:
@@ -142,33 +126,8 @@ def _unpacked(path: Path) -> bytes:
     except lzma.LZMAError as error:
         raise Unreadable(f"{path}: not an xz file that zoomgrad wrote: {error}\n  Get the file again.") from error
     if len(text) > MOST_UNPACKED_BYTES:
-        raise Unreadable(
-            f"{path}: unpacks to more than {MOST_UNPACKED_BYTES:,} bytes, which zoomgrad never writes\n"
-            "  Remove the file."
-        )
+        raise Unreadable(f"{path}: unpacks to more than {MOST_UNPACKED_BYTES:,} bytes\n  Remove the file.")
     if not decoder.eof or decoder.unused_data:
-        raise Unreadable(
-            f"{path}: {'has data after the end of its stream' if decoder.eof else 'is cut short'}\n"
-            "  Get the file again."
-        )
-    return bytes(text)
-
-
-def _lzma() -> ModuleType:
-    """The standard library's lzma, which is missing from Pythons built without liblzma."""
-    try:
-        import lzma
-    except ImportError as error:
-        raise Unreadable(
-            "this Python has no lzma module, which packs and unpacks runs\n"
-            "  Install liblzma's headers and rebuild Python, or use another Python."
-        ) from error
-    return lzma
-
-
-def _refuse_twice(what: str, keys: Iterable[Hashable]) -> None:
-    seen: set[Hashable] = set()
-    for key in keys:
-        if key in seen:
-            raise ValueError(f"holds the same {what} twice")
-        seen.add(key)
+        fault = "has data after the end of its stream" if decoder.eof else "is cut short"
+        raise Unreadable(f"{path}: {fault}\n  Get the file again.")
+    return text

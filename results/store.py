@@ -9,7 +9,6 @@ A run kept as a baseline run is one file instead: see results/run_file.py.
     <run>/vouching/<workload>.json   the cells that vouch for the workload's engines
     <run>/evidence/<cell>/           losses, gradients and parameters of a vouching cell
     <run>/profiles/<cell>--<profiler>.json
-    <run>/profiles/run.json          the profiling plan: facts of engines that may not be in the timed run
     <run>/profiles/<cell>/           other files of a profiler: Scalene's own page, stacks for a flame graph
     <run>/export/                    the run in other tools' formats
 
@@ -28,13 +27,13 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from zoomgrad.results import files
-from zoomgrad.results.fields import MOST_RECORDS
 from zoomgrad.results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
 from zoomgrad.results.places import IS_CHECKOUT, STATE
 from zoomgrad.results.profile import PROFILE, AnyProfile
-from zoomgrad.results.record import Cell, Record, Run, Vouching
+from zoomgrad.results.record import Cell, Model, Record, Run, Vouching
 from zoomgrad.results.run_file import SUFFIX, Snapshot, pack, unpack
 
 _HERE = Path(__file__).parent if IS_CHECKOUT else STATE
@@ -50,10 +49,6 @@ BASELINE_RUNS = Path(os.environ.get("ZOOMGRAD_BASELINE_RUNS") or _HERE / "baseli
 
 PACKAGED_RUNS = Path(__file__).parent / "baseline_runs"
 """Where the gate looks next, unless the variable names a folder: an installed copy has the run of `smoke` there."""
-
-LOOKER = "run.json"
-FACTS = ("engines", "workloads", "interpreters")
-"""Fields of a Run that describe names, so that reports need not import engines or workloads."""
 
 
 def folder_name(cell: Cell, *rest: str) -> str:
@@ -85,53 +80,52 @@ class Store:
             ) from error
         try:
             files.mark(store.folder, run.id)
-            store._begin(run)
+            for part in ("records", "pyperf", "vouching", "profiles"):
+                (store.folder / part).mkdir()
+            store._write(run, "run.json")
         except OSError:
             shutil.rmtree(store.folder, ignore_errors=True)  # a folder without its plan is not a run
             raise
         return store
 
-    def _begin(self, run: Run) -> None:
-        for part in ("records", "pyperf", "vouching"):
-            (self.folder / part).mkdir()
-        write_atomically(self.folder / "run.json", run.model_dump_json(indent=1))
+    def _write(self, model: Model, *parts: str) -> Path:
+        path = inside(self.folder, *parts)
+        path.parent.mkdir(exist_ok=True)  # git does not keep empty folders
+        write_atomically(path, model.model_dump_json(indent=1))
+        return path
 
     @property
     def run(self) -> Run:
         return read(inside(self.folder, "run.json"), Run)
 
+    def learn(self, plan: Run) -> None:
+        """Add the facts of engines, workloads and interpreters of another plan that the run does not know."""
+        run = self.run
+        facts = {name: _merged(getattr(run, name), getattr(plan, name)) for name in _FACTS}
+        self._write(run.model_copy(update=facts), "run.json")
+
     def write(self, record: Record) -> Path:
-        path = inside(self.folder, "records", file_name(record.cell, str(record.block)))
-        write_atomically(path, record.model_dump_json(indent=1))
-        return path
+        return self._write(record, "records", file_name(record.cell, str(record.block)))
 
     def records(self) -> list[Record]:
         """All records of the run, in the plan's order of cells, then by block."""
         run, vouchings = self.run, dict[str, Vouching]()
         with contextlib.suppress(Unreadable):  # a resumed run makes a damaged vouching again
             vouchings = {vouching.workload: vouching for vouching in self.vouchings()}
-        paths = files_inside(self.folder, "records")
-        if len(paths) > MOST_RECORDS:
-            raise Unreadable(
-                f"{self.folder}: {len(paths):,} records, and zoomgrad reads at most {MOST_RECORDS:,} of a run\n"
-                "  Measure fewer cells or blocks in a run."
-            )
-        return _in_order(run.cells, [self._record(path, run, vouchings) for path in paths])
-
-    def _record(self, path: Path, run: Run, vouchings: Mapping[str, Vouching]) -> Record:
-        record = read(path, Record)
-        _refuse_misnamed(path, file_name(record.cell, str(record.block)))
-        try:
-            run.refuse(record, vouchings)
-        except ValueError as error:
-            raise Unreadable(f"{path}: {error}\n  Remove the file, then resume the run.") from None
-        return record
+        records = []
+        for path in files_inside(self.folder, "records"):
+            records.append(record := read(path, Record))
+            _refuse_misnamed(path, file_name(record.cell, str(record.block)))
+            try:
+                run.refuse(record, vouchings)
+            except ValueError as error:
+                raise Unreadable(f"{path}: {error}\n  Remove the file, then resume the run.") from None
+        return _in_order(run.cells, records)
 
     def snapshot(self) -> Snapshot:
         """Everything that reports and the gate read from the run, as one value."""
         return Snapshot(
             run=self.run,
-            looker=self.looker,
             records=tuple(self.records()),
             vouchings=tuple(self.vouchings()),
             profiles=tuple(self.profiles()),
@@ -152,16 +146,11 @@ class Store:
     def remove(self, folder: Path) -> None:
         """Remove a folder inside this run's folder with all its content, without following links.
 
-        Does nothing if the run's folder has no marker, as in older runs. Raises Unreadable.
+        Does nothing if zoomgrad did not make the run's folder. Raises Unreadable.
         """
         path = inside(self.folder, *folder.relative_to(self.folder).parts)
         if files.is_marked(self.folder):
             shutil.rmtree(path, ignore_errors=True)
-
-    @property
-    def place(self) -> Path:
-        """The path by which a user names the run."""
-        return self.folder
 
     def pages_folder(self) -> Path:
         """Folder for pages made from the run. Raises Unreadable if it belongs to somebody else."""
@@ -182,17 +171,14 @@ class Store:
         return folder_inside(self.folder, "evidence", folder_name(cell))
 
     def write_vouching(self, vouching: Vouching) -> Path:
-        path = self._vouching_file(vouching.workload)
-        path.parent.mkdir(exist_ok=True)
-        write_atomically(path, vouching.model_dump_json(indent=1))
-        return path
+        return self._write(vouching, "vouching", f"{vouching.workload}.json")
 
     def forget_vouching(self, workload: str) -> None:
         """Remove the file that `write_vouching` wrote."""
         self._vouching_file(workload).unlink(missing_ok=True)
 
     def vouching(self, workload: str) -> Vouching | None:
-        """The cells that vouch for the workload's engines; None before vouching, and in older runs."""
+        """The cells that vouch for the workload's engines; None before vouching."""
         path = self._vouching_file(workload)
         return _vouching(path) if path.exists() else None
 
@@ -219,28 +205,11 @@ class Store:
 
     def write_profile(self, profile: AnyProfile) -> Path:
         """Store a profile beside the records; replaces an earlier one of the same cell and profiler."""
-        path = inside(self.folder, "profiles", file_name(profile.cell, profile.profiler))
-        path.parent.mkdir(exist_ok=True)
-        write_atomically(path, profile.model_dump_json(indent=1))
-        return path
+        return self._write(profile, "profiles", file_name(profile.cell, profile.profiler))
 
     def profiles(self) -> list[AnyProfile]:
         """All profiles of the run, sorted by file name."""
-        return [_profile(path) for path in files_inside(self.folder, "profiles") if path.name != LOOKER]
-
-    def write_looker(self, plan: Run) -> None:
-        """Store a profiling plan, and merge its facts with those of earlier profiling plans."""
-        before = self.looker or plan
-        facts = {name: {**getattr(before, name), **getattr(plan, name)} for name in FACTS}
-        path = inside(self.folder, "profiles", LOOKER)
-        path.parent.mkdir(exist_ok=True)
-        write_atomically(path, plan.model_copy(update=facts).model_dump_json(indent=1))
-
-    @property
-    def looker(self) -> Run | None:
-        """The last profiling plan, with the facts of all earlier ones; None if the run was never profiled."""
-        path = inside(self.folder, "profiles", LOOKER)
-        return read(path, Run) if path.exists() else None
+        return [_profile(path) for path in files_inside(self.folder, "profiles")]
 
     def profile_folder(self, cell: Cell) -> Path:
         """Folder for a profiler's other files about the cell."""
@@ -271,18 +240,11 @@ class RunFile(Store):
     def records(self) -> list[Record]:
         return _in_order(self.run.cells, self._snapshot.records)
 
-    def vouching(self, workload: str) -> Vouching | None:
-        return next((one for one in self._snapshot.vouchings if one.workload == workload), None)
-
     def vouchings(self) -> list[Vouching]:
         return list(self._snapshot.vouchings)
 
     def profiles(self) -> list[AnyProfile]:
         return list(self._snapshot.profiles)
-
-    @property
-    def looker(self) -> Run | None:
-        return self._snapshot.looker
 
     def pages_folder(self) -> Path:
         if not os.path.lexists(self.folder):
@@ -295,17 +257,11 @@ class RunFile(Store):
             )
         return self.folder
 
-    @property
-    def place(self) -> Path:
-        return self.path
-
 
 def _refuse_others(file: Path) -> None:
     """Raise Unreadable if the path holds anything other than a run's file, which belongs to somebody else."""
     try:
-        if file.is_symlink():
-            raise Unreadable(f"{file}: a link\n  Remove it.")
-        if file.exists():
+        if os.path.lexists(file):
             unpack(file)
     except Unreadable as error:
         raise Unreadable(
@@ -320,6 +276,20 @@ def stored(place: Path) -> Store | None:
     if has_name and place.name.endswith(SUFFIX) and place.is_file():
         return RunFile(place)
     return Store(place) if (place / "run.json").is_file() else None
+
+
+_FACTS = ("engines", "workloads", "interpreters")
+"""Fields of a Run that describe names, so that reports need not import engines or workloads."""
+
+
+def _merged(known: Mapping[str, Any], added: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The known facts, with each added one behind its predecessor among the added."""
+    names, at = list(known), 0
+    for name in added:
+        if name not in known:
+            names.insert(at, name)
+        at = names.index(name) + 1
+    return {name: known[name] if name in known else added[name] for name in names}
 
 
 def _in_order(cells: Sequence[Cell], records: Iterable[Record]) -> list[Record]:

@@ -74,7 +74,7 @@ def run_profilers(
     plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = containment.run
 ) -> Iterator[tuple[Cell, str, AnyProfile | None]]:
     """Yield each planned cell and profiler twice: with None before profiling, then with the stored profile."""
-    store.write_looker(plan.run)
+    store.learn(plan.run)
     for cell, name in planned(plan, profilers):
         yield cell, name, None
         profile = _profile(plan, store, cell, name, seconds, run)

@@ -131,21 +131,6 @@ def student(count: int, error: float = ERROR) -> float:
     return float(stdtrit(count - 1, 1 - error / 2))
 
 
-def geometric_mean(intervals: Sequence[Interval]) -> Interval:
-    """Geometric mean of ratios, for example over workloads, with the interval that theirs imply.
-
-    Assumes independent errors and combines them as `change` does. That holds for speedups of different workloads, which
-    share no process. Speedups of several engines share their baseline's processes, so the interval of their mean is too
-    narrow. The mean describes these workloads only and says nothing about others. Bounds are NaN if any bound is;
-    raises ValueError for an empty sequence.
-    """
-    if not intervals:
-        raise ValueError("a geometric mean needs at least one interval")
-    up = math.hypot(*(math.log(one.high / one.value) for one in intervals)) / len(intervals)
-    down = math.hypot(*(math.log(one.value / one.low) for one in intervals)) / len(intervals)
-    return _spread(math.exp(fmean(math.log(one.value) for one in intervals)), down, up)
-
-
 def _spread(value: float, down: float, up: float) -> Interval:
     return Interval(value, value * math.exp(-down), value * math.exp(up))
 

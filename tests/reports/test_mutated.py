@@ -79,7 +79,7 @@ def small(example, tmp_path_factory):
     store = Store.create(run.run, under=tmp_path_factory.mktemp("small"))
     for record in run.records:
         store.write(record)
-    store.write_looker(example_profiles.run())
+    store.learn(example_profiles.run())
     for profile in example_profiles.profiles():
         store.write_profile(profile)
     found = sorted(path for path in store.folder.rglob("*.json"))

@@ -1,19 +1,28 @@
-"""The schema keeps floats exact, refuses unknown fields, and requires times or a reason for their absence."""
+"""The schema keeps floats exact and refuses contradictions; its values are safe for paths, terminals and logarithms."""
 
 import math
 from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from tests.harness.runs import run, timed
+from zoomgrad import engines
+from zoomgrad.harness import workloads
+from zoomgrad.harness.machine import interpreters
+from zoomgrad.harness.plan import presets
+from zoomgrad.results.fields import LONGEST_NAME, CellKey, Name, OneLine, Text
+from zoomgrad.results.printable import LONGEST_TEXT, printable
 from zoomgrad.results.record import Cell, EngineFacts, LossPoint, Proof, Record, Run, Voucher, Vouching
 from zoomgrad.results.run_file import Snapshot
+from zoomgrad.results.store import file_name
 
 CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="xor")
+NAME = TypeAdapter(Name)
+PROOF = {"reference": "tcc/cpython-3.13/xor", "steps": 8, "stretches": 4, "identical": True, "worst_error": 0.0}
 
 
 def record(**fields):
@@ -21,14 +30,54 @@ def record(**fields):
     return Record(cell=CELL, block=0, started_at=datetime(2025, 1, 1, tzinfo=UTC), **values)
 
 
-def test_a_cell_prints_as_its_key():
-    assert str(CELL) == CELL.key == "tuple/cpython-3.13/xor"
+# Names and texts
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a b", "a\n"])
-def test_a_name_that_would_break_a_key_is_refused(name):
-    with pytest.raises(ValidationError):
-        Cell(engine=name, interpreter="i", workload="w")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", ".", "..", "../x", "/x", "a/b", "a\\b", "a\0", "a\n", "a b", "\x1b[2J", "<b>", "'", "$(x)"),
+        *(".hidden", "-option", "a--b", "a-", "é", "a" * (LONGEST_NAME + 1)),
+    ],
+)
+def test_a_name_that_could_leave_a_folder_or_break_a_key_is_refused(name):
+    for use in (NAME.validate_python, lambda name: run(name), lambda name: run("a-run", engines={name: engine()})):
+        with pytest.raises(ValidationError):
+            use(name)
+
+
+def engine():
+    return EngineFacts(idea="", strict=True)
+
+
+def test_all_names_of_the_project_are_valid():
+    names = [*engines.names(), *workloads.WORKLOADS, *presets.PRESETS, "cpython-3.14.0a7t", "2026-11-22T101010-quick"]
+    names += [found.name for found in interpreters.discover()]
+    names += ["mlp-784x1000x10", "random-dag", "rerolled-clang-fast-generic-threads4"]
+    for name in names:
+        assert NAME.validate_python(name) == name
+
+
+def test_three_longest_names_make_a_key_and_a_file_name():
+    name = "a" * LONGEST_NAME
+    cell = Cell(engine=name, interpreter=name, workload=name)
+    assert len(file_name(cell, "compiler")) <= 255
+    assert str(cell) == TypeAdapter(CellKey).validate_python(f"{name}/{name}/{name}")
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=50))
+@example("\x1b[2J\x9b31m\u202e\ud800\x00\x7f\u2028")
+def test_no_text_of_a_record_reaches_a_terminal_raw(text):
+    shown = TypeAdapter(Text).validate_python(text)
+    assert all(character in "\n\t" or character.isprintable() or character.isspace() for character in shown)
+    assert not set(shown) & set("\x1b\x9b\r\x08\x7f\u202e\u2028")
+    assert shown.encode() is not None, "the text can't be written to a file"
+    assert printable(shown) == shown
+    assert len(printable(text * LONGEST_TEXT)) <= LONGEST_TEXT
+    assert not set(TypeAdapter(OneLine).validate_python(text)) & set("\n\t")
+
+
+# Numbers
 
 
 @given(st.floats())
@@ -37,49 +86,44 @@ def test_a_loss_survives_a_round_trip_to_the_bit(loss):
     assert math.isnan(point.loss) if math.isnan(loss) else point.loss.hex() == loss.hex()
 
 
-def test_an_infinite_error_survives_a_round_trip():
-    proof = Proof(reference="tuple/cpython-3.13/xor", steps=2, identical=False, worst_error=math.inf)
-    assert Proof.model_validate_json(proof.model_dump_json()) == proof
-
-
 def test_a_record_survives_a_round_trip():
-    full = record(phases={"trace": 0.1}, warmup_step_seconds=(0.7,), steps_per_value=3, peak_bytes=1024)
+    wrong = Proof(**{**PROOF, "identical": False, "worst_error": math.inf})
+    full = record(phases={"trace": 0.1}, warmup_step_seconds=(0.7,), steps_per_value=3, peak_bytes=1024, proof=wrong)
     assert Record.model_validate_json(full.model_dump_json()) == full
+    with pytest.raises(ValidationError):
+        full.block = 1
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"step_seconds": ()},
-        {"status": "failed", "reason": "differs"},
-        {"status": "skipped", "step_seconds": ()},
-        {"step_seconds": (0.0,)},
-        {"pace_seconds": (0.01, 0.01)},
-        {"proof": None},
-        {"peak_memory": 1},
-    ],
-    ids=[
-        "measured without times",
-        "failed with times",
-        "skipped without a reason",
-        "a time of zero",
-        "a pace too many",
-        "measured without a proof",
-        "unknown field",
-    ],
-)
-def test_a_contradiction_is_refused(fields):
+BAD_SECONDS = (0.0, -1.0, 1e-320, 1e300, math.inf, math.nan)
+BAD_NUMBERS = [
+    *({name: (bad,)} for name in ("step_seconds", "warmup_step_seconds", "pace_seconds") for bad in BAD_SECONDS),
+    *({"phases": {"trace": bad}} for bad in (math.inf, math.nan, -1.0)),
+    *({"worker_seconds": math.inf}, {"other_load": 1e300}, {"peak_bytes": 2**70}, {"tape_rows": -1}),
+    *({"looped_share": 2.0}, {"peak_memory": 1}, {"steps_per_value": 0.5}),
+]
+"""None has a usable logarithm, or a place in a chart; the last two are not figures."""
+CONTRADICTIONS = [
+    *({"step_seconds": ()}, {"status": "failed", "reason": "differs"}, {"status": "skipped", "step_seconds": ()}),
+    *({"pace_seconds": (0.01, 0.01)}, {"pace_seconds": ()}, {"proof": None}),
+]
+
+
+@pytest.mark.parametrize("fields", [*BAD_NUMBERS, *CONTRADICTIONS], ids=str)
+def test_a_number_out_of_bounds_and_a_contradiction_are_refused(fields):
     with pytest.raises(ValidationError):
         record(**fields)
 
 
-PROOF = {"reference": "tcc/cpython-3.13/xor", "steps": 8, "stretches": 4, "identical": True, "worst_error": 0.0}
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_moment_that_charts_can_not_show_is_refused(moment):
+    with pytest.raises(ValidationError):
+        Record.model_validate({**dict(record()), "started_at": moment})
 
 
 def proven(changes=None, **fields):
     """A measured record with a proof of two values, each two stretches of 8 steps."""
-    timed = {"step_seconds": (0.5, 0.5), "stretch_steps": 8, "steps_per_value": 16}
-    return record(proof={**PROOF, **(changes or {})}, **{**timed, **fields})
+    values = {"step_seconds": (0.5, 0.5), "stretch_steps": 8, "steps_per_value": 16}
+    return record(**{**values, "proof": {**PROOF, **(changes or {})}, **fields})
 
 
 @pytest.mark.parametrize(
@@ -113,28 +157,6 @@ def test_a_promise_is_identical_bits_or_a_small_bound(promise):
 
 
 @pytest.mark.parametrize(
-    ("reference", "vouched", "older"),
-    [
-        ("tuple/cpython-3.13/xor", True, True),
-        ("tcc/cpython-3.13/xor", True, False),
-        ("slots/cpython-3.13/xor", False, False),
-        ("tcc/pypy-3.11/xor", False, False),
-        ("tcc/cpython-3.13/mnist", False, False),
-    ],
-)
-def test_only_a_cell_that_vouches_is_a_reference(reference, vouched, older):
-    """In an older run, which has no vouchings, that is only `tuple`."""
-    cells = tuple(CELL.model_copy(update={"engine": name}) for name in ("tuple", "tcc", "clang-O0", "slots"))
-    vouching = Vouching(workload="xor", vouchers=tuple(Voucher(cell=cell, steps=8) for cell in cells[:3]))
-    for cell in cells:
-        proven = record(proof={**PROOF, "reference": reference}).model_copy(update={"cell": cell})
-        for vouchings, accepted in (({"xor": vouching}, vouched), ({}, older)):
-            said = f"{cell} was compared with {reference}, which vouches for nobody"
-            with nullcontext() if accepted else pytest.raises(ValueError, match=said):
-                run("a-run", cells=cells).refuse(proven, vouchings)
-
-
-@pytest.mark.parametrize(
     ("model", "field", "most"),
     [
         (Record, "step_seconds", 200),
@@ -154,13 +176,57 @@ def test_what_a_stranger_sends_is_limited_and_the_message_has_the_limit(model, f
     assert any(error["loc"] == (field,) and str(most) in error["msg"] for error in refused.value.errors())
 
 
-def test_a_run_has_a_limited_number_of_engines():
+# Plans and vouchers
+
+
+def test_a_plan_has_each_cell_once_and_a_limited_number_of_engines():
     cells = tuple(CELL.model_copy(update={"engine": f"e{index}"}) for index in range(201))
     assert run("a-run", cells=cells[:200])
     with pytest.raises(ValidationError, match="the cells have 201 engines, and a run at most 200"):
         run("a-run", cells=cells)
+    with pytest.raises(ValidationError, match="twice in the plan"):
+        run("a-run", cells=(CELL, CELL))
 
 
-def test_a_record_is_immutable():
+@pytest.mark.parametrize(
+    ("reference", "vouched", "bare"),
+    [
+        ("tuple/cpython-3.13/xor", True, True),
+        ("tcc/cpython-3.13/xor", True, False),
+        ("slots/cpython-3.13/xor", False, False),
+        ("tcc/pypy-3.11/xor", False, False),
+        ("tcc/cpython-3.13/mnist", False, False),
+    ],
+)
+def test_only_a_cell_that_vouches_is_a_reference(reference, vouched, bare):
+    """In a run without vouchings, that is only `tuple`."""
+    cells = tuple(CELL.model_copy(update={"engine": name}) for name in ("tuple", "tcc", "clang-O0", "slots"))
+    vouching = Vouching(workload="xor", vouchers=tuple(Voucher(cell=cell, steps=8) for cell in cells[:3]))
+    for cell in cells:
+        proven = record(proof={**PROOF, "reference": reference}).model_copy(update={"cell": cell})
+        for vouchings, accepted in (({"xor": vouching}, vouched), ({}, bare)):
+            said = f"{cell} was compared with {reference}, which vouches for nobody"
+            with nullcontext() if accepted else pytest.raises(ValueError, match=said):
+                run("a-run", cells=cells).refuse(proven, vouchings)
+
+
+FIRST, SECOND = "tuple/cpython-3.13/xor", "tcc/cpython-3.13/xor"
+
+
+def voucher(engine, *checked_by, workload="xor"):
+    cell = CELL.model_copy(update={"engine": engine, "workload": workload})
+    return Voucher(cell=cell, checked_by=checked_by, steps=8)
+
+
+@pytest.mark.parametrize(
+    "vouchers",
+    [
+        (voucher("tuple"), voucher("tcc", FIRST), voucher("clang-O0", FIRST, workload="mnist")),
+        (voucher("tuple"), voucher("tcc", FIRST), voucher("tcc", FIRST)),
+        (voucher("tuple", SECOND), voucher("tcc", FIRST), voucher("clang-O0", FIRST, SECOND)),
+    ],
+    ids=["another workload", "twice", "checked by a later one"],
+)
+def test_a_voucher_can_only_be_checked_by_earlier_ones(vouchers):
     with pytest.raises(ValidationError):
-        record().block = 1
+        Vouching(workload="xor", vouchers=vouchers)

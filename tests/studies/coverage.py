@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zoomgrad.results.stats.intervals import geometric_mean, speedup, speedup_change, step_time
+from zoomgrad.results.stats.intervals import speedup, speedup_change, step_time
 
 TRIALS = 2000
 TRUTH = 3.0
@@ -82,10 +82,6 @@ def of_change(rng, scenario, processes):
     return scaled(speedup_change(*new, *old))
 
 
-def of_mean(rng, scenario, processes):
-    return geometric_mean([speedup(*cell(rng, scenario, processes)) for _ in range(4)])
-
-
 def scaled(interval):
     """Scale a change, whose truth is 1, so that its truth is `TRUTH`, like that of every other figure."""
     return type(interval)(*(TRUTH * bound for bound in (interval.value, interval.low, interval.high)))
@@ -97,7 +93,6 @@ FIGURES = {
     "speedup": (of_speedup, SCENARIOS),
     "a step's time": (of_time, STEADY_MACHINE),  # a drifting machine has no single true time
     "change of a speedup": (of_change, ANY_MACHINE),
-    "geometric mean of 4 speedups": (of_mean, ANY_MACHINE),
 }
 
 

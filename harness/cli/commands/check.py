@@ -126,7 +126,7 @@ def check(
         assert finished
         store = finished
     if baseline_run:
-        name = short(store.place) if isinstance(store, RunFile) else store.run.id
+        name = short(store.path) if isinstance(store, RunFile) else store.run.id
         accept = f"zoomgrad check {name} --update{f' --against {shlex.quote(against)}' if against else ''}"
         _conclude(store, baseline_run, judge(store), rerun, accept, as_json=as_json)
     else:
