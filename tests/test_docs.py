@@ -199,6 +199,8 @@ def test_each_command_would_be_accepted(page, command, tmp_path, monkeypatch):
     program, *arguments = shlex.split(CHOICE.sub(r"\1", command).partition(" > ")[0].replace("…", ""))
     if program == "uvx":
         program, *arguments = arguments
+        if program == "--from":
+            _, program, *arguments = arguments
         program = program.removesuffix("[bench]")
     program = program.removeprefix(".venv/bin/")
     if program == "zoomgrad":
