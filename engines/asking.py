@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
+from types import MappingProxyType
 from typing import Any, NamedTuple, Optional, TypeVar
 
 ANSWER_SECONDS = 5.0
@@ -43,12 +44,19 @@ Result = TypeVar("Result")
 
 
 class NoAnswer(Exception):
-    """A program can't be started, fails, or does not end. The text is one line that follows the program's name."""
+    """A program can't be started, fails, or does not end. The text is one line that follows the program's name.
 
-    def __init__(self, reason: str, output: str = "", *, is_late: bool = False) -> None:
+    code: its exit code, negative for a signal. limit: the limit at which it was killed, such as `time` or `output`.
+    """
+
+    def __init__(self, reason: str, output: str = "", *, code: int = 0, limit: str = "") -> None:
         said = one_line(output)
         super().__init__(f"{reason}{said and f': {said}'}")
-        self.reason, self.output, self.is_late = reason, output, is_late
+        self.reason, self.output, self.code, self.limit = reason, output, code, limit
+
+    @property
+    def is_late(self) -> bool:
+        return self.limit == "time"
 
 
 class Skipped(NamedTuple):
@@ -127,7 +135,9 @@ def ask(
 class Programs:
     """Programs that run side by side, each in a process group of its own, within limits.
 
-    seconds: from the start of `finish`. most_bytes: of each output. limits: as for `lower_limits`.
+    seconds: from the start of `finish`. most_bytes: of each output. limits: as for `lower_limits`. session: whether
+    each begins a session, whose members the caller ends. watch: called with each pid every `watch_seconds`; it may
+    raise NoAnswer.
     """
 
     def __init__(
@@ -136,15 +146,24 @@ class Programs:
         most_bytes: int,
         folder: Optional[Path] = None,
         environment: Optional[Mapping[str, str]] = None,
-        **limits: int,
+        *,
+        limits: Mapping[str, int] = MappingProxyType({}),
+        session: bool = False,
+        watch: Optional[Callable[[int], None]] = None,
+        watch_seconds: float = 3600.0,
     ) -> None:
         self.seconds, self.most_bytes, self.limits = seconds, most_bytes, limits
+        self._watch, self._watch_seconds = watch, watch_seconds
+        self._group = {"start_new_session": True} if session else _OWN_GROUP
         self._place: dict[str, Any] = {"cwd": folder, "env": surroundings() if environment is None else environment}
         self._processes: list[subprocess.Popen[bytes]] = []
         _RUNNING.add(self)
 
-    def start(self, command: Sequence[str], *, reads: bool = False, errors: bool = True) -> None:
-        """Start a program. reads: whether it reads its standard input, which `finish` writes. Raises NoAnswer."""
+    def start(self, command: Sequence[str], *, reads: bool = False, errors: bool = True) -> int:
+        """Start a program, and return its pid. reads: whether it reads its standard input, which `finish` writes.
+
+        Raises NoAnswer.
+        """
         try:
             process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
                 command,
@@ -153,40 +172,50 @@ class Programs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
                 **self._place,
-                **_OWN_GROUP,
+                **self._group,
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise NoAnswer(f"can't be started ({getattr(error, 'strerror', None) or error})") from None
         self._processes.append(process)
-        lower_limits(process.pid, **self.limits)
+        lower_limits(process.pid, self.limits)
+        return process.pid
 
     def finish(self, inputs: Sequence[bytes] = ()) -> list[str]:
         """Give the first programs that read their inputs, wait until all have ended, and return their outputs.
 
         inputs: short enough for a pipe. Programs that read but get no input are killed. Raises NoAnswer if a program
-        fails, and kills the others.
+        fails, and kills the others. Where the system tells when a process ends, this process sleeps until then.
         """
         deadline = monotonic() + self.seconds
         said = {process: bytearray() for process in self._used(inputs)}
         try:
-            with selectors.DefaultSelector() as selector:
-                for process in said:
-                    selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
-                while selector.get_map():
-                    if monotonic() >= deadline:
+            with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+                files = {process: [process.stdout, *_ends(process, stack)] for process in said}
+                for process, (pipe, *ends) in files.items():
+                    selector.register(pipe, selectors.EVENT_READ, process)  # type: ignore[arg-type]
+                    for end in ends:
+                        selector.register(end, selectors.EVENT_READ)  # type: ignore[arg-type]
+                sleeps, watched = all(len(each) > 1 for each in files.values()), monotonic()
+                while files:
+                    if (left := deadline - monotonic()) <= 0.0:
                         raise TimeoutError
-                    waited = [key.data for key in selector.get_map().values()]
+                    if self._watch and monotonic() - watched >= self._watch_seconds:
+                        watched = monotonic()
+                        for process in files:
+                            self._watch(process.pid)
                     # A program that has ended may leave a child behind that holds the pipe open.
-                    ended = {process for process in waited if process.poll() is not None}
-                    ready = {key.data for key, _ in selector.select(_POLL_SECONDS)}
-                    for process in waited:
+                    ended = {process for process in files if process.poll() is not None}
+                    wait_seconds = 0.0 if ended else min(left, self._watch_seconds) if sleeps else _POLL_SECONDS
+                    ready = {key.data for key, _ in selector.select(wait_seconds)}
+                    for process in list(files):
                         more = self._read(process, said[process]) if process in ready else process not in ended
                         if not more:
-                            selector.unregister(process.stdout)
+                            for file in files.pop(process):
+                                selector.unregister(file)  # type: ignore[arg-type]
                             _check(_exit_code(process, deadline), said[process])
         except (TimeoutError, subprocess.TimeoutExpired):
             output = "\n".join(map(_text, said.values()))
-            raise NoAnswer(f"took longer than {self.seconds:g} s", output, is_late=True) from None
+            raise NoAnswer(f"took longer than {self.seconds:g} s", output, limit="time") from None
         finally:
             self.end()
         return list(map(_text, said.values()))
@@ -208,7 +237,7 @@ class Programs:
         some = os.read(process.stdout.fileno(), 1 << 16)
         said += some
         if len(said) > self.most_bytes:
-            raise NoAnswer(f"wrote more than {self.most_bytes:,} bytes")
+            raise NoAnswer(f"wrote more than {self.most_bytes:,} bytes", limit="output")
         return bool(some)
 
     def end(self) -> None:
@@ -246,6 +275,16 @@ if sys.platform == "win32":
     _OWN_GROUP = {}
 
 
+def _ends(process: subprocess.Popen[bytes], stack: contextlib.ExitStack) -> list[int]:
+    """A descriptor that becomes readable when the process ends; none where the system has none (Linux 5.3)."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        return []
+    stack.callback(os.close, descriptor)
+    return [descriptor]
+
+
 def _exit_code(process: subprocess.Popen[bytes], deadline: float) -> int:
     """The exit code of a process that has closed its output. Raises TimeoutExpired."""
     for _ in range(20):  # it ends within microseconds, and `wait` with a limit would sleep for longer
@@ -262,11 +301,11 @@ def _text(said: bytearray) -> str:
 def _check(code: int, said: bytearray) -> None:
     """Raise NoAnswer for an exit code other than 0."""
     if code > 0:
-        raise NoAnswer(f"ended with exit code {code}", _text(said))
+        raise NoAnswer(f"ended with exit code {code}", _text(said), code=code)
     if code < 0:
         number = -code
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        raise NoAnswer(f"was ended by {name}", _text(said))
+        raise NoAnswer(f"was ended by {name}", _text(said), code=code)
 
 
 def end_group(process: subprocess.Popen[Any]) -> None:
@@ -278,7 +317,7 @@ def end_group(process: subprocess.Popen[Any]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def lower_limits(pid: int, **most: int) -> None:
+def lower_limits(pid: int, most: Mapping[str, int]) -> None:
     """Lower the resource limits of another process, named as in `resource` without `RLIMIT_`. Linux only.
 
     The parent sets them after the start, because code between fork and exec would have to be safe in any process.

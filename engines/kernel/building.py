@@ -266,7 +266,7 @@ class _Limits:
         # Keep temporary files in the private directory too.
         environment = {**asking.surroundings(), "TMPDIR": str(self.folder)}
         limits = {"AS": self.most_bytes, "FSIZE": LARGEST_FILE_BYTES}
-        return asking.Programs(self.seconds, OUTPUT_BYTES, self.folder, environment, **limits)
+        return asking.Programs(self.seconds, OUTPUT_BYTES, self.folder, environment, limits=limits)
 
     def run(self, commands: Sequence[Sequence[str]]) -> list[str]:
         """Run commands in parallel and return their outputs. Raises BuildFailed."""

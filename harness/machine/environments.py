@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 from uv import find_uv_bin
 
+from zoomgrad.engines.asking import NoAnswer, ask
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.results.places import STATE
 
@@ -26,6 +27,7 @@ READY = ".ready"
 
 INSTALL_SECONDS = 3600
 """Time limit of uv, which may download gigabytes."""
+TAIL_CHARACTERS = 600
 
 
 class NoEnvironment(Exception):
@@ -117,20 +119,10 @@ def install_python(name: str) -> None:
 
 def _uv(*arguments: str) -> None:
     try:
-        subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            [_uv_path(), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=True,
-            timeout=INSTALL_SECONDS,
-        )
-    except subprocess.CalledProcessError as error:
-        raise NoEnvironment(f"uv {arguments[0]} failed: {_tail(error.stderr)}") from error
-    except subprocess.TimeoutExpired as error:
-        raise NoEnvironment(f"uv {arguments[0]} took longer than {INSTALL_SECONDS} s") from error
-    except OSError as error:
-        raise NoEnvironment(f"uv can't be started: {error}") from error
+        ask([_uv_path(), *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
+    except NoAnswer as none:
+        tail = none.output.strip()[-TAIL_CHARACTERS:]
+        raise NoEnvironment(f"uv {arguments[0]} {none.reason}{tail and f': {tail}'}") from none
 
 
 def _uv_path() -> str:
@@ -139,8 +131,3 @@ def _uv_path() -> str:
         return find_uv_bin()
     except FileNotFoundError:
         return "uv"
-
-
-def _tail(text: str, characters: int = 600) -> str:
-    text = text.strip()
-    return text if len(text) <= characters else f"…{text[-characters:]}"

@@ -316,7 +316,7 @@ def test_a_compiler_keeps_the_memory_limit_of_its_worker():
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
         resource.prlimit(sleeper.pid, resource.RLIMIT_AS, (lower, lower))
-        asking.lower_limits(sleeper.pid, AS=4 * lower)
+        asking.lower_limits(sleeper.pid, {"AS": 4 * lower})
         assert resource.prlimit(sleeper.pid, resource.RLIMIT_AS) == (lower, lower)
     finally:
         sleeper.kill()
