@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zoomgrad.engines.graph.value import Value
     from zoomgrad.engines.kernel.building import BuildFailed
     from zoomgrad.engines.kernel.program import Program
-    from zoomgrad.variant import NotTraced
+    from zoomgrad.signature import NotTraced
 
 __all__ = [
     "BadFile",
@@ -77,7 +77,7 @@ _LATE = {
     "BrokenTape": "zoomgrad.engines.graph.check",
     "BuildFailed": "zoomgrad.engines.kernel.building",
     "NotCompiled": "zoomgrad.decorator",
-    "NotTraced": "zoomgrad.variant",
+    "NotTraced": "zoomgrad.signature",
     "Program": "zoomgrad.engines.kernel.program",
     "compiled": "zoomgrad.decorator",
 }

@@ -1,7 +1,7 @@
-"""Where doubles would hide what Python's numbers do: errors inside a graph, and ints.
+"""Where C's doubles would hide an error of Python.
 
 A kernel computes infinity where Python raises OverflowError, and a later operation may hide it: `(1 + v.exp()) ** -1`
-is 0.0 for a large `v`. Python's ints are exact beyond 2**53, and doubles are not.
+is 0.0 for a large `v`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from math import isfinite
 from typing import Any, Callable
 
 from zoomgrad.engines.graph.ops import OPS
-from zoomgrad.engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape, codes, names
+from zoomgrad.engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape, names
 from zoomgrad.engines.graph.value import Value
-
-LARGEST_INT = 2**53
-"""Beyond it, doubles skip ints."""
 
 _NEVER_RAISE = frozenset({"+", "*", "ReLU", "tanh", "max"})
 _SHOWN_BY_RESULT = frozenset({"exp", "log", "**"})
@@ -26,12 +23,7 @@ class Checks:
     """Values to look at after a forward pass, because an error there may not show in the loss and the outputs."""
 
     def __init__(self, loss: Any, outputs: Sequence[Any]) -> None:
-        order, seen = [], set()
-        for root in (loss, *outputs):
-            for v in root.topo():  # operands first
-                if id(v) not in seen:
-                    seen.add(id(v))
-                    order.append(v)
+        order = list({id(v): v for root in (loss, *outputs) for v in root.topo()}.values())  # operands first
         shown = {id(v) for v in (loss, *outputs)}
         for v in reversed(order):
             # What is not finite stays so in sums, products and positive powers.
@@ -75,38 +67,3 @@ def raise_as_python(tape: Tape, inputs: Sequence[float], parameters: Sequence[fl
         rows.append(Value(OPS[name].compute(data[0], data[-1], number), operands, name))
         rows[-1]._constant = number
     rows[tape.loss].backward()
-
-
-def ints_are_exact(tape: Tape, inputs: Sequence[float], parameters: Sequence[float]) -> bool:
-    """Whether doubles give what Python gives for these numbers, of which some may be ints.
-
-    Every result that may be an int is computed as one. A float that is whole counts as an int, because a tape does not
-    tell them apart.
-    """
-    code = codes()
-    add, multiply, power, larger, positive = (code[name] for name in ("+", "*", "**", "max", "ReLU"))
-    to_float = {code[name] for name in ("tanh", "exp", "log", "sigmoid")}
-    found: list[Any] = []
-    for op, left, right, index in zip(tape.ops, tape.left, tape.right, tape.index):
-        a, b = (found[at] if at >= 0 else None for at in (left, right))
-        result: Any = None
-        if op in (INPUT, PARAMETER, CONSTANT):
-            number = (inputs, parameters, tape.constants)[(INPUT, PARAMETER, CONSTANT).index(op)][index]
-            result = int(number) if isfinite(number) and number == number // 1 else None
-        elif op in (add, multiply, larger):
-            if a is not None and b is not None:
-                result = a + b if op == add else a * b if op == multiply else max(a, b)
-        elif op == power:
-            exponent = tape.constants[index]
-            if a is not None and exponent >= 0 and exponent == exponent // 1:
-                if exponent > 64 and abs(a) > 1:
-                    return False
-                result = a ** int(exponent)
-        elif op == positive:
-            result = None if a is None else max(a, 0)
-        elif op not in to_float:
-            return False
-        if result is not None and abs(result) > LARGEST_INT:
-            return False
-        found.append(result)
-    return True

@@ -1,0 +1,416 @@
+"""A compiled function gives what the function gives: looks at numbers, arrays, state, random numbers, locks."""
+
+import collections
+import contextlib
+import copy
+import functools
+import itertools
+import math
+import os
+import random
+import threading
+import time
+import types
+import warnings
+from array import array
+
+import pytest
+
+import zoomgrad
+from tests.zoomgrad.test_compiled import ENGINE, usable
+from zoomgrad.decorator import NotCompiled
+from zoomgrad.signature import NotTraced
+
+Value = zoomgrad.Value
+
+
+def both(make, calls):
+    """The results of a function and of the compiled one, each made anew."""
+    shown = []
+    for wrap in (lambda function: function, zoomgrad.compiled(ENGINE)):
+        random.seed(0)
+        function = wrap(make())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCompiled)
+            shown.append(str([function(Value(start), *others).data for start, *others in calls]))
+    return shown
+
+
+# --- looks at a number ----------------------------------------------------------------------------------------------
+
+
+def by_suppress(v, x):
+    y = v * 100.0
+    with contextlib.suppress(ValueError):
+        y = (v * x).log()
+    return y * v
+
+
+def by_power(v, x):
+    try:
+        return (v * x).relu() ** -1
+    except (ArithmeticError, ValueError):  # PyPy raises another one
+        return v * 7.0
+
+
+def by_division(v, x):
+    try:
+        return v / (v * (x + -1.0 * v) + v)
+    except (ArithmeticError, ValueError):
+        return v * 7.0
+
+
+def by_everything(v, x):
+    try:
+        return (-2000.0 * v * x).exp()
+    except BaseException:
+        return v * 7.0
+
+
+def by_an_unused_result(v, x):
+    try:
+        (v * x).log()
+    except ValueError:
+        return v * 7.0
+    return v * x
+
+
+ONE_HOT, MAX = "one-hot target", r"Value\.max"
+LOOKS = {
+    "data": (lambda v, x: v * (2.0 if v.data > 0 else 3.0), "reads .data in <lambda>, line .* of test_purity.py"),
+    "grad": (lambda v, x: v * (v.grad + 1.0), "reads .grad"),
+    "label": (lambda v, x: v * (2.0 if v.label == "a" else 3.0), "reads .label"),
+    "op": (lambda v, x: v * len((v * x)._op), "reads ._op"),
+    "write": (lambda v, x: (setattr(v, "data", 7.0), v * 1.0)[1], "changes .data"),
+    "backward": (lambda v, x: ((v * x).backward(), v * v.grad)[1], r"calls backward\(\)"),
+    "text": (lambda v, x: v * len(str(v)), r"calls __repr__\(\)"),
+    "copy": (lambda v, x: copy.deepcopy(v) * v, "calls __"),
+    "set": (lambda v, x: sum({v, v * 2.0}), r"calls __hash__\(\)"),
+    "branch": (lambda v, x: v * 2.0 if x > 0 else -v, r"needs the number of an input \(__gt__\)"),
+    "bool": (lambda v, x: v * 3.0 if x else v * 2.0, "__bool__"),
+    "equal": (lambda v, x: v * 3.0 if x == 1 else v * 2.0, "__eq__"),
+    "exp": (lambda v, x: v * math.exp(x), "__float__"),
+    "int": (lambda v, x: v * int(x), "__int__"),
+    "divide": (lambda v, x: v * (x / 3), "divides data"),
+    "sum": (lambda v, x: v * sum([x * 0.1, 0.3, 0.6]), "adds data to data or numbers"),
+    "index": (lambda v, x: [v * 1.0, v * 2.0, v * 3.0][x], ONE_HOT),
+    "key": (lambda v, x: v * {1: 2.0, -2: 3.0}[x], ONE_HOT),
+    "sort": (lambda v, x: sorted([x, 0.5])[0] * v, "Prepare the data"),
+    "max of data": (lambda v, x: v * max(x, 0.5), MAX),
+    "max": (lambda v, x: (v - max(s.data for s in [v, v * x])).exp(), rf"reads .data in <genexpr>(?s:.*){MAX}"),
+    "log": (by_suppress, r"gets ValueError from log in by_suppress, line .*\n  Keep the operand"),
+    "power": (by_power, r"gets \w+Error from __pow__"),
+    "division": (by_division, r"gets \w+Error"),
+    "overflow": (by_everything, "gets OverflowError from exp"),
+    "unused": (by_an_unused_result, "gets ValueError|does not use the result of 'log'"),
+    "constant": (lambda v, x: v * float("nan") if x < -5 else v * x * float("inf"), "needs the number|must be finite"),
+    "number": (lambda v, x: 3.0, "it returned a float"),
+    "leaf": (lambda v, x: v, "its loss is a leaf"),
+    "returns": (lambda v, x: (v * x, x), "returns a number of its arguments"),
+}
+
+
+@pytest.mark.parametrize("first", [1, -2])
+@pytest.mark.parametrize("name", LOOKS.keys() - {"number", "leaf", "returns"})
+def test_a_look_leaves_the_function_as_it_is(name, first):
+    for start in (0.5, 1.0, -1.0):
+        with contextlib.suppress(ArithmeticError, ValueError):
+            plain, compiled = both(lambda: LOOKS[name][0], [(start, x) for x in (first, 1, -2, 1, -2)])
+            assert plain == compiled
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_is_refused_with_its_place_and_remedy(name):
+    function, message = LOOKS[name]
+    with pytest.raises(NotTraced, match=message) as refused:
+        for start, x in ((0.5, -2), (1.0, 1), (-1.0, -2)):
+            with contextlib.suppress(ArithmeticError, ValueError):
+                zoomgrad.compiled(ENGINE, strict=True)(function)(Value(start, label="a"), x)
+    assert "\n  " in str(refused.value)
+    assert Value(3.0).data == 3.0  # the hooks are gone
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+VIEWS = {
+    "by rows": lambda np, x: x,
+    "by columns": lambda np, x: np.asfortranarray(x),
+    "axes in another order": lambda np, x: x.transpose(2, 0, 1),
+    "gaps": lambda np, x: np.asfortranarray(x)[::2],
+    "gaps and a last axis": lambda np, x: x[:, 0, :2].T,
+    "backwards": lambda np, x: x[::-1, ::-1, ::-1],
+    "repeated": lambda np, x: np.broadcast_to(x[0, 0], (3, 4)),
+    "overlapping": lambda np, x: np.lib.stride_tricks.sliding_window_view(x[0], 2, axis=0),
+    "an axis of one": lambda np, x: x[:1].T,
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_the_memory_order_of_arrays(view):
+    """The entries of the checked calls are equal, so the check does not notice another order."""
+    np = pytest.importorskip("numpy")
+    w = Value(1.0)
+    for function in (
+        lambda w, x: w * x.ravel("K")[1] + w * x.ravel("K")[2] * 10,
+        lambda w, x: w * x.reshape(-1, order="A")[1],
+        lambda w, x: w * x.copy("A").ravel("K")[1],
+    ):
+        loss = zoomgrad.compiled(ENGINE, strict=True)(function)
+        for _ in range(3):
+            loss(w, view(np, np.ones((2, 3, 4))))
+        for other in (view, *VIEWS.values()):
+            x = other(np, np.arange(24.0).reshape(2, 3, 4))
+            assert loss(w, x).data == function(w, x).data
+
+
+# --- the table of docs/using.md --------------------------------------------------------------------------------------
+
+SCALE = 2.0
+
+
+class Model:
+    """Holds a number in every way."""
+
+    factor = 2.0
+    __slots__ = ("__dict__", "hidden", "slot")
+
+    def __init__(self):
+        self.slot = self.own = self.count = 2.0
+        self.row, self.by_name, self.keys = [2.0, 1.0], {"a": 2.0}, {0}
+
+    def __call__(self, v):
+        return v * SCALE
+
+
+def scaled(v):
+    return v * SCALE
+
+
+class Sub(Value):
+    """A Value with attributes."""
+
+    power = 2
+
+
+def set_scale(number):
+    globals()["SCALE"] = number
+
+
+def of_closure():
+    number = 2.0
+
+    def change():
+        nonlocal number
+        number = 5.0
+
+    return lambda v: v * number, change
+
+
+def state():
+    """Name -> a function, a change of what it uses, and whether that is noticed at once or by the check."""
+    model, module, partial = Model(), types.ModuleType("settings"), functools.partial(lambda v, by: v * by, by=2.0)
+    sub, queue, own, numbers = Sub(2.0), collections.deque([2.0]), threading.local(), array("d", [2.0])
+    sub.by = module.scale = own.scale = 2.0
+    row = [2.0, 5.0]
+    error, helper = BaseException(2.0), lambda v: v * 2.0
+    helper.by = 2.0
+    os.environ["ZOOMGRAD_TEST_SCALE"] = "22"
+    set_scale(2.0)
+    Model.factor, Sub.power = 2.0, 2
+    return {
+        "global": (lambda v: v * SCALE, lambda: set_scale(5.0), "at once"),
+        "global of a method": (lambda v: model(v), lambda: set_scale(5.0), "at once"),
+        "global of two functions": (lambda v: scaled(v) * SCALE * (v + row[0]), lambda: row.reverse(), "at once"),
+        "closure": (*of_closure(), "at once"),
+        "default": (lambda v, row=model.row: v * row[0], lambda: model.row.reverse(), "at once"),
+        "attribute": (lambda v: v * model.own, lambda: setattr(model, "own", 5.0), "at once"),
+        "slot": (lambda v: v * model.slot, lambda: setattr(model, "slot", 5.0), "at once"),
+        "class": (lambda v: v * model.factor, lambda: setattr(Model, "factor", 5.0), "at once"),
+        "method": (lambda v: model(v), lambda: setattr(Model, "__call__", lambda self, v: v * 5.0), "at once"),
+        "list": (lambda v: v * model.row[0], lambda: model.row.reverse(), "at once"),
+        "dict": (lambda v: v * model.by_name["a"], lambda: model.by_name.update(a=5.0), "at once"),
+        "set": (lambda v: v * len(model.keys), lambda: model.keys.add(1), "at once"),
+        "deque": (lambda v: v * queue[0], lambda: queue.appendleft(5.0), "at once"),
+        "array": (lambda v: v * numbers[0], lambda: numbers.reverse() or numbers.__setitem__(0, 5.0), "at once"),
+        "attribute of a Value": (lambda v: v * sub.by, lambda: setattr(sub, "by", 5.0), "by the check"),
+        "class of a Value": (lambda v: v**sub.power, lambda: setattr(Sub, "power", 3), "by the check"),
+        "module": (lambda v: v * module.scale, lambda: setattr(module, "scale", 5.0), "by the check"),
+        "partial": (lambda v: partial(v), lambda: partial.keywords.update(by=5.0), "by the check"),
+        "attribute of a function": (lambda v: v * helper.by, lambda: setattr(helper, "by", 5.0), "by the check"),
+        "library's object": (lambda v: v * error.args[0], lambda: setattr(error, "args", (5.0,)), "by the check"),
+        "thread's own": (lambda v: v * own.scale, lambda: setattr(own, "scale", 5.0), "by the check"),
+        "globals()": (lambda v: v * globals()["SCALE"], lambda: set_scale(5.0), "by the check"),
+        "environment": (
+            lambda v: v * len(os.environ["ZOOMGRAD_TEST_SCALE"]),
+            lambda: os.environ.update(ZOOMGRAD_TEST_SCALE="1"),
+            "by the check",
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", state())
+def test_state_that_changes_between_calls(name, monkeypatch):
+    for used in ("__call__", "factor"):
+        monkeypatch.setattr(Model, used, vars(Model)[used])
+    function, change, when = state()[name]
+    loss, v = zoomgrad.compiled(ENGINE)(function), Value(2.0)
+    before = [loss(v).data for _ in range(4)]
+    change()
+    assert function(v).data not in before
+    if when == "at once":
+        assert loss(v).data == function(v).data and "as it is" not in loss.report()
+    else:
+        with pytest.warns(NotCompiled, match=r"when it runs as it is, but .* compiled\n  Let the result depend"):
+            results = [loss(v).data for _ in range(64)]
+        assert results[-1] == function(v).data != results[0]
+    with contextlib.suppress(KeyError):
+        del os.environ["ZOOMGRAD_TEST_SCALE"]
+
+
+def counting():
+    """Functions that change something at each call."""
+    model, row, data, number = Model(), [0], bytearray(b"0"), 0
+
+    def by_global(v):
+        set_scale(SCALE + 1.0)
+        return v * SCALE
+
+    def by_closure(v):
+        nonlocal number
+        number += 1
+        return v * number
+
+    def by_attribute(v):
+        model.count += 1.0
+        return v * model.count
+
+    def by_class(v):
+        Model.factor += 1.0
+        return v * Model.factor
+
+    def by_slot(v):
+        model.slot += 1.0
+        return v * model.slot
+
+    def by_containers(v):
+        row.append(v)
+        data.append(1)
+        model.keys.add(len(model.keys))
+        model.by_name[len(row)] = 1.0
+        return v * len(row) * len(data) * len(model.keys) * len(model.by_name)
+
+    def before_a_look(v):
+        row[0] += 1
+        return v * row[0] * (2.0 if v.data > 0 else 3.0)
+
+    return by_global, by_closure, by_attribute, by_class, by_slot, by_containers, before_a_look
+
+
+@pytest.mark.parametrize("at", range(len(counting())))
+def test_a_function_that_changes_what_it_holds_runs_once_for_each_call(at, monkeypatch):
+    def make():
+        set_scale(2.0)
+        Model.factor = 2.0
+        return counting()[at]
+
+    plain, compiled = both(make, [(0.5,)] * 5)
+    assert plain == compiled
+
+
+@pytest.mark.parametrize("change", [list.pop, list.reverse, lambda xs: xs.append(1.0)])
+def test_a_function_that_changes_an_argument_is_refused(change):
+    def loss(w, xs):
+        change(xs)
+        return w * xs[0]
+
+    with pytest.raises(NotTraced, match="changes an argument"):
+        zoomgrad.compiled(ENGINE, strict=True)(loss)(Value(2.0), [1.0, 2.0])
+
+
+def drawing():
+    """Functions that draw random numbers, each from a generator of its own."""
+    own = random.Random(3)
+    makers = {
+        "random": lambda v: v * random.random(),
+        "own": lambda v: v * own.random(),
+        "in C": lambda v: v * next(map(own.choice, [(1.0, 2.0)])),
+    }
+    with contextlib.suppress(ImportError):
+        import numpy as np
+
+        np.random.seed(0)
+        generator = np.random.default_rng(3)
+        makers["numpy"] = lambda v: v * np.random.rand()
+        makers["generator"] = lambda v: v * generator.normal()
+    return makers
+
+
+@pytest.mark.parametrize("name", drawing())
+def test_draws_are_not_used_up(name):
+    plain, compiled = both(lambda: drawing()[name], [(0.5,)] * 5)
+    assert plain == compiled
+    with pytest.raises(NotTraced, match="it draws random numbers\n  Draw them before"):
+        zoomgrad.compiled(ENGINE, strict=True)(drawing()[name])(Value(0.5))
+
+
+def test_the_check_draws_none_of_the_programs_numbers():
+    loss = zoomgrad.compiled(ENGINE, strict=True)(lambda v, x: v * x)
+    random.seed(5)
+    before = random.getstate()
+    for x in range(200):
+        loss(Value(1.0), float(x))
+    assert random.getstate() == before and loss.cache_info().calls == 200
+
+
+def test_a_result_that_differs_at_each_call_is_found_by_the_second_one():
+    clock, numbers = itertools.count(), random.SystemRandom()
+    for function in (lambda v: v * next(clock), lambda v: v * numbers.random(), lambda v: v * time.perf_counter()):
+        loss = zoomgrad.compiled(ENGINE)(function)
+        with pytest.warns(NotCompiled, match="when it runs as it is"):
+            results = {loss(Value(1.0)).data for _ in range(10)}
+        assert len(results) == 10
+
+
+@pytest.mark.parametrize("lock", [threading.Lock(), threading.RLock(), threading.Semaphore()])
+def test_a_lock_is_not_left_locked(lock):
+    def guarded(v, x):
+        lock.acquire()
+        y = v * x
+        if y.data > 0:
+            y = y * 2.0
+        lock.release()
+        return y
+
+    plain, compiled = both(lambda: guarded, [(0.5, x) for x in (1.0, -1.0, 1.0)])
+    assert plain == compiled
+
+
+def test_a_function_that_waits_for_another_thread():
+    inner, found, waits = zoomgrad.compiled(ENGINE)(lambda v: v * 3.0), [], []
+
+    def loss(v):
+        thread = threading.Thread(target=lambda: found.append(inner(Value(2.0)).data), daemon=True)
+        thread.start()
+        thread.join(10)
+        waits.append(thread.is_alive())
+        return v * 2.0
+
+    with pytest.warns(NotCompiled):
+        assert zoomgrad.compiled(ENGINE)(loss)(Value(2.0)).data == 4.0
+    assert set(found) == {6.0} and not any(waits)
+
+
+# --- random functions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [ENGINE, "tcc"])
+def test_random_functions(name):
+    pytest.importorskip("numpy")
+    from tests.zoomgrad.random_functions import differs
+
+    engine, ran = zoomgrad.load(usable(name)), 0
+    for seed in range(60):
+        text, compiled, _ = differs(seed, engine)
+        ran += compiled
+        assert text == ""
+    assert ran >= 5

@@ -1,0 +1,83 @@
+"""The check of a promise: a compiled function depends on its arguments, on the parameters and on what they hold.
+
+Nobody can prove that of a Python function. So some calls run the function itself beside its program, and compare every
+result and every gradient bit for bit; an engine that is not strict may differ by its bound. These are the first
+`FIRST` calls of each program, and then one at a random place among the next `GAP`, among as many as there were before,
+and so on. So n calls cost about `FIRST` + log2(n / `GAP`) runs of the function.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+import sys
+from collections.abc import Iterable
+from typing import Any, Callable
+
+from zoomgrad.signature import values_in
+
+FIRST = 3
+"""So many calls are checked, the one that compiles among them."""
+GAP = 64
+
+
+class Schedule:
+    """Which calls of a program to check."""
+
+    def __init__(self, chance: random.Random) -> None:
+        """chance: a generator of its own, so that the program's numbers stay as they are."""
+        self._chance = chance
+        self._begin, self._gap = FIRST, GAP
+        self.next = 2
+        """The number of the next call to check."""
+
+    def passed(self) -> None:
+        """Choose the next call to check."""
+        if self.next < FIRST:
+            self.next += 1
+        else:
+            self.next = self._begin + self._chance.randint(1, self._gap)
+            self._begin += self._gap
+            self._gap = self._begin
+
+
+def difference(
+    value: Any, plain: Any, result: Any, parameters: tuple[Any, ...], gradients: Callable[[], list[float]], bound: float
+) -> str:
+    """How a compiled result differs from what the function returned; empty if it does not.
+
+    gradients: those of the compiled loss by the parameters, if all gradients are 0 before.
+    """
+    numbers, ours = ([("a result", v.data) for v in values_in(value, each)] for each in (plain, result))
+    try:
+        numbers += [("a gradient", grad) for grad in _gradients(plain, parameters)]
+        ours += [("a gradient", grad) for grad in gradients()]
+    except (ArithmeticError, ValueError, AttributeError):  # `backward` raises it again when the program calls it
+        pass
+    for (what, a), (other, b) in itertools.zip_longest(numbers, ours, fillvalue=("a result", None)):
+        near = a is not None and b is not None and abs(a - b) <= bound * max(1.0, abs(a))
+        if a != b and (a == a or b == b) and not near:
+            return f"{what} is {a} when it runs as it is, but {other} is {b} compiled"
+    return ""
+
+
+def _gradients(plain: Any, parameters: tuple[Any, ...]) -> list[float]:
+    """The gradients of a loss, all of which are left as they are."""
+    loss = plain[0] if isinstance(plain, tuple) else plain
+    touched = [*parameters, *loss.topo()]
+    before = [v.grad for v in touched]
+    try:
+        for v in touched:
+            v.grad = 0.0
+        loss.backward()
+        return [v.grad for v in parameters]
+    finally:
+        for v, grad in zip(touched, before):
+            v.grad = grad
+
+
+def drawn(generators: Iterable[Any]) -> bytes:
+    """The states of Python's and NumPy's generators of random numbers, and of others. A draw changes it."""
+    numpy = sys.modules.get("numpy.random")
+    return pickle.dumps((random.getstate(), numpy and numpy.get_state(), *generators))

@@ -1,0 +1,394 @@
+"""One run of a function that records its graph, and notes whether it looks at a number.
+
+A graph describes a function for all numbers only if the function never looks at one. So while it runs, the class Value
+has hooks in place of `data`, `grad`, `backward` and its copies. They look at the thread, so other threads compute as
+before. The data that the function takes are `Datum` objects: leaves that behave like the Python number of the call in
+every operation whose bits a graph keeps. Everything else, such as `if x > 0` or `x / 255`, is a look. So is an error of
+an operation on Values, because the function may go on without the result.
+
+A look is noted with its place, and answered with the number of the call. So the run takes the path of the run before
+it, releases what it locks, and ends. Only `backward` and new numbers for Values are left out, because they last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import pkgutil
+import re
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Callable, NamedTuple, Optional
+
+import zoomgrad.engines.graph.value
+import zoomgrad.engines.value_base
+from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.signature import NotTraced, Signature, rebuilt, values_in
+
+TRACING = threading.RLock()
+"""Hooks are on the class, so one thread traces at a time."""
+
+run: Optional[Run] = None
+"""The run in progress. Only the thread that holds the lock sets it."""
+
+
+class Run:
+    """What a run has done so far."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.look: Optional[NotTraced] = None
+        """The first look at a number."""
+        self.raising: list[Any] = []
+        """Results of operations that raise an error for some numbers."""
+        self.copies: list[tuple[Any, Any]] = []
+        """A leaf that the function has made of a datum, and the datum."""
+
+
+def is_tracing() -> bool:
+    """Whether this thread is in a run."""
+    now = run  # another thread may end its run meanwhile
+    return now is not None and now.thread == threading.get_ident()
+
+
+class Traced(NamedTuple):
+    """What one run of the function recorded."""
+
+    result: Any
+    """What the function returned, with Values in it."""
+    loss: Any
+    outputs: list[Any]
+    inputs: list[Any]
+    sources: list[int]
+    """Input -> the position of its number among the arguments'."""
+    parameters: list[Any]
+    """The leaves that stand for the call's Values come first, then those that the function reached itself."""
+    places: list[int]
+    """Position among the arguments' Values, for each of the former."""
+    idle: set[int]
+    """Ids of parameters that only outputs depend on. A backward pass leaves their gradients alone."""
+
+
+def trace(value: Any, function: Callable[..., Any], signature: Signature, plain: Any) -> Traced:
+    """Run the function on Datums. plain: what it returned when it ran as it is, on the same arguments.
+
+    Raises NotTraced if the graph would not hold for other numbers.
+    """
+    _loss_of(value, plain)
+    # A Value that was computed before the call is a leaf here.
+    leaves = [value(v.data) if v._prev else v for v in signature.values]
+    call = rebuilt(signature, leaves, lambda number, kind, is_whole: datum_class(value, kind, is_whole)(number))
+    recorded, result = _recorded(value, function, *call.call)
+    if recorded.look is not None:
+        raise recorded.look
+    if call.has_changed():
+        raise NotTraced("it changes an argument", "Change a copy.")
+    loss, outputs = _loss_of(value, result), list(values_in(value, result))[1:]
+    if not loss._prev:  # the interpreter sets its gradient, and adds to all others
+        raise NotTraced("its loss is a leaf, so there is nothing to compile", "Return the result of an operation.")
+    if any(map(is_datum, outputs)):
+        raise NotTraced("it returns a number of its arguments", "Return Values only.")
+    before = {id(v): v for root in values_in(value, plain) for v in root.topo()}
+    computed = {id(v): v for root in (loss, *outputs) for v in root.topo() if v._prev}
+    for v in computed.values():
+        if id(v) in before:
+            raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
+        if type(v.data).__name__ not in ("int", "float", "float64"):
+            raise NotTraced(f"it computes with a {type(v.data).__name__}", "Use doubles; powers of positive numbers.")
+    for v in recorded.raising:
+        if id(v) not in computed:
+            raise NotTraced(f"it does not use the result of {v._op!r}, which may raise an error", "Remove it.")
+    traced = Traced(result, loss, outputs, [], [], [], [], set())
+    _sort_leaves(traced, call.data, recorded.copies, leaves, before)
+    return traced
+
+
+def _loss_of(value: Any, result: Any) -> Any:
+    loss = result[0] if isinstance(result, tuple) and result else result
+    if isinstance(loss, value):
+        return loss
+    raise NotTraced(
+        f"it returned a {type(loss).__qualname__} of {type(loss).__module__}, not zoomgrad's Value",
+        "Return the loss, or a tuple of the loss and outputs: `from zoomgrad import Value`.",
+    )
+
+
+def _recorded(value: Any, function: Callable[..., Any], arguments: Any, named: Any) -> tuple[Run, Any]:
+    """Run the function with hooks."""
+    global run
+    with TRACING, COLLECTOR.paused(), _hooks_on(value):
+        recorded = run = Run()
+        try:
+            return recorded, function(*arguments, **named)
+        except Exception as error:
+            text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            remedy = "Use data only in sums and products with Values."
+            raise recorded.look or NotTraced(f"it can't be traced ({text})", remedy) from error
+        finally:
+            run = None
+
+
+def _sort_leaves(
+    traced: Traced, data: list[Any], copies: list[tuple[Any, Any]], leaves: list[Any], before: dict[int, Any]
+) -> None:
+    """Sort the graph's leaves into inputs and parameters; all others are constants.
+
+    A leaf that the function also reached in the run before is a parameter. One that it makes is another each time.
+    """
+    sources = {id(v): place for place, v in enumerate(data)}
+    sources.update([(id(v), sources[id(of)]) for v, of in copies])
+    places = {id(v): place for place, v in enumerate(leaves)}
+    reached: list[Any] = []
+    seen = set()
+    for root in (traced.loss, *traced.outputs):
+        for v in root.topo():
+            if v._prev or id(v) in seen:
+                continue
+            seen.add(id(v))
+            if id(v) in sources:
+                traced.inputs.append(v)
+                traced.sources.append(sources[id(v)])
+            elif id(v) in places or id(v) in before:
+                (traced.parameters if id(v) in places else reached).append(v)
+                traced.places.extend([places[id(v)]] if id(v) in places else [])
+                traced.idle.update(() if root is traced.loss else [id(v)])
+    traced.parameters.extend(reached)
+
+
+# --- looks -----------------------------------------------------------------------------------------------------------
+
+_WITH_MAX = "Write `functools.reduce(lambda a, b: a.max(b), values)`: `Value.max` is part of the graph."
+_REMEDIES = {
+    r".*\(__(index|hash)__\)": "Pass a one-hot target, and write `sum(t * p for t, p in zip(target, probabilities))`.",
+    "gets": "Keep the operand where the operation is defined, for example with `max`.",
+    "reads|calls|changes": "Return that Value as an output, and use its number after the call.",
+    "": "Prepare the data before the call.",
+}
+"""Pattern of a look -> its remedy. The first that matches counts."""
+
+
+def _look(what: str) -> None:
+    """Note a look at a number, if it is the first."""
+    if run is None or run.look is not None:
+        return
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_library(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+    code, line = frame.f_code, frame.f_lineno
+    remedy = next(text for pattern, text in _REMEDIES.items() if re.match(pattern, what))
+    if re.search(r"(?<![.\w])max\(", linecache.getline(code.co_filename, line)):
+        remedy = _WITH_MAX
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    run.look = NotTraced(f"it {what} in {code.co_name}, line {line} of {file}", remedy)
+
+
+def is_library(module: Any) -> bool:
+    """Whether code of that name is zoomgrad's, NumPy's or the standard library's, not the program's."""
+    return str(module).partition(".")[0] in _libraries()
+
+
+@cache
+def _libraries() -> frozenset[str]:
+    standard = getattr(sys, "stdlib_module_names", None)  # since CPython 3.10
+    if standard is None:
+        folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+        standard = {*sys.builtin_module_names, *(each.name for each in pkgutil.iter_modules(folders))}
+    return frozenset({*standard, "zoomgrad", "numpy"} - {"__main__"})
+
+
+_OPERATORS = (zoomgrad.engines.graph.value.__dict__, zoomgrad.engines.value_base.__dict__, globals())
+"""Globals of the operators in Python, which read `data` themselves."""
+
+
+def _looks() -> bool:
+    """Whether the caller of a hook looks at a number in a run."""
+    names = sys._getframe(2).f_globals
+    return is_tracing() and not any(names is each for each in _OPERATORS)
+
+
+# --- hooks -----------------------------------------------------------------------------------------------------------
+
+_ATTRIBUTES = ("data", "grad", "label", "_op", "_name", "_prev", "_constant", "_row", "_backward")
+_LASTING = ("backward", "_contribute")
+_METHODS = (*_LASTING, "__copy__", "__deepcopy__", "__reduce__", "__hash__", "__repr__")
+_RAISING = ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid")
+"""Others raise no error."""
+
+
+@contextlib.contextmanager
+def _hooks_on(value: Any) -> Iterator[None]:
+    """Put hooks on the class, and restore it."""
+    hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}
+    hooks.update({name: _attribute(name, getattr(value, name)) for name in _ATTRIBUTES})
+    methods = [name for name in _METHODS if name in ("__hash__", "__repr__") or name in vars(value)]
+    hooks.update({name: _method(name, getattr(value, name)) for name in methods})
+    hooks.update({name: _operation(name, getattr(value, name)) for name in _RAISING})
+    before = {name: vars(value).get(name) for name in hooks}
+    try:
+        for name, hook in hooks.items():
+            setattr(value, name, hook)
+        yield
+    finally:
+        for name, attribute in before.items():
+            if attribute is not None:
+                setattr(value, name, attribute)
+            else:
+                delattr(value, name)
+
+
+def _attribute(name: str, slot: Any) -> property:
+    def read(v: Any) -> Any:
+        if _looks():
+            _look(f"reads .{name}")
+        return slot.__get__(v)
+
+    def write(v: Any, new: Any) -> None:
+        if name != "label" and _looks():
+            _look(f"changes .{name}")
+        else:
+            slot.__set__(v, new)
+
+    return property(read, write)
+
+
+def _method(name: str, method: Any) -> Any:
+    def hook(v: Any, *arguments: Any) -> Any:
+        if is_tracing():
+            _look(f"calls {name}()")
+            if name in _LASTING:
+                return None
+        return method(v, *arguments)
+
+    return hook
+
+
+def _operation(name: str, operate: Any) -> Any:
+    def hook(*operands: Any) -> Any:
+        if not is_tracing():
+            return operate(*operands)
+        try:
+            out = operate(*operands)
+        except Exception as error:
+            _look(f"gets {type(error).__name__} from {name}")
+            raise
+        if out is not NotImplemented:
+            run.raising.append(out)  # type: ignore[union-attr]
+        return out
+
+    return hook
+
+
+def _constructor(construct: Any) -> Any:
+    def hook(v: Any, *arguments: Any, **named: Any) -> None:
+        number: Any = arguments[0] if arguments else named.pop("data", None)
+        if is_tracing() and is_datum(number):
+            if number._prev:
+                _look("makes a Value of computed data")
+            run.copies.append((v, number))  # type: ignore[union-attr]
+            number = number.data
+        construct(v, number, *arguments[1:], **named)
+
+    return hook
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+def is_datum(v: Any) -> bool:
+    """Whether it stands for a number of the call."""
+    return hasattr(type(v), "stands_for")
+
+
+def _is_whole(number: Any) -> bool:
+    return bool(type(number).is_whole) if is_datum(number) else isinstance(number, int)
+
+
+def _number(v: Any) -> Any:
+    """The number that a datum stands for; anything else as it is."""
+    return type(v).stands_for(v.data) if is_datum(v) else v
+
+
+_MINUS_ONE = -1
+_CLASS = vars(object)["__class__"]
+"""Sets an object's class, although a Datum's own `__class__` says something else."""
+_OF_OBJECTS = {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "format")}
+
+
+@cache
+def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
+    """The class of data for this class Value.
+
+    kind: the number's class, such as float. is_whole: whether it is an int's.
+    """
+    add, power = value.__add__, value.__pow__
+
+    def look(name: str, what: str) -> Callable[..., Any]:
+        """An operation that needs the number."""
+
+        def method(v: Any, *others: Any) -> Any:
+            if is_tracing():
+                _look(f"{what} ({name})")
+                answer = getattr(_number(v), name)(*map(_number, others))
+                # An int leaves operations with floats to them.
+                return getattr(v.data, name)(*map(_number, others)) if answer is NotImplemented else answer
+            if name in ("__eq__", "__ne__", "__hash__", "__repr__", "__str__"):
+                return getattr(object, name)(v, *others)
+            raise RuntimeError("data of a trace were used after it\n  Keep numbers, not the function's arguments.")
+
+        return method
+
+    def operation(name: str, allows: Callable[..., bool], operate: Any, what: str) -> Callable[..., Any]:
+        """An operation whose bits the graph keeps for the operands that it allows; for others it is a look."""
+        looks = look(name, what)
+
+        def method(v: Any, *others: Any) -> Any:
+            with contextlib.suppress(Exception):  # a number might raise another one, or none
+                if is_tracing() and allows(*others):
+                    return as_data(operate(v, *others), v, *others)
+            return looks(v, *others)
+
+        return method
+
+    def as_data(out: Any, *operands: Any) -> Any:
+        """The result as data, if all operands are."""
+        if all(is_datum(each) or type(each) in (int, float) for each in operands):
+            whole = all(map(_is_whole, operands))
+            out = add(out, 0.0) if whole else out  # an int has no negative zero
+            _CLASS.__set__(out, datum_class(value, int if whole else float, whole))
+        elif not all(isinstance(each, value) for each in operands):
+            _look("uses data with a number of another type")
+        return out
+
+    def is_exact(*others: Any) -> bool:
+        """Whether doubles round a product as Python does. A negation multiplies by -1."""
+        return not (others and is_whole and _is_whole(others[0]) and others[0] is not _MINUS_ONE)
+
+    def is_value(other: Any) -> bool:
+        return isinstance(other, value) and not is_datum(other)
+
+    def attribute(v: Any, name: str) -> Any:
+        # A number has other attributes, and an error for a missing one could be caught.
+        if name == "__class__" or not _looks():
+            return value.__getattribute__(v, name)
+        _look(f"uses .{name} of an input")
+        return getattr(_number(v), name)
+
+    # isinstance then says that it is a number.
+    body: dict[str, Any] = {"__slots__": (), "stands_for": kind, "is_whole": is_whole, "__getattribute__": attribute}
+    body["__class__"] = property(lambda _: kind)
+    needing = {name for name in dir(int if is_whole else float) if name.startswith("__") and not hasattr(object, name)}
+    body.update({name: look(name, "needs the number of an input") for name in needing | _OF_OBJECTS})
+    products = {name: getattr(value, name) for name in ("__mul__", "__rmul__", "__neg__")}
+    # `sum` adds too, and it rounds floats as no sequence of additions does; ints may become too large.
+    sums = {"__add__": add, "__radd__": add, "__sub__": lambda v, w: add(v, -w), "__rsub__": lambda v, w: add(w, -v)}
+    quotients = {"__truediv__": lambda v, w: v * w**-1, "__rtruediv__": lambda v, w: w * power(v, -1)}
+    for operations, allows, what in (
+        (products, is_exact, "multiplies ints, which doubles may round"),
+        (sums, is_value, "adds data to data or numbers"),
+        (quotients, is_value, "divides data, which a Value would round differently,"),
+    ):
+        body.update({name: operation(name, allows, operate, what) for name, operate in operations.items()})
+    return type("Datum", (value,), body)
