@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from zoomgrad.reports.charts import charts
-from zoomgrad.reports.charts.drawing import svg
-from zoomgrad.reports.charts.drawing.svg import standalone
-from zoomgrad.reports.discovery import left_out
 from zoomgrad.reports.exports import Material, NoExport, csv, pyperf
 from zoomgrad.reports.measured.races import NEEDED, Race, race, same_run, speedups
 from zoomgrad.reports.pages import html, markdown
-from zoomgrad.reports.pages.analysis import HEADING as ANALYSIS_HEADING
-from zoomgrad.reports.pages.analysis import analysis
-from zoomgrad.reports.pages.flame_graph import flame
+from zoomgrad.reports.plot import Drawing, standalone
+from zoomgrad.reports.profiling.flame_graph import flame
 from zoomgrad.reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, profile_index
 from zoomgrad.reports.profiling.stacks import folded
-from zoomgrad.reports.sections.compiling.engines import engines
 from zoomgrad.reports.sections.history import History
-from zoomgrad.reports.story import RunRecords, Story, story
+from zoomgrad.reports.story import Story, story
 from zoomgrad.results.files import Unreadable, inside, read_text, write_atomically
-from zoomgrad.results.places import IS_CHECKOUT, ROOT
 from zoomgrad.results.printable import printable
 from zoomgrad.results.run_file import SUFFIX
 from zoomgrad.results.store import Store, stored
@@ -49,55 +41,42 @@ def tell(store: Store, *, elsewhere: bool = False) -> Story:
 
     elsewhere: the report goes to another folder than the records, so it can't link to the files that profilers left.
     """
-    return story(
-        *_run_records(store),
-        _profile_index(store, linked=not elsewhere),
-        store.vouchings(),
-        "" if elsewhere or not IS_CHECKOUT else _path_to_code(store.pages_folder()),
-    )
-
-
-def _path_to_code(folder: Path) -> str:
-    return Path(os.path.relpath(ROOT, folder)).as_posix()
-
-
-def _run_records(store: Store) -> RunRecords:
-    return store.run, store.records()
+    return story(store.run, store.records(), _profile_index(store, linked=not elsewhere), store.vouchings())
 
 
 def write(store: Store, story: Story, into: Path | None = None) -> Path:
     """Write the report beside the records, or into a folder with `index.html` as its page; return the page's path.
 
-    Files: the page, report.md, one SVG per chart and, if the run has profiles, flame graphs and analysis.md.
+    Files: the page, report.md, the headline workload's charts as SVG and, if the run has profiles, flame graphs.
     Raises results.store.Unreadable.
     """
-    drawn = html.drawings(story)
     folder = into or store.pages_folder()
-    if into and IS_CHECKOUT and into.resolve().is_relative_to(ROOT):
-        story = replace(story, engines=engines(story.view, _path_to_code(into.resolve())))
     inside(folder, CHARTS).mkdir(parents=True, exist_ok=True)
-    # Delete only charts that an earlier report may have written: `into` belongs to the user and may hold other files.
-    for name in charts().keys() - {drawing.name for drawing in drawn}:
-        inside(folder, CHARTS, f"{name}.svg").unlink(missing_ok=True)
-    for drawing in drawn:
-        write_atomically(inside(folder, CHARTS, f"{drawing.name}.svg"), standalone(drawing))
-    index, written = story.profile_index, inside(folder, "analysis.md")
-    if index and index.profiles:
-        _draw_flames(store, index)
-        write_atomically(written, analysis(index.run, index.profiles))
-    elif written.is_file() and read_text(written).startswith(ANALYSIS_HEADING):
-        written.unlink()
+    for name, drawing in charts(story):
+        write_atomically(inside(folder, CHARTS, f"{name}.svg"), standalone(drawing))
+    if story.profile_index:
+        _draw_flames(store, story.profile_index)
     write_atomically(inside(folder, "report.md"), markdown.page(story))
     page = inside(folder, "index.html" if into else "report.html")
-    write_atomically(page, html.page(story, drawn, _beside(folder, downloads(story))))
+    write_atomically(page, html.page(story, _beside(folder, downloads(story))))
     return page
+
+
+def charts(story: Story) -> Iterator[tuple[str, Drawing]]:
+    """Yield the first panel's chart and those of the sections, with the names of their files."""
+    for panel in story.panels[:1]:
+        if panel.chart:
+            yield "compile_against_epoch", panel.chart
+    for section in story.sections:
+        for drawing in section.charts:
+            yield drawing.name, drawing
 
 
 def downloads(story: Story) -> list[html.Download]:
     """Return the run's data for the page: every record as CSV, every value for pyperf, every figure as JSON."""
     run, found = story.view.run, []
     for exporter in (csv, pyperf):
-        with left_out(f"the page's {exporter.FILE}"), suppress(NoExport):
+        with suppress(NoExport):
             text = exporter.export(Material(story.view)).text
             found.append(_packed(f"{run.id}-{exporter.FILE}", text.encode()))
     cells = json.loads(story.view.table.to_json(orient="records", double_precision=15))
@@ -132,7 +111,7 @@ def gather(folder: Path) -> tuple[list[Race], list[str]]:
     for path in sorted(folder.iterdir()):
         if path.name.endswith(SUFFIX) or (path / "run.json").exists() or (path / "records").is_dir():
             try:
-                found = race(*_run_records(stored(path) or Store(path)))
+                found = _race(stored(path) or Store(path))
             except (Unreadable, OSError) as error:
                 left_out.append(printable(f"{path.name} is left out: {error}"))
                 continue
@@ -149,12 +128,15 @@ def _useless(found: Race, before: Iterable[Race]) -> str:
     return f"it has no speedup. {NEEDED}" if speedups(found.table).empty else ""
 
 
+def _race(store: Store) -> Race:
+    return race(store.run, store.records())
+
+
 def write_history(folder: Path, history: History) -> Path:
-    """Write history.md and history.svg into a folder of runs; return the table's path."""
-    chart = svg.drawing("history", charts()["history"], history.chart)
-    write_atomically(inside(folder, "history.svg"), standalone(chart))
-    page = inside(folder, "history.md")
-    write_atomically(page, markdown.history_page(history, chart))
+    """Write history.html, and history.md for a job's summary, into a folder of runs; return the page's path."""
+    write_atomically(inside(folder, "history.md"), markdown.history_page(history))
+    page = inside(folder, "history.html")
+    write_atomically(page, html.history_page(history))
     return page
 
 

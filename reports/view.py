@@ -1,4 +1,4 @@
-"""Run and records -> the run's view: outcomes, table and headline, computed once.
+"""Run and records -> the run's view: outcomes, table and headline workload, computed once.
 
 Reports, exports and the terminal all start from it. Where only a run's speedups count, as in a history, a
 `reports.measured.races.Race` is enough; it keeps no records.
@@ -7,17 +7,16 @@ Reports, exports and the terminal all start from it. Where only a run's speedups
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
-from zoomgrad.reports.measured.headline import Headline, headline, headline_workload
+from zoomgrad.reports.measured.headline import headline_workload
 from zoomgrad.reports.measured.outcome import Outcome, outcomes
 from zoomgrad.reports.measured.races import timed
 from zoomgrad.reports.measured.table import cells, ladder
-from zoomgrad.reports.text.native_notes import native_note
 from zoomgrad.results.record import Cell, Record, Run
-from zoomgrad.results.samples import CORRECTED, at_median_pace
+from zoomgrad.results.samples import at_median_pace
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class View:
     """The result of `reports.measured.table.cells`."""
     headline_workload: str | None
     """None if the plan is empty."""
-    headline: Headline | None
 
     @property
     def headline_rows(self) -> pd.DataFrame:
@@ -53,22 +51,6 @@ def view(run: Run, records: Iterable[Record]) -> View:
     as_measured = tuple(records)
     records = at_median_pace(as_measured)
     plan = timed(run)
-    found = outcomes(plan, records)
-    table = cells(plan, records, found)
-    workload = headline_workload(table)
-    return View(
-        run=run,
-        records=tuple(records),
-        as_measured=as_measured,
-        outcomes=found,
-        table=table,
-        headline_workload=workload,
-        headline=_headline(run, table, workload),
-    )
-
-
-def _headline(run: Run, table: pd.DataFrame, workload: str | None) -> Headline | None:
-    if workload is None:
-        return None
-    found = headline(table, workload)
-    return replace(found, notes=(CORRECTED, *native_note([rung.engine for rung in found.rows], run.engines)))
+    of_cells = outcomes(plan, records)
+    table = cells(plan, records, of_cells)
+    return View(run, tuple(records), as_measured, of_cells, table, headline_workload(table))

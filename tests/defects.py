@@ -84,10 +84,10 @@ DEFECTS = (
     ),
     Defect(
         "claims: gc_collect_main is compared with the whole collector group",
-        "reports/profiling/claim_metrics.py",
+        "reports/profiling/claims.py",
         "    return sum(shares) if shares[0] >= LEAST else None",
         "    return profile.groups.get(COLLECTOR, 0.0) if shares[0] >= LEAST else None",
-        "reports/test_analysis.py::test_a_claim_on_profiles",
+        "reports/test_claims.py::test_a_claim_on_profiles",
     ),
     Defect(
         "powers: PyPy's own x ** 2, which is x * x",

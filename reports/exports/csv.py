@@ -7,7 +7,7 @@ import io
 import re
 
 from zoomgrad.reports.exports.material import Export, Material, NoExport
-from zoomgrad.reports.sections.records import every_record
+from zoomgrad.reports.exports.records import every_record
 
 FILE = "records.csv"
 USE = "Open {path} in a spreadsheet, or read it with pandas.read_csv"

@@ -1,16 +1,16 @@
-"""Run and records -> the report in short, in GitHub's Markdown, for a pull request or a job's summary."""
+"""Story -> the report in short, in GitHub's Markdown, for a pull request, a job's summary or a page of the docs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zoomgrad.reports.charts.drawing.svg import Drawing
 from zoomgrad.reports.profiling.profile_index import ProfileIndex
+from zoomgrad.reports.sections.first import CAPTION, headline, summary
 from zoomgrad.reports.sections.history import History
 from zoomgrad.reports.story import Story, story
-from zoomgrad.reports.text.figures import Section
+from zoomgrad.reports.text.figures import Section, Sheet
 from zoomgrad.reports.text.markdown import environment
-from zoomgrad.results import units
+from zoomgrad.reports.view import View
 from zoomgrad.results.record import Record, Run
 
 
@@ -20,20 +20,31 @@ def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | No
 
 
 def page(story: Story) -> str:
-    """Render the same page from a story."""
-    return environment().get_template("report.md.j2").render(story=story, run=story.view.run, count=units.count)
+    """Render the same story as the HTML page, with the panels of the headline workload only."""
+    panels = [panel for panel in story.panels if panel.workload == story.view.headline_workload]
+    return (
+        environment()
+        .get_template("report.md.j2")
+        .render(story=story, panels=panels, caption=f"{CAPTION} Without a rank: for comparison.")
+    )
 
 
-def history_page(history: History, chart: Drawing) -> str:
-    """Render the history of a folder's runs as Markdown, with the words of its chart."""
-    return environment().get_template("history.md.j2").render(history=history, chart=chart)
+def history_page(history: History) -> str:
+    """Render the history of a folder's runs."""
+    return _section(Section("history", "", f"{history.lead} {history.finding}", (history.sheet,)))
 
 
-def summary_page(section: Section) -> str:
-    """Render the README's table as Markdown."""
-    return environment().get_template("summary.md.j2").render(section=section)
+def summary_page(view: View) -> str:
+    """Render the README's table."""
+    title = "".join(text for text, _ in headline(view))
+    sheets = (sheet,) if (sheet := summary(view)) else ()
+    return _section(Section("summary", "", title, sheets, (), (CAPTION,)))
 
 
-def results_page(section: Section) -> str:
-    """Render the tables of docs/results.md as Markdown."""
-    return environment().get_template("results.md.j2").render(section=section)
+def sheets_page(*sheets: Sheet) -> str:
+    """Render tables for a page of the docs."""
+    return _section(Section("", "", "", sheets))
+
+
+def _section(section: Section) -> str:
+    return environment().get_template("section.md.j2").render(section=section)

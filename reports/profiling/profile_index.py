@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import quote
 
-import pandas as pd
-
 from zoomgrad.reports.measured.outcome import MEASURED
-from zoomgrad.reports.text.absence import Absence, absences
 from zoomgrad.results.profile import AnyProfile, Profile
-from zoomgrad.results.record import BASELINE, Cell, Run
+from zoomgrad.results.record import Cell, Run
 from zoomgrad.results.store import folder_name
 
 Kind = TypeVar("Kind", bound=Profile)
@@ -54,22 +51,6 @@ class ProfileIndex:
                 return f"{profile.status}: {profile.reason}" if profile.reason else f"{profiler} saw nothing of {cell}"
         return f"{profiler} did not run on {cell}"
 
-    def is_variant(self, profile: Profile) -> bool:
-        """Whether the profile's engine is the baseline, or builds on it step by step without compiling anything."""
-        engine, passed = profile.cell.engine, set[str]()
-        while engine != BASELINE and engine in self.run.engines.keys() - passed:
-            passed.add(engine)
-            engine = self.run.engines[engine].builds_on
-        return engine == BASELINE and not profile.preparations
-
-    def absences(self) -> tuple[Absence, ...]:
-        """Group the profiles without a result by reason."""
-        return absences(
-            (profile.status, profile.reason, profile.remedy, f"{profile.profiler}: {profile.cell}")
-            for profile in self.profiles
-            if profile.status != MEASURED
-        )
-
     def has(self, cell: Cell, name: str) -> bool:
         """Whether the cell's folder has a file of that name."""
         return name in self.files.get(cell, ())
@@ -94,16 +75,6 @@ def profile_index(
         return (*known, *names, profile.profiler)
 
     return ProfileIndex(run, tuple(sorted(profiles, key=place)), files or {})
-
-
-def in_runs_order(table: pd.DataFrame, run: Run) -> pd.DataFrame:
-    """Prepare rows for charts: make `engine` and `interpreter` ordered categories in the run's order, and add
-    `on_reference`, which marks the reference CPython's rows.
-    """
-    table["on_reference"] = table["interpreter"] == run.reference_interpreter
-    for key, known in (("engine", run.engines), ("interpreter", run.interpreters)):
-        table[key] = pd.Categorical(table[key], categories=list(dict.fromkeys([*known, *table[key]])), ordered=True)
-    return table
 
 
 def flame_name(profiler: str) -> str:

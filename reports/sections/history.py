@@ -12,16 +12,15 @@ import pandas as pd
 
 from zoomgrad.reports.measured.races import SPEEDUP, Race, machines, names, side_by_side
 from zoomgrad.reports.measured.table import KEYS, each, in_order
-from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.reports.text.figures import Figure, Sheet
 from zoomgrad.results import units
 from zoomgrad.results.record import BASELINE, Run
 from zoomgrad.results.stats.changepoints import Level, levels, spread
 from zoomgrad.results.stats.intervals import Interval
 
-_LEAD = (
-    f"Speedups over {BASELINE} on the same interpreter, each computed within its own run. A level is a stretch of runs "
-    "that differ only by noise. A change is the ratio of the newest level to the one before, on one machine. PELT "
-    "finds changepoints in the logarithms: steps too large for chance. Machines with the same processor, cores and "
+_NOTE = (
+    f"Speedups over {BASELINE} on the same interpreter, each within its own run. A change is the newest level over the "
+    "one before, on one machine; PELT finds steps too large for chance. Machines with the same processor, cores and "
     f"system count as one. If {BASELINE} itself changed, every speedup changed with it."
 )
 _HEADINGS = ("engine", "interpreter", "workload", "machine", "runs", "since", "change", "speedup")
@@ -33,7 +32,7 @@ class History:
 
     lead: str
     finding: str
-    table: Section
+    sheet: Sheet
     """One row for each engine, interpreter, workload and machine; newest change first."""
     chart: pd.DataFrame
     """Series of one workload and interpreter on the newest run's machine: one row per engine and run, with its `place`
@@ -55,10 +54,9 @@ def history(races: Iterable[Race], left_out: Sequence[str] = ()) -> History | No
     changed = [rows for rows in series if rows["change"].notna().any()]
     finding = f"{len(changed)} of {units.count(len(series), 'speedup')} changed by more than chance."
     commits = dict(zip(names(runs), (run.commit for run in runs), strict=True))
-    notes = (*_machines_said(runs), *left_out)
+    notes = (_NOTE, *_machines_said(runs), *left_out)
     sheet = Sheet("", 4, _HEADINGS, tuple(_row(rows, commits) for rows in series), notes)
-    section = Section("history", "Speedups, newest change first", _LEAD, (sheet,))
-    return History(_lead(runs), finding, section, _charted(table))
+    return History(_lead(runs), finding, sheet, _charted(table))
 
 
 def _with_levels(table: pd.DataFrame) -> pd.DataFrame:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from zoomgrad.reports.measured.table import each, measured
-from zoomgrad.reports.sections.cautions import Caution
-from zoomgrad.reports.text.figures import Figure, Section, Sheet
+from zoomgrad.reports.text.figures import Figure, Sheet
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
 from zoomgrad.results.record import Cell
@@ -15,40 +13,26 @@ from zoomgrad.results.samples import baseline_of, by_host, step_seconds
 from zoomgrad.results.stats import clusters
 from zoomgrad.results.stats.intervals import Interval, TooFewProcesses
 
-_LEAD = (
-    "Speedups over baseline on the same interpreter, from ratios within blocks, each measured by one host. “This "
-    "machine type”: the interval holds for the median machine of the type, and needs three hosts. “These hosts”: it "
-    "holds for the mean of these hosts only. Hosts differ if they vary more than their blocks explain (F test, error "
-    "1 % over all rows). Every figure in seconds elsewhere comes from one host."
+_NOTE = (
+    "Speedups over baseline from ratios within blocks. “This machine type”: the interval holds for the median "
+    "machine of the type, and needs three hosts. “These hosts”: for the mean of these hosts only. Hosts differ if they "
+    "vary more than their blocks explain (F test, error 1 % over all rows)."
 )
-_SHARED = Caution(
-    "The hosts of this fleet were workers on one machine, which disturbed each other: a test of the fleet, without "
-    "speedups.",
-    "Measure on machines of their own (docs/fleet.md), or without --on.",
-)
+_SHARED = "The hosts were workers on one machine, which disturbed each other: measure on machines of their own."
 
 
-@dataclass(frozen=True)
-class Hosts:
-    """The section, and the cautions that follow from it."""
-
-    section: Section | None
-    cautions: tuple[Caution, ...]
-
-
-def hosts(view: View) -> Hosts:
-    """Return the section for a fleet's run; empty for a run on one machine."""
+def hosts(view: View) -> tuple[Sheet | None, list[str]]:
+    """Return the table for a fleet's run, and the cautions that follow from it; nothing for a run on one machine."""
     if not view.run.hosts:
-        return Hosts(None, ())
+        return None, []
     if any(record.shared_host for record in view.records):
-        return Hosts(None, (_SHARED,))
+        return None, [_SHARED]
     logs = _logs(view)
     differing = [cell for cell, of_cell in logs.items() if clusters.disagree(of_cell, families=len(logs))]
     rows = tuple(_row(cell, of_cell, cell in differing) for cell, of_cell in logs.items())
     headings = ("engine", "interpreter", "workload", "this machine type", "these hosts", "hosts", "number")
-    title = f"Over {units.count(len(view.run.hosts), 'host')}"
-    section = Section("hosts", title, _LEAD, (Sheet("", 3, headings, rows),)) if rows else None
-    return Hosts(section, tuple(_cautions(view, len(logs), differing)))
+    sheet = Sheet(f"Over {units.count(len(view.run.hosts), 'host')}", 3, headings, rows, (_NOTE,)) if rows else None
+    return sheet, list(_cautions(view, len(logs), differing))
 
 
 def _logs(view: View) -> Mapping[Cell, clusters.Logs]:
@@ -80,14 +64,8 @@ def _figure(interval: Callable[[clusters.Logs], Interval], logs: clusters.Logs) 
     return Figure(units.ratio(found.value), units.ratio_interval(found.low, found.high))
 
 
-def _cautions(view: View, count: int, differing: list[Cell]) -> Iterator[Caution]:
+def _cautions(view: View, count: int, differing: list[Cell]) -> Iterator[str]:
     if differing:
-        yield Caution(
-            f"Hosts disagree on {len(differing)} of {units.count(count, 'speedup')}, for example {differing[0].key}.",
-            "Compare their governors, loads and memory in the run's hosts; measure again without the odd one.",
-        )
+        yield f"Hosts disagree on {len(differing)} of {units.count(count, 'speedup')}: measure without the odd one."
     if count and len(view.run.hosts) < clusters.MIN_HOSTS:
-        yield Caution(
-            f"{units.count(len(view.run.hosts), 'host')} of this type: the intervals hold for these hosts only.",
-            f"Measure on {clusters.MIN_HOSTS} hosts or more for an interval of the machine type.",
-        )
+        yield f"An interval of the machine type needs {clusters.MIN_HOSTS} hosts: these hold for this fleet only."

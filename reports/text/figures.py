@@ -1,4 +1,4 @@
-"""Numbers -> the text of the report's tables: sections, sheets and figures. Templates only lay them out."""
+"""Numbers -> the text of the report: figures, sheets and sections. Templates only lay them out."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from zoomgrad.reports.measured.headline import compiled
+from zoomgrad.reports.plot import Drawing
 from zoomgrad.results import units
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar drawn with a figure. The style sheet colours its kind."""
+    """A bar drawn with a figure, as fractions of the space for bars. The style sheet colours its kind."""
 
     kind: str
-    part: float
-    """Fraction of the longest bar in its table."""
+    start: float
+    length: float
 
     @property
-    def width(self) -> str:
-        """Percentage of the space for bars, clamped to 0 to 100."""
-        return f"{100 * min(max(self.part, 0.0), 1.0) if math.isfinite(self.part) else 0.0:.1f}"
+    def style(self) -> str:
+        """CSS for its place."""
+        start, end = (100 * min(max(place, 0.0), 1.0) for place in (self.start, self.start + self.length))
+        return f"left:{start:.1f}%;width:{end - start:.1f}%"
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,16 @@ class Figure:
     text: str
     below: str = ""
     mark: str = ""
-    """CSS class: a status, or `steep`."""
+    """CSS class: a status, `code` or `steep`."""
     bars: tuple[Bar, ...] = ()
-    """Drawn end to end."""
     links: tuple[Link, ...] = ()
-    anchor: str = ""
-    """Id of a row's name on the page."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as text. The first `names` columns identify a row.
+    """A table as text. The first `names` columns identify a row; the others are figures.
 
-    title: empty if the section has only one sheet; folded: a page shows only the title until it is clicked.
+    title: empty if the section has only one sheet.
     """
 
     title: str
@@ -59,19 +57,20 @@ class Sheet:
     headings: tuple[str, ...]
     rows: tuple[tuple[Figure, ...], ...]
     notes: tuple[str, ...] = ()
-    folded: bool = False
-    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: its sheets, and a lead that explains them."""
+    """A question about the run, its answer in one line, and the evidence."""
 
     name: str
-    """Anchor on the page: `#growth-table`."""
-    title: str
-    lead: str
-    sheets: tuple[Sheet, ...]
+    """Anchor on the page: `#compiling`."""
+    question: str
+    answer: str
+    sheets: tuple[Sheet, ...] = ()
+    charts: tuple[Drawing, ...] = ()
+    notes: tuple[str, ...] = ()
+    """How to read the evidence."""
 
 
 def time(row: Any, column: str) -> Figure:
@@ -97,19 +96,23 @@ def share(value: float) -> str:
     )
 
 
-def share_figure(value: float, kind: str, longest: float = 1.0, below: str = "") -> Figure:
-    """Format a share with its bar. longest: the share that fills the space for bars."""
-    return Figure(share(value), below, bars=(Bar(kind, value / longest),) if longest > 0 else ())
-
-
 def compile_time(seconds: float) -> str:
     """Format compile time, in seconds over all phases; 0 means that there was nothing to compile."""
-    return compiled(seconds)
+    return "none" if seconds == 0 else units.duration(seconds)
 
 
-def approximate(text: str, extrapolated: bool) -> str:
-    """Mark the time of an epoch that was not run in full with ≈."""
-    return f"≈ {text}" if extrapolated else text
+def epoch_time(row: Any) -> Figure:
+    """Format the time of an epoch with its interval; ≈ marks one that was not run in full."""
+    figure = time(row, "epoch_seconds")
+    return Figure(f"≈ {figure.text}" if row.extrapolated else figure.text, figure.below)
+
+
+def listed(names: Any, most: int = 3) -> str:
+    """Join names as a sentence does: `a, b and c`, or `a, b and 4 others`."""
+    words = [str(name) for name in names]
+    if len(words) > most:
+        words = [*words[: most - 1], f"{len(words) - most + 1} others"]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 def _bounded(row: Any, column: str) -> tuple[float, float, float]:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.reports import example_profiles
 from tests.reports.crowd import crowd
+from zoomgrad.harness.plan.presets import PRESETS
 from zoomgrad.reports import build
-from zoomgrad.reports.measured.table import cells
 from zoomgrad.reports.pages import html
 from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
@@ -111,9 +111,24 @@ def crowded():
 
 
 @pytest.fixture(scope="session")
-def crowded_table(crowded):
-    """The table of the crowded run, which takes a second to make."""
-    return cells(crowded.run, crowded.records)
+def quick():
+    """The part of the committed run that the preset `quick` measures."""
+    run = RunFile(BASELINE_RUNS / "full.jsonl.xz")
+    parts = PRESETS["quick"].parts
+
+    def wanted(cell):
+        return any(
+            cell.workload in part.workloads
+            and cell.engine in part.engines
+            and (cell.interpreter == REFERENCE or (cell.interpreter == "pypy-3.9" and not part.cpython_only))
+            for part in parts
+        )
+
+    cut = Example(run.run, tuple(run.records())).only(wanted)
+    names = {key: {getattr(cell, key) for cell in cut.run.cells} for key in ("engine", "interpreter", "workload")}
+    known = {key: getattr(run.run, f"{key}s") for key in names}
+    facts = {f"{key}s": {name: one for name, one in known[key].items() if name in names[key]} for key in names}
+    return replace(cut, run=cut.run.model_copy(update=facts))
 
 
 @pytest.fixture(scope="session")

@@ -1,56 +1,75 @@
-"""The page in a real browser: whole at any width, in light and dark, on paper, by keyboard, and with its controls."""
+"""The page in a real browser: whole at any width, in light and dark, on paper, by keyboard, and with its tabs."""
 
 import re
+import struct
 from importlib import resources
 from pathlib import Path
 
 import pytest
-from matplotlib.image import imread
 
 from tests.reports import example_profiles
+from tests.reports.another import another
 from tests.reports.browser import DARK, answers, in_browser, photographed, printed
-from zoomgrad.reports.pages.flame_graph import flame
+from zoomgrad.reports.measured.races import race
+from zoomgrad.reports.pages import html
+from zoomgrad.reports.profiling.flame_graph import flame
 from zoomgrad.reports.profiling.stacks import folded
-from zoomgrad.results.store import BASELINE_RUNS, RunFile
+from zoomgrad.reports.sections.history import history
 
 pytestmark = in_browser
 SCREENSHOTS = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"
 """CI uploads this folder as an artefact."""
-LOOKS = {"light": (1280, ()), "dark": (1280, (DARK,)), "phone": (390, ())}
 LATER = pytest.mark.exhaustive
+MOST_QUICK_WORDS = 1_200
+
+
+@pytest.fixture(scope="module")
+def quick_page(quick):
+    return html.render(quick.run, quick.records)
+
+
+@pytest.fixture(scope="module")
+def history_page(example):
+    runs = [another(example, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)]
+    return html.history_page(history([race(one.run, one.records) for one in runs]))
+
 
 SHOWN = """
+  for (const details of document.querySelectorAll("details")) details.open = true;
   const all = what => [...document.querySelectorAll(what)];
-  const levels = all("h1, h2, h3, h4").map(one => Number(one.tagName[1]));
-  const reach = all("a[href], button, input, select, summary, [tabindex]").filter(one => one.checkVisibility());
+  const shown = what => all(what).filter(one => one.checkVisibility());
+  const levels = shown("h1, h2, h3, h4").map(one => Number(one.tagName[1]));
+  const reach = shown("a[href], button, input, summary, [tabindex]").filter(one => !one.closest("[inert]"));
+  const outlined = one => getComputedStyle(one).outlineStyle !== "none";
   const unseen = reach.filter(one => {
     one.focus({ preventScroll: true, focusVisible: true });
-    return document.activeElement === one && getComputedStyle(one).outlineStyle === "none";
+    return document.activeElement === one && !outlined(one) && !(one.labels && outlined(one.labels[0]));
   });
+  const name = one => `${one.tagName}: ${one.textContent.slice(0, 40)}`;
   return {
     problems,
     ran: window.ran || 0,
     fits: innerWidth === WIDTH && document.documentElement.scrollWidth <= WIDTH,
-    small: all("svg").filter(one => one.checkVisibility() && one.getBoundingClientRect().width <= 100).length,
-    colourless: all(".bars i, .key i").filter(
-      one => getComputedStyle(one).backgroundColor === "rgba(0, 0, 0, 0)").length,
+    cut: shown("p, h1, h2, h3, li, summary span, label, footer, figure").filter(
+      one => one.getBoundingClientRect().right > innerWidth + 1 || one.scrollWidth > one.clientWidth + 1
+        && getComputedStyle(one).display !== "inline").map(name),
+    small: shown("svg").filter(one => one.getBoundingClientRect().width <= 100).length,
+    colourless: shown(".bar i").filter(one => getComputedStyle(one).backgroundColor === "rgba(0, 0, 0, 0)").length,
     lang: document.documentElement.lang,
     jumps: levels.filter((level, index) => index && level > levels[index - 1] + 1),
     first: levels.filter(level => level === 1).length === 1 && levels[0] === 1,
-    unlabelled: all("svg").filter(one => !document.getElementById(one.getAttribute("aria-labelledby"))).length
-      + all("input, select").filter(one => !one.labels.length).length
-      + all("nav, [role=region], [role=search]").filter(one => !one.getAttribute("aria-label")).length,
+    unlabelled: all("svg").filter(one => !one.getAttribute("aria-label") && !one.ariaHidden).length
+      + all("input").filter(one => !one.labels.length).length
+      + all("[role=region], [role=group], section").filter(one => !one.getAttribute("aria-label")).length,
     headless: all("th:not([scope])").length + all("table").filter(one => !one.tHead).length,
-    unreached: all(".controls :is(input, select, button)").filter(one => one.tabIndex < 0 || !reach.includes(one))
-      .length,
     unseen: unseen.map(one => one.outerHTML.slice(0, 80)),
-    sticky: getComputedStyle(document.querySelector(".bar")).position,
   };
 """
 WELL_SHOWN = {
     "problems": [],
     "ran": 0,
     "fits": True,
+    "cut": [],
     "small": 0,
     "colourless": 0,
     "lang": "en",
@@ -58,18 +77,107 @@ WELL_SHOWN = {
     "first": True,
     "unlabelled": 0,
     "headless": 0,
-    "unreached": 0,
     "unseen": [],
-    "sticky": "sticky",
 }
 
 
 @pytest.mark.parametrize(
-    ("which", "width"), [("whole_page", 390), ("whole_page", 1280), ("full_page", 390), ("profiled_page", 1280)]
+    ("which", "width"),
+    [
+        ("whole_page", 400),
+        ("quick_page", 1400),
+        ("full_page", 400),
+        ("full_page", 900),
+        ("profiled_page", 1400),
+        ("history_page", 400),
+    ],
 )
 def test_a_browser_shows_the_page_whole(which, width, request, tmp_path):
-    page = request.getfixturevalue(which).replace("<details", "<details open")
+    page = request.getfixturevalue(which)
     assert answers(page, tmp_path, SHOWN.replace("WIDTH", str(width)), width) == WELL_SHOWN
+
+
+FIRST = """
+  const seen = what => [...document.querySelectorAll(what)].filter(
+    one => one.checkVisibility() && one.getBoundingClientRect().bottom <= HEIGHT);
+  return {
+    headline: seen("h1").length,
+    fastest: seen(".ranked th[scope=row] b").map(one => one.textContent).slice(0, 2),
+    rows: seen(".ranked tbody").length,
+    charts: seen("figure svg").length,
+  };
+"""
+
+
+@pytest.mark.parametrize(("width", "height", "rows", "charts"), [(1400, 900, 15, 1), (400, 800, 10, 0)])
+def test_the_first_screen_answers(full_page, tmp_path, width, height, rows, charts):
+    seen = answers(full_page, tmp_path, FIRST.replace("HEIGHT", str(height)), width)
+    assert (seen["headline"], seen["charts"]) == (1, charts)
+    assert seen["fastest"] == ["rerolled-clang-sparse", "handwritten-sparse"]
+    assert seen["rows"] >= rows
+
+
+def test_a_quick_runs_page_is_short(quick_page, tmp_path):
+    act = """
+      for (const part of document.querySelectorAll(".question")) part.open = true;
+      return document.body.innerText.split(/\\s+/).length;
+    """
+    assert answers(quick_page, tmp_path, act, 1400) <= MOST_QUICK_WORDS
+
+
+ACT = """
+  const all = what => [...document.querySelectorAll(what)].filter(one => one.checkVisibility());
+  const labels = () => all(".tabs > input:checked + label").map(one => one.textContent);
+  const table = () => all(".ranked")[0];
+  const read = column => [...table().tBodies].map(body => body.rows[0].cells[column].innerText.trim());
+  const found = { labels: labels(), order: read(3).slice(0, 3) };
+  all("label").find(one => one.textContent === "digits").click();
+  all("label").find(one => one.textContent === "pypy-3.9").click();
+  found.then = labels();
+  found.panels = all(".first > div > .scroll > .ranked").length;
+  const heading = table().tHead.rows[0].cells[2];
+  heading.querySelector("button").click();
+  found.up = [heading.getAttribute("aria-sort"), ...read(2).slice(0, 2)];
+  heading.querySelector("button").click();
+  found.down = [heading.getAttribute("aria-sort"), read(2)[0]];
+  const body = table().tBodies[0];
+  found.closed = body.querySelector(".values").checkVisibility();
+  body.querySelector("summary").click();
+  await new Promise(resolve => setTimeout(resolve, 50));
+  found.values = [body.querySelector(".values").checkVisibility(), body.querySelector(".values p").innerText];
+  location.hash = "#machine";
+  await new Promise(resolve => setTimeout(resolve, 50));
+  found.open = document.getElementById("machine").open;
+  return found;
+"""
+
+
+def test_tabs_sorting_rows_and_links(full_page, tmp_path):
+    found = answers(full_page, tmp_path, ACT.replace("\\u00a0", " "), 1400)
+    plain = {key: [text.replace("\u00a0", " ") if isinstance(text, str) else text for text in value]
+             for key, value in found.items() if isinstance(value, list)}  # fmt: skip
+    assert plain["labels"] == ["mnist", "cpython-3.13"]
+    assert plain["order"] == ["134 ms", "206 ms", "≈ 336 ms"]
+    assert plain["then"] == ["digits", "pypy-3.9"]
+    assert found["panels"] == 1
+    assert plain["up"] == ["ascending", "none", "none"]
+    assert plain["down"][0] == "descending"
+    assert re.fullmatch(r"[\d.]+ s", plain["down"][1])
+    assert (found["closed"], found["values"][0], found["open"]) == (False, True, True)
+    assert re.fullmatch(r"\d processes, .* a step; .* an epoch", plain["values"][1])
+
+
+def test_without_its_script_the_page_has_its_tabs_and_values(full_page, tmp_path):
+    page = re.sub(r"<script>.*?</script>", "", full_page, flags=re.DOTALL)
+    act = """
+      const shown = () => [...document.querySelectorAll(".ranked")].filter(one => one.checkVisibility());
+      const before = shown()[0];
+      document.querySelector("label[for=w2]").click();
+      const after = shown();
+      after[0].querySelector("details").open = true;
+      return [after.length, before !== after[0], after[0].querySelector(".values").checkVisibility()];
+    """
+    assert answers(page, tmp_path, act, 1400) == [1, True, True]
 
 
 def test_a_browser_shows_a_flame_graph(tmp_path):
@@ -101,124 +209,43 @@ RULES = """
 
 
 @pytest.mark.parametrize(
-    ("which", "scheme"),
-    [("whole_page", "light"), ("profiled_page", "dark"), pytest.param("full_page", "light", marks=LATER)],
+    ("which", "flags"),
+    [("whole_page", ()), ("profiled_page", (DARK,)), ("quick_page", (DARK,)), ("history_page", ())],
 )
-def test_the_page_is_accessible(which, scheme, request, tmp_path):
+def test_the_page_is_accessible(which, flags, request, tmp_path):
     """By axe-core's rules for names, roles and contrast."""
     page = request.getfixturevalue(which).replace("</body>", f"<script>{AXE}</script></body>")
-    found = answers(page, tmp_path, RULES, 1280, *LOOKS[scheme][1])
-    assert found == {"dark": scheme == "dark", "passes": True, "violations": []}
+    found = answers(page, tmp_path, RULES, 1400, *flags)
+    assert found == {"dark": bool(flags), "passes": True, "violations": []}
+
+
+LOOKS = {"light": (1400, ()), "dark": (1400, (DARK,)), "phone": (400, ())}
 
 
 @pytest.mark.parametrize("look", [pytest.param(look, marks=[LATER] * (look != "light")) for look in LOOKS])
-def test_a_screenshot_shows_the_whole_page(look, whole_page, tmp_path):
+def test_a_screenshot_for_people(look, quick_page, tmp_path):
     width, flags = LOOKS[look]
-    png = SCREENSHOTS / f"whole-{look}.png"
-    height = photographed(whole_page, tmp_path, png, width, *flags)
-    picture = imread(png)[:, :width, :3]
-    assert picture.shape[0] == height > 2000
-    background = picture[2, 2].mean()
-    assert background < 0.2 if look == "dark" else background > 0.9
-    # Every part of the page must have content, so that no part is an empty frame.
-    for part in range(0, height - 1000, 1000):
-        assert picture[part : part + 1000].std() > 0.02, f"the picture is empty from pixel {part} on"
+    png = SCREENSHOTS / f"quick-{look}.png"
+    height = photographed(quick_page, tmp_path, png, width, *flags)
+    assert struct.unpack(">II", png.read_bytes()[16:24])[1] == height > 800
 
 
-PAPER = (710, 971)
-"""The smaller width and height of A4 and US letter in pixels, without the margins of `@page`."""
+PAPER = 710
+"""The smaller width of A4 and US letter in pixels, without margins."""
 ON_PAPER = """
   const shown = what => [...document.querySelectorAll(what)].filter(one => one.checkVisibility());
-  const name = one => `${one.tagName}: ${one.textContent.slice(0, 40)}`;
   return {
-    cut: shown("svg, th, td, pre, p, dd").filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(name),
-    scrolling: shown(".scroll, pre").filter(
-      one => ["auto", "scroll"].includes(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth
-    ).map(name),
-    tall: shown("figure").filter(one => one.getBoundingClientRect().height > HEIGHT).map(one => one.id),
-    fits: document.documentElement.scrollWidth <= innerWidth + 1,
-    controls: shown(".controls").length,
-    without_hint: shown("details:not([open]) > summary").filter(
-      one => !getComputedStyle(one, "::after").content.includes("open it on the page")).map(name),
+    cut: shown("svg, th, td, p, li").filter(one => one.getBoundingClientRect().right > innerWidth + 1).length,
+    without_hint: shown("details.question:not([open]) > summary span").filter(
+      one => !getComputedStyle(one, "::after").content.includes("open it on the page")).length,
   };
 """
 
 
-@pytest.mark.parametrize("which", ["full_page", "profiled_page"])
-def test_print_hides_nothing(which, request, tmp_path):
-    page = request.getfixturevalue(which)
-    assert page.count("@media print {") == 1
-    width, height = PAPER
-    page = page.replace("@media print {", "@media all {")
-    found = answers(page, tmp_path, ON_PAPER.replace("HEIGHT", str(height)), width)
-    assert found == {"cut": [], "scrolling": [], "tall": [], "fits": True, "controls": 0, "without_hint": []}
-
-
-def test_a_page_prints(whole_page, tmp_path):
-    pdf = printed(whole_page, tmp_path)
+def test_print_hides_nothing(full_page, tmp_path):
+    page = full_page.replace("@media print {", "@media all {")
+    assert page != full_page
+    assert answers(page, tmp_path, ON_PAPER, PAPER) == {"cut": 0, "without_hint": 0}
+    pdf = printed(full_page, tmp_path)
     assert pdf.startswith(b"%PDF-")
-    assert len(re.findall(rb"/Type /Page\b", pdf)) > 3
-
-
-ACT = """
-  const all = what => [...document.querySelectorAll(what)];
-  const set = (kind, value) => {
-    const filter = document.querySelector(`[data-filter=${kind}]`);
-    filter.value = value;
-    filter.dispatchEvent(new Event("input"));
-  };
-  const distinct = what => [...new Set(all(what).map(one => one.textContent))];
-  const shown = "#workloads ~ details[data-workload] tbody tr:not([hidden])";
-  const kept = () => ({
-    engines: distinct(shown + " th"),
-    marks: [...new Set(all("[data-cell]:not(.off)").map(one => one.dataset.cell.split("/")[0]))],
-    columns: all("[data-workload] > table > thead th.number:not([hidden])").map(one => one.textContent),
-    workloads: all("#workloads ~ details[data-workload]:not([hidden])").map(one => one.dataset.workload),
-    interpreters: distinct(shown + " td.name"),
-    said: document.querySelector(".controls [role=status]").textContent,
-  });
-  const found = { all: kept() };
-  set("engine", "clang-O1");
-  set("interpreter", "pypy-3.9");
-  set("workload", "mnist-b1000");
-  found.some = kept();
-  document.querySelector(".controls button").click();
-  found.again = kept();
-  const mark = document.querySelector('[data-cell="rerolled-clang-sparse/cpython-3.13/mnist-b1000"]');
-  const over = target => target.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
-  over(mark);
-  found.tip = document.querySelector(".tip").textContent;
-  over(document.querySelector('[id="tcc/cpython-3.13/mnist"] td.number'));
-  found.figure = document.querySelector(".tip").textContent;
-  const table = document.querySelector("#workloads ~ details[open] table");
-  const column = [...table.tHead.rows[0].cells].findIndex(one => one.textContent === "compile");
-  const heading = table.tHead.rows[0].cells[column];
-  const read = () => [...table.tBodies[0].rows].map(row => row.cells[column].textContent);
-  heading.querySelector("button").click();
-  found.up = [heading.ariaSort ?? heading.getAttribute("aria-sort"), ...read().slice(0, 3), read().at(-1)];
-  heading.querySelector("button").click();
-  found.down = read()[0];
-  return found;
-"""
-
-
-def test_filters_tooltips_and_sorting(full_page, tmp_path):
-    found = answers(full_page, tmp_path, ACT)
-    assert found["again"] == found["all"]
-    assert (found["all"]["said"], len(found["all"]["workloads"])) == ("", 4)
-    some = found["some"]
-    assert some["workloads"] == ["mnist-b1000"]
-    # A workload that is filtered out is hidden as a whole; in it, and in the other tables, rows are.
-    assert all("clang-O1" in engine for engine in (*some["engines"], *some["marks"]))
-    assert some["marks"]
-    assert some["interpreters"] == ["pypy-3.9"]
-    assert some["columns"][0] == "pypy-3.9"
-    assert re.fullmatch(r"\d+ of \d+ rows shown", some["said"])
-    start = "rerolled-clang-sparse/cpython-3.13/mnist-b1000: 240 ms to compile, 134 ms per epoch (124 ms to 152 ms). "
-    run = RunFile(BASELINE_RUNS / "full.jsonl.xz").run
-    assert found["tip"].startswith(f"{start}Median of 6 processes, identical results. Run {run.id}; ")
-    assert found["tip"].endswith(f"; commit {run.commit}.")
-    assert found["figure"].startswith("tcc/cpython-3.13/mnist, a step: ")
-    assert found["up"][0] == "ascending"
-    assert found["up"][1:3] == ["nothing", "nothing"] or found["up"][-1] == "nothing"
-    assert found["down"] == "16.2 min"
+    assert len(re.findall(rb"/Type /Page\b", pdf)) > 1

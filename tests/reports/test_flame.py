@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports.example_profiles import STACKS
-from zoomgrad.reports.pages.flame_graph import WIDTH, flame
+from zoomgrad.reports.profiling.flame_graph import WIDTH, flame
 from zoomgrad.reports.profiling.stacks import folded
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,7 +12,6 @@ from tests.reports import example_profiles
 from zoomgrad.reports import build
 from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
 from zoomgrad.reports.pages import html, markdown
-from zoomgrad.reports.pages.analysis import analysis
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.store import Store
 
@@ -87,13 +86,11 @@ def small(example, tmp_path_factory):
 
 
 def make_everything(folder):
-    """Make everything that the project makes from a run's folder, except charts."""
+    """Make everything that the project makes from a run's folder."""
     store = Store(folder)
     story = build.tell(store)
-    html.page(story, ())
+    html.page(story)
     markdown.page(story)
-    if story.profile_index and story.profile_index.profiles:
-        analysis(story.profile_index.run, story.profile_index.profiles)
     material = Material(story.view, {})
     for exporter in EXPORTERS.values():
         with contextlib.suppress(NoExport):

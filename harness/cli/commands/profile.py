@@ -96,6 +96,6 @@ def profile(
             say_next("Interrupted. Finished profiles are on disk, but running the command again repeats all of them.")
             raise typer.Exit(INTERRUPTED) from None
     page = build.build(store)
-    say_next(f"Open {short(page)}#profiles, and read {short(store.folder / 'analysis.md')}")
+    say_next(f"Open {short(page)}#profiles")
     if failed:
         raise typer.Exit(FAILED)

@@ -28,29 +28,21 @@ def report(
 
 
 def conclude(store: Store, into: Path | None = None) -> None:
-    """Write the report, and print the results of every workload, the findings and the page's path."""
-    # Imported late: pandas and matplotlib take seconds, which would delay the error about a missing run.
-    from zoomgrad.reports import build
-    from zoomgrad.reports.text.printed import printed
+    """Write the report, and print the results of every workload, the headline and the page's path."""
+    from zoomgrad.reports import build  # late, because pandas takes a second
 
     story = build.tell(store, elsewhere=into is not None)
     page = build.write(store, story, into)
-    for sheet in printed(story.view.table, story.view.headline_workload):
-        out.print()
-        if sheet.rows:
-            rows = [tuple(figure.text for figure in row) for row in sheet.rows]
-            out.print(display.table(sheet.title, sheet.headings, rows))
+    # The headline's table comes last, because the end of the output is what a terminal shows.
+    for panel in reversed(story.panels):
+        sheet = panel.sheet
+        rows = [tuple(figure.text for figure in row) for row in sheet.rows]
+        out.print("", display.table(sheet.title, sheet.headings, rows) if rows else sheet.title)
         for note in sheet.notes:
-            out.print(note if sheet.rows else f"{sheet.title}: {note}", markup=False)
-    if story.view.headline:
-        out.print(CORRECTED)
-    out.print()
-    if story.peers and story.peers.sheets[0].names == 1:
-        rows = [tuple(f"{one.text} {one.below}".strip() for one in row) for row in story.peers.sheets[0].rows]
-        title = "fastest strict engine against the fastest peer: float64, one thread, time per step"
-        out.print(display.table(title, story.peers.sheets[0].headings, rows), "")
-    for sentence in story.findings:
-        out.print(sentence, markup=False)
+            out.print(note, markup=False)
+    if story.panels:
+        out.print("", CORRECTED, "", sep="\n")
+    out.print(story.title, f"{story.correctness} {story.coverage}".strip(), sep="\n", markup=False)
     for caution in story.cautions:
-        out.print(f"Caution: {caution.cause} {caution.remedy}", markup=False)
+        out.print(f"Caution: {caution}", markup=False)
     say_next(f"Open {short(page)}")

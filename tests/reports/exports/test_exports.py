@@ -14,8 +14,8 @@ import pytest
 
 from tests.harness.answering import Answering
 from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
+from zoomgrad.reports.exports.records import every_record
 from zoomgrad.reports.measured.table import cells, each, measured
-from zoomgrad.reports.sections.records import every_record
 from zoomgrad.reports.view import view
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store, file_name

@@ -1,0 +1,146 @@
+"""View -> what compiling costs: time by phase, sizes, memory, and how time grows with the graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from zoomgrad.reports.charts.growth import growth
+from zoomgrad.reports.measured.headline import by_coverage
+from zoomgrad.reports.measured.table import NAN, PHASES, each, in_order, ladder, measured, phase_column
+from zoomgrad.reports.plot import Drawing
+from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
+
+FORMS = {"recovered loops": ("rerolled",), "straight-line C": ("tcc", "gcc", "clang"), "Python": ("python", "bytecode")}
+"""Form of the code -> the first words of its engines' names."""
+FAMILY = r"mlp-[0-9x]+"
+"""Names of the workloads of a growth curve. Those with larger batches have the same graphs."""
+MIN_POINTS = 3
+"""Fewest graphs for a fit."""
+LARGE_ROWS = 10_000
+"""Below this, compile time is mostly constant cost: starting a compiler and a linker."""
+STEEP = 1.1
+"""An exponent above this is more than proportional growth plus noise."""
+_SIZES = {
+    "tape_rows": "rows",
+    "looped_share": "in loops",
+    "peak_compiler_bytes": "compiler's memory",
+}
+
+
+def compiling(view: View) -> Section | None:
+    """The phases of the headline workload's engines, and the growth with the graph; None if nothing compiled."""
+    rows = ladder(measured(view.table))
+    rows = rows[rows["compile_seconds"] > 0]
+    here = _of_one(view, rows)
+    curve = points(view.table)
+    if here.empty and curve.empty:
+        return None
+    sheets, charts = [], []
+    if len(here):
+        sheets.append(_phases(here))
+    for sheet, chart in _growth(curve):
+        sheets.append(sheet)
+        charts.append(chart)
+    note = "Medians over the blocks that compiled. “in loops”: share of operations recovered as loops."
+    return Section("compiling", "What does compiling cost?", _answer(here), tuple(sheets), tuple(charts), (note,))
+
+
+def points(table: pd.DataFrame) -> pd.DataFrame:
+    """Return measured cells of `mlp-…` workloads that compiled a tape, smallest graph first, with `memory_bytes`.
+
+    memory_bytes: the peak of the worker or of its compilers, whichever is larger. No rows below `MIN_POINTS` workloads.
+    """
+    rows = measured(table)
+    rows = rows[rows["workload"].astype(str).str.fullmatch(FAMILY) & (rows["tape_rows"] > 0)]
+    rows = rows[rows["compile_seconds"] > 0].sort_values("tape_rows", kind="stable")
+    rows = rows.assign(memory_bytes=rows[["peak_bytes", "peak_compiler_bytes"]].max(axis=1))
+    return rows if rows["workload"].nunique() >= MIN_POINTS else rows.iloc[:0]
+
+
+def exponent(rows: pd.DataFrame) -> float:
+    """Fit compile time as a power of the rows of the graph, over large graphs if those suffice; NaN for too few."""
+    large = rows[rows["tape_rows"] >= LARGE_ROWS]
+    if large["tape_rows"].nunique() < MIN_POINTS:
+        large = rows
+    if large["tape_rows"].nunique() < MIN_POINTS:
+        return NAN
+    return float(np.polyfit(np.log(large["tape_rows"]), np.log(large["compile_seconds"]), 1)[0])
+
+
+def _of_one(view: View, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the headline workload, or of another one that compiled, on one interpreter."""
+    workloads = sorted(in_order(rows, "workload"), key=lambda name: name != view.headline_workload)
+    for workload in workloads:
+        here = rows[rows["workload"] == workload]
+        names = sorted(by_coverage(here), key=lambda name: name != view.run.reference_interpreter)
+        return here[here["interpreter"] == names[0]]
+    return rows
+
+
+def _answer(rows: pd.DataFrame) -> str:
+    parts = []
+    for form, roots in FORMS.items():
+        seconds = [row.compile_seconds for row in each(rows) if str(row.engine).split("-")[0] in roots]
+        if seconds:
+            low, high = units.duration(min(seconds)), units.duration(max(seconds))
+            parts.append(f"{form} {low if low == high else f'{low} to {high}'}")
+    return (
+        f"On {rows['workload'].iloc[0]}: {', '.join(parts)}" if parts else "Compile time against the size of the graph"
+    )
+
+
+def _phases(rows: pd.DataFrame) -> Sheet:
+    sizes = {name: heading for name, heading in _SIZES.items() if rows[name].notna().any()}
+    headings = ("engine", "compile", *PHASES, *sizes.values())
+    lines = []
+    for row in each(rows.sort_values("compile_seconds")):
+        seconds = (getattr(row, phase_column(phase)) for phase in PHASES)
+        lines.append(
+            (
+                Figure(str(row.engine)),
+                Figure(compile_time(row.compile_seconds)),
+                *(Figure(units.duration(value)) for value in seconds),
+                *(_size(name, row) for name in sizes),
+            )
+        )
+    return Sheet(f"{rows['workload'].iloc[0]} on {rows['interpreter'].iloc[0]}", 1, headings, tuple(lines))
+
+
+def _size(name: str, row: Any) -> Figure:
+    value = getattr(row, name)
+    if math.isnan(value):
+        return Figure(units.ABSENT)
+    texts = {"tape_rows": f"{value:,.0f}", "looped_share": f"{100 * value:.2f} %"}
+    return Figure(texts.get(name) or units.size(value))
+
+
+def _growth(curve: pd.DataFrame) -> Iterator[tuple[Sheet, Drawing]]:
+    """Yield a sheet of exponents and a chart for the interpreter with most points."""
+    if curve.empty:
+        return
+    here = curve[curve["interpreter"] == by_coverage(curve)[0]]
+    lines = []
+    for engine in in_order(here, "engine"):
+        rows = here[here["engine"] == engine]
+        power, last = exponent(rows), rows.iloc[-1]
+        steep = power > STEEP
+        lines.append(
+            (
+                Figure(engine),
+                Figure(units.ABSENT if math.isnan(power) else f"{power:.2f}", mark="steep" if steep else ""),
+                Figure(units.duration(last["compile_seconds"] / last["tape_rows"])),
+                Figure(units.size(last["memory_bytes"])),
+                Figure(f"{last['tape_rows']:,.0f}"),
+            )
+        )
+    headings = ("engine", "exponent", "compile per row", "memory", "rows of the largest graph")
+    note = "An exponent of 1 is compile time proportional to the graph, fitted on logarithms."
+    title = f"Compile time against the size of the graph, on {here['interpreter'].iloc[0]}"
+    yield Sheet("Growth with the graph", 1, headings, tuple(lines), (note,)), growth("growth", title, here)

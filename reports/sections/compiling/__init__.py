@@ -1,1 +1,0 @@
-"""Sections on what compiling costs and what it makes: one file for each."""

@@ -1,0 +1,103 @@
+"""View -> what each engine gains over the engine that it builds on: one idea, or one option."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from zoomgrad.reports.measured.headline import by_coverage
+from zoomgrad.reports.measured.table import each, in_order, measured, racing
+from zoomgrad.reports.text.figures import Bar, Figure, Section, Sheet
+from zoomgrad.reports.view import View
+from zoomgrad.results import units
+
+NOTABLE = 1.1
+"""Gains below this factor are not in the answer."""
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Gain:
+    """An engine beside the engine that it builds on, on the same interpreter and workload."""
+
+    row: Any
+    base: Any
+
+    @property
+    def factor(self) -> float:
+        """How many times as fast a step is, as the times on the page divide."""
+        return float(self.base.step_seconds / self.row.step_seconds)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the two intervals are apart."""
+        return bool(self.row.step_seconds_high < self.base.step_seconds_low) or bool(
+            self.row.step_seconds_low > self.base.step_seconds_high
+        )
+
+
+def ideas(view: View) -> Section | None:
+    """One row for each engine, on the first workload that has it and its base; None if there is no pair."""
+    found = gains(view)
+    if not found:
+        return None
+    longest = max(abs(math.log(gain.factor)) for gain in found)
+    sheets = []
+    for title, is_option in (("", False), ("One option changed", True)):
+        rows = tuple(_line(view, gain, longest) for gain in found if _is_option(gain) == is_option)
+        if rows:
+            sheets.append(Sheet(title, 4, ("engine", "idea", "over", "on", "a step", "gain"), rows))
+    note = "A gain is a step of the engine under “over”, divided by its own. Grey: their intervals overlap."
+    answer = _answer(found, {*racing(view.table)["engine"]})
+    return Section("ideas", "What does each idea gain?", answer, tuple(sheets), (), (note,))
+
+
+def gains(view: View) -> list[Gain]:
+    """Return the gains in the run's order of engines."""
+    rows = measured(view.table)
+    workloads = sorted(in_order(rows, "workload"), key=lambda name: name != view.headline_workload)
+    found: dict[str, Gain] = {}
+    for workload in workloads:
+        here = rows[rows["workload"] == workload]
+        for interpreter in sorted(by_coverage(here), key=lambda name: name != view.run.reference_interpreter):
+            by_name = {str(row.engine): row for row in each(here[here["interpreter"] == interpreter])}
+            for name, row in by_name.items():
+                base = by_name.get(view.run.engines[name].builds_on) if name in view.run.engines else None
+                if base is not None:
+                    found.setdefault(name, Gain(row, base))
+    return [found[name] for name in in_order(rows, "engine") if name in found]
+
+
+def _is_option(gain: Gain) -> bool:
+    return bool(gain.row.twin == gain.base.engine) and not str(gain.row.engine).endswith("-sparse")
+
+
+def _answer(found: list[Gain], ranked: set[str]) -> str:
+    best = sorted(
+        (gain for gain in found if gain.factor > NOTABLE and gain.is_sure and gain.row.engine in ranked),
+        key=lambda gain: -gain.factor,
+    )
+    named = [f"{gain.row.engine} {units.ratio(gain.factor)} over {gain.base.engine}" for gain in best[:_MOST_NAMED]]
+    return f"Most: {', '.join(named)}" if named else "No idea gains more than the noise"
+
+
+def _line(view: View, gain: Gain, longest: float) -> tuple[Figure, ...]:
+    row, length = gain.row, math.log(gain.factor) / longest / 2 if longest else 0.0
+    bar = Bar("gain" if length > 0 else "loss", 0.5 + min(length, 0.0), abs(length))
+    return (
+        Figure(str(row.engine)),
+        Figure(view.run.engines[str(row.engine)].idea, "" if row.bits == "identical" else str(row.bits)),
+        Figure(str(gain.base.engine)),
+        Figure(_where(view, row)),
+        Figure(units.duration(row.step_seconds)),
+        Figure(units.ratio(gain.factor), mark="" if gain.is_sure else "unsure", bars=(bar,)),
+    )
+
+
+def _where(view: View, row: pd.Series) -> str:
+    return (
+        str(row.workload) if row.interpreter == view.run.reference_interpreter else f"{row.workload}, {row.interpreter}"
+    )

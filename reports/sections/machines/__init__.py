@@ -1,1 +1,0 @@
-"""Sections on the machines of a run."""

@@ -1,0 +1,88 @@
+"""Break-even: which engine has the least total time after how many images, as arithmetic and in the report."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zoomgrad.reports.break_even import NEVER, Cost, costs, overtakes, winners
+from zoomgrad.reports.measured.table import cells
+
+
+def cost(compile_seconds, sample_seconds, engine="one"):
+    return Cost(engine, compile_seconds, sample_seconds)
+
+
+def sequence(*found):
+    """Return (engine, images) of each winner among costs given as (compile, image) seconds and named a, b, c …"""
+    named = [cost(*seconds, engine=name) for name, seconds in zip("abcdefgh", found, strict=False)]
+    return [(winner.cost.engine, winner.samples) for winner in winners(named)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "images"),
+    [
+        ((10.0, 1.0), (0.0, 2.0), 11),  # after 10 both have taken 20 s
+        ((10.5, 1.0), (0.0, 2.0), 11),
+        ((0.5, 1.0), (0.0, 2.0), 1),  # ahead before the first image is done
+        ((0.0, 2.0), (10.0, 1.0), NEVER),
+        ((1.0, 1.0), (2.0, 2.0), 1),
+        ((2.0, 2.0), (1.0, 1.0), NEVER),
+        ((0.0, 1.0), (0.0, 2.0), 1),  # neither compiles
+        ((0.0, 2.0), (0.0, 1.0), NEVER),
+        ((1.0, 1.0), (2.0, 1.0), 1),  # parallel lines
+        ((2.0, 1.0), (1.0, 1.0), NEVER),
+        ((1.0, 1.0), (1.0, 1.0), NEVER),  # equal
+        ((1e300, 1.0), (0.0, 1.0 + 1e-15), NEVER),  # more images than a number can count
+    ],
+)
+def test_an_engine_overtakes_another_once_it_stays_ahead(one, other, images):
+    assert overtakes(cost(*one), cost(*other)) == images
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([], []),
+        ([(5.0, 1.0)], [("a", 1)]),
+        ([(0.0, 2.0), (10.0, 1.0)], [("a", 1), ("b", 11)]),
+        ([(10.0, 1.0), (0.0, 2.0)], [("b", 1), ("a", 11)]),
+        ([(1.0, 1.0), (2.0, 2.0)], [("a", 1)]),
+        ([(0.0, 2.0), (0.0, 1.0)], [("b", 1)]),
+        ([(0.5, 1.0), (0.0, 2.0)], [("a", 1)]),
+        ([(1.0, 1.0), (1.0, 1.0)], [("a", 1)]),
+        ([(0.0, 4.0), (10.0, 2.0), (30.0, 1.0)], [("a", 1), ("b", 6), ("c", 21)]),
+        ([(0.0, 4.0), (28.0, 2.0), (30.0, 1.0)], [("a", 1), ("c", 11)]),  # b is beaten before it would lead
+        ([(0.0, 3.0), (10.0, 2.0), (20.0, 1.0)], [("a", 1), ("c", 11)]),  # three lines through one point
+    ],
+)
+def test_the_winners_are_the_lower_envelope(found, expected):
+    assert sequence(*found) == expected
+
+
+COSTS = st.builds(
+    cost,
+    st.one_of(st.just(0.0), st.floats(1e-3, 1e4)),
+    st.sampled_from([1e-6, 4e-6, 1e-3, 1.5]) | st.floats(1e-7, 10.0),
+)
+
+
+@given(st.lists(COSTS, min_size=1, max_size=12), st.integers(1, 10**9))
+def test_at_any_number_of_images_the_last_winner_so_far_has_the_least_total(found, images):
+    won = winners(found)
+    assert won[0].samples == 1
+    assert all(one.samples < other.samples for one, other in itertools.pairwise(won))
+    last = [winner for winner in won if winner.samples <= images][-1]
+    least = min(one.total_seconds(images) for one in found)
+    # A crossing is rounded as a quotient, but a total is rounded as a sum.
+    assert last.cost.total_seconds(images) == pytest.approx(least, rel=1e-9)
+
+
+def test_a_cost_has_all_phases_and_the_median_time_of_a_sample(example):
+    table = cells(example.run, example.records)
+    by_name = {one.engine: one for one in costs(table[table["workload"] == "mnist"], "cpython-3.13")}
+    one = by_name["clang-O1"]
+    assert one.compile_seconds == pytest.approx(1.1 + 15.2)
+    assert one.sample_seconds == pytest.approx(1.6e-4 * 1.01 * 1.01)
+    assert by_name["tuple"].compile_seconds == 0.0
