@@ -14,6 +14,10 @@ EXTRAS = {"dask": "fleet", "distributed": "fleet"}
 
 def main() -> None:
     """Run the command line, or exit with 2 and one line that says what to install."""
+    if sys.argv[1:2] == ["exec"]:
+        program = import_module("zoomgrad.harness.worker.programs.execute")
+        if program.quickly(sys.argv[2:]):
+            return
     if sys.version_info < (3, 11):
         sys.exit(_complaint(f"the command needs CPython 3.11 or newer, and this is {sys.version.split()[0]}"))
     try:

@@ -255,6 +255,24 @@ static PyObject *get_own_backward(Value *v, void *unused) {
     return PyBool_FromLong(v->extra != NULL && v->extra->closure != NULL);
 }
 
+/* Attributes of the program's own may refer to the Value: a cycle. */
+static int value_setattro(PyObject *self, PyObject *name, PyObject *given) {
+    int failed = PyObject_GenericSetAttr(self, name, given);
+    if (((Value *)self)->attributes != NULL)
+        track((Value *)self);
+    return failed;
+}
+
+static PyObject *get_attributes(Value *v, void *unused) {
+    (void)unused;
+    if (v->attributes == NULL)
+        v->attributes = PyDict_New();
+    if (v->attributes != NULL)
+        track(v);
+    Py_XINCREF(v->attributes);
+    return v->attributes;
+}
+
 /* The number as an f-string shows it. */
 static PyObject *shown(Value *v, int which) {
     PyObject *number = get_object(v, which), *text = number ? PyObject_Format(number, NULL) : NULL;

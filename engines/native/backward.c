@@ -63,6 +63,8 @@ static int contribute(Value *v) {
     }
     if (!hard) {
         contributions(v->op, number_of(a, DATA), b ? number_of(b, DATA) : none, k, number_of(v, DATA), number_of(v, GRAD), &to_a, &to_b, &hard);
+        if (v->flags & FLOAT_TERMS)
+            to_a.is_int = to_b.is_int = 0;
         to_a = number_add(number_of(a, GRAD), to_a, &hard);
         if (b != NULL)
             to_b = number_add(a == b ? to_a : number_of(b, GRAD), to_b, &hard);
@@ -212,7 +214,7 @@ static PyObject *value_backward(Value *self, PyObject *unused) {
     int failed = 0;
     if (order_of(self, &order) < 0)
         return NULL;
-    put_number(self, GRAD, whole(1.0));
+    put_number(self, GRAD, self->flags & FLOAT_ONE ? real(1.0) : whole(1.0));
     for (Py_ssize_t i = order.length - 1; i >= 0 && !failed; i--)
         failed = contribute(order.values[i]) < 0;
     drop_references(&order);

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.api import CyclicGraph, Unavailable
-from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.interpreted.built import once
 from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading
@@ -78,8 +77,8 @@ def class_in(path: Path) -> Any:
         warnings.simplefilter("ignore", DeprecationWarning)
         module = load_module(MODULE, str(path))
     value = module.configure(
-        tuple(ops_in_c.in_python(op.forward) for op in OPS.values()),
-        tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
+        tuple(ops_in_c.in_python(op.forward) for op in ops_in_c.ALL),
+        tuple(ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL),
         check_exponent,
         CyclicGraph,
         numpy_number,

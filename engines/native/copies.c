@@ -3,15 +3,30 @@
 static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *named) {
     (void)arguments;
     (void)named;
-    if (type == value_type)
-        return (PyObject *)allocate();
-    Value *v = (Value *)PyType_GenericAlloc(type, 0); /* zeroed and tracked */
-    if (v != NULL)
-        v->flags = IS_INT << DATA | IS_INT << GRAD | TRACKED;
-    return (PyObject *)v;
+    return (PyObject *)allocate_object(type);
+}
+
+/* Call the program's constructor, unless one number was given and its class has the rest as defaults. */
+static int init_dressed(const Dress *dress, Value *v, PyObject *arguments, PyObject *named) {
+    PyObject *first = PyTuple_Size(arguments) == 1 && named == NULL ? PyTuple_GetItem(arguments, 0) : NULL;
+    if (dress->plain && first != NULL && v->op == LEAF && v->extra == NULL &&
+        (PyFloat_CheckExact(first) || PyLong_CheckExact(first))) {
+        put_number(v, GRAD, v->flags & FLOAT_GRAD ? real(0.0) : whole(0.0));
+        return put_data(v, first);
+    }
+    PyObject *none = NULL, *all = PyTuple_Pack(1, v), *joined = all ? PySequence_Concat(all, arguments) : NULL;
+    if (joined != NULL)
+        none = PyObject_Call(dress->init, joined, named);
+    Py_XDECREF(all);
+    Py_XDECREF(joined);
+    Py_XDECREF(none);
+    return none == NULL ? -1 : 0;
 }
 
 static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
+    const Dress *dress = Py_TYPE(self) == value_type ? NULL : dress_of(Py_TYPE(self));
+    if (dress != NULL)
+        return init_dressed(dress, (Value *)self, arguments, named);
     static char *names[] = {"data", "_children", "_op", "label", NULL};
     Value *v = (Value *)self;
     PyObject *data, *given = NULL, *name = op_names[LEAF], *label = op_names[LEAF];
@@ -37,9 +52,9 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
     return failed ? -1 : 0;
 }
 
-/* A Value of exactly this type with the same numbers and texts, and with these operands: a tuple as `_prev` gives it. */
+/* A Value with the same numbers, texts and attributes, and with these operands: a tuple as `_prev` gives it. */
 static Value *copy_with(Value *v, int op, PyObject *operands) {
-    Value *copy = allocate();
+    Value *copy = allocate_object(Py_TYPE(v));
     if (copy == NULL || extra_of(copy) == NULL) {
         Py_XDECREF(copy);
         return NULL;
@@ -48,7 +63,15 @@ static Value *copy_with(Value *v, int op, PyObject *operands) {
     const int kinds = (IS_INT | IS_OBJECT | IS_NUMPY) << DATA | (IS_INT | IS_OBJECT | IS_NUMPY) << GRAD;
     copy->numbers[DATA] = v->numbers[DATA];
     copy->numbers[GRAD] = v->numbers[GRAD];
-    copy->flags = (uint16_t)(v->flags & kinds);
+    copy->flags = (uint16_t)((v->flags & kinds) | (copy->flags & (STYLE | TRACKED)));
+    if (v->attributes != NULL) {
+        copy->attributes = PyDict_Copy(v->attributes);
+        if (copy->attributes == NULL) {
+            Py_DECREF(copy);
+            return NULL;
+        }
+        track(copy);
+    }
     if (v->extra != NULL) {
         *copy->extra = *v->extra;
         copy->extra->children = copy->extra->name = NULL;
@@ -70,7 +93,7 @@ static Value *copy_with(Value *v, int op, PyObject *operands) {
 }
 
 static int refuse_subclass(Value *v) {
-    if (Py_TYPE(v) == value_type)
+    if (is_exact(Py_TYPE(v)))
         return 0;
     PyErr_Format(
         PyExc_TypeError, "%R can't copy its own attributes\n  Define __copy__ and __deepcopy__ in it.", Py_TYPE(v));
@@ -104,6 +127,20 @@ static PyObject *copy_in(PyObject *memo, Value *v) {
     return NULL;
 }
 
+/* Replace a copy's attributes, which are still those of the original, with copies. */
+static int copy_attributes(Value *copy, PyObject *memo) {
+    if (copy->attributes == NULL)
+        return 0;
+    PyObject *module = PyImport_ImportModule("copy"), *old = copy->attributes;
+    PyObject *copies = module ? PyObject_CallMethod(module, "deepcopy", "OO", old, memo) : NULL;
+    Py_XDECREF(module);
+    if (copies == NULL)
+        return -1;
+    copy->attributes = copies;
+    Py_DECREF(old);
+    return 0;
+}
+
 /* Copy a Value whose operands have copies. The memo may run code of the program, which may edit the graph, so nothing
    is read from the Value after the first look into the memo. */
 static int copy_into(PyObject *memo, Value *v) {
@@ -120,7 +157,8 @@ static int copy_into(PyObject *memo, Value *v) {
             PyErr_SetString(PyExc_TypeError, "the memo of deepcopy lost a Value");
         failed = one == NULL || PyTuple_SetItem(copies, i, one) < 0;
     }
-    failed = failed || (copy = copy_with(v, op, copies)) == NULL || PyDict_SetItem(memo, key, (PyObject *)copy) < 0;
+    failed = failed || (copy = copy_with(v, op, copies)) == NULL || PyDict_SetItem(memo, key, (PyObject *)copy) < 0 ||
+             copy_attributes(copy, memo) < 0;
     Py_XDECREF(operands);
     Py_XDECREF(copies);
     Py_XDECREF(key);
@@ -194,7 +232,7 @@ static PyObject *value_rebuild(PyTypeObject *type, PyObject *arguments) {
     if (!PyArg_ParseTuple(
             arguments, "OOO!UOU:_rebuild", &data, &grad, &PyTuple_Type, &operands, &name, &constant, &label))
         return NULL;
-    PyObject *made = value_new(type, NULL, NULL), *text = as_text(name, "_op");
+    PyObject *made = (PyObject *)allocate_object(type), *text = as_text(name, "_op");
     Value *v = (Value *)made;
     int has_constant = PyFloat_CheckExact(constant) || PyLong_CheckExact(constant);
     int op = text ? op_of(text, PyTuple_Size(operands)) : LEAF;

@@ -9,6 +9,7 @@ ENGINES = (
     BuiltEngine(
         "native",
         build.load,
+        extensible=False,
         idea="Value as a C type: objects, operators and the backward pass without the interpreter",
         builds_on="hoisted",
         typical_row_seconds=2e-7,

@@ -2,6 +2,11 @@
 
 #define METHOD(function) (PyCFunction)(void (*)(void))(function)
 
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(Value, attributes), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyGetSetDef attributes[] = {
     {"data", (getter)get_number, (setter)set_number, "The number.", NULL},
     {"grad", (getter)get_number, (setter)set_number, "Its gradient, the int 0 at first.", (void *)"grad"},
@@ -13,8 +18,49 @@ static PyGetSetDef attributes[] = {
     {"_backward", (getter)get_backward, (setter)set_backward, "Applies this Value's contributions.", NULL},
     {"_row", (getter)get_row, (setter)set_row, "The row in the tape while `linearize` runs in Python, else -1.", NULL},
     {"_has_own_backward", (getter)get_own_backward, NULL, "Whether a program has set `_backward`.", NULL},
+    {"__dict__", (getter)get_attributes, NULL, "Attributes of the program's own.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
+
+static PyType_Slot dressed_slots[] = {
+    {Py_tp_dealloc, value_dealloc},
+    {Py_tp_traverse, value_traverse},
+    {Py_tp_clear, value_clear},
+    {0, NULL},
+};
+
+static PyType_Spec dressed_spec = {
+    "zoomgrad.Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, dressed_slots,
+};
+
+PyDoc_STRVAR(
+    dress_doc,
+    "_dress(init, plain, heirs, float_data, float_grad, float_one, float_terms)\n--\n\n"
+    "A new class like Value to stand in for a program's own, whose attributes Python sets.\n\n"
+    "init: the program's constructor. plain: whether a call with one number needs no more than the class's defaults.\n"
+    "heirs: whether operators create the subclass of their operand. The others give the type of its numbers.");
+
+static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
+    PyObject *init;
+    int plain, heirs, data, grad, one, terms;
+    (void)unused;
+    if (!PyArg_ParseTuple(arguments, "Opppppp:_dress", &init, &plain, &heirs, &data, &grad, &one, &terms))
+        return NULL;
+    Dress *dress = PyMem_Malloc(sizeof(Dress));
+    PyObject *bases = dress ? PyTuple_Pack(1, (PyObject *)value_type) : PyErr_NoMemory();
+    PyObject *type = bases ? PyType_FromSpecWithBases(&dressed_spec, bases) : NULL;
+    Py_XDECREF(bases);
+    if (type == NULL) {
+        PyMem_Free(dress);
+        return NULL;
+    }
+    const int style = (data ? FLOAT_DATA : 0) | (grad ? FLOAT_GRAD : 0) | (one ? FLOAT_ONE : 0) | (terms ? FLOAT_TERMS : 0);
+    Py_INCREF(type);
+    Py_INCREF(init);
+    *dress = (Dress){(PyTypeObject *)type, init, plain, heirs, (uint16_t)style, dresses};
+    dresses = dress;
+    return type;
+}
 
 static PyMethodDef methods[] = {
     UNARY_METHODS BINARY_METHODS
@@ -22,7 +68,7 @@ static PyMethodDef methods[] = {
     {"backward", METHOD(value_backward), METH_NOARGS, backward_doc},
     {"_contribute", METHOD(value_contribute), METH_NOARGS, contribute_doc},
     {"_record", METHOD(value_record), METH_VARARGS, record_doc},
-    {"_adopt", value_adopt, METH_O | METH_CLASS, adopt_doc},
+    {"_dress", METHOD(value_dress), METH_VARARGS | METH_STATIC, dress_doc},
     {"__copy__", METHOD(value_copy), METH_NOARGS, copy_doc},
     {"__deepcopy__", METHOD(value_deepcopy), METH_O, deepcopy_doc},
     {"__reduce__", METHOD(value_reduce), METH_NOARGS, reduce_doc},
@@ -41,6 +87,8 @@ static PyType_Slot slots[] = {
     {Py_tp_clear, value_clear},
     {Py_tp_repr, value_repr},
     {Py_tp_getset, attributes},
+    {Py_tp_members, members},
+    {Py_tp_setattro, value_setattro},
     {Py_tp_methods, methods},
     {Py_nb_add, value_add},
     {Py_nb_subtract, value_subtract},
@@ -68,8 +116,8 @@ static PyObject *configure(PyObject *module, PyObject *arguments) {
             arguments, "O!O!OOO:configure", &PyTuple_Type, &given[FORWARD], &PyTuple_Type, &given[CONTRIBUTE],
             &given[CHECK_EXPONENT], &given[CYCLIC_GRAPH], &given[NUMPY_NUMBER]))
         return NULL;
-    if (PyTuple_Size(given[FORWARD]) != OPS || PyTuple_Size(given[CONTRIBUTE]) != OPS) {
-        PyErr_Format(PyExc_ValueError, "there are %d ops, so configure takes as many functions", OPS);
+    if (PyTuple_Size(given[FORWARD]) != ALL_OPS || PyTuple_Size(given[CONTRIBUTE]) != ALL_OPS) {
+        PyErr_Format(PyExc_ValueError, "there are %d ops, so configure takes as many functions", ALL_OPS);
         return NULL;
     }
     if (helpers[FORWARD] != NULL) {
@@ -98,7 +146,7 @@ PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
         PyErr_SetString(PyExc_ImportError, "this file of zoomgrad_value is loaded already, and has one Value type");
         return NULL;
     }
-    for (int op = 0; op <= OPS; op++) {
+    for (int op = 0; op <= ALL_OPS; op++) {
         op_names[op] = PyUnicode_InternFromString(NAME[op]);
         if (op_names[op] == NULL)
             return NULL;

@@ -1,18 +1,19 @@
 /* The operators, which create Values. */
 
-/* A leaf, of the class that operators create. */
-static Value *leaf(PyObject *data) {
-    if (result_class != NULL) {
-        PyObject *made = PyObject_CallFunctionObjArgs(result_class, data, NULL);
-        if (made != NULL && !IS_VALUE(made)) {
-            PyErr_Format(PyExc_TypeError, "%R created %R, which is not a Value", result_class, made);
-            Py_DECREF(made);
-            return NULL;
-        }
-        return (Value *)made;
-    }
-    Value *v = allocate();
-    if (v != NULL && put_object(v, DATA, data) < 0) {
+/* Store the data of a leaf. */
+static int put_data(Value *v, PyObject *data) {
+    if (!(v->flags & FLOAT_DATA) || PyFloat_CheckExact(data))
+        return put_object(v, DATA, data);
+    PyObject *number = PyNumber_Float(data);
+    int failed = number == NULL || put_object(v, DATA, number) < 0;
+    Py_XDECREF(number);
+    return failed ? -1 : 0;
+}
+
+/* The leaf for a number beside a Value in an operation. */
+static Value *leaf(const Value *beside, PyObject *data) {
+    Value *v = allocate_like(beside);
+    if (v != NULL && put_data(v, data) < 0) {
         Py_DECREF(v);
         return NULL;
     }
@@ -48,31 +49,8 @@ static int set_constant(Value *v, PyObject *constant) {
     return 0;
 }
 
-static int set_operation(Value *v, int op, PyObject *children, PyObject *name);
-
-/* The result of an operation, of the class that operators create. Its constructor stores the operands as those of an
-   operation of the program's own, because it takes no constant, and no op of the table. */
-static PyObject *result_of_class(PyObject *data, int op, Value *a, Value *b, PyObject *constant) {
-    PyObject *made = NULL, *children = b ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a);
-    if (children != NULL)
-        made = PyObject_CallFunctionObjArgs(result_class, data, children, op_names[op], NULL);
-    if (made != NULL && IS_VALUE(made) && ((Value *)made)->op == CUSTOM) {
-        Value *v = (Value *)made;
-        if (set_operation(v, op, children, op_names[op]) < 0 || set_constant(v, constant) < 0)
-            Py_CLEAR(made);
-    }
-    Py_XDECREF(children);
-    return made;
-}
-
 static PyObject *result(Number data, int op, Value *a, Value *b, PyObject *constant) {
-    if (result_class != NULL) {
-        PyObject *object = from_number(data);
-        PyObject *made = object ? result_of_class(object, op, a, b, constant) : NULL;
-        Py_XDECREF(object);
-        return made;
-    }
-    Value *v = allocate();
+    Value *v = allocate_like(a);
     if (v == NULL || set_constant(v, constant) < 0) {
         Py_XDECREF(v);
         return NULL;
@@ -93,15 +71,11 @@ static PyObject *result_by_python(int op, Value *a, Value *b, PyObject *other, P
         data = PyObject_CallFunctionObjArgs(
             PyTuple_GetItem(helpers[FORWARD], op - 1), left, right, constant ? constant : Py_None, NULL);
     if (data != NULL && b == NULL && other != NULL)
-        b = leaf_of_other = leaf(other);
+        b = leaf_of_other = leaf(a, other);
     if (data != NULL && (b != NULL || other == NULL)) {
-        if (result_class != NULL) {
-            made = result_of_class(data, op, a, b, constant);
-        } else {
-            made = result(real(0.0), op, a, b, constant);
-            if (made != NULL && put_object((Value *)made, DATA, data) < 0)
-                Py_CLEAR(made);
-        }
+        made = result(real(0.0), op, a, b, constant);
+        if (made != NULL && put_object((Value *)made, DATA, data) < 0)
+            Py_CLEAR(made);
     }
     Py_XDECREF(left);
     Py_XDECREF(right);
@@ -132,7 +106,7 @@ static PyObject *binary(int op, Value *a, PyObject *other) {
         return binary_of_values(op, a, (Value *)other);
     if (!PyFloat_Check(other) && !PyLong_Check(other))
         return result_by_python(op, a, NULL, other, NULL);
-    Value *b = leaf(other);
+    Value *b = leaf(a, other);
     if (b == NULL)
         return NULL;
     PyObject *made = binary_of_values(op, a, b);

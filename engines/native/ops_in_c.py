@@ -16,6 +16,10 @@ from typing import Any
 from zoomgrad.engines.graph.expr import MICROGRAD, Apply, Expr, Leaf, Literal, calls, function
 from zoomgrad.engines.graph.ops import OPS, Op
 from zoomgrad.engines.graph.tape import LEAVES
+from zoomgrad.engines.native.forms import ROWS
+
+ALL = (*OPS.values(), *ROWS)
+"""The op table, then other forms of its rows."""
 
 IDENTIFIERS = {"+": "ADD", "*": "MUL", "**": "POW"}
 """Op -> its name in C, where that is not the op's own name in capitals."""
@@ -29,7 +33,7 @@ IN_NUMBER_H = ("pow",)
 
 def libm() -> set[tuple[str, int]]:
     """The libm functions that the table calls, each with its number of arguments."""
-    return {call for op in OPS.values() for expr in (op.forward, *op.contributions) for call in calls(expr)}
+    return {call for op in ALL for expr in (op.forward, *op.contributions) for call in calls(expr)}
 
 
 def before_the_type() -> str:
@@ -40,10 +44,10 @@ def before_the_type() -> str:
 def after_the_type() -> str:
     """The methods of the ops that have no operator."""
     unary, binary, methods = [], [], []
-    for op in OPS.values():
+    for op in ALL:
         if op.name in IDENTIFIERS:
             continue
-        method, code = op.name.lower(), _identifier(op)
+        method, code = f"{'_' if op in ROWS else ''}{op.name.lower()}", _identifier(op)
         if op.arity == 1:
             unary.append(f'    {{"{method}", METHOD(value_{method}), METH_NOARGS, NULL}}, \\')
             body = f"    (void)unused;\n    return unary({code}, self, NULL, real(0.0));"
@@ -67,13 +71,13 @@ def _identifier(op: Op) -> str:
 
 def _constants() -> Iterator[str]:
     yield "/* The op table. */"
-    yield f"enum {{ OPS = {len(OPS)} }};"
-    yield f"enum {{ {', '.join(f'{_identifier(op)} = {i}' for i, op in enumerate(OPS.values(), 1))} }};"
+    yield f"enum {{ OPS = {len(OPS)}, ALL_OPS = {len(ALL)} }};"
+    yield f"enum {{ {', '.join(f'{_identifier(op)} = {i}' for i, op in enumerate(ALL, 1))} }};"
     yield f"enum {{ {', '.join([*HELPERS, 'HELPERS'])} }};"
     rows = [f"{kind.upper()}_ROW = {code}" for code, kind in enumerate(LEAVES)]
     yield f"enum {{ {', '.join(rows)} }}; /* codes of a tape's rows; an op's is CONSTANT_ROW plus its own */"
-    yield f"static const int ARITY[] = {{{', '.join(['0', *(str(op.arity) for op in OPS.values())])}}};"
-    names = ", ".join(f'"{name}"' for name in ("", *OPS))
+    yield f"static const int ARITY[] = {{{', '.join(['0', *(str(op.arity) for op in ALL)])}}};"
+    names = ", ".join(f'"{name}"' for name in ("", *(op.name for op in ALL)))
     yield f"static const char *const NAME[] = {{{names}}};"
 
 
@@ -93,7 +97,7 @@ def _functions() -> Iterator[str]:
 def _forward() -> Iterator[str]:
     yield "static inline Number forward(int op, Number a, Number b, Number k, int *hard) {"
     yield "    switch (op) {"
-    for op in OPS.values():
+    for op in ALL:
         yield f"    case {_identifier(op)}: return {_spell(op.forward)};"
     yield "    }"
     yield "    (void)b, (void)k;"
@@ -105,7 +109,7 @@ def _contributions() -> Iterator[str]:
     operands = "Number a, Number b, Number k, Number out, Number g"
     yield f"static inline void contributions(int op, {operands}, Number *to_a, Number *to_b, int *hard) {{"
     yield "    switch (op) {"
-    for op in OPS.values():
+    for op in ALL:
         targets = zip(("to_a", "to_b"), op.contributions)
         yield f"    case {_identifier(op)}: {' '.join(f'*{to} = {_spell(expr)};' for to, expr in targets)} return;"
     yield "    }"

@@ -58,7 +58,7 @@ static int name_leaves(PyObject *leaves, uint64_t named, int parameters) {
 
 /* Append the row of a Value whose operands have rows. Returns -1 if it can't be recorded. */
 static int append_value(Tape *tape, const Value *v, int is_named, PyObject *constants) {
-    if (v->op == CUSTOM || (v->extra != NULL && v->extra->closure != NULL))
+    if (v->op > OPS || (v->extra != NULL && v->extra->closure != NULL))
         return -1;
     if (is_named)
         return append_row(tape, v->flags & IS_PARAMETER ? PARAMETER_ROW : INPUT_ROW, -1, -1, v->row);
@@ -141,25 +141,4 @@ done:
     Py_XDECREF(constants);
     Py_XDECREF(rows);
     return found;
-}
-
-PyDoc_STRVAR(
-    adopt_doc,
-    "_adopt(subclass)\n--\n\nMake a subclass of Value the class of all results, in this process. Value undoes it.");
-
-static PyObject *value_adopt(PyObject *type, PyObject *subclass) {
-    (void)type;
-    if (!PyType_Check(subclass) || !PyType_IsSubtype((PyTypeObject *)subclass, value_type)) {
-        PyErr_Format(PyExc_TypeError, "%R is not a subclass of Value", subclass);
-        return NULL;
-    }
-    PyObject *old = result_class;
-    if (subclass == (PyObject *)value_type) {
-        result_class = NULL;
-    } else {
-        Py_INCREF(subclass);
-        result_class = subclass;
-    }
-    Py_XDECREF(old);
-    Py_RETURN_NONE;
 }

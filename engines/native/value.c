@@ -3,10 +3,13 @@
    The operations are data: `engines/native/ops_in_c.py` writes `forward` and `contributions` from the table into the
    text before this file. The files from here on know Python objects, graphs and memory.
 
-   Memory. A Value is 72 bytes. It is allocated from a free list and is not tracked by the garbage collector, because
+   Memory. A Value is 80 bytes. It is allocated from a free list and is not tracked by the garbage collector, because
    its operands exist before it, so that no cycle can form. What could form one is tracked: objects of subclasses,
-   Values with a backward function of the program's own, and the results computed from either. One cycle is never
-   freed: that of a function which refers to a result computed before the function was set.
+   Values with a backward function or attributes of the program's own, and the results computed from them. One cycle is
+   never freed: that of a function or an attribute which refers to a result computed before either was set.
+
+   A class that stands in for a program's own (`_dress`) is another type of the same layout. Operators create the class
+   of their left operand.
 
    Any allocation of a Python object may run the collector, whose finalizers may edit any graph. So no operand is used
    after such a call without a reference to it.
@@ -16,6 +19,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <structmember.h>
 
 #define FREE_LIST_LENGTH (1 << 17) /* holds the graph of a step of mnist, which has 120,137 Values */
 
@@ -29,9 +33,15 @@ enum {
     IS_PARAMETER = 64, /* during `_record`: a named leaf is a parameter, not an input */
     HAS_ROW = 128,     /* `row` was set by Python */
     IS_NUMPY = 256,    /* shifted by DATA or GRAD: the number is NumPy's float64 */
+    /* The style of a dressed class, which results take over from their left operand: */
+    FLOAT_DATA = 1024,  /* an int that becomes a leaf becomes a double */
+    FLOAT_GRAD = 2048,  /* gradients start at 0.0, not at 0 */
+    FLOAT_ONE = 4096,   /* the gradient of a root is 1.0, not 1 */
+    FLOAT_TERMS = 8192, /* what is added to a gradient is a double */
+    STYLE = FLOAT_DATA | FLOAT_GRAD | FLOAT_ONE | FLOAT_TERMS,
 };
 
-enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table */
+enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
 
 /* Fields that most Values lack. Each may be NULL. */
 typedef struct {
@@ -47,16 +57,27 @@ typedef struct Value {
     double numbers[2];
     struct Value *left, *right; /* operands; a CUSTOM Value's are in `extra->children` */
     Extra *extra;
+    PyObject *attributes;       /* a dict of the program's own; NULL before the first one */
     uint64_t mark;              /* the last walk that reached it; while it is freed, the next one to free */
     int32_t row;                /* in the tape, while it is recorded */
     uint16_t flags;
     uint8_t op;
 } Value;
 
+/* A class that stands in for a program's own. */
+typedef struct Dress {
+    PyTypeObject *type;
+    PyObject *init;    /* the program's constructor */
+    int plain;         /* whether a call with one number needs no more than the defaults of the class */
+    int heirs;         /* whether operators create the subclass of their operand, not this class */
+    uint16_t style;
+    struct Dress *next;
+} Dress;
+
 static PyTypeObject *value_type;
-static PyObject *result_class; /* a subclass that operators create instead of Value; NULL if there is none */
+static Dress *dresses; /* the newest first; they are never freed */
 static PyObject *helpers[HELPERS];
-static PyObject *op_names[OPS + 1];
+static PyObject *op_names[ALL_OPS + 1];
 static PyTypeObject *float64; /* NumPy's; NULL before the first one */
 static Value *free_list;
 static Py_ssize_t free_length;
@@ -66,20 +87,65 @@ static uint64_t walks;
 
 /* --- Memory ------------------------------------------------------------------------------------------------------ */
 
-static Value *allocate(void) {
+/* The dress of a class or of one that it is derived from; NULL if there is none. */
+static const Dress *dress_of(PyTypeObject *type) {
+    const Dress *dress = dresses;
+    while (dress != NULL && dress->type != type && !PyType_IsSubtype(type, dress->type))
+        dress = dress->next;
+    return dress;
+}
+
+/* Whether a type was made in this file, so that its objects are a Value and no more. */
+static int is_exact(PyTypeObject *type) {
+    if (type == value_type || (dresses != NULL && type == dresses->type))
+        return 1;
+    const Dress *dress = dress_of(type);
+    return dress != NULL && dress->type == type;
+}
+
+static void set_flags(Value *v, unsigned flags) {
+    v->flags = (uint16_t)(IS_INT << DATA | (flags & FLOAT_GRAD ? 0 : IS_INT << GRAD) | flags);
+}
+
+/* type: an exact one. */
+static Value *allocate(PyTypeObject *type, unsigned style) {
     Value *v = free_list;
     if (v != NULL) {
         free_list = v->left;
         free_length--;
-        PyObject_Init((PyObject *)v, value_type);
+        PyObject_Init((PyObject *)v, type);
     } else {
-        v = PyObject_GC_New(Value, value_type);
+        v = PyObject_GC_New(Value, type);
         if (v == NULL)
             return NULL;
     }
     memset((char *)v + sizeof(PyObject), 0, sizeof(Value) - sizeof(PyObject));
-    v->flags = IS_INT << DATA | IS_INT << GRAD;
+    set_flags(v, style);
     return v;
+}
+
+/* A Value of any type. */
+static Value *allocate_object(PyTypeObject *type) {
+    const Dress *dress = type == value_type ? NULL : dress_of(type);
+    const unsigned style = dress ? dress->style : 0;
+    if (is_exact(type))
+        return allocate(type, style);
+    Value *v = (Value *)PyType_GenericAlloc(type, 0); /* zeroed and tracked */
+    if (v != NULL)
+        set_flags(v, style | TRACKED);
+    return v;
+}
+
+/* A Value of the class that operators create if this is their left operand. */
+static Value *allocate_like(const Value *a) {
+    PyTypeObject *type = Py_TYPE(a);
+    if (!is_exact(type)) {
+        const Dress *dress = dress_of(type);
+        if (dress != NULL && dress->heirs)
+            return allocate_object(type);
+        type = dress ? dress->type : value_type;
+    }
+    return allocate(type, a->flags & STYLE);
 }
 
 static void track(Value *v) {
@@ -115,12 +181,15 @@ static void drop_extra(Extra *extra) {
 static int value_clear(PyObject *self) {
     Value *v = (Value *)self, *left = v->left, *right = v->right;
     Extra *extra = v->extra;
+    PyObject *attributes = v->attributes;
     v->left = v->right = NULL;
     v->extra = NULL;
+    v->attributes = NULL;
     v->op = LEAF;
     v->flags &= (uint16_t)~(IS_OBJECT << DATA | IS_OBJECT << GRAD);
     Py_XDECREF(left);
     Py_XDECREF(right);
+    Py_XDECREF(attributes);
     drop_extra(extra);
     return 0;
 }
@@ -129,6 +198,7 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     Value *v = (Value *)self;
     Py_VISIT(v->left);
     Py_VISIT(v->right);
+    Py_VISIT(v->attributes);
     if (v->extra != NULL) {
         Py_VISIT(v->extra->closure);
         Py_VISIT(v->extra->children);
@@ -143,7 +213,7 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
 static Value *release(Value *operand, Value *waiting) {
     if (operand == NULL)
         return waiting;
-    if (Py_REFCNT(operand) > 1 || Py_TYPE(operand) != value_type) {
+    if (Py_REFCNT(operand) > 1 || !is_exact(Py_TYPE(operand))) {
         Py_DECREF(operand);
         return waiting;
     }
@@ -161,7 +231,7 @@ static void value_dealloc(PyObject *self) {
     PyObject_GC_UnTrack(self);
     v->left = v->right = NULL;
     value_clear(self);
-    if (type == value_type && free_length < FREE_LIST_LENGTH) {
+    if (is_exact(type) && free_length < FREE_LIST_LENGTH) {
         v->left = free_list;
         free_list = v;
         free_length++;

@@ -28,7 +28,7 @@ COMMANDS = {
     "report": "Rebuild a run's report from its records.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
     "train": "Train interactively with live loss and accuracy.",
-    "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
+    "exec": "Run an unchanged micrograd program with its Value in C, if that computes the same.",
     "build": "Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad.",
     "show": "Print one step of a workload after a stage of the engine's pipeline.",
     "export": "Write a run in another tool's format.",

@@ -1,4 +1,4 @@
-"""MicroGrad, Reeed's blog: a program in one file that defines its Value itself. Run it with `--replace Value`."""
+"""MicroGrad, Reeed's blog: a program in one file that defines its Value itself."""
 
 import math
 

@@ -1,6 +1,6 @@
-"""Run every micrograd program in a folder under `tuple` and other engines, and print how each fares.
+"""Run every micrograd program in a folder by itself and under `zoomgrad exec`, and print how each fares.
 
-`python -m tests.strangers FOLDER [--engines native,hoisted,compiled:tcc] [--seconds 60] [--only TEXT] [--json FILE]`
+`python -m tests.strangers FOLDER [--compiled tcc] [--seconds 60] [--only TEXT] [--json FILE]`
 
 Run programs that you would run anyway: the child process limits careless programs, not hostile ones.
 """
@@ -9,26 +9,23 @@ import argparse
 import dataclasses
 import functools
 import json
+import statistics
 import sys
 from collections import Counter
 from pathlib import Path
 
 from tests.strangers.find import programs
-from tests.strangers.judge import SAME, judge
+from tests.strangers.judge import EXEC, LAST_DIGITS, SAME, judge
 from tests.strangers.run import run
-from tests.strangers.wrap import COMPILED
-from zoomgrad import engines
 
-SHORTEST = 0.2
-"""Seconds of processor time below which a ratio says nothing."""
+LONG, SHORT = 2.0, 0.5
+"""Seconds of processor time by itself: a speedup counts from the first, and being slower from the second."""
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.strangers", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "--engines", default="native,hoisted", help="compared with tuple (%(default)s); compiled:tcc decorates"
-    )
+    parser.add_argument("--compiled", default="", metavar="ENGINE", help="also put the losses under the decorator")
     parser.add_argument("--seconds", type=int, default=60, help="of processor time for one run (%(default)s)")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has the programs' packages")
     parser.add_argument("--only", default="", help="programs whose name contains this text")
@@ -38,63 +35,51 @@ def main():
         parser.error(f"{chosen.folder} is not a folder\n  Name a folder with one folder per project.")
     if chosen.json and chosen.json.exists():
         parser.error(f"{chosen.json} exists\n  Name a new file.")
-    names = [name for name in chosen.engines.split(",") if name]
-    for name in names:
-        try:
-            engines.load(name.rpartition(":")[2])
-        except (engines.UnknownName, engines.WrongSuffix) as error:
-            parser.error(str(error))
     one = functools.partial(run, seconds=chosen.seconds, python=chosen.python)
     verdicts = []
     for program in programs(chosen.folder):
         if chosen.only in program.name:
-            verdicts.append(judge(program, names, one))
-            print(line(verdicts[-1], names), flush=True)
-    print(*summary(verdicts, names), sep="\n")
+            verdicts.append(judge(program, chosen.compiled, one))
+            print(line(verdicts[-1]), flush=True)
+    print(*summary(verdicts), sep="\n")
     if chosen.json:
         text = json.dumps([dataclasses.asdict(verdict) for verdict in verdicts], indent=1)
         chosen.json.write_text(text + "\n", encoding="utf-8")
     return 0 if verdicts else 1
 
 
-def line(verdict, engines):
+def line(verdict):
     """One program's line of the table."""
     if verdict.alone:
-        return f"-          {verdict.program}: does not run by itself: {verdict.alone}"
-    if verdict.reason:
-        return f"fails      {verdict.program}: {verdict.reason}"
-    state = "unchanged" if verdict.unchanged else "differs"
-    speeds = ", ".join(f"{engine} {speed(verdict, engine)}" for engine in engines)
-    differing = [f"{engine}: {found}" for engine, found in verdict.engines.items() if found != SAME]
-    own = f"not as by itself: {verdict.from_alone}" if verdict.from_alone else "as by itself"
-    moved = f"compiles with {verdict.moved} lines moved"
-    moved = moved if verdict.compiled == SAME else f"not compiled: {verdict.compiled}"
-    parts = [f"{verdict.values:,} Values", own, *differing, *filter(None, [verdict.compiled and moved]), speeds]
-    return f"{state:<10} {verdict.program}: {'; '.join(parts)}"
+        return f"-         {verdict.program}: does not run by itself: {verdict.alone}"
+    state = "in C" if verdict.replaced else "as it is" if verdict.defines else "micrograd"
+    times = f"{verdict.seconds['']:.2f} s -> {verdict.seconds[EXEC]:.2f} s"
+    reasons = [text.partition(" runs as it is, because ")[2] for text in verdict.lines]
+    compiled = f"compiles: {verdict.compiled} ({verdict.moved} lines moved)" if verdict.compiled else ""
+    return f"{state:<9} {verdict.program}: {'; '.join(filter(None, [verdict.exec, times, compiled, *reasons]))}"
 
 
-def speed(verdict, engine):
-    """How many times as fast as the program by itself; nothing for one that takes too little time to tell."""
-    alone, found = verdict.seconds[""], verdict.seconds.get(engine, 0)
-    return f"{alone / found:.1f}×" if alone >= SHORTEST and found else "-"
-
-
-def summary(verdicts, engines):
+def summary(verdicts):
     """The totals."""
     able = [verdict for verdict in verdicts if not verdict.alone]
-    interpreted = [engine for engine in engines if not engine.startswith(COMPILED)]
     yield f"\n{len(verdicts)} programs, of which {len(able)} run by themselves"
-    yield f"  {sum(v.unchanged for v in able)} run unchanged on {' or '.join(interpreted)} with the bits of tuple"
-    for engine in interpreted:
-        yield f"    {sum(v.engines.get(engine) == SAME for v in able):4} on {engine}"
-    own = [v.from_alone for v in able if v.unchanged]
-    yield f"  {own.count('')} of these print what they print by themselves, {own.count('last digits')} other digits"
+    yield f"  {sum(v.exec in (SAME, LAST_DIGITS) for v in able)} print the same under exec, of which"
+    yield f"  {sum(v.exec == LAST_DIGITS for v in able)} in other last digits"
+    own = [v for v in able if v.defines]
+    replaced = [v for v in own if v.replaced]
+    yield f"  {len(own)} define their own Value; of {len(replaced)} it runs in C"
+    times = sorted(v.speedup for v in replaced if v.seconds[""] >= LONG)
+    if times:
+        yield f"  {len(times)} of these take {LONG} s and more; the median speedup is {statistics.median(times):.1f}"
+    slower = sum(v.speedup < 1 for v in replaced if v.seconds[""] >= SHORT)
+    yield f"  {slower} that take {SHORT} s and more got slower"
     if any(v.compiled for v in able):
-        yield f"  {sum(v.compiled == SAME for v in able)} compile with the decorator, and all Values left have the bits"
-    yield f"  {sum(v.values > 0 for v in able)} leave Values at their top level, {sum(v.values for v in able):,} in all"
+        having = [v for v in able if v.moved]
+        count = sum(v.compiled == SAME for v in having)
+        yield f"  {len(having)} have a loss, of which {count} compile with the decorator"
     for title, reasons in (
         ("do not run by themselves", [_short(v.alone) for v in verdicts if v.alone]),
-        ("fail on tuple", [_short(v.reason) for v in able if v.reason]),
+        ("print something else", [_short(v.exec) for v in able if v.exec not in (SAME, LAST_DIGITS)]),
         ("are not compiled", [_short(v.compiled) for v in able if v.compiled not in ("", SAME)]),
     ):
         yield f"reasons why {len(reasons)} {title}:"

@@ -1,8 +1,8 @@
-"""Run one program on one engine, and write what it computed: `python child.py ENGINE CLASS SCRIPT REPLY`.
+"""Run one program, and write what became of it: `python child.py HOW SCRIPT REPLY`.
 
-ENGINE is a name, or empty to run the program by itself, with the published `micrograd` if it brings none. CLASS is the
-program's class that the engine's Value replaces, or empty. It runs as a separate script, so that the program finds
-its own package `tests`.
+HOW is empty to run the program by itself, with the published `micrograd` if it brings none; `exec` to run it as
+`zoomgrad exec` does; or `compiled:ENGINE` to do so with its losses under the decorator. It is a separate script, so
+that the program finds its own package `tests`.
 
 Plots and pictures do nothing here. The program may write below its folder only, start no process and open no
 connection. That stops careless programs; it does not confine a hostile one.
@@ -12,22 +12,23 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import hashlib
 import json
 import os
 import random
-import struct
 import sys
 import time
 import types
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import SimpleNamespace
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.harness.worker.programs import literature
-from zoomgrad.harness.worker.programs.execute import able, execute
-from zoomgrad.harness.worker.programs.own_modules import WrongScript
+from zoomgrad.engines.interpreted.baseline import Value
+from zoomgrad.engines.native import build
+from zoomgrad.harness.worker.programs import probe
+from zoomgrad.harness.worker.programs.classes import WrongScript
+from zoomgrad.harness.worker.programs.execute import execute
 
 SHOWN_ONLY = {
     "matplotlib",
@@ -42,7 +43,6 @@ SHOWN_ONLY = {
     "networkx",
 }
 """Packages whose results a program shows and does not compute with."""
-DEEPEST = 6
 
 
 class Nothing(types.ModuleType):
@@ -116,44 +116,6 @@ def show(value):
         print(repr(value))
 
 
-def numbers(names):
-    """Name -> count and digest of the data and gradients of the Values that a program leaves at its top level."""
-    found = {}
-    for name, value in list(names.items()):
-        if not name.startswith("__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
-            values = list(_values(value, 0))
-            if values:
-                texts = [f"{_bits(v.data)} {_bits(v.grad)}" for v in values]
-                found[name] = [len(values), hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]]
-    return found
-
-
-def _values(value, depth):
-    if depth > DEEPEST:
-        return
-    if isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _values(part, depth + 1)
-    elif isinstance(value, dict):
-        yield from _values(list(value.values()), depth + 1)
-    elif isinstance(value, (str, bytes, int, float)):
-        return
-    elif callable(getattr(value, "parameters", None)):
-        with contextlib.suppress(Exception):
-            yield from _values(list(value.parameters()), depth + 1)
-    elif hasattr(value, "data") and hasattr(value, "grad") and hasattr(value, "_backward"):
-        yield value
-
-
-def _bits(number):
-    """A double's bits, with one zero and one NaN; anything else as text."""
-    try:
-        number = float(number) + 0.0
-    except (TypeError, ValueError, OverflowError):
-        return repr(number)
-    return "nan" if number != number else struct.pack(">d", number).hex()
-
-
 class Sites:
     """The losses that `wrap.py` found, compiled by `zoomgrad.compiled`."""
 
@@ -168,7 +130,7 @@ class Sites:
         from zoomgrad import compiled
 
         if number not in self._sites:
-            self._sites[number] = compiled(self._engine.name)(function)
+            self._sites[number] = compiled(self._engine)(function)
         site = self._sites[number]
         self.calling = True
         try:
@@ -194,7 +156,7 @@ def confine(folder, sites):
     places = (inside, "/dev/null")
 
     def hook(event, arguments):
-        if sites.calling:
+        if sites.calling or is_probe(event):
             return
         if event == "open":
             path, mode, flags = arguments
@@ -222,33 +184,23 @@ def confine(folder, sites):
     sys.addaudithook(hook)
 
 
+def is_probe(event):
+    """Whether a process is copied to compare a class with ours."""
+    return event == "os.fork" and sys._getframe(2).f_code is probe.probe.__code__
+
+
 def _below(path, places):
     return os.path.realpath(os.fsdecode(path)).startswith(places)
 
 
-def alone(path):
-    """Run the program by itself. A `micrograd` that it does not bring is the published one."""
-    engine = able("baseline")
-    literature.offer(engine, engine.Value, own_first=True)
-    sys.argv = [str(path)]
-    sys.path[0] = str(path.resolve().parent)
-    module = types.ModuleType("__main__")
-    module.__dict__["__file__"] = str(path)
-    sys.modules["__main__"] = module
-    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
-    return module.__dict__
-
-
 def main():
-    engine_name, replaced, path, reply = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
+    how, path, reply = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     cells = Cells()
     builtins._zoomgrad_cell, builtins._zoomgrad_show = cells.guard, show
-    engine_name = engine_name.rpartition("compiled:")[2]
-    engine = able(engine_name) if engine_name else None
-    sites = Sites(engine)
+    sites = Sites(how.rpartition("compiled:")[2])
     builtins._zoomgrad_call = sites.call
-    if engine is not None:
-        engine.Value(1.0)  # `native` is built here, before processes are refused
+    baseline = SimpleNamespace(name="baseline", Value=Value)
+    build.load()  # before processes are refused
     sys.meta_path.insert(0, Stubs())
     sys.dont_write_bytecode = True
     random.seed(1337)
@@ -260,12 +212,10 @@ def main():
     answer = reply.open("w", encoding="utf-8")
     confine(os.environ["STRANGER_FOLDER"], sites)
     started = time.process_time()
-    names = {}
     try:
-        names = execute(engine, path, [], replaced=replaced) if engine else alone(path)
+        execute(path, [], **({} if how else {"engine": baseline}))
     except SystemExit as end:
         report["outcome"] = "ran" if end.code in (None, 0) else f"exit code {end.code}"[:300]
-        names = sys.modules["__main__"].__dict__
     except ModuleNotFoundError as error:
         report["outcome"] = f"needs {error.name}"
     except (Unavailable, WrongScript) as refused:
@@ -276,10 +226,6 @@ def main():
     report["cells"] = {str(number): text for number, text in cells.failed.items()}
     report["backward"] = cells.backward
     report["compiled"] = sites.report()
-    try:
-        report["numbers"] = numbers(names)
-    except Exception as error:
-        report["outcome"] = f"unreadable result, {type(error).__name__}: {error}"[:300]
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     json.dump(report, answer)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.strangers import notebook
-from zoomgrad.harness.worker.programs.own_modules import followed
-from zoomgrad.harness.worker.programs.script import replaceable
 
 NOT_THEIRS = {"site-packages", "node_modules", "venv", "env", "__pycache__", "build", "dist"}
 LARGEST = 4_000_000
@@ -28,7 +26,7 @@ class Program:
     project: Path
     path: Path  # in the project
     source: str  # a notebook's is converted
-    replaced: str  # its own class like Value, or empty if it imports micrograd's
+    defines: bool  # whether it has a class like Value of its own, in any file of the project
     loose: bool = False  # the project is the folder's own files, without its folders
 
     @property
@@ -68,23 +66,37 @@ def _program(project, path, *, loose):
             source = file.read_text(encoding="utf-8")
             source = notebook.script(source) if path.suffix == ".ipynb" else source
             tree = ast.parse(source)
-            modules = {
-                place: module for start in (file, project / file.name) for module, place in followed(tree, start)
-            }
+            modules = [tree, *_own_modules(tree, (file.parent, project))]
     except (SyntaxError, ValueError, RecursionError, OSError):
         return None
-    nodes = [node for module in modules.values() for node in ast.walk(module)]
+    nodes = [node for module in modules for node in ast.walk(module)]
     if not _acts(tree) or not any(_calls_backward(node) for node in nodes):
         return None
-    classes = [node for module in modules.values() for node in replaceable(module)]
-    own = sorted({node.name for node in classes if _like_value(node)})
-    # Where a class inherits some of its operators, the heir is what the program uses.
-    heirs = [node.name for node in classes if {ast.unparse(base) for base in node.bases} & set(own)]
-    own = heirs or own
-    brings_micrograd = any("micrograd" in (place.stem, place.parent.name) for place in modules if place != file)
-    if not own and (brings_micrograd or not any(_imports_micrograd(node) for node in nodes)):
+    defines = any(_like_value(node) for node in nodes if isinstance(node, ast.ClassDef))
+    if not defines and not any(_imports_micrograd(node) for node in nodes):
         return None
-    return Program(project, path, source, "Value" if "Value" in own else "".join(own[:1]), loose)
+    return Program(project, path, source, defines, loose)
+
+
+def _own_modules(tree, folders):
+    """The modules of the project that a program imports, directly or through others."""
+    todo, seen = [tree], set()
+    while todo:
+        for name in _imported(todo.pop()):
+            places = [folder.joinpath(*name.split(".")) for folder in folders]
+            for file in (each for place in places for each in (place.with_suffix(".py"), place / "__init__.py")):
+                if file not in seen and file.is_file():
+                    seen.add(file)
+                    todo.append(ast.parse(file.read_bytes()))
+                    yield todo[-1]
+
+
+def _imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
 
 
 def _acts(tree):

@@ -1,14 +1,17 @@
-"""Runs of one program -> verdict: does it run unchanged on an engine, with the bits of `tuple`?"""
+"""Runs of one program -> verdict: does `zoomgrad exec` print the same, was its Value replaced, and how fast is it?"""
 
 import difflib
+import functools
+import math
 import re
 from dataclasses import dataclass, field
 
 from tests.literature.run import parts
 from tests.strangers.wrap import COMPILED, wrapped
 
-REFERENCE = "tuple"
-SAME = "same"
+SAME, LAST_DIGITS = "same", "last digits"
+EXEC = "exec"
+NUMBER = r"-?\d+\.\d+(?:e[-+]?\d+)?"
 
 
 @dataclass
@@ -16,80 +19,68 @@ class Verdict:
     """How one program fared."""
 
     program: str
+    defines: bool
     alone: str = ""  # empty if it runs by itself, else why not
-    reason: str = ""  # why it fails on the reference, though it runs by itself
-    engines: dict = field(default_factory=dict)  # engine -> SAME, or what differs
-    changed: dict = field(default_factory=dict)  # engine -> output lines that differ from the reference's
-    from_alone: str = ""  # how the reference's output differs from the program's own
-    values: int = 0  # Values whose data and gradients were compared
+    exec: str = ""  # SAME or LAST_DIGITS, or how the output differs, or why it fails
+    lines: list = field(default_factory=list)  # what `exec` says of its classes
     seconds: dict = field(default_factory=dict)
-    compiled: str = ""  # SAME if its losses run under the decorator with the same bits, else why not
+    compiled: str = ""  # SAME if its losses run under the decorator with the same output, else why not
     moved: int = 0  # lines that move or are new for that
 
     @property
-    def unchanged(self):
-        return SAME in self.engines.values()
+    def replaced(self):
+        return any("runs in C" in line for line in self.lines)
+
+    @property
+    def speedup(self):
+        return self.seconds[""] / self.seconds[EXEC]
 
 
-def judge(program, engines, run):
-    """Run a program by itself, on the reference and on the engines. run: program, engine -> Run."""
+def judge(program, engine, run):
+    """Run a program by itself and under `exec`. engine: also with its losses compiled. run: program, how -> Run."""
     alone = run(program, "")
-    verdict = Verdict(program.name, alone=_why_not(program, alone))
+    verdict = Verdict(program.name, program.defines, alone=_why_not(program, alone))
     if verdict.alone:
         return verdict
-    reference = run(program, REFERENCE)
-    verdict.reason = _failure(reference, alone)
-    if verdict.reason:
-        return verdict
-    verdict.from_alone = _from_alone(alone, reference)
-    verdict.values = sum(count for count, _ in reference.numbers.values())
-    verdict.seconds = {"": alone.seconds, REFERENCE: reference.seconds}
-    for engine in engines:
-        found = run(program, engine)
-        verdict.seconds[engine] = found.seconds
-        if engine.startswith(COMPILED):
-            verdict.moved = wrapped(program.source)[1]
-            verdict.compiled = _compiled(found, reference) if verdict.moved else "no loss to move was found"
-            continue
-        verdict.changed[engine] = 0
-        verdict.engines[engine] = _failure(found, reference) or SAME
-        if verdict.engines[engine] == SAME and _lines(found) != _lines(reference):
-            verdict.changed[engine] = _beyond_noise(reference, run(program, REFERENCE), found, run(program, engine))
-            if verdict.changed[engine]:
-                verdict.engines[engine] = f"{verdict.changed[engine]:,} lines differ"
-        if verdict.engines[engine] == SAME and found.numbers != reference.numbers:
-            either = sorted(found.numbers.keys() | reference.numbers.keys())
-            names = [name for name in either if found.numbers.get(name) != reference.numbers.get(name)]
-            verdict.engines[engine] = f"other bits in {', '.join(names[:3])}"
+    found = run(program, EXEC)
+    verdict.lines = [line for line in found.lines if ": left out " not in line]
+    verdict.seconds = {"": alone.seconds, EXEC: found.seconds}
+    verdict.exec = _failure(found, alone) or _difference(alone, found)
+    if verdict.exec not in (SAME, LAST_DIGITS) and found.ran:
+        # What also differs from run to run, such as times and the order of sets, is no difference.
+        verdict.exec = _failure(found, alone) or _beyond_noise(alone, run(program, ""), found, run(program, EXEC))
+    if engine:
+        verdict.moved = wrapped(program.source)[1]
+        found = run(program, f"{COMPILED}{engine}") if verdict.moved else None
+        verdict.compiled = _compiled(found, alone) if found else "no loss to move was found"
     return verdict
 
 
-def _compiled(found, reference):
-    """SAME if a loss ran compiled, and all Values that are left have the reference's bits.
-
-    The loss itself and what is returned with it are no Values then, so they are not compared.
-    """
+def _compiled(found, alone):
+    """SAME if a loss ran compiled."""
     if not found.ran:
         return found.outcome
     reasons = [text for text in found.compiled.get("report", []) if text.startswith("runs as it is: ")]
     if not found.compiled.get("calls"):
-        new = _failure(found, reference)
-        return (reasons or [new or "no loss was called"])[0]
-    left = {name for name, (count, _) in found.numbers.items() if reference.numbers.get(name, [0])[0] == count}
-    other = sorted(name for name in left if found.numbers[name] != reference.numbers[name])
-    return f"other bits in {', '.join(other[:3])}" if other else SAME
+        return (reasons or [_failure(found, alone) or "no loss was called"])[0]
+    return SAME
 
 
-def _from_alone(alone, reference):
-    """How the output differs: a class of the program's own may compute otherwise, for example `tanh` by two `exp`."""
-    count = _differing(alone, reference)
-    if count and [_rounded(line) for line in _lines(alone)] == [_rounded(line) for line in _lines(reference)]:
-        return "last digits"
-    return f"{count:,} lines" if count else ""
+def _difference(alone, found):
+    """How the output differs."""
+    count = _differing(alone, found)
+    if count and len(_lines(alone)) == len(_lines(found)) and all(map(_alike, _lines(alone), _lines(found))):
+        return LAST_DIGITS
+    return f"{count:,} lines differ" if count else SAME
 
 
-def _rounded(line):
-    return re.sub(r"-?\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.7g}", line)
+def _alike(line, other):
+    """Whether two lines differ in the last digits of their numbers only."""
+    parts, others = (re.split(NUMBER, text) for text in (line, other))
+    numbers, other_numbers = (map(float, re.findall(NUMBER, text)) for text in (line, other))
+    return parts == others and all(
+        map(functools.partial(math.isclose, rel_tol=1e-6, abs_tol=1e-9), numbers, other_numbers)
+    )
 
 
 def _why_not(program, alone):
@@ -116,16 +107,16 @@ def _lines(run):
     return re.sub(r"<[^<>\n]*(<[^<>\n]*>[^<>\n]*)*0x[0-9a-f]{6,}>", "<…>", run.output).splitlines()
 
 
-def _beyond_noise(reference, again, found, found_again):
-    """How many lines differ, without what also differs from run to run on one engine: times, and the order of sets."""
-    noise = _unstable(reference, again) | _unstable(found, found_again)
-    differing = _differing(reference, found, noise)
-    unordered = noise and parts("\n".join(_lines(reference))) == parts("\n".join(_lines(found)))
-    return 0 if unordered else differing
+def _beyond_noise(alone, again, found, found_again):
+    """How the output differs, without what also differs from run to run: times, and the order of sets."""
+    noise = _unstable(alone, again) | _unstable(found, found_again)
+    differing = _differing(alone, found, noise)
+    unordered = noise and parts("\n".join(_lines(alone))) == parts("\n".join(_lines(found)))
+    return f"{differing:,} lines differ" if differing and not unordered else SAME
 
 
 def _unstable(first, second):
-    """Numbers of the lines that differ between two runs on the same engine."""
+    """Numbers of the lines that differ between two runs."""
     return {
         number for number, (one, other) in enumerate(zip(_lines(first), _lines(second), strict=False)) if one != other
     }

@@ -26,11 +26,11 @@ LARGEST_PROJECT = 200 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a program did on one engine."""
+    """What a program did."""
 
     outcome: str  # "ran", or why not
     output: str = ""
-    numbers: dict = dataclasses.field(default_factory=dict)
+    lines: tuple = ()  # what zoomgrad wrote on standard error
     seconds: float = 0.0
     cells: dict = dataclasses.field(default_factory=dict)  # a notebook's failing cells
     backward: int = 0  # a notebook's cells that called backward and ended
@@ -41,8 +41,8 @@ class Run:
         return self.outcome == "ran"
 
 
-def run(program, engine, *, seconds, python=sys.executable):
-    """Run a program on an engine; no name runs it by itself."""
+def run(program, how, *, seconds, python=sys.executable):
+    """Run a program. how: as in `child.py`."""
     with tempfile.TemporaryDirectory(prefix="stranger-") as place:
         project = Path(place, "project")
         if not _copy(program.project, project, folders_too=not program.loose):
@@ -50,10 +50,8 @@ def run(program, engine, *, seconds, python=sys.executable):
         script = project / program.path.with_suffix(".py")
         if program.path.suffix == ".ipynb":
             script = script.with_name(f"notebook_{script.name}")
-        script.write_text(
-            wrapped(program.source)[0] if engine.startswith(COMPILED) else program.source, encoding="utf-8"
-        )
-        reply, output = Path(place, "reply.json"), Path(place, "output.txt")
+        script.write_text(wrapped(program.source)[0] if how.startswith(COMPILED) else program.source, encoding="utf-8")
+        reply, output, errors = (Path(place, name) for name in ("reply.json", "output.txt", "errors.txt"))
         environment = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(project),
@@ -70,14 +68,14 @@ def run(program, engine, *, seconds, python=sys.executable):
         }
         if "XDG_CACHE_HOME" not in environment:
             environment["XDG_CACHE_HOME"] = str(Path("~/.cache").expanduser())
-        with output.open("wb") as sink:
+        with output.open("wb") as sink, errors.open("wb") as complaints:
             child = subprocess.Popen(
-                [str(python), str(CHILD), engine, program.replaced if engine else "", str(script), str(reply)],
+                [str(python), str(CHILD), how, str(script), str(reply)],
                 cwd=script.parent,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
-                stderr=subprocess.DEVNULL,
+                stderr=complaints,
                 start_new_session=True,
                 preexec_fn=lambda: _limit(seconds),
             )
@@ -91,7 +89,9 @@ def run(program, engine, *, seconds, python=sys.executable):
         if code is None or code == -signal.SIGXCPU:
             return Run(f"did not end in {seconds} s", text)
         try:
-            found = Run(output=text, **json.loads(reply.read_text(encoding="utf-8")))
+            written = errors.read_bytes()[:FILE].decode("utf-8", "replace").splitlines()
+            lines = tuple(line for line in written if line.startswith("zoomgrad: "))
+            found = Run(output=text, lines=lines, **json.loads(reply.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return Run(f"died (code {code})", text)
         too_much = f"OSError: [Errno {errno.EFBIG}]"

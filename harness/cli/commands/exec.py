@@ -1,4 +1,8 @@
-"""`zoomgrad exec`: run a micrograd program in a worker whose `micrograd` is an engine's."""
+"""`zoomgrad exec`: run a micrograd program unchanged, with its Value in C.
+
+Without `--engine` and `--interpreter`, the program runs in the first process, and this file isn't even imported
+(`execute.quickly`).
+"""
 
 from __future__ import annotations
 
@@ -18,19 +22,21 @@ from zoomgrad.harness.cli.preparing import run_worker
 def exec_(
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The program or notebook to run.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Arguments of the program.")] = None,
-    engine: SomeEngine = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the program's own class like Value as it is.")] = False,
     replace: Annotated[
-        str, typer.Option(metavar="CLASS", help="Replace this class of the program with the engine's Value.")
+        str, typer.Option(metavar="CLASS", help="Replace the class of this name only, and fail if it differs.")
     ] = "",
+    engine: SomeEngine = None,
     interpreter: Interpreter = None,
 ) -> None:
-    """Run an unchanged micrograd program on an engine that replaces its `micrograd`.
+    """Run an unchanged micrograd program with its Value in C, if that computes the same.
 
-    Without --engine it runs on `native`, or on `hoisted` where `native` can't be built.
+    A `micrograd` that it imports and does not bring is that of --engine, by default of `native`, or of `hoisted` where
+    `native` can't be built.
     """
     if engine is not None:
         typer.echo(_note(engines.load(engine)), err=True, nl=False)
-    words = (engine or "", replace, str(script), *(arguments or []))
+    words = (engine or "", "keep" if keep else "", replace, str(script), *(arguments or []))
     raise typer.Exit(run_worker(interpreter, "zoomgrad.harness.worker.programs.execute", *words))
 
 

@@ -1,8 +1,8 @@
-"""Run an unchanged micrograd program on an engine.
+"""Run a micrograd program unchanged, in this process, with its Value in C.
 
-`python -m zoomgrad.harness.worker.programs.execute ENGINE REPLACED SCRIPT ARG…`. The program imports `micrograd.engine`
-and `micrograd.nn`, which `literature` makes from the engine's Value. ENGINE is a name, or empty for the fastest engine
-that runs a program unchanged. REPLACED names a class of the program that the engine's Value replaces, or is empty.
+`python -m zoomgrad.harness.worker.programs.execute ENGINE KEEP CLASS SCRIPT ARG…`. The program's own class like Value
+is replaced if it computes the same (`classes`). What it imports of micrograd and does not bring, `literature` makes
+from an engine's Value.
 """
 
 from __future__ import annotations
@@ -10,100 +10,125 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Optional
 
-from zoomgrad import engines
 from zoomgrad.engines.api import Engine, Unavailable
 from zoomgrad.harness.worker.lifeline import HARNESS, end_with_the_harness
-from zoomgrad.harness.worker.programs import notebook, own_modules, script
-from zoomgrad.harness.worker.programs.literature import offer, with_ids
+from zoomgrad.harness.worker.programs.classes import WRONG_USE, Watch, WrongScript, tell
 
-WRONG_USE = 2
+FASTEST = "native"
+USES_IDS = re.compile(
+    r"\._id\b|\.(getgrad|backward_compile)\(|\.(compile|var)\(\)|\bengine\.counter\b|import counter\b"
+)
+"""What only Values with identifiers have, as in "Compiling ML models to C for fun"."""
 
-UNCHANGED = ("native", "hoisted")
-"""Engines for programs that build a graph for every step, fastest first. The last one runs everywhere."""
 
+def able(name: str) -> Engine:
+    """Load an engine that runs here and has a Value. Raises Unavailable."""
+    from zoomgrad import engines  # takes a while, and few programs name an engine
 
-def able(engine_name: str) -> Engine:
-    """Load an engine that runs here and has a Value. No name: the first of UNCHANGED. Raises Unavailable."""
-    if not engine_name:
-        return _first_of(UNCHANGED)
-    engine = engines.load(engine_name)
+    engine = engines.load(name)
     engine.check()
     if engine.Value is None:
         raise Unavailable(
-            f"{engine_name} runs whole models only: it has no Value for a program to use",
+            f"{name} runs whole models only: it has no Value for a program to use",
             "Use an engine with a Value, such as `--engine tuple`.",
         )
     return engine
 
 
-def _first_of(names: tuple[str, ...]) -> Engine:
-    for name in names[:-1]:
-        with contextlib.suppress(Unavailable):
-            return able(name)
-    return able(names[-1])
+def value_in_c() -> Any:
+    """Raises Unavailable."""
+    from zoomgrad.engines.native import build
+
+    return build.load()
 
 
-def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str = "") -> dict[str, Any]:
+def fastest_value(*, with_ids: bool) -> Any:
+    """The class for programs that build a graph for every step. Only one in Python takes identifiers."""
+    from zoomgrad.engines.interpreted import hoisted
+
+    with contextlib.suppress(Unavailable):
+        return hoisted.Value if with_ids else value_in_c()
+    return hoisted.Value
+
+
+def execute(
+    path: Path, arguments: list[str], *, engine: Optional[Engine] = None, keep: bool = False, named: str = ""
+) -> dict[str, Any]:
     """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
 
-    A notebook's code cells run one after the other.
+    A notebook's code cells run one after the other. engine: whose Value stands in for micrograd's, by default the
+    fastest. keep: leave the program's own class as it is. named: replace only the class of this name.
 
     A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
-    warning says if the program never imported it. Raises WrongScript, Unavailable, SyntaxError, and what the program
+    warning says if nothing was imported or replaced. Raises WrongScript, Unavailable, SyntaxError, and what the program
     raises.
     """
-    tree, left_out = notebook.parse(path) if path.suffix == ".ipynb" else (own_modules.parse(path), [])
-    if left_out:
-        lines = "1 line" if len(left_out) == 1 else f"{len(left_out)} lines"
-        sys.stderr.write(f"zoomgrad: {path.name}: left out {lines} that only Jupyter runs, such as `{left_out[0]}`\n")
-    own_modules.check_names(tree, path)
-    uses_ids = script.uses_ids(tree, path)
-    if (uses_ids or replaced) and not getattr(engine, "extensible", True):
+    source, code = _compiled(path)
+    with_ids = bool(USES_IDS.search(source))
+    if with_ids and engine is not None and not getattr(engine, "extensible", True):
         raise Unavailable(
             f"the program needs a class derived from Value, and {engine.name} permits none",
             "Use another engine, such as `--engine hoisted`.",
         )
-    value = with_ids(engine.Value) if uses_ids else engine.Value
-    warning = script.never_imported(tree, path, engine.name)
-    changed = script.replace(tree, replaced, value, path) if replaced else {}
-    tree = changed.pop(path, tree)
-    code = compile(tree, str(path), "exec", dont_inherit=True)
-    imported = offer(engine, value, own_first=bool(changed))
-    own_modules.import_changed(changed)
-    atexit.register(_warn_unless, imported, warning)
+    replaces = engine is None or engine.name == FASTEST
+    if named and not replaces:
+        raise Unavailable(f"only {FASTEST} replaces a class of the program", "Leave out --engine.")
+    from zoomgrad.harness.worker.programs import literature
+
+    imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
+    watch = Watch(value_in_c, named, "zoomgrad" not in source, [])
+    if replaces and not keep and hasattr(sys, "getrefcount"):  # not PyPy, which is fast by itself
+        watch.start()
+    if not keep:
+        atexit.register(_warn_unless, imported, watch.seen, path.name)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
     program.__dict__["__file__"] = str(path.absolute())
     sys.modules["__main__"] = program
     exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
+    if named and named not in watch.seen:
+        raise WrongScript(f"{path}: the program defines no class {named!r}\n  Name the class of its Values.")
     return program.__dict__
 
 
-def _warn_unless(imported: set[str], text: str) -> None:
-    if imported:
-        return
-    # The program may have closed either stream.
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stdout.flush()
-        sys.stderr.write(f"zoomgrad: {text}\n")
+def _compiled(path: Path) -> tuple[str, Any]:
+    """A program's text and code."""
+    if path.suffix == ".ipynb":
+        from zoomgrad.harness.worker.programs import notebook
 
-
-def run(engine_name: str, path: Path, arguments: list[str], *, replaced: str = "") -> dict[str, Any]:
-    """Execute a user's program in this worker, and return its names. Exits with a message if it can't start."""
-    end_with_the_harness()
-    # Processes that the program starts belong to the user and may outlive the harness.
-    os.environ.pop(HARNESS, None)
+        text, tree, left_out = notebook.parse(path)
+        if left_out:
+            lines = "1 line" if len(left_out) == 1 else f"{len(left_out)} lines"
+            tell(f"{path.name}: left out {lines} that only Jupyter runs, such as `{left_out[0]}`")
+        return text, compile(tree, str(path), "exec", dont_inherit=True)
     try:
-        return execute(able(engine_name), path, arguments, replaced=replaced)
-    except (Unavailable, own_modules.WrongScript) as problem:
-        sys.stderr.write(f"zoomgrad: {problem}\n")
+        content = path.read_bytes()
+        return content.decode("utf-8", "replace"), compile(content, str(path), "exec", dont_inherit=True)
+    except (OSError, ValueError) as error:
+        raise WrongScript(f"{path}: can't be read ({error})\n  Name a Python program.") from error
+
+
+def _warn_unless(imported: set[str], seen: list[str], name: str) -> None:
+    if not imported and not seen:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+        tell(f"{name} ended without micrograd and without a class like its Value, so there was nothing to speed up")
+
+
+def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[str]) -> None:
+    """Execute a user's program. Exits with a message if it can't start."""
+    try:
+        execute(path, arguments, engine=able(engine_name) if engine_name else None, keep=keep, named=named)
+    except (Unavailable, WrongScript) as problem:
+        tell(str(problem))
         sys.exit(WRONG_USE)
     except SyntaxError as error:
         if error.filename != str(path):
@@ -111,6 +136,30 @@ def run(engine_name: str, path: Path, arguments: list[str], *, replaced: str = "
         sys.exit("".join(traceback.format_exception_only(SyntaxError, error)).rstrip())  # without frames of ours
 
 
+def quickly(arguments: list[str]) -> bool:
+    """Run `zoomgrad exec` with these arguments, if they need no more than this module. False: the command line must.
+
+    The command line takes several times as long to import as everything else that a program needs to start.
+    """
+    keep, named, rest = False, "", [*arguments]
+    while rest and rest[0] in ("--keep", "--replace"):
+        option = rest.pop(0)
+        keep |= option == "--keep"
+        if option == "--replace":
+            named = rest.pop(0) if rest else ""
+    if (
+        not rest
+        or rest[0].startswith("-")
+        or not Path(rest[0]).is_file()
+        or (named == "") != ("--replace" not in arguments)
+    ):
+        return False
+    run("", keep, named, Path(rest[0]), rest[1:])
+    return True
+
+
 if __name__ == "__main__":
-    name, class_name, program, *rest = sys.argv[1:]
-    run(name, Path(program), rest, replaced=class_name)
+    end_with_the_harness()
+    os.environ.pop(HARNESS, None)  # a process that the program starts is the user's, and may outlive the harness
+    name, kept, class_name, script, *others = sys.argv[1:]
+    run(name, bool(kept), class_name, Path(script), others)

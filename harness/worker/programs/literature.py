@@ -5,12 +5,12 @@
     autograd           Value                                   "Tour de micrograd"
     nn                 Neuron, Layer, MLP(nin, nouts, activation, step)
 
-`micrograd` takes the place of an installed package of that name. `autograd` and `nn` are found only if nothing else has
-the name, so a program's own modules come first.
+They are found only if nothing else has the name, so a program's own modules and installed ones come first.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
@@ -20,71 +20,61 @@ from types import ModuleType
 from typing import Any, Optional
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Engine
 from zoomgrad.engines.graph.draw import draw_dot
 from zoomgrad.engines.straight import value_lines
-from zoomgrad.harness.worker.programs import probe
-from zoomgrad.harness.worker.programs.stand_in import standing_in
 
 Names = Mapping[str, Any]
-
-REPLACEMENT = "_zoomgrad_value"
-ADOPT, STANDING_IN, CHECK = (f"{REPLACEMENT}_{name}" for name in ("adopt", "standing_in", "check"))
-"""For `script.replace`: a module with Value, a decorator that makes a subclass the class of all results, one that
-gives it the names of a program's class, and a function that compares that class with Value."""
+MODULES = ("micrograd", "micrograd.engine", "micrograd.nn", "autograd", "nn")
 
 
 class Modules(MetaPathFinder, Loader):
-    """Import modules from dictionaries instead of files."""
+    """Import modules from dictionaries instead of files. The dictionaries are made at the first import."""
 
-    def __init__(self, contents: Mapping[str, Names], imported: set[str]) -> None:
+    def __init__(self, contents: Callable[[], Mapping[str, Names]], imported: set[str]) -> None:
         self._contents = contents
         self._imported = imported
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
-        return ModuleSpec(name, self, is_package=name == "micrograd") if name in self._contents else None
+        inside = name.partition(".")[0] in self._imported or "." not in name  # not of a `micrograd` of the program
+        return ModuleSpec(name, self, is_package=name == "micrograd") if name in MODULES and inside else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Return None: the import system makes the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         self._imported.add(module.__name__)
-        module.__dict__.update(self._contents[module.__name__])
+        module.__dict__.update(self._contents()[module.__name__])
         if module.__name__ == "micrograd":  # after `import micrograd`, a program may write `micrograd.engine`
             importlib.import_module("micrograd.engine")
             importlib.import_module("micrograd.nn")
 
 
-def offer(engine: Engine, value: Any, *, own_first: bool = False) -> set[str]:
+def offer(value_of: Callable[[], Any], *, with_ids: bool = False) -> set[str]:
     """Make the modules importable, for the rest of the process. Returns a set of those imported so far.
 
-    value: the engine's Value, or a subclass, which all operators then create.
-    own_first: a `micrograd` of the program's own, or an installed one, comes first.
+    value_of: gives the engine's Value. with_ids: replace it with a subclass that has identifiers.
     """
-    own = engine.Value
-
-    def adopt(subclass: Any) -> Any:
-        if hasattr(own, "_adopt"):  # a class in C, whose operators do not look at the module
-            own._adopt(subclass)
-        sys.modules[own.__module__].__dict__["Value"] = subclass
-        return subclass
-
-    adopt(value)
-    networks = nn.bind(value, NamedNeuron if value is not engine.Value else nn.Neuron)
-    names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
-    published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
-    tour = {"autograd": {"Value": value}, "nn": _tour(value)}
-    replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt, STANDING_IN: standing_in, CHECK: probe.check}}
     imported: set[str] = set()
-    first, last = (replacement, {**published, **tour}) if own_first else ({**replacement, **published}, tour)
-    sys.meta_path[:] = [Modules(first, imported), *sys.meta_path, Modules(last, imported)]
+
+    @functools.cache
+    def contents() -> Mapping[str, Names]:
+        own = value_of()
+        value = own
+        if with_ids:
+            value = sys.modules[own.__module__].__dict__["Value"] = identified(own)  # operators create it
+        networks = nn.bind(value, NamedNeuron if with_ids else nn.Neuron)
+        names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
+        published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
+        return {**published, "autograd": {"Value": value}, "nn": _tour(value)}
+
+    sys.meta_path.append(Modules(contents, imported))
     return imported
 
 
 # --- "Compiling ML models to C for fun" ------------------------------------------------------------------------------
 
 
-def with_ids(value: Any) -> Any:
+def identified(value: Any) -> Any:
     """Return a subclass whose objects have `_id`, their number from 0, and print their own lines of C.
 
     Creating such an object takes longer.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from zoomgrad.harness.worker.programs.own_modules import WrongScript
+from zoomgrad.harness.worker.programs.classes import WrongScript
 
 OF_PYTHON = ("%%time", "%%capture", "%%prun")
 """Magics of a cell that holds Python."""
@@ -20,8 +20,8 @@ QUESTION = re.compile(r"\?{1,2}[\w.]+|[\w.]+\?{1,2}")
 SHOW = "__import__('sys').displayhook"
 
 
-def parse(path: Path) -> tuple[ast.Module, list[str]]:
-    """The tree, and what was left out. Raises SyntaxError, and WrongScript if the file is not a notebook."""
+def parse(path: Path) -> tuple[str, ast.Module, list[str]]:
+    """The Python text, its tree, and what was left out. Raises SyntaxError, and WrongScript for another file."""
     try:
         text = path.read_text(encoding="utf-8")
         sources = list(cells(text))
@@ -46,7 +46,7 @@ def parse(path: Path) -> tuple[ast.Module, list[str]]:
         body += ast.increment_lineno(cell if python.rstrip().endswith(";") else _showing(cell), above).body
     # Such an import holds for all later cells, and would be an error below other statements.
     body.sort(key=lambda item: not (isinstance(item, ast.ImportFrom) and item.module == "__future__"))
-    return ast.Module(body, []), left_out
+    return "\n".join(sources), ast.Module(body, []), left_out
 
 
 def cells(text: str) -> Iterator[str]:

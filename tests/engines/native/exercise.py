@@ -61,6 +61,8 @@ def ask(rng, values):
                 lambda: v._record(1, 2, 3),
             ),
             *(
+                lambda: setattr(v, "more", rng.choice(values)),
+                lambda: v.__dict__.update(more=v),
                 lambda: v._record((1,), (), ()),
                 lambda: v._record((), (), (None,)),
                 lambda: (v._op, v._prev, v._name, v.label),
@@ -97,9 +99,11 @@ def main(file, rounds=60):
     errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
     for seed in range(int(rounds)):
         rng = random.Random(seed)
-        values = [rng.choice([Value, Value, Named, Slotted])(rng.choice(NUMBERS)) for _ in range(5)]
-        with contextlib.suppress(*errors):
-            Value._adopt(rng.choice([Value, Value, Value, Named]))
+        style = [rng.random() < 0.5 for _ in range(6)]
+        dressed = Value._dress(lambda v, data, *more: Value.data.__set__(v, data), *style)
+        heir = type("Heir", (dressed,), {})
+        values = [rng.choice([Value, Named, Slotted])(rng.choice(NUMBERS)) for _ in range(3)]
+        values += [dressed(rng.random()), heir(rng.random()), dressed(3, 4)]
         for _ in range(120):
             with contextlib.suppress(*errors):
                 values.append(rng.choice(OPERATIONS)(rng.choice(values), rng.choice([*values, *NUMBERS])))
@@ -107,11 +111,11 @@ def main(file, rounds=60):
                 rng.choice([edit, ask])(rng, values)
             # Powers of powers of ints, and copies of copies, grow too fast.
             values = [v for v in values if isinstance(v, Value) and is_small(v)][-20:]
-    Value._adopt(Value)
-    chain = Value(1.0)
-    for _ in range(20_000):
-        chain = chain * 1.5 + 1
-    chain.backward()
+    for cls in (Value, dressed, heir):
+        chain = cls(1.0)
+        for _ in range(20_000):
+            chain = chain * 1.5 + 1
+        chain.backward()
     del chain, values
     gc.collect()
     print("done")

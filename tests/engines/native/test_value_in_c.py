@@ -198,24 +198,45 @@ def test_copies():
         b.__deepcopy__([])
 
 
-def test_operators_create_an_adopted_subclass():
-    class Counted(Value):
-        made = 0
+def test_operators_create_the_class_of_their_left_operand():
+    """A dressed class has the types of its numbers, and a constructor for more than one number."""
 
-        def __init__(self, *arguments, **named):
-            super().__init__(*arguments, **named)
-            Counted.made += 1
+    def construct(v, data, *more):
+        v.data, v.more = data, more
 
-    Value._adopt(Counted)
-    try:
-        v = (Counted(2.0) * 3 - 1) ** 2
-        v.backward()
-    finally:
-        Value._adopt(Value)
-    assert {type(each) for each in v.topo()} == {Counted}
-    assert (v.data, v._op, Counted.made, len(v.topo())) == (25.0, "**2", 6, 6)
-    with pytest.raises(TypeError, match="not a subclass"):
-        Value._adopt(int)
+    plain = Value._dress(construct, True, False, True, True, True, False)
+    other = Value._dress(construct, False, True, False, False, False, True)
+    v = (plain(2) * 3 - 1) ** 2
+    v.backward()
+    assert {type(each) for each in v.topo()} == {plain}
+    assert {type(number) for each in v.topo() for number in (each.data, each.grad)} == {float}
+    assert (v.data, v._op, plain(1.0).__dict__, plain(1.0, 2).more) == (25.0, "**2", {}, (2,))
+    w = type("Heir", (other,), {})(2) + 3
+    w.backward()
+    assert (type(w).__name__, w._prev[0].more, [each.grad for each in w.topo()]) == ("Heir", (), [1.0, 1.0, 1])
+    assert isinstance(w.grad, int)
+    assert isinstance(w._prev[1].grad, float)
+    assert type(v * w) is plain
+    assert type(Value(1.0) * v) is Value
+
+
+def test_a_form_of_an_operation_has_its_own_last_digits():
+    x = Value(1.565)
+    y = x._tanh_01()
+    y.backward()
+    assert (y.data, x.grad, y._prev) == (math.tanh(1.565), 1 - math.tanh(1.565) ** 2, (x,))
+    assert x._tanh_11().data == (math.exp(2 * 1.565) - 1) / (math.exp(2 * 1.565) + 1)
+    assert y._record((x,), (), ()) is None, "no compiler has this form"
+
+
+def test_attributes_of_the_programs_own():
+    v = Value(1.0)
+    assert v.__dict__ == {}
+    v.m, v.history = 0.5, [v]
+    same = copy.deepcopy(v)
+    assert (same.m, same.history[0] is same, copy.copy(v).history is v.history) == (0.5, True, True)
+    assert not hasattr(v, "absent")
+    assert (gc.is_tracked(v), gc.is_tracked(Value(1.0))) == (True, False), "v.history forms a cycle"
 
 
 def test_pickles_keep_shared_operands():

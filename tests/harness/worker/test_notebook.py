@@ -1,23 +1,20 @@
 """`exec` runs the code cells of a notebook."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from tests.harness.worker.test_execute import OWN, ROOT
+from tests.harness.worker import test_execute
+from tests.harness.worker.own_classes import CLOSURES, USE
 
 
-def execute(tmp_path, *cells, replaced="", text=None):
+def execute(tmp_path, *cells, engine="hoisted", text=None):
     """Run a notebook of these code cells, after a cell of text."""
     written = [{"cell_type": "markdown", "metadata": {}, "source": ["# No `code` %here"]}]
     written += [{"cell_type": "code", "metadata": {}, "source": cell.splitlines(keepends=True)} for cell in cells]
-    path = tmp_path / "book.ipynb"
     content = {"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) if text is None else text, encoding="utf-8")
-    command = [sys.executable, "-m", "zoomgrad.harness.worker.programs.execute", "hoisted", replaced, str(path)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    text = json.dumps(content, indent=1, ensure_ascii=False) if text is None else text
+    return test_execute.execute(engine, tmp_path, text, name="book.ipynb")
 
 
 def test_cells_share_their_names_and_show_their_last_expression(tmp_path):
@@ -59,10 +56,11 @@ def test_errors_name_the_line_of_the_file(tmp_path):
         assert cell.splitlines()[1] in ran.stderr
 
 
-def test_the_class_of_a_notebook_is_replaced(tmp_path):
-    definition, _, rest = OWN.partition("class Other:\n    pass\n")
-    ran = execute(tmp_path, definition, rest, replaced="Value")
-    assert (ran.stdout, ran.stderr) == ("<6> __main__\n", "")
+@pytest.mark.host
+def test_each_class_of_a_notebook_is_replaced(tmp_path):
+    ran = execute(tmp_path, CLOSURES, USE, CLOSURES, USE, engine="")
+    lines = ran.stdout.splitlines()
+    assert (len(lines), lines[0], ran.stderr.count("Value runs in C")) == (2, lines[1], 2)
 
 
 @pytest.mark.parametrize("text", ["print(1)", "[]", "{}", '{"cells": [{}]}', '{"cells": 3}', '"text"', "\ufeff"])

@@ -1,242 +1,256 @@
-"""A class that the engine's Value replaces: its gradient rules are used or refused, its operations mean the same."""
+"""A program's class is replaced by one in C if it computes the same, and the program prints the same in any case."""
 
-import math
+import contextlib
+import io
+import re
+import subprocess
+import sys
+import time
 
 import pytest
 
-from tests.engines.ladder import of_each_value
-from tests.harness.worker.test_execute import execute
-from zoomgrad.engines.interpreted.tuple import Value
-from zoomgrad.harness.worker.programs import probe
+from tests.engines.compiled.compiling import usable
+from tests.harness.worker.own_classes import CLOSURES, NUMBERS, USE
 
-LOCAL = """
-import math
-
-class Value:
-    def __init__(self, data, children=(), local_grads=()):
-        self.data, self.grad, self._children, self._local_grads = data, 0, children, local_grads
-
-    def __add__(self, other):
-        other = other if isinstance(other, Value) else Value(other)
-        return Value(self.data + other.data, (self, other), (1, 1))
-
-    def __mul__(self, other):
-        other = other if isinstance(other, Value) else Value(other)
-        return Value(self.data * other.data, (self, other), (other.data, self.data))
-
-    def relu(self):
-        return leaky(self)
-
-    def backward(self):
-        order, seen = [], set()
-
-        def visit(v):
-            if v not in seen:
-                seen.add(v)
-                for child in v._children:
-                    visit(child)
-                order.append(v)
-
-        visit(self)
-        self.grad = 1
-        for v in reversed(order):
-            for child, slope in zip(v._children, v._local_grads):
-                child.grad += slope * v.grad
-
-    def sin(self):
-        return Value(math.sin(self.data), (self,), (math.cos(self.data),))
-
-    def again(self):
-        return type(self)(math.sin(self.data), [self], local_grads=[math.cos(self.data)])
-
-def twice(v):
-    return Value(math.sin(v.data), children=(v, v), local_grads=(0.25, math.cos(v.data) - 0.25))
-
-def leaky(v):
-    return Value(v.data if v.data > 0 else 0, (v,), (1.0 * (v.data > 0),))
-"""
+pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="only CPython has classes in C")
 
 
-@pytest.mark.parametrize("engine", of_each_value())
-def test_local_gradients_of_a_programs_own_operation_are_used(tmp_path, engine):
-    text = "\nfor f in (Value.sin, Value.again, twice):\n    a = Value(0.5)\n    (f(a) * 2).backward()\n"
-    text += "    print(a.grad)\n"
-    ran = execute(engine, tmp_path, LOCAL + text, replaced="Value")
-    if engine in ("baseline", "tuple", "slots", "hoisted", "replay", "native") or ran.returncode == 0:
-        assert (ran.stdout, ran.stderr) == (f"{2 * math.cos(0.5)}\n" * 3, "")
-    else:  # it has no backward functions, or permits no subclass
-        assert ran.stdout == ""
+def execute(path, text, *options):
+    """Run a program under `exec`: its output, and what standard error says."""
+    usable("native")
+    path.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "zoomgrad", "exec", *options, path.name]
+    return subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
 
 
-RULES = {
-    "a function": """
-    def __init__(self, data, prev=(), backward=None):
-        self.data, self.grad, self._prev, self._backward = data, 0.0, prev, backward or (lambda g: None)
-    def sin(self):
-        return Value(math.sin(self.data), (self,), lambda g: None)  # here
-    """,
-    "a function without operands": """
-    def __init__(self, data, send=lambda g: None):
-        self.data, self.grad, self.send = data, 0.0, send
-    def sin(self):
-        return Value(math.sin(self.data), lambda g: self.backward(g * math.cos(self.data)))  # here
-    """,
-    "an object": """
-    def __init__(self, data, prev=(), creator=None):
-        self.data, self.grad, self._prev, self.creator = data, 0.0, prev, creator
-    def sin(self):
-        return Value(math.sin(self.data), prev=[self], creator=object())  # here
-    """,
-    "operands one by one": """
-    def __init__(self, data, left=None, right=None, dleft=0.0, dright=0.0):
-        self.data, self.grad, self.left, self.right, self.dleft, self.dright = data, 0.0, left, right, dleft, dright
-    def sin(self):
-        return Value(math.sin(self.data), self, None, math.cos(self.data))  # here
-    """,
-    "a dictionary": """
-    def __init__(self, data, slopes=None):
-        self.data, self.grad, self.slopes = data, 0.0, slopes
-    def sin(self):
-        return Value(math.sin(self.data), {self: math.cos(self.data)})  # here
-    """,
-    "an operation's name that is none": """
-    def __init__(self, data, children=(), op=None):
-        self.data, self.grad, self.children, self.op = data, 0.0, children, op
-    def sin(self):
-        return Value(math.sin(self.data), (self,), math.sin)  # here
-    """,
-    "too few derivatives": """
-    def __init__(self, data, children=(), slopes=()):
-        self.data, self.grad, self.children, self.slopes = data, 0.0, children, slopes
-    def sin(self):
-        return Value(math.sin(self.data), (self, self), (math.cos(self.data),))  # here
-    """,
-    "an attribute of the result": """
-    def __init__(self, data, _children=()):
-        self.data, self.grad, self._prev, self.slopes = data, 0.0, _children, ()
-    def sin(self):
-        out = Value(math.sin(self.data), (self,))  # here
-        out.slopes = (math.cos(self.data),)
-        return out
-    """,
-    "the operation's name": """
-    def __init__(self, data, _children=(), _op=""):
-        self.data, self.grad, self._prev, self._op = data, 0.0, _children, _op
-    def step(self):
-        if self._op == "sin":
-            self._prev[0].grad += math.cos(self._prev[0].data) * self.grad
-    def sin(self):
-        return Value(math.sin(self.data), (self,), "sin")  # here
-    """,
-}
+def by_itself(text):
+    """What the program prints, and its names."""
+    output, names = io.StringIO(), {"__name__": "program", "__file__": ""}
+    with contextlib.redirect_stdout(output):
+        exec(compile(text, "program.py", "exec"), names)
+    return output.getvalue()
 
 
-@pytest.mark.parametrize("engine", ["native", "hoisted"])
-@pytest.mark.parametrize("rule", RULES)
-def test_a_rule_that_a_value_cannot_use_is_refused_with_its_line(tmp_path, engine, rule):
-    text = f"import math\nclass Value:{RULES[rule]}\na = Value(0.5)\nb = a.sin()\nb.backward()\nprint(a.grad)\n"
-    line = 1 + text[: text.index("# here")].count("\n")
-    ran = execute(engine, tmp_path, text, replaced="Value")
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"zoomgrad: {tmp_path / 'program.py'}:{line}: ")
-    assert "the gradient would be lost\n  Set `_backward`" in ran.stderr
+def changed(text, changes):
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
 
 
-# --- operations ------------------------------------------------------------------------------------------------------
-
-
-def variant(**methods):
-    """Micrograd's Value with other methods. Sums and products are of that class, too."""
-
-    def created(name):
-        def operator(self, other):
-            out = getattr(Value, name)(self, other)
-            out.__class__ = Variant
-            return out
-
-        return operator
-
-    Variant = type("Variant", (Value,), {**{name: created(name) for name in ("__add__", "__mul__")}, **methods})
-    return Variant
-
-
-def unary(compute, derivative):
-    def method(self):
-        out = Value(compute(self.data), (self,), "own")
-
-        def _backward():
-            self.grad += derivative(self.data) * out.grad
-
-        out._backward = _backward
-        return out
-
-    return method
-
-
-def earlier(self, other):
-    """`max` that gives the gradient of equal operands to the first one."""
-    other = other if isinstance(other, Value) else Value(other)
-    return self * 1.0 if self.data >= other.data else other * 1.0
-
-
-def from_zero(self):
-    for v in self.topo():
-        v.grad = 0
-    Value.backward(self)
-
-
-OTHER = {
-    "relu": {
-        "a slope at 0": unary(lambda x: max(x, 0.0), lambda x: x >= 0),
-    },
-    "log": {
-        "clamped": unary(lambda x: math.log(max(x, 1e-10)), lambda x: 1 / max(x, 1e-10)),
-    },
-    "exp": {"clipped": unary(lambda x: math.exp(min(x, 20.0)), lambda x: math.exp(min(x, 20.0)))},
-    "tanh": {"hard": unary(lambda x: max(-1.0, min(1.0, x)), lambda x: abs(x) < 1)},
-    "sigmoid": {"without a derivative": unary(lambda x: 1 / (1 + math.exp(-x)), lambda x: 0.0)},
-    "max": {"the first of equals": earlier},
-    "/": {"with a small term": lambda a, b: a * (b + 1e-8) ** -1},
-    "-": {"of magnitudes": lambda a, b: a + b * (-1 if (b.data if isinstance(b, Value) else b) > 0 else 1)},
-    "**": {"with a gradient of the base": lambda a, k: unary(lambda x: x**k, lambda x: x)(a)},
-    "backward": {"from zero": from_zero},
-}
-NAMES = {"/": "__truediv__", "-": "__sub__", "**": "__pow__"}
-
-
-@pytest.mark.parametrize(
-    ("name", "method"), [pytest.param(n, f, id=f"{n} {v}") for n, all_ in OTHER.items() for v, f in all_.items()]
-)
-def test_an_operation_with_another_meaning_differs(name, method):
-    different = probe.differing(variant(**{NAMES.get(name, name): method}))
-    assert name in different
-    assert set(different) <= {name, "/", "-", "backward"}, "only what is derived from the operation may differ as well"
-
-
-SAME = {
-    "tanh": unary(
-        lambda x: (math.exp(2 * x) - 1) / (math.exp(2 * x) + 1),
-        lambda x: 1 - ((math.exp(2 * x) - 1) / (math.exp(2 * x) + 1)) ** 2,
+# name: text of the class, changes in it, statements after USE
+REPLACED = {
+    "of the video": (CLOSURES, [], "print(a._prev == set(), c._op, len(c._prev), a.tanh().data)"),
+    "of microgpt": (NUMBERS, [], "print(a.relu().data, a._local_grads, c._local_grads, (a * b)._local_grads)"),
+    "with its own text": (
+        CLOSURES,
+        [
+            (
+                "\n    def __add__",
+                '\n    def __repr__(self):\n        return f"V({self.data}, {self._op})"\n\n    def __add__',
+            )
+        ],
+        "print(c, [a, b], f'{d}')",
     ),
-    "sigmoid": unary(
-        lambda x: 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x)),
-        lambda x: math.exp(-abs(x)) / (1 + math.exp(-abs(x))) ** 2,
+    "with two arguments": (
+        CLOSURES,
+        [
+            *((', _op="", label=""', ""), (', "+")', ")"), (', "*")', ")"), (', "tanh")', ")")),
+            *(("_op = _op", "x = 1"), ("label = label", "y = 1")),
+        ],
+        "",
     ),
-    "relu": unary(lambda x: max(0.0, x), lambda x: float(x > 0)),
-    "__neg__": lambda a: unary(lambda x: -x, lambda x: -1)(a),
+    "without a label": (CLOSURES, [('label=""', "label=None")], "print(c.label, Value(1.0, label='x').label)"),
+    "with other names": (
+        CLOSURES,
+        [("data", "value"), ("grad", "slope"), ("_prev", "parents"), ("_op", "kind"), ("backward", "backprop")],
+        "print(c.parents == {*c.parents}, c.kind)",
+    ),
+    "with a label of its data": (
+        CLOSURES,
+        [("= label", "= label or str(data)")],
+        "print(c.label, a.label, (a + 1).label)",
+    ),
+    "that makes floats": (
+        CLOSURES,
+        [("self.data = data", "self.data = float(data)")],
+        "print((a * 2).data, Value(3).data, [v.data for v in (a * 2)._prev if v is not a])",
+    ),
+    "with ints": (
+        CLOSURES,
+        [("0.0", "0"), ("1.0", "1")],
+        "v = Value(3); w = v * 2 + v; w.backward(); print(w.data, v.grad, w.grad)",
+    ),
+    "with a setting": (
+        NUMBERS,
+        [
+            ("local_grads=()", "local_grads=(), requires_grad=True"),
+            ('"grad",', '"grad", "requires_grad",'),
+            ("self.data, ", "self.requires_grad = requires_grad\n        self.data, "),
+        ],
+        "print(c.requires_grad, Value(1, requires_grad=False).requires_grad)",
+    ),
+    "with a helper below": (
+        CLOSURES + "def denominator(v):\n    return math.exp(2 * v.data) + 1\n",
+        [("(math.exp(2 * self.data) + 1)", "denominator(self)")],
+        "print(a.tanh().data)",
+    ),
+    "with another tanh": (
+        CLOSURES,
+        [
+            (
+                "(math.exp(2 * self.data) - 1) / (math.exp(2 * self.data) + 1)",
+                "math.sinh(self.data) / math.cosh(self.data)",
+            )
+        ],
+        "e = a.tanh() + a; e.backward(); print(e.data, a.grad)",
+    ),
+    "with an heir": (
+        CLOSURES + "class Heir(Value):\n    kind = 'heir'\n",
+        [("Value(self", "type(self)(self")],
+        "print((Heir(2.0) * 3.0).kind, isinstance(Heir(1.0), Value))",
+    ),
+    "with super": (
+        CLOSURES,
+        [("\n    def __add__", "\n    def __hash__(self):\n        return super().__hash__()\n\n    def __add__")],
+        "print(hash(a) == hash(a))",
+    ),
+    "in a function": (
+        "def make():\n"
+        + CLOSURES.strip().replace("\n", "\n    ").replace("import", "    import")
+        + "\n    return Value\n\nValue = make()\n",
+        [],
+        "",
+    ),
+    "that is copied and kept": (
+        CLOSURES,
+        [],
+        "import copy, pickle\na.m = [1]\n"
+        "for v in copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a)) if __file__ else a:\n"
+        "    print(v.data, v.grad, v.m, type(v) is Value)",
+    ),
+    "with an operation outside": (
+        NUMBERS,
+        [],
+        "e = Value(math.sin(a.data), children=(a,), local_grads=(math.cos(a.data),))\na.grad = 0\n"
+        "(e * 2).backward()\nprint(a.grad, a.sin().data, e._local_grads)",
+    ),
+    "with a function outside": (
+        CLOSURES,
+        [],
+        "e = Value(a.data**2, (a,))\ne._backward = lambda: setattr(a, 'grad', a.grad + 2 * a.data * e.grad)\n"
+        "a.grad = 0\n(e * 2).backward()\nprint(a.grad)",
+    ),
 }
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_another_formula_means_the_same(name):
-    assert probe.differing(variant(**{name: SAME[name]})) == []
+@pytest.mark.parametrize("name", REPLACED)
+def test_a_class_is_replaced_and_the_program_prints_the_same(tmp_path, name):
+    text, changes, tail = REPLACED[name]
+    changes_of_use = [each for each in changes if name == "with other names" and each[0] in USE]
+    text = f"{changed(text, changes)}{changed(USE, changes_of_use)}{tail}\n"
+    ran = execute(tmp_path / "program.py", text)
+    assert ran.stdout == by_itself(text), ran.stderr
+    assert re.fullmatch(r"zoomgrad: program.py:\d+: Value runs in C.*\n", ran.stderr), ran.stderr
 
 
-def test_a_class_with_other_operations_is_refused_and_named(tmp_path):
-    text = LOCAL.replace("1.0 * (v.data > 0)", "v.data").replace(", (1, 1))", ", (1, 2))")
-    ran = execute("native", tmp_path, text + "\nprint('ran')", replaced="Value")
-    assert (ran.returncode, ran.stdout) == (2, "")
-    first, second = ran.stderr.splitlines()
-    assert first.startswith(f"zoomgrad: {tmp_path / 'program.py'}:4: a Value can't replace Value")
-    assert first.endswith("something else there: +, relu, backward")
-    assert "without --replace" in second
+# name: text of the class, changes in it, a part of the reason
+KEPT = {
+    "= for +=": (
+        CLOSURES,
+        [("self.grad += (1 - t", "self.grad = (1 - t")],
+        "tanh: with a = 0.37 and b = -1.29, the grad",
+    ),
+    "sums that overwrite": (CLOSURES, [("self.grad += out", "self.grad = out")], "the gradient of a in"),
+    "a pass in the wrong order": (
+        CLOSURES,
+        [("in reversed(order)", "in sorted(order, key=lambda v: -len(v._prev))")],
+        "the gradient of",
+    ),
+    "a pass that starts anew": (
+        CLOSURES,
+        [("self.grad = 1.0", "[setattr(v, 'grad', 0.0) for v in order]\n        self.grad = 1.0")],
+        "the gradient of",
+    ),
+    "a leaky relu": (
+        NUMBERS,
+        [("max(0, self", "max(0.01 * self.data, self")],
+        "relu: with a = -3.1 and b = 2.3, the data of",
+    ),
+    "a clamped log": (
+        NUMBERS,
+        [("log(self.data)", "log(max(self.data, 1e-10))"), ("max(0, self", "max(1e-3, self")],
+        "log: with",
+    ),
+    "rules of another kind": (
+        CLOSURES,
+        [("lambda: None", "lambda v: None"), ("_backward():", "_backward(v):"), ("v._backward()", "v._backward(v)")],
+        "neither in a function without arguments nor as a number",
+    ),
+    "a counter": (
+        CLOSURES,
+        [("self.label = label", "self.label = Value.made = getattr(Value, 'made', 0) + 1")],
+        "attribute label differs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_class_that_differs_runs_as_it_is_and_the_line_says_why(tmp_path, name):
+    text, changes, reason = KEPT[name]
+    text = changed(text, changes) + USE
+    ran = execute(tmp_path / "program.py", text)
+    assert ran.stdout == by_itself(text)
+    assert re.fullmatch(r"zoomgrad: program.py:\d+: Value runs as it is, because .*\n", ran.stderr), ran.stderr
+    assert reason in ran.stderr
+
+
+def test_the_comparison_leaves_no_trace(tmp_path):
+    """It prints nothing, draws no random numbers, counts nothing, and ends."""
+    noisy = ("self.data = data", "self.data = data\n        calls.append(print('made', random.random()))")
+    text = "import random\nrandom.seed(1)\ncalls = []\n" + changed(CLOSURES, [noisy])
+    text += "v = Value(1.0, ())\nprint(len(calls), random.random())\n"
+    assert execute(tmp_path / "program.py", text).stdout == by_itself(text)
+
+
+def test_a_comparison_that_does_not_end(tmp_path, monkeypatch):
+    from zoomgrad.harness.worker.programs import probe
+
+    class Endless:
+        def __init__(self, data):
+            while True:
+                time.sleep(1)
+
+        def __add__(self, other): ...
+
+    monkeypatch.setattr(probe, "LIMIT_SECONDS", 1)
+    assert probe.probe(Endless, None, formulas=True) == "comparing them did not end in 1 s"
+
+
+def test_the_class_is_found_in_modules(tmp_path):
+    """In a package beside the program, and in a folder that the program adds to its path; its own micrograd first."""
+    for file in ("app/micrograd/engine.py", "lib/other.py"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(CLOSURES)
+    (tmp_path / "app/micrograd/nn.py").write_text("from .engine import Value\ndef own():\n    return 'own'\n")
+    text = "import sys\nsys.path.insert(0, '../lib')\nimport other\nfrom micrograd import nn\n"
+    text += "from micrograd.engine import Value\n"
+    ran = execute(tmp_path / "app/program.py", text + USE + "print(nn.own(), (other.Value(2.0) * 3.0).data)")
+    assert ran.stdout.endswith("own 6.0\n")
+    assert re.findall(r"(\S+):\d+: Value runs in C", ran.stderr) == [
+        str(tmp_path / "app/../lib/other.py"),
+        "micrograd/engine.py",
+    ]
+
+
+def test_keep_and_replace(tmp_path):
+    named = (CLOSURES + USE).replace("Value", "Node")
+    file = tmp_path / "program.py"
+    assert execute(file, named, "--keep").stderr == ""
+    assert "Node runs in C" in execute(file, named, "--replace", "Node").stderr
+    absent = execute(file, named, "--replace", "Value")
+    assert (absent.returncode, absent.stdout) == (2, by_itself(named))
+    assert "defines no class 'Value'" in absent.stderr
+    differs = execute(file, changed(*KEPT["= for +="][:2]) + "print('ran')", "--replace", "Value")
+    assert (differs.returncode, differs.stdout) == (2, "")
+    assert "Value runs as it is, because tanh" in differs.stderr

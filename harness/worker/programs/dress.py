@@ -1,0 +1,117 @@
+"""A program's class and its look -> a class in C that stands in for it.
+
+Operators, activations and the backward pass are the type's own, in C. Everything else stays the program's: other
+methods, how its objects print, its names for the parts of a Value, and its constructor, which runs for objects that the
+program creates with more than a number.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+from zoomgrad.engines.native.ops_in_c import ALL, in_python
+from zoomgrad.harness.worker.programs.observe import NUMBERS, Look, namespace
+
+OF_A_CLASS = ("__dict__", "__weakref__", "__slots__", "__init__")
+
+
+def dress(own: Any, look: Look, value: Any) -> Any:
+    """value: the class Value in C."""
+    names = namespace(own)
+    cls = value._dress(names["__init__"], not look.computed, look.heirs, *look.style)
+    ours = vars(value)
+    parts = {name: item for name, item in names.items() if not isinstance(item, types.MemberDescriptorType)}
+    parts.update(look.constants)
+    parts.update({name: ours.get(method) for name, method in look.methods.items() if method})
+    parts.update({look.backward: ours["backward"], look.data: ours["data"], look.grad: ours["grad"]})
+    parts[look.children] = _children(look, value)
+    parts[look.rule] = (_numbers if look.rule_kind == NUMBERS else _function)(look, value, names["__init__"])
+    if look.op:
+        parts[look.op] = _op(look, value)
+    parts.update({name: _computed(own, name) for name in look.computed})
+    for name, part in parts.items():
+        inherited = name == look.methods.get(name) or (name, part) == ("label", "")
+        if name not in OF_A_CLASS and not inherited:
+            setattr(cls, name, part)
+    cls.__name__, cls.__qualname__ = own.__name__, own.__qualname__
+    return cls
+
+
+def let_super_find(own: Any, cls: Any) -> None:
+    """Let `super()` in the methods of a class work for objects of the class that stands in for it."""
+    for item in namespace(own).values():
+        for name, cell in zip(
+            getattr(getattr(item, "__code__", None), "co_freevars", ()), getattr(item, "__closure__", None) or ()
+        ):
+            if name == "__class__":
+                cell.cell_contents = cls
+
+
+def _children(look: Look, value: Any) -> Any:
+    descriptor = vars(value)["_prev"]
+    if look.container == "tuple":
+        return descriptor
+    kind = {"list": list, "set": set, "frozenset": frozenset}[look.container]
+    return property(lambda v: kind(descriptor.__get__(v)), descriptor.__set__)
+
+
+def _function(look: Look, value: Any, init: Any) -> property:
+    """A function of a constructor does nothing, so it is not kept: a leaf with a function takes the slow way."""
+    descriptor = vars(value)["_backward"]
+    nothing = {code for code in init.__code__.co_consts if isinstance(code, types.CodeType)}
+
+    def put(v: Any, function: Any) -> None:
+        if function is not None and getattr(function, "__code__", None) not in nothing:
+            descriptor.__set__(v, function)
+
+    return property(descriptor.__get__, put)
+
+
+_CONTRIBUTIONS = {op.name: in_python(*op.contributions) for op in ALL}
+
+
+def _numbers(look: Look, value: Any, init: Any) -> property:
+    """A number for each operand, the derivative by it."""
+
+    def get(v: Any) -> Any:
+        kept = v.__dict__.get(look.rule)
+        return _derivatives(v) if kept is None else kept
+
+    def put(v: Any, numbers: Any) -> None:
+        if len(numbers):
+            v.__dict__[look.rule] = numbers
+            v._backward = functools.partial(_send, v, look)
+
+    return property(get, put)
+
+
+def _send(v: Any, look: Look) -> None:
+    for operand, derivative in zip(v._prev, v.__dict__[look.rule]):
+        operand.grad += derivative * v.grad
+
+
+def _derivatives(v: Any) -> tuple[Any, ...]:
+    """Those of a result in C, which doesn't store them."""
+    if not v._name:
+        return ()
+    operands = [operand.data for operand in v._prev]
+    found = _CONTRIBUTIONS[v._name](operands[0], operands[-1], v._constant, v.data, 1)
+    return found if len(operands) == 2 else (found,)
+
+
+def _op(look: Look, value: Any) -> Any:
+    """The name of the operation, as the program calls it."""
+    descriptor = vars(value)["_op"]
+    return property(
+        lambda v: look.texts.get(v._name, descriptor.__get__(v)),
+        lambda v, name: descriptor.__set__(v, name if isinstance(name, str) else ""),
+    )
+
+
+def _computed(own: Any, name: str) -> functools.cached_property[Any]:
+    """An attribute that the program's constructor computes from the data."""
+    attribute = functools.cached_property(lambda v: getattr(own(v.data), name))
+    attribute.__set_name__(own, name)
+    return attribute

@@ -1,0 +1,182 @@
+"""A program's class -> what it calls the parts of a Value, as its objects show.
+
+`observe` creates a few objects, multiplies two, and sees which attribute holds the number, which the gradient after
+the backward pass, and so on. Example: `self.value = x; self.parents = set(parents)` gives `data="value"`,
+`children="parents"` and `container="set"`. It runs in a copy of the program's process (`probe`).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+FUNCTIONS, NUMBERS = "functions", "numbers"
+"""Where an operation keeps its gradient rule: in a function of the result, or in a number for each operand."""
+CONTAINERS = ("tuple", "list", "set", "frozenset")
+CONSTANT = (type(None), bool, int, float, str)
+UNSUPPORTED = ("__new__", "__getattr__", "__getattribute__", "__setattr__", "__delattr__")
+
+
+class Differs(Exception):
+    """A class in C can't stand in for the program's. The text says why."""
+
+
+class Look(NamedTuple):
+    """What a class in C needs to stand in for a program's class. Attributes are empty if there is none."""
+
+    data: str
+    grad: str
+    children: str
+    container: str  # the type of `children`
+    backward: str  # the method
+    rule: str
+    rule_kind: str  # FUNCTIONS or NUMBERS
+    op: str
+    constants: dict[str, Any]  # further attributes with the same value in each object
+    computed: list[str]  # those whose value follows from the data
+    heirs: bool  # whether operators create the subclass of their operand
+    style: tuple[bool, bool, bool, bool]  # float_data, float_grad, float_one and float_terms of `Value._dress`
+    texts: dict[str, Any]  # name of an operation in C -> the program's `op`
+    methods: dict[str, str]  # operation -> the method in C that replaces it; empty if the program's own stays
+
+
+def namespace(own: type) -> dict[str, Any]:
+    """All attributes of a class and its bases, without those of `object`."""
+    found: dict[str, Any] = {}
+    for cls in reversed(own.__mro__[:-1]):
+        found.update(vars(cls))
+    return found
+
+
+def fields(v: Any) -> dict[str, Any]:
+    """The attributes of an object that are not its class's."""
+    slots = [name for name, item in namespace(type(v)).items() if isinstance(item, types.MemberDescriptorType)]
+    return {**{name: getattr(v, name) for name in slots if hasattr(v, name)}, **getattr(v, "__dict__", {})}
+
+
+def observe(own: Any) -> Look:
+    """Raises Differs, and what the program's class raises."""
+    lacking = [name for name in UNSUPPORTED if name in namespace(own)]
+    if lacking:
+        raise Differs(f"it defines {lacking[0]}")
+    a, b = own(2.5), own(-1.5)
+    product, total = a * b, a + b
+    data = _one(name for name, x in fields(a).items() if _is(x, 2.5) and _is(fields(product).get(name), -3.75))
+    if not data:
+        raise Differs("no attribute of its objects holds their number as a float")
+    children = _one(name for name, x in fields(product).items() if _holds(x, a, b) and _holds(fields(a).get(name)))
+    if not children:
+        raise Differs("no attribute of a result holds its operands")
+    backward, grad = _backward(own)
+    rule, kind = _rule(own, children, grad)
+    op = _one(name for name, x in fields(product).items() if type(x) is str and fields(total)[name] != x)
+    known = {data, children, grad, rule, op}
+    constants, computed = _others(own, known, [a, b, product, total])
+    return Look(
+        data=data,
+        grad=grad,
+        children=children,
+        container=type(getattr(product, children)).__name__,
+        backward=backward,
+        rule=rule,
+        rule_kind=kind,
+        op=op,
+        constants=constants,
+        computed=computed,
+        heirs=_heirs(own),
+        style=_style(own, data, grad, backward),
+        texts={"": getattr(a, op)} if op and getattr(a, op) else {},
+        methods={},
+    )
+
+
+def _one(names: Iterator[str]) -> str:
+    found = list(names)
+    return "data" if "data" in found else next(iter(found), "")
+
+
+def _is(x: Any, number: float) -> bool:
+    return isinstance(x, float) and x == number
+
+
+def _holds(x: Any, *operands: Any) -> bool:
+    return type(x).__name__ in CONTAINERS and {*map(id, x)} == {*map(id, operands)}
+
+
+def _backward(own: Any) -> tuple[str, str]:
+    """The method of the backward pass, and the attribute of the gradient."""
+    names = [name for name, item in namespace(own).items() if "back" in name and callable(item)]
+    for name in sorted(names, key=lambda name: (name != "backward", name.startswith("_"))):
+        a, b = own(2.5), own(-1.5)
+        product = a * b
+        before = fields(a)
+        try:
+            getattr(product, name)()
+        except TypeError:  # it takes arguments
+            continue
+        grads = [
+            key for key, x in fields(a).items() if _is(x, -1.5) and before.get(key) == 0 and fields(product)[key] == 1
+        ]
+        if grads:
+            return name, grads[0]
+    raise Differs("after the backward pass of 2.5 * -1.5, no attribute holds the gradients -1.5 and 2.5, from 0")
+
+
+def _rule(own: Any, children: str, grad: str) -> tuple[str, str]:
+    """Where the result of an operation keeps its gradient rule."""
+    a, b = own(2.5), own(-1.5)
+    product = a * b
+    setattr(product, grad, 1.0)
+    for name, x in fields(product).items():
+        if (
+            isinstance(getattr(product, children), (tuple, list))
+            and isinstance(x, (tuple, list))
+            and [*x] == [-1.5, 2.5]
+        ):
+            return name, NUMBERS
+        if callable(x):
+            try:
+                x()
+            except TypeError:
+                continue
+            if (getattr(a, grad), getattr(b, grad)) == (-1.5, 2.5):
+                return name, FUNCTIONS
+    raise Differs(
+        "its results keep their gradient rule neither in a function without arguments nor as a number for each operand"
+    )
+
+
+def _others(own: Any, known: set[str], objects: list[Any]) -> tuple[dict[str, Any], list[str]]:
+    """Further attributes: constants, and names of those that follow from the data."""
+    constants, computed = {}, []
+    for name in {name: None for v in objects for name in fields(v) if name not in known}:
+        values = [fields(v).get(name, Differs) for v in objects]
+        if type(values[0]) in CONSTANT and all(type(x) is type(values[0]) and x == values[0] for x in values):
+            constants[name] = values[0]
+        elif (
+            type(values[0]) in CONSTANT
+            and values[:2] == [getattr(own(x), name) for x in (2.5, -1.5)]
+            and values[2:] == [getattr(own(x), name) for x in (-3.75, 1.0)]
+        ):
+            computed.append(name)
+        else:
+            raise Differs(f"its attribute {name} differs from object to object")
+    return constants, computed
+
+
+def _heirs(own: Any) -> bool:
+    try:
+        heir = type("Heir", (own,), {})
+        return type(heir(2.5) + heir(1.5)) is heir
+    except Exception:
+        return False
+
+
+def _style(own: Any, data: str, grad: str, backward: str) -> tuple[bool, bool, bool, bool]:
+    a, b = own(2.5), own(-1.5)
+    total = a + b
+    float_grad = type(getattr(a, grad)) is float
+    getattr(total, backward)()
+    float_one, is_float = (type(getattr(v, grad)) is float for v in (total, a))
+    return type(getattr(own(3), data)) is float, float_grad, float_one, is_float and not (float_grad or float_one)
