@@ -539,7 +539,7 @@ DEFECTS = (
         "harness/worker/measure.py",
         "[0] * runner.args.warmups * passes, proof.starts(stretch.steps))",
         "itertools.repeat(0))",
-        "harness/test_misbehaving.py::test_an_engine_that_replays_a_stretch_fails",
+        "harness/test_isolate.py::test_an_engine_that_replays_a_stretch_fails",
     ),
     Defect(
         "records: a proof of fewer steps than were timed counts",
@@ -560,14 +560,14 @@ DEFECTS = (
         "harness/containment/running.py",
         "    descendants.end_orphans(known)\n",
         "",
-        "harness/test_misbehaving.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session]",
+        "harness/test_isolate.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session]",
     ),
     Defect(
         "isolation: a worker does not ask to be killed with its parent",
         "harness/worker/lifeline.py",
         'if sys.platform == "linux":\n        import ctypes',
         'if sys.platform == "win32":\n        import ctypes',
-        "harness/test_misbehaving.py::test_no_worker_outlives_a_harness_that_is_killed",
+        "harness/test_isolate.py::test_no_worker_outlives_a_harness_that_is_killed",
     ),
     Defect(
         "fleet: a client that was killed loses the rest of a block",

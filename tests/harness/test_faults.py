@@ -1,6 +1,6 @@
 """Faults at random moments: kills of real runs, and damaged files. Only the exhaustive suite has the time for them.
 
-Full disks are in `test_disk.py`, engines that misbehave in `test_misbehaving.py`.
+Full disks are in `test_disk.py`, engines that misbehave in `test_isolate.py`.
 """
 
 import contextlib

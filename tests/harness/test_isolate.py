@@ -1,39 +1,59 @@
-"""The process boundary with real processes: whatever a worker does, the harness gets a reply."""
+"""The process boundary with real processes: whatever a worker or its engine does, there is one reply and no process."""
 
 import json
-import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import psutil
 import pyperf
 import pytest
 
 from tests.harness.processes import is_running, wait_for
+from tests.harness.workers import MEASURED
 from zoomgrad.engines import discovery
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.run import isolate as isolating
 from zoomgrad.harness.run.isolate import KEPT, PADDING, Draw, isolate
 from zoomgrad.harness.worker.evidence import Witness, write_evidence
 from zoomgrad.harness.worker.lifeline import HARNESS
+from zoomgrad.results.files import MOST_BYTES
 
 PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
+ROOT = Path(__file__).parent.parent.parent
+MIB = 1 << 20
+
+
+def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
+    return isolate(task, python, job, limits=Limits(timeout_seconds), draw=Draw(1, 100))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Folder with the evidence of `tuple` on xor, which vouches for all others."""
+    folder = tmp_path_factory.mktemp("evidence")
+    job = {"engine": "tuple", "workload": "xor", "witnesses": {}, "folder": str(folder)}
+    answer = run("vouch", {**job, "seconds": 10.0, "steps": 64, "starts": 3})
+    assert answer.reply["status"] == "measured", answer
+    return folder
 
 
 @pytest.fixture
-def job(tmp_path):
+def job(reference, tmp_path):
     return {
         "engine": "tuple",
         "workload": "xor",
         "interpreter": "cpython-3.13",
-        "reference_folder": str(tmp_path / "evidence"),
+        "reference_folder": str(reference),
         "reference_cell": "tuple/cpython-3.13/xor",
         "reference_steps": 64,
-        "reference_drills": ["short", "single", "whole", "ragged"],
+        "reference_drills": ["short"],
         "warmups": 2,
         "values": 3,
-        "value_seconds": 0.01,
+        "value_seconds": 0.005,
         "offset_steps": 3,
         "objects": str(tmp_path / "objects"),
         "stretch_steps": 0,
@@ -42,42 +62,39 @@ def job(tmp_path):
 
 
 @pytest.fixture
-def vouching(tmp_path):
-    """Job of the engine that vouches for all others."""
-    return {
-        "engine": "tuple",
-        "workload": "xor",
-        "witnesses": {},
-        "folder": str(tmp_path / "evidence"),
-        "seconds": 10.0,
-        "steps": 64,
-        "starts": 3,
-    }
+def misbehaving(job, monkeypatch):
+    """`misbehaving(text, **limits)`: the answer of a worker whose engine runs that code."""
+    monkeypatch.setattr("zoomgrad.harness.run.isolate.importable", lambda: ROOT)  # so that the worker finds `tests`
+
+    def measure(text, *, seconds=20.0, **limits):
+        asked = {**job, "misbehaviour": text}
+        package = "tests.harness.misbehaving"
+        return isolate("measure", PYTHON, asked, limits=Limits(seconds, **limits), draw=Draw(1), package=package)
+
+    return measure
 
 
-def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
-    return isolate(task, python, job, limits=Limits(timeout_seconds), draw=Draw(1, 100))
-
-
-@pytest.fixture
-def reference(vouching):
-    answer = run("vouch", vouching)
-    assert answer.reply["status"] == "measured", answer
-    return Path(vouching["folder"])
+def running(file):
+    """The processes of the family whose pids the file holds."""
+    return [pid for pid in map(int, file.read_text().split()) if is_running(pid)]
 
 
 # Workers that behave
 
 
 @pytest.mark.parametrize("engine", ["tuple", "baseline", "replay"])
-def test_a_worker_proves_and_measures(engine, job, reference):
+def test_a_worker_proves_and_measures(engine, job):
+    """A value is a whole number of vouched stretches."""
     answer = run("measure", {**job, "engine": engine})
     reply = answer.reply
     assert reply["status"] == "measured", reply
     assert reply["proof"]["reference"] == "tuple/cpython-3.13/xor"
     assert reply["proof"]["identical"] or engine == "baseline"
+    steps = reply["stretch_steps"]
+    assert reply["proof"]["steps"] == steps == len(reply["losses"]) <= 64
+    passes, rest = divmod(reply["steps_per_value"], steps)
+    assert (rest, reply["proof"]["stretches"] >= 1 + 5 * passes) == (0, True)  # calibration, two warm-ups, three values
     assert reply["peak_bytes"] > 0
-    assert reply["losses"][0]["step"] == 0
     assert set(reply["phases"]) == ({"trace"} if engine == "replay" else set())
 
     (benchmark,) = pyperf.BenchmarkSuite.loads(answer.pyperf.decode()).get_benchmarks()
@@ -87,26 +104,21 @@ def test_a_worker_proves_and_measures(engine, job, reference):
     assert benchmark.get_metadata()["zoomgrad_engine"] == engine
 
 
-def test_a_value_is_a_whole_number_of_vouched_stretches_or_has_an_earlier_blocks_steps(job, reference):
-    reply = run("measure", {**job, "engine": "replay"}).reply
-    assert reply["stretch_steps"] == reply["proof"]["steps"] == 64
-    assert reply["steps_per_value"] % 64 == 0
-    passes = reply["steps_per_value"] // 64
-    assert reply["proof"]["stretches"] == 1 + 5 * passes  # calibration, two warm-ups, three values
-    assert len(reply["losses"]) == 64
+def test_a_later_block_takes_the_first_blocks_stretch(job):
     answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 8})
     assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 8)
     assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 8
 
 
-def test_a_result_that_differs_in_the_last_bit_has_no_speed(job, reference):
+def test_a_result_that_differs_in_the_last_bit_has_no_speed(job, reference, tmp_path):
     """The changed evidence is that of the last value, of two steps, between updates. The job allows no longer one."""
     found = {name: Witness(reference).evidence(name) for name in ("2", "1x2", "2x2", "3x2")}
     numbers = found["3x2"].gradients
     index = max(i for i, x in enumerate(numbers) if x)
     numbers[index] *= 1 + 2**-52
-    write_evidence(reference, found.items())
-    answer = run("measure", {**job, "reference_steps": 2})
+    changed = Path(shutil.copytree(reference, tmp_path / "evidence"))
+    write_evidence(changed, found.items())
+    answer = run("measure", {**job, "reference_folder": str(changed), "reference_steps": 2})
     assert answer.reply["status"] == "failed"
     assert f"gradients[{index}] is " in answer.reply["reason"]
     assert "tuple/cpython-3.13/xor" in answer.reply["reason"]
@@ -140,22 +152,18 @@ os.replace("PIDS.draft", "PIDS")
     ("then", "timeout_seconds", "status"), [("time.sleep(600)", 3, "timed-out"), ("sys.exit(3)", 60, "failed")]
 )
 def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stand_in, tmp_path):
-    pids_file = tmp_path / "pids"
-    python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + then)
-    answer = run("measure", job, python=python, timeout_seconds=timeout_seconds)
-    assert answer.reply["status"] == status
-    assert status == "failed" or (answer.reply["reason"], "--timeout" in answer.reply["remedy"]) == (
-        "took longer than 3 s",
-        True,
-    )
-    pids = [int(pid) for pid in pids_file.read_text().split()]
-    assert len(pids) == 3
-    wait_for(lambda: not any(is_running(pid) for pid in pids))
+    pids = tmp_path / "pids"
+    python = stand_in(FAMILY.replace("PIDS", str(pids)) + then)
+    reply = run("measure", job, python=python, timeout_seconds=timeout_seconds).reply
+    assert reply["status"] == status
+    assert status == "failed" or (reply["reason"], "--timeout" in reply["remedy"]) == ("took longer than 3 s", True)
+    assert len(pids.read_text().split()) == 3
+    wait_for(lambda: not running(pids))
 
 
 def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
-    pids_file = tmp_path / "pids"
-    python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + "time.sleep(600)")
+    pids = tmp_path / "pids"
+    python = stand_in(FAMILY.replace("PIDS", str(pids)) + "time.sleep(600)")
     text = (
         "import json, signal, sys; from pathlib import Path; from zoomgrad.harness.containment import Limits\n"
         "from zoomgrad.harness.run.isolate import Draw, isolate\n"
@@ -163,48 +171,27 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
         "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), limits=Limits(600), draw=Draw())"
     )
     caller = subprocess.Popen([sys.executable, "-c", text, python, json.dumps(job)], stderr=subprocess.PIPE, text=True)
-    wait_for(pids_file.exists)
+    wait_for(pids.exists)
     caller.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in caller.communicate(timeout=60)[1]
-    pids = [int(pid) for pid in pids_file.read_text().split()]
-    wait_for(lambda: not any(is_running(pid) for pid in pids))
-
-
-# What a worker inherits
+    wait_for(lambda: not running(pids))
 
 
 def test_a_worker_sees_only_the_kept_environment_variables(job, stand_in, monkeypatch):
-    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
-    monkeypatch.setenv("OMP_NUM_THREADS", "64")
-    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    """So does pyperf's own worker, which its manager starts: it would drop the hash seed by default."""
+    for name, value in (("PYTHONOPTIMIZE", "2"), ("OMP_NUM_THREADS", "64"), ("PYTHONPATH", "/elsewhere")):
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
-    python = stand_in("print(json.dumps(dict(os.environ))); sys.exit(3)")
-    seen = json.loads(run("vouch", job, python=python).reply["reason"].partition(": ")[2])
-    assert set(seen) - {"LC_CTYPE"} <= {
-        *KEPT,
-        *discovery.variables(),
-        "PYTHONPATH",
-        "PYTHONHASHSEED",
-        "PYTHONNOUSERSITE",
-        PADDING,
-        HARNESS,
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-    }
+    python = stand_in("print(json.dumps([dict(os.environ), sys.argv])); sys.exit(3)")
+    seen, _ = json.loads(run("vouch", job, python=python).reply["reason"].partition(": ")[2])
+    ours = {PADDING, HARNESS, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONPATH", "PYTHONHASHSEED"}
+    assert set(seen) - {"LC_CTYPE"} <= {*KEPT, *discovery.variables(), *ours, "PYTHONNOUSERSITE"}
     assert len(seen[PADDING]) == 100
-    assert seen["OMP_NUM_THREADS"] == "1"
-    assert (seen["ZOOMGRAD_DATA"], seen["PYTHONHASHSEED"]) == ("/data", "1")
+    assert (seen["OMP_NUM_THREADS"], seen["ZOOMGRAD_DATA"], seen["PYTHONHASHSEED"]) == ("1", "/data", "1")
     assert [path.name for path in Path(seen["PYTHONPATH"]).iterdir()] == ["zoomgrad"]
-    assert os.pathsep not in seen["PYTHONPATH"]
-
-
-def test_pyperfs_own_worker_inherits_the_same_variables(job, stand_in, monkeypatch):
-    """pyperf's manager starts the process that measures, and drops the hash seed by default."""
-    monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
-    python = stand_in("print(sys.argv[1:]); sys.exit(3)")
     reason = run("measure", job, python=python).reply["reason"]
-    for name in ("ZOOMGRAD_DATA", "PYTHONPATH", "PYTHONHASHSEED"):
-        assert name in reason
+    (inherited,) = [word for word in reason.split('"') if word.startswith("--inherit-environ=")]
+    assert {"ZOOMGRAD_DATA", "PYTHONPATH", "PYTHONHASHSEED"} <= {*inherited.partition("=")[2].split(",")}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -216,3 +203,278 @@ def test_a_full_disk_is_not_recorded_as_a_failed_cell(tmp_path):
     (tmp_path / "space").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         isolating._refuse_full_disk(tmp_path)
+
+
+# Engines that misbehave
+
+
+CHEAT = """
+from tests.harness.misbehaving.cheats import {} as Cheat
+prepare = engine.prepare
+engine.prepare = lambda workload, objects=None: Cheat(prepare(workload, objects=objects))
+"""
+
+
+def test_an_engine_that_replays_a_stretch_fails(misbehaving):
+    reply = misbehaving(CHEAT.format("Replaying")).reply
+    assert reply["status"] == "failed", reply
+    assert "differs from tuple/cpython-3.13/xor" in reply["reason"]
+    assert "from start 1" in reply["reason"]
+
+
+REPLACE = """
+import atexit, json, os
+def replace():
+    path = job["reply_file"]
+    reply = json.load(open(path))
+    {}
+atexit.register(replace)
+"""
+
+
+def figures(name, value):
+    return f"prepared(lambda trainer: setattr(trainer, {name!r}, {value}))"
+
+
+def rewritten(field, value):
+    return REPLACE.format(f"json.dump({{**reply, {field!r}: {value}}}, open(path, 'w'))")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (figures("phases", "{'compile': float('nan')}"), "its reply is invalid: phases.compile: "),
+        (figures("sizes", "{'rows': 3}"), "its reply is invalid: rows: Extra inputs are not permitted, not '3'"),
+        (figures("sizes", "{'tape_rows': 0.5}"), "its reply is invalid: tape_rows: Input should be a valid integer"),
+        ("engine.supports = lambda workload: True", "supports() returned True"),
+        ("engine.supports = lambda workload: ''", "supports() returned ''"),
+        (rewritten("status", "'great'"), "its reply is invalid: the file as a whole: "),
+        (rewritten("step_seconds", "[1e-9]"), "its reply is invalid: step_seconds: Extra inputs"),
+        (rewritten("peak_bytes", "'1000'"), "its reply is invalid: peak_bytes: "),
+        (rewritten("pace_seconds", "[float('nan')]"), "its reply is invalid: pace_seconds.0: "),
+        (rewritten("proof", "{**reply['proof'], 'steps': 0}"), "its reply is invalid: proof.steps: "),
+        (REPLACE.format("open(path, 'w').write('no JSON')"), "its reply is invalid: the file as a whole: Invalid JSON"),
+        (
+            REPLACE.format(f"open(path, 'ab').truncate({MOST_BYTES + 1})"),
+            "its reply.json is longer than 16,777,216 bytes",
+        ),
+        (REPLACE.format("os.remove(path); os.mkfifo(path)"), "its reply.json is not a file"),
+        (REPLACE.format("os.remove(path); os.symlink('/etc/passwd', path)"), "its reply.json can't be read"),
+    ],
+)
+def test_an_invalid_reply_is_a_failure_that_names_the_engine_and_the_field(misbehaving, text, said):
+    answer = misbehaving(text)
+    assert answer.reply["status"] == "failed"
+    assert answer.reply["reason"].startswith(f"tuple: {said}")
+    assert "fix the engine" in answer.reply["remedy"].lower()
+    assert answer.pyperf is None
+    assert len(answer.reply["reason"]) < 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (REPLACE.format("import shutil; shutil.rmtree(os.path.dirname(path))"), "no reply"),
+        ("prepared(lambda trainer: (_ for _ in ()).throw(SystemExit(3)))", "failed with exit code 3"),
+        ("import os; prepared(lambda trainer: os.kill(os.getpid(), 11))", "failed with exit code -11"),
+    ],
+)
+def test_an_engine_that_ends_its_process_is_reported(misbehaving, text, said):
+    reply = misbehaving(text).reply
+    assert reply["status"] == "failed"
+    assert said in reply["reason"]
+
+
+ACTS = {
+    "odd exception": ("class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd", "failed", ""),
+    "endless recursion": ("def act(): act()\nact()", "failed", ""),
+    "deaf": ("for n in {*signal.Signals} - {9, 19}: signal.signal(n, 1)\nwhile True: pass", "timed-out", "time"),
+    "kills its manager": ("os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(600)", "timed-out failed", "time"),
+    "leaves a session": ("subprocess.Popen(SLEEP, start_new_session=True)", "measured timed-out", "time"),
+    "closes everything": ("os.closerange(0, 256)", "measured failed", ""),
+    "changes its folder": ("os.chdir('/')", "measured", ""),
+    "removes its folder": ("import shutil; shutil.rmtree(os.getcwd())", "measured failed", ""),
+}
+"""What an engine does in `prepare` or while it trains: code, the statuses that its reply may have, and its limit."""
+ACTING = "import os, signal, subprocess, sys, time\nSLEEP = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+LATER = """
+def change(trainer):
+    train = trainer.train
+    def train_and_act(steps):
+        train(steps)
+        act()
+    trainer.train = train_and_act
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("moment", ["preparing", "training"])
+@pytest.mark.parametrize("act", ACTS)
+def test_an_engine_that_misbehaves_is_one_reply_and_leaves_no_process(misbehaving, act, moment, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, statuses, limit = ACTS[act]
+    define = "def act():\n" + "".join(f"    {line}\n" for line in code.splitlines())
+    change = "def change(trainer): act()\n" if moment == "preparing" else LATER
+    before = {*psutil.Process().children(recursive=True)}
+    reply = misbehaving(f"{ACTING}{define}{change}prepared(change)", seconds=6.0).reply
+    assert reply["status"] in statuses.split(), reply
+    assert reply.get("limit", "") == (limit if reply["status"] == "timed-out" else "")
+    assert reply["status"] == "measured" or reply["reason"].strip()
+    assert {*psutil.Process().children(recursive=True)} <= before
+
+
+def times(*values, warmups=()):
+    """Return the text of pyperf's file for these times, in seconds."""
+    loops = [(1, seconds) for seconds in warmups]
+    run = pyperf.Run(values, warmups=loops, metadata={"name": "xor"}, collect_metadata=False)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "times.json"
+        pyperf.Benchmark([run]).dump(str(file))
+        return file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no JSON", "pyperf can't read the times: "),
+        (times(0.1, 0.2), "pyperf's file has 2 times instead of 3"),
+        (times(0.1, 0.25, 0.3).replace("0.25", "NaN"), "a time is nan s"),
+        (times(0.1, 0.2, 0.3, warmups=[0.75]).replace("0.75", "-1.0"), "a time is -1.0 s"),
+    ],
+)
+def test_invalid_times_are_a_failure(job, stand_in, content, said):
+    python = stand_in(
+        "job = json.load(open(sys.argv[-1]))\n"
+        f"open(job['reply_file'], 'w').write({json.dumps(MEASURED)!r})\n"
+        "(output,) = [a.partition('=')[2] for a in sys.argv if a.startswith('--output=')]\n"
+        f"open(output, 'w').write({content!r})"
+    )
+    answer = run("measure", job, python=python)
+    assert answer.reply["status"] == "failed", answer
+    # pyperf itself refuses some of them, with its own message.
+    assert said in answer.reply["reason"] or "pyperf can't read the times" in answer.reply["reason"]
+    assert answer.pyperf is None
+
+
+# Limits
+
+HOG = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
+SLEEPERS = """
+import os, time
+def sleepers(trainer):
+    for _ in range(40):
+        if not os.fork():
+            time.sleep(600)
+    time.sleep(600)
+prepared(sleepers)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory from outside")
+@pytest.mark.parametrize(
+    ("text", "limits", "limit", "said", "remedy"),
+    [
+        (
+            "import os\nwhile True: os.write(1, b'x' * 65536)",
+            {"output_bytes": 4 * MIB},
+            "output",
+            "wrote more than 4 MiB of output",
+            "write less",
+        ),
+        (HOG, {"memory_bytes": 1 << 30}, "memory", "ran out of memory: its limit is 1 GiB", "--memory"),
+        (SLEEPERS, {"most_processes": 20}, "processes", "had more than 20 processes", "start fewer"),
+    ],
+)
+def test_a_worker_beyond_a_limit_is_ended(misbehaving, monkeypatch, text, limits, limit, said, remedy):
+    monkeypatch.setattr("zoomgrad.harness.containment.running.COUNTING_SECONDS", 1.0)
+    reply = misbehaving(text, **limits).reply
+    assert (reply["status"], reply["limit"]) == ("failed", limit)
+    assert reply["reason"].startswith(said)
+    assert remedy in reply["remedy"]
+
+
+# Processes that try to outlive their worker
+
+
+STAYING = {
+    "session": """
+if not os.fork():
+    os.setsid()
+    stay()
+""",
+    "deaf": """
+if not os.fork():
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(number, signal.SIG_IGN)
+    if not os.fork(): stay()
+    os._exit(0)
+""",
+    "family": """
+if not os.fork():
+    os.setsid()
+    for _ in range(3):
+        os.fork()
+    if os.getpid() != os.getsid(0): os.setpgid(0, 0)
+    stay()
+""",
+}
+
+STAY = """
+import os, signal, time
+def stay():
+    os.closerange(0, 64)  # an open pipe would keep its reader waiting
+    with open(f"{FOLDER}/{os.getpid()}.draft", "w"): pass
+    os.rename(f"{FOLDER}/{os.getpid()}.draft", f"{FOLDER}/{os.getpid()}")
+    time.sleep(600)
+def fork(trainer):
+HOW
+    while len([name for name in os.listdir(FOLDER) if name.isdigit()]) < COUNT: time.sleep(0.01)
+prepared(fork)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can find a process that left its session")
+@pytest.mark.parametrize("how", STAYING)
+def test_a_process_that_leaves_the_session_ends_with_the_worker(misbehaving, how, tmp_path):
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    count = 8 if how == "family" else 1
+    text = STAY.replace("HOW", "".join(f"    {line}\n" for line in STAYING[how].splitlines()))
+    answer = misbehaving(text.replace("FOLDER", repr(str(folder))).replace("COUNT", str(count)))
+    pids = [int(path.name) for path in folder.iterdir()]
+    assert answer.reply["status"] == "measured", answer
+    assert len(pids) == count
+    # They must be gone at once, because the next worker is timed now.
+    assert not any(is_running(pid) for pid in pids)
+
+
+HARNESS_THAT_IS_KILLED = """
+import json, sys
+from pathlib import Path
+from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.run.isolate import Draw, isolate
+# No mark: another run on this machine would end the worker as a leftover.
+sys.modules["zoomgrad.harness.run.isolate"].identity = lambda: ""
+sys.modules["zoomgrad.harness.run.isolate"].importable = Path.cwd
+isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
+        package="tests.harness.misbehaving")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent dies")
+def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path):
+    """Neither pyperf's manager nor the worker that it started may survive."""
+    file = tmp_path / "pids"
+    text = (
+        "import os, time\ndef sleep(trainer):\n"
+        f"    open({str(file) + '.draft'!r}, 'w').write(f'{{os.getppid()}} {{os.getpid()}}')\n"
+        f"    os.rename({str(file) + '.draft'!r}, {str(file)!r})\n    time.sleep(600)\nprepared(sleep)"
+    )
+    command = [sys.executable, "-c", HARNESS_THAT_IS_KILLED, json.dumps({**job, "misbehaviour": text})]
+    harness = subprocess.Popen(command, cwd=ROOT)
+    try:
+        wait_for(file.exists)
+    finally:
+        harness.send_signal(signal.SIGKILL)
+        harness.wait()
+    wait_for(lambda: not running(file), seconds=10)

@@ -8,15 +8,17 @@ from pathlib import Path
 import pyperf
 import pytest
 
+from tests.harness.runs import cell, run
 from tests.harness.workers import Workers
 from zoomgrad.harness.machine.interpreters import Interpreter, Missing
 from zoomgrad.harness.procedure import MOST_STEPS
 from zoomgrad.harness.run.schedule import Plan, Schedule
 from zoomgrad.results.precision import MOST_BLOCKS
-from zoomgrad.results.record import Cell, InterpreterFacts, Run, Settings
+from zoomgrad.results.record import InterpreterFacts, Settings
 from zoomgrad.results.store import Store
 
 ENGINES = ("baseline", "tuple", "slots", "hoisted")
+CELLS = tuple(cell(engine) for engine in ENGINES)
 REMEDY = "uv python install pypy-3.11"
 
 
@@ -25,47 +27,26 @@ def interpreter(name):
     return Interpreter(name, Path("/nowhere/python"), implementation, version, version, False, {})
 
 
-def cell(engine, *, on="cpython-3.13", workload="xor"):
-    return Cell(engine=engine, interpreter=on, workload=workload)
-
-
-CELLS = tuple(cell(engine) for engine in ENGINES)
-
-
-def plan(*, cells=CELLS, blocks=3, seed=7, settings=None, missing=()):
-    run = Run(
-        id="a-run",
-        created_at="2025-01-01T00:00:00Z",
-        command=(),
-        preset="smoke",
-        seed=seed,
-        blocks=blocks,
-        settings=settings or Settings(),
-        cells=cells,
-        reference_interpreter="cpython-3.13",
-        engines={},
-        workloads={},
-        interpreters={name: InterpreterFacts(version="") for name in dict.fromkeys(c.interpreter for c in cells)},
-        machine={},
-    )
+def plan(*, cells=CELLS, missing=(), **fields):
+    interpreters = {name: InterpreterFacts(version="") for name in dict.fromkeys(one.interpreter for one in cells)}
+    planned = run("a-run", cells=cells, interpreters=interpreters, **{"seed": 7, "engines": {}, **fields})
     absent = {name: Missing(name, f"{name} is not on this machine", REMEDY) for name in missing}
-    present = {"cpython-3.13", *run.interpreters} - set(absent)
-    return Plan(run, {name: interpreter(name) for name in present}, absent)
+    present = {"cpython-3.13", *interpreters} - set(absent)
+    return Plan(planned, {name: interpreter(name) for name in present}, absent)
 
 
 class Observer:
     def __init__(self):
-        self.started_cells, self.records, self.left, self.abandoned_blocks = [], [], [], 0
+        self.records, self.abandoned_blocks = [], 0
 
     def started(self, cell, block):
-        self.started_cells.append((cell, block))
+        pass
 
     def finished(self, record, seconds_left):
         self.records.append(record)
-        self.left.append(seconds_left)
 
     def extended(self, cells):
-        self.added = getattr(self, "added", 0) + cells
+        pass
 
     def abandoned(self):
         self.abandoned_blocks += 1
@@ -79,8 +60,7 @@ def execute(the_plan, workers, tmp_path, *, environment=python_of):
     folder = tmp_path / "runs" / the_plan.run.id
     store = Store(folder) if folder.exists() else Store.create(the_plan.run, under=tmp_path / "runs")
     observer = Observer()
-    schedule = Schedule(the_plan, store, workers, environment, observer)
-    schedule.execute()
+    Schedule(the_plan, store, workers, environment, observer).execute()
     return store, observer
 
 
@@ -88,16 +68,24 @@ def statuses(store):
     return {(record.cell.engine, record.block): record.status for record in store.records()}
 
 
+def measures(workers):
+    return [job for job in workers.jobs if job["task"] == "measure"]
+
+
 # Order
 
 
 def test_every_cell_is_measured_once_per_block_and_one_block_after_another(tmp_path):
-    workers = Workers(tmp_path)
-    store, _ = execute(plan(), workers, tmp_path)
+    workers, on_disk = Workers(tmp_path), []
+    records = tmp_path / "runs" / "a-run" / "records"
+    workers.before_each = lambda: on_disk.append(len(list(records.glob("[!.]*.json"))))
+    store, observer = execute(plan(), workers, tmp_path)
     assert [block for _, block in workers.measured] == [0] * 4 + [1] * 4 + [2] * 4
     assert Counter(workers.measured) == {(engine, block): 1 for engine in ENGINES for block in range(3)}
     assert workers.measured == [(c.engine, block) for block, c in plan().order()]
     assert set(statuses(store).values()) == {"measured"}
+    assert on_disk == [0, 0, 0, *range(12)], "a record was not on disk when the next worker started"
+    assert len(observer.records) == 12
 
 
 def test_each_block_has_its_own_order_which_the_seed_determines():
@@ -108,50 +96,36 @@ def test_each_block_has_its_own_order_which_the_seed_determines():
     assert list(plan(blocks=20).order()) != list(plan(blocks=20, seed=8).order())
 
 
-def test_a_record_is_on_disk_before_the_next_worker_starts(tmp_path):
-    workers, on_disk = Workers(tmp_path), []
-    records = tmp_path / "runs" / "a-run" / "records"
-    workers.before_each = lambda: on_disk.append(len(list(records.glob("[!.]*.json"))))
-    execute(plan(blocks=1), workers, tmp_path)
-    assert on_disk == [0, 0, 0, 0, 1, 2, 3]  # the first three workers vouch
-
-
 # Jobs of workers and contents of records
 
 
 def test_a_job_has_the_settings_of_the_run(tmp_path):
     settings = Settings(values=4, warmups=2, jit_warmups=9, value_seconds=0.5, timeout_seconds=33, vouch_seconds=5)
-    cells = (cell("slots"), cell("slots", on="pypy-3.9"))
+    cells = (cell("slots"), cell("slots").model_copy(update={"interpreter": "pypy-3.9"}))
     workers = Workers(tmp_path)
+    workers.seconds = lambda engine, block: [0.1] * 4
     execute(plan(cells=cells, blocks=1, settings=settings), workers, tmp_path)
-    trusted, first, second, *measures = workers.jobs
+    trusted, first, second, *measured = workers.jobs
     assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"] * 2
     assert [job["engine"] for job in (trusted, first, second)] == ["tuple", "tcc", "clang-O0"]
-    assert {job["python"] for job in (trusted, first, second)} == {Path("/environments/cpython-3.13/bin/python")}
-    assert {job["reference_folder"] for job in measures} == {first["folder"]}
-    assert {job["reference_cell"] for job in measures} == {"tcc/cpython-3.13/xor"}
-    assert {(job["reference_steps"], *job["reference_drills"]) for job in measures} == {(64, "short")}
-    assert {job["interpreter"]: job["warmups"] for job in measures} == {"cpython-3.13": 2, "pypy-3.9": 9}
-    for job in measures:
+    assert {job["reference_folder"] for job in measured} == {first["folder"]}
+    assert {job["reference_cell"] for job in measured} == {"tcc/cpython-3.13/xor"}
+    assert {(job["reference_steps"], *job["reference_drills"]) for job in measured} == {(64, "short")}
+    assert {job["interpreter"]: job["warmups"] for job in measured} == {"cpython-3.13": 2, "pypy-3.9": 9}
+    for job in measured:
         assert job["python"] == Path("/environments") / job["interpreter"] / "bin" / "python"
         assert (job["values"], job["value_seconds"], job["limits"].timeout_seconds) == (4, 0.5, 33)
 
 
-def test_later_blocks_use_the_first_blocks_stretch(tmp_path):
-    workers = Workers(tmp_path)
-    execute(plan(cells=CELLS[:1]), workers, tmp_path)
-    measures = [job for job in workers.jobs if job["task"] == "measure"]
-    assert [(job["stretch_steps"], job["steps_per_value"]) for job in measures] == [(0, 0), (25, 50), (25, 50)]
-
-
-def test_each_block_draws_its_hash_seed_and_the_size_of_its_environment_from_the_runs_seed(tmp_path):
+def test_the_seed_draws_each_blocks_environment_and_the_first_block_chooses_the_stretch(tmp_path):
     drawn = []
     for attempt in range(2):
         workers = Workers(tmp_path)
         execute(plan(cells=CELLS[:2]), workers, tmp_path / str(attempt))
-        measures = [job for job in workers.jobs if job["task"] == "measure"]
-        drawn.append([(job["engine"], job["padding"]) for job in measures])
-        assert [job["hash_seed"] for job in measures] == [1, 1, 2, 2, 3, 3]
+        drawn.append([(job["engine"], job["padding"]) for job in measures(workers)])
+        assert [job["hash_seed"] for job in measures(workers)] == [1, 1, 2, 2, 3, 3]
+        steps = [(job["stretch_steps"], job["steps_per_value"]) for job in measures(workers)]
+        assert steps == [(0, 0)] * 2 + [(25, 50)] * 4
     assert drawn[0] == drawn[1]
     assert len({padding for _, padding in drawn[0]}) == 3
 
@@ -159,25 +133,15 @@ def test_each_block_draws_its_hash_seed_and_the_size_of_its_environment_from_the
 def test_a_record_holds_what_the_worker_and_pyperf_found(tmp_path):
     store, observer = execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
     first, second = store.records()
-    assert first.step_seconds == (0.1, 0.2)
-    assert second.step_seconds == (1.1, 1.2)
+    assert (first.step_seconds, second.step_seconds) == ((0.1, 0.2), (1.1, 1.2))
     assert first.warmup_step_seconds == (0.2,)
     assert (first.phases, first.steps_per_value, first.peak_bytes) == ({"trace": 0.25}, 50, 1000)
     assert [(point.step, point.loss) for point in first.losses] == [(0, 4.0), (9, 2.0)]
     assert (first.worker_seconds, first.parameters_sha256) == (2.0, "abc")
     assert first.proof.reference == "tcc/cpython-3.13/xor"
     assert observer.records == [first, second]
-
-
-def test_a_cells_blocks_are_one_pyperf_suite(tmp_path):
-    store, _ = execute(plan(), Workers(tmp_path), tmp_path)
-    for measured in CELLS:
-        (benchmark,) = pyperf.BenchmarkSuite.load(str(store.pyperf_file(measured))).get_benchmarks()
-        assert benchmark.get_name() == "xor"
-        assert [list(run.values) for run in benchmark.get_runs()] == [[0.1, 0.2], [1.1, 1.2], [2.1, 2.2]]
-    assert sorted(path.name for path in (store.folder / "pyperf").iterdir()) == sorted(
-        store.pyperf_file(measured).name for measured in CELLS
-    )
+    (benchmark,) = pyperf.BenchmarkSuite.load(str(store.pyperf_file(CELLS[0]))).get_benchmarks()
+    assert [list(run.values) for run in benchmark.get_runs()] == [[0.1, 0.2], [1.1, 1.2]]
 
 
 # Cells without a result
@@ -187,8 +151,7 @@ def test_a_cells_blocks_are_one_pyperf_suite(tmp_path):
 def test_a_cell_without_a_result_is_one_record_and_does_not_stop_other_cells(tmp_path, status):
     """A resumed run tries it again only if no worker ran for it."""
     why = {"status": status, "reason": "it says why", "remedy": "and what to do", "limit": "output"}
-    workers = Workers(tmp_path, {"slots": why})
-    store, observer = execute(plan(), workers, tmp_path)
+    store, observer = execute(plan(), Workers(tmp_path, {"slots": why}), tmp_path)
     (record,) = [record for record in store.records() if record.cell.engine == "slots"]
     assert (record.status, record.reason, record.remedy, record.limit) == tuple(why.values())
     assert (record.block, record.worker_seconds) == (0, 1.5)
@@ -201,20 +164,55 @@ def test_a_cell_without_a_result_is_one_record_and_does_not_stop_other_cells(tmp
 
 
 def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
-    cells = (*CELLS, cell("tuple", on="pypy-3.11"))
+    absent = cell("tuple").model_copy(update={"interpreter": "pypy-3.11"})
     workers = Workers(tmp_path)
-    store, _ = execute(plan(cells=cells, missing=["pypy-3.11"]), workers, tmp_path)
-    (record,) = [record for record in store.records() if record.cell.interpreter == "pypy-3.11"]
+    store, _ = execute(plan(cells=(*CELLS, absent), missing=["pypy-3.11"]), workers, tmp_path)
+    (record,) = [record for record in store.records() if record.cell == absent]
     assert (record.status, record.remedy) == ("skipped", REMEDY)
-    assert {job["interpreter"] for job in workers.jobs if job["task"] == "measure"} == {"cpython-3.13"}
+    assert {job["interpreter"] for job in measures(workers)} == {"cpython-3.13"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("phases", {"compile": float("nan")}, "phases.compile"),
+        ("peak_bytes", -1, "peak_bytes"),
+        ("rows", 3, "rows"),
+        ("pace_seconds", [0.1], "pace_seconds"),
+        ("proof", None, "proof"),
+    ],
+)
+def test_invalid_figures_are_a_failed_record_that_names_them(tmp_path, field, value, said):
+    """The process boundary checks figures first; this check catches what it may have missed."""
+
+    class Lying(Workers):
+        def __call__(self, task, python, job, **rest):
+            answer = super().__call__(task, python, job, **rest)
+            lies = task == "measure" and job["engine"] == "slots"
+            return replace(answer, reply={**answer.reply, field: value}) if lies else answer
+
+    store, _ = execute(plan(blocks=1), Lying(tmp_path), tmp_path)
+    (failed,) = [record for record in store.records() if record.status != "measured"]
+    assert (failed.cell, failed.status) == (cell("slots"), "failed")
+    assert said in failed.reason
+
+
+@pytest.mark.parametrize("text", ["", '{"version": "1.0", "benchmarks": [{}]}'])
+def test_a_damaged_suite_is_started_again(tmp_path, text):
+    store, _ = execute(plan(cells=CELLS[:1], blocks=1), Workers(tmp_path), tmp_path)
+    store.pyperf_file(CELLS[0]).write_text(text)
+    execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
+    assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "measured"}
+    (process,) = pyperf.Benchmark.load(str(store.pyperf_file(CELLS[0]))).get_runs()
+    assert list(process.values) == [1.1, 1.2]
 
 
 # Vouching
 
 
-def vouched(tmp_path, answers=None, **choices):
+def vouched(tmp_path, answers=None):
     workers = Workers(tmp_path, answers)
-    store, _ = execute(plan(cells=CELLS[:1], blocks=1, **choices), workers, tmp_path)
+    store, _ = execute(plan(cells=CELLS[:1], blocks=1), workers, tmp_path)
     return workers, store
 
 
@@ -234,17 +232,13 @@ def test_the_reference_vouches_for_two_engines_that_vouch_for_all_others(tmp_pat
     ]
 
 
-NO_COMPILER = {"status": "skipped", "reason": "there is no such compiler on PATH", "remedy": "install one"}
-
-
 def test_without_a_compiler_python_engines_vouch(tmp_path):
-    answers = {("vouch", name): NO_COMPILER for name in ("tcc", "clang-O0", "gcc-O0")}
-    _, store = vouched(tmp_path, answers)
+    no_compiler = {"status": "skipped", "reason": "there is no such compiler on PATH", "remedy": "install one"}
+    lacking = ("tcc", "clang-O0", "gcc-O0")
+    _, store = vouched(tmp_path, {("vouch", name): no_compiler for name in lacking})
     (vouching,) = store.vouchings()
     assert [one.cell.engine for one in vouching.vouchers] == ["tuple", "python-source", "bytecode"]
-    assert {one.engine: one.reason for one in vouching.passed_over} == dict.fromkeys(
-        ("tcc", "clang-O0", "gcc-O0"), NO_COMPILER["reason"]
-    )
+    assert {one.engine: one.reason for one in vouching.passed_over} == dict.fromkeys(lacking, no_compiler["reason"])
     assert store.records()[0].proof.reference == "python-source/cpython-3.13/xor"
 
 
@@ -254,8 +248,7 @@ def test_two_engines_that_disagree_do_not_vouch(tmp_path, engine):
     workers, store = vouched(tmp_path, {("vouch", engine): why})
     (record,) = store.records()
     assert (record.status, record.reason, record.remedy) == ("failed", f"{engine} and tuple disagree", "find out")
-    assert store.vouchings() == []
-    assert workers.measured == []
+    assert (store.vouchings(), workers.measured) == ([], [])
 
 
 def test_cells_without_their_data_are_skipped_with_the_remedy_and_tried_again(tmp_path):
@@ -280,9 +273,6 @@ DAMAGE = {
     "half an index": lambda store: changed(store.evidence_folder(cell("tcc")) / "index.json", lambda _: b'{"64": '),
     "a lost piece": lambda store: (store.evidence_folder(cell("tcc")) / "short.doubles").unlink(),
     "no vouching": lambda store: changed(store.folder / "vouching" / "xor.json", lambda _: b"[]"),
-    "another workload's": lambda store: changed(
-        store.folder / "vouching" / "xor.json", lambda text: text.replace(b'"workload": "xor"', b'"workload": "tour"')
-    ),
 }
 
 
@@ -305,8 +295,7 @@ def test_vouching_again_covers_the_stretch_that_was_timed(tmp_path):
     workers = Workers(tmp_path)
 
     def slower_at_first():
-        asked_again = any(job["engine"] == "tcc" for job in workers.jobs)
-        workers.vouched_steps = 64 if asked_again else 16
+        workers.vouched_steps = 64 if any(job["engine"] == "tcc" for job in workers.jobs) else 16
 
     workers.before_each = slower_at_first
     execute(plan(cells=CELLS[:1], blocks=2), workers, tmp_path)
@@ -315,99 +304,40 @@ def test_vouching_again_covers_the_stretch_that_was_timed(tmp_path):
     assert {record.stretch_steps for record in store.records()} == {25}
 
 
-# What a worker can't decide
-
-
-BAD = [
-    ("phases", {"compile": float("nan")}, "phases.compile"),
-    ("phases", {"compile": -1.0}, "phases.compile"),
-    ("peak_bytes", -1, "peak_bytes"),
-    ("rows", 3, "rows"),
-    ("pace_seconds", [0.1], "pace_seconds"),
-]
-
-
-@pytest.mark.parametrize(("field", "value", "said"), BAD, ids=[f"{field}-{value}" for field, value, _ in BAD])
-def test_invalid_figures_are_a_failed_record_that_names_them(tmp_path, field, value, said):
-    """The process boundary checks figures first; this check catches what it may have missed."""
-
-    class Lying(Workers):
-        def __call__(self, task, python, job, **rest):
-            answer = super().__call__(task, python, job, **rest)
-            return replace(answer, reply={**answer.reply, field: value}) if lies(task, job) else answer
-
-    def lies(task, job):
-        return task == "measure" and job["engine"] == "slots"
-
-    store, _ = execute(plan(blocks=1), Lying(tmp_path), tmp_path)
-    (failed,) = [record for record in store.records() if record.status != "measured"]
-    assert (failed.cell, failed.status) == (cell("slots"), "failed")
-    assert said in failed.reason
-    again = Lying(tmp_path)
-    execute(plan(blocks=1), again, tmp_path)
-    assert again.jobs == []
-
-
-@pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"version": "1.0", "benchmarks": [{}]}'])
-def test_a_damaged_suite_is_started_again(tmp_path, text):
-    store, _ = execute(plan(cells=CELLS[:1], blocks=1), Workers(tmp_path), tmp_path)
-    store.pyperf_file(CELLS[0]).write_text(text)
-    execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
-    assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "measured"}
-    (process,) = pyperf.Benchmark.load(str(store.pyperf_file(CELLS[0]))).get_runs()
-    assert list(process.values) == [1.1, 1.2]
-
-
-# Blocks that do not belong together
-
-
-# Interrupted and resumed
+# Interrupted and resumed, and more blocks
 
 
 def test_an_interrupt_keeps_the_records_and_resuming_measures_the_rest(tmp_path):
     order = [c.engine for _, c in plan(blocks=1).order()]
-    interrupted = Workers(tmp_path, {order[2]: KeyboardInterrupt()})
     with pytest.raises(KeyboardInterrupt):
-        execute(plan(), interrupted, tmp_path)
+        execute(plan(), Workers(tmp_path, {order[2]: KeyboardInterrupt()}), tmp_path)
     store = Store(tmp_path / "runs" / "a-run")
-    before = {path.name: path.read_bytes() for path in (store.folder / "records").iterdir()}
+    before = {path: path.read_bytes() for path in (store.folder / "records").iterdir()}
     assert statuses(store) == {(order[0], 0): "measured", (order[1], 0): "measured"}
 
     resumed = Workers(tmp_path)
     execute(Plan(store.run, plan().interpreters, {}), resumed, tmp_path)
     assert resumed.measured == [(c.engine, block) for block, c in plan().order()][2:]
     assert Counter(statuses(store).values()) == {"measured": 12}
-    for name, content in before.items():
-        assert (store.folder / "records" / name).read_bytes() == content
-    assert [job["task"] for job in resumed.jobs].count("vouch") == 0
-    steps = {job["engine"]: job["steps_per_value"] for job in resumed.jobs if job["hash_seed"] == 2}
-    assert set(steps.values()) == {50}  # the second session uses the count that the first one found
-
-
-# More blocks
-
-
-def asking(precision, **choices):
-    return Plan(plan().run.model_copy(update={"precision": precision, **choices}), plan().interpreters, {})
+    assert {path: path.read_bytes() for path in before} == before
+    assert len(measures(resumed)) == len(resumed.jobs), "it vouched again"
+    steps = {job["steps_per_value"] for job in resumed.jobs if job["hash_seed"] == 2}
+    assert steps == {50}  # the second session uses the count that the first one found
 
 
 def test_blocks_are_added_until_every_speedup_is_precise(tmp_path):
     workers = Workers(tmp_path)
     workers.seconds = lambda engine, block: [1.3, 1.0] if (engine, block) == ("tuple", 1) else [1.0, 1.0]
-    execute(asking(0.02, cells=CELLS[:2]), workers, tmp_path)
+    execute(plan(cells=CELLS[:2], precision=0.02), workers, tmp_path)
     blocks = [block for _, block in workers.measured]
     assert 3 <= max(blocks) < MOST_BLOCKS - 1
     assert Counter(blocks) == dict.fromkeys(range(max(blocks) + 1), 2)
 
 
-def shaky(engine, block):
-    return [1.0 + 29 * block % 61 / 61] if engine == "tuple" else [1.0]
-
-
 def test_a_budget_limits_the_added_blocks_and_resuming_adds_none(tmp_path):
-    the_plan = asking(0.001, cells=CELLS[:2], budget_seconds=30.0)
+    the_plan = plan(cells=CELLS[:2], precision=0.001, budget_seconds=30.0)
     workers, again = Workers(tmp_path), Workers(tmp_path)
-    workers.seconds = shaky
+    workers.seconds = lambda engine, block: [1.0 + 29 * block % 61 / 61] if engine == "tuple" else [1.0]
     execute(the_plan, workers, tmp_path)
     assert 3 <= max(block for _, block in workers.measured) < 8  # a fake worker takes 2 s
     execute(the_plan, again, tmp_path)
