@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
+from importlib.util import find_spec
 from itertools import accumulate, chain
 from pathlib import Path
 from types import ModuleType
@@ -237,7 +237,8 @@ def files(variable: str) -> list[str]:
 
 def add_files(variable: str, paths: Iterable[Path]) -> None:
     """Name more files, for this process and those that it starts."""
-    os.environ[variable] = os.pathsep.join(dict.fromkeys([*files(variable), *map(str, paths)]))
+    if added := [*map(str, paths)]:
+        os.environ[variable] = os.pathsep.join(dict.fromkeys([*files(variable), *added]))
 
 
 def variables() -> dict[str, str]:
@@ -263,18 +264,13 @@ def _load(file: str) -> ModuleType:
         # Not by a loader, which would write into the user's folder.
         exec(compile(Path(file).read_bytes(), file, "exec"), module.__dict__)  # noqa: S102  (the user names the file)
         return module
-    if names[0] not in sys.modules:
-        spec = PathFinder.find_spec(names[0], [str(folder)])
-        assert spec and spec.loader
-        package = sys.modules[names[0]] = module_from_spec(spec)
-        try:
-            spec.loader.exec_module(package)
-        except BaseException:
-            del sys.modules[names[0]]
-            raise
-    module = importlib.import_module(".".join(names))
+    sys.path.append(str(folder))  # last, because it may be another interpreter's site-packages
+    try:
+        module = importlib.import_module(".".join(names))
+    finally:
+        sys.path.remove(str(folder))
     if not Path(str(module.__file__)).samefile(file):
-        raise ImportError(f"another package {names[0]} is imported, {module.__file__}")
+        raise ImportError(f"{module.__file__} has the same name")
     return module
 
 

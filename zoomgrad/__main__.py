@@ -8,9 +8,6 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-EXTRAS = {"dask": "fleet", "distributed": "fleet"}
-"""Package -> the extra that installs it, if it is not `bench`."""
-
 
 def main() -> None:
     """Run the command line, or exit with 2 and one line that says what to install."""
@@ -26,8 +23,7 @@ def main() -> None:
         package = str(missing.name).partition(".")[0]
         if package == "zoomgrad":
             raise
-        extra = EXTRAS.get(package, "bench")
-        sys.exit(_complaint(f"the package {package} is missing: pip install 'zoomgrad[{extra}]'"))
+        sys.exit(_complaint(f"the package {package} is missing: pip install 'zoomgrad[bench]'"))
 
 
 def _complaint(text: str) -> int:

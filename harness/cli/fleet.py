@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE
 from zoomgrad.harness.cli.console import complain, out, say_next
-from zoomgrad.harness.cli.measuring import alone, tell_left_out
+from zoomgrad.harness.cli.measuring import alone, resuming, tell_left_out
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.fleet.home import Home
 from zoomgrad.harness.fleet.where import BadPlace, Where, parse
@@ -68,7 +68,7 @@ def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait
     # Hosts lock their own machines. Workers that share this one rely on us.
     with alone(wait=wait) if is_local else contextlib.nullcontext():
         store = store or Store.create(plan.run)
-        resume = f"zoomgrad run --resume {plan.run.id} --on {text}"
+        resume = f"{resuming(plan)} --on {text}"
         try:
             with _only_client(store), connected(where) as client, FleetProgress(out, 0) as progress:
                 Collector(plan, Home(store), client, progress, shares_machine=is_local).collect()

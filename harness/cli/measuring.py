@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import typer
 
 from zoomgrad import engines
+from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, files
 from zoomgrad.harness import containment, workloads
 from zoomgrad.harness.cli import display, fetching
 from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE
@@ -109,12 +111,19 @@ def measuring(
                 yield schedule
                 schedule.clean_up()
         except OSError as error:
-            error.add_note(f"All records so far are kept: continue with `zoomgrad run --resume {plan.run.id}`.")
+            error.add_note(f"All records so far are kept: continue with `{resuming(plan)}`.")
             raise
         except KeyboardInterrupt:
-            resume = " && ".join(filter(None, [f"zoomgrad run --resume {plan.run.id}", then]))
+            resume = " && ".join(filter(None, [resuming(plan), then]))
             say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")
             raise typer.Exit(INTERRUPTED) from None
+
+
+def resuming(plan: Plan) -> str:
+    """The command that resumes the run, with the same files from outside."""
+    named = {"--engine-file": ENGINE_FILES, "--workload-file": WORKLOAD_FILES}
+    words = [word for option, variable in named.items() for path in files(variable) for word in (option, path)]
+    return shlex.join(["zoomgrad", "run", "--resume", plan.run.id, *words])
 
 
 def tell_left_out() -> None:

@@ -15,7 +15,7 @@ from zoomgrad import engines
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, add_files
 from zoomgrad.harness import workloads
-from zoomgrad.harness.plan.suite import PYPROJECT, Suite, read_suite
+from zoomgrad.harness.plan.suite import PYPROJECT, read_suite
 from zoomgrad.results.files import Unreadable
 
 OPTIONS = {"time-limit": "timeout", "baseline-run": "against"}
@@ -35,23 +35,18 @@ def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
         return
     for key, variable in FILES.items():
         add_files(variable, suite.values.get(key, ()))
-    _check_names(suite)
+    for key, load in (("engines", engines.load), ("workloads", workloads.load)):
+        for name in suite.values.get(key, ()):
+            try:
+                load(name)
+            except UnknownName as unknown:
+                raise Unreadable(f"{file}: {key}: {unknown}") from None
     context.obj = suite
     if context.info_name in ("run", "check"):
         context.default_map = {
             OPTIONS.get(key, key): value if isinstance(value, list) else str(value)
             for key, value in suite.values.items()
         }
-
-
-def _check_names(suite: Suite) -> None:
-    """Raise Unreadable for an engine or a workload that does not exist."""
-    for key, load in (("engines", engines.load), ("workloads", workloads.load)):
-        for name in suite.values.get(key, ()):
-            try:
-                load(name)
-            except UnknownName as unknown:
-                raise Unreadable(f"{suite.file}: {key}: {unknown}") from None
 
 
 def _file(help_: str, **settings: Any) -> Any:

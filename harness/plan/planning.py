@@ -159,7 +159,7 @@ def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
     if run.commit != _commit() or run.code not in ("", code_digest()):
         raise Unreadable(
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
-            "  Check out that commit again, and name the same --engine-file and --workload-file, or start a new run."
+            "  Check out that commit again, and name the same suite and files, or start a new run."
         )
     if run.fleet:  # its hosts are compared as they join, and this machine measures nothing
         return on_host(run, found)

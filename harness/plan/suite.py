@@ -96,7 +96,10 @@ def read_suite(file: Path) -> Suite | None:
     """Read a suite; None for a pyproject.toml without one. Raises Unreadable, which names the key, and OSError."""
     table: Any
     try:
-        table = tomllib.loads(read_bytes(file).decode())
+        text = read_bytes(file).decode()
+        if file.name == PYPROJECT and "zoomgrad" not in text:
+            return None  # whatever is wrong with a file of another program
+        table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, NotAsWritten) as error:
         raise Unreadable(f"{file}: not valid TOML: {error}\n  Correct the file.") from None
     if file.name == PYPROJECT:

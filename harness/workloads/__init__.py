@@ -11,7 +11,7 @@ import math
 import os
 import re
 from functools import cache, partial
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from zoomgrad.datasets import synthetic
 from zoomgrad.engines.api import UnknownName
@@ -32,12 +32,12 @@ def names() -> tuple[str, ...]:
     `microgpt` and `microgpt-Ln-Dn-Hn-Tn` exist too. They are not in the catalogue, whose workloads presets measure and
     tests compile with every engine, because a whole GPT takes too long to compile for that.
     """
-    return (*WORKLOADS, *_from_outside().workloads)
+    return (*WORKLOADS, *_from_outside()[0])
 
 
-def problems() -> tuple[Problem, ...]:
+def problems() -> list[Problem]:
     """Files from outside and workloads that were left out, and why."""
-    return _from_outside().problems
+    return _from_outside()[1]
 
 
 def load(name: str) -> Workload:
@@ -55,24 +55,17 @@ def load(name: str) -> Workload:
     return workloads[name]
 
 
-class Outside(NamedTuple):
-    """What the files from outside define."""
-
-    workloads: dict[str, Workload]
-    problems: tuple[Problem, ...]
-
-
-def _from_outside() -> Outside:
+def _from_outside() -> tuple[dict[str, Workload], list[Problem]]:
     return _read(os.environ.get(WORKLOAD_FILES))
 
 
 @cache
-def _read(_files: Optional[str]) -> Outside:
+def _read(_files: Optional[str]) -> tuple[dict[str, Workload], list[Problem]]:
+    """The workloads of these files, and what was left out."""
     found: dict[str, Workload] = {}
     problems: list[Problem] = []
     for where, module in from_outside(WORKLOAD_FILES, ["WORKLOADS"], problems):
-        defined = module.WORKLOADS if isinstance(module.WORKLOADS, (tuple, list)) else [module.WORKLOADS]
-        for workload in defined:
+        for workload in module.WORKLOADS if isinstance(module.WORKLOADS, (tuple, list)) else [module.WORKLOADS]:
             if not isinstance(workload, Workload):
                 problems.append(Problem(where, f"its WORKLOADS has a {type(workload).__name__}, not a Workload"))
             elif not is_name(workload.name) or workload.name.startswith(("mlp", "microgpt")):
@@ -81,7 +74,7 @@ def _read(_files: Optional[str]) -> Outside:
                 problems.append(Problem(where, f"a second workload named {workload.name!r}"))
             else:
                 found[workload.name] = workload
-    return Outside(found, tuple(problems))
+    return found, problems
 
 
 MOST_NUMBERS = 50_000

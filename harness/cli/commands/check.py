@@ -113,12 +113,14 @@ def check(
             return []
         return rules.verdicts(rules.of_store(store), rules.of_store(baseline_run), bounds)
 
+    words = {"--suite": context.obj and short(context.obj.file), "--against": against}
+    more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)
     rerun = ""
     if plan:
         if baseline_run:
             rules.refuse_incomparable(plan.run, baseline_run.run)
         show_plan(plan, "plus remeasuring suspected regressions")
-        with measuring(plan, then=f"zoomgrad check {plan.run.id}", wait=wait) as schedule:
+        with measuring(plan, then=f"zoomgrad check {plan.run.id}{more}", wait=wait) as schedule:
             schedule.execute()
             rerun = settle(schedule, judge, bounds)
         store = schedule.store
@@ -127,7 +129,7 @@ def check(
         store = finished
     if baseline_run:
         name = short(store.path) if isinstance(store, RunFile) else store.run.id
-        accept = f"zoomgrad check {name} --update{f' --against {shlex.quote(against)}' if against else ''}"
+        accept = f"zoomgrad check {name} --update{more}"
         _conclude(store, baseline_run, judge(store), rerun, accept, as_json=as_json)
     else:
         _keep(store, Path(against) if against else inside(BASELINE_RUNS, f"{store.run.preset}{SUFFIX}"))
