@@ -194,7 +194,6 @@ def load(name: str) -> Workload:
         build=sizes,
         loss_of=by_likelihood,
         is_correct=_same_token,
-        batch=1,
         rate=Decay(0.01, STEPS),
         optimiser=ADAM,
         classes=TOKENS,

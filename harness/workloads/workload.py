@@ -34,8 +34,8 @@ class Workload:
     build: Build
     loss_of: Loss
     is_correct: IsCorrect
-    batch: int
     rate: Callable[[int], float]
+    batch: int = 1
     whole_set: bool = False
     held_out: Optional[Callable[[], Dataset]] = None
     """Reader of a separate test set, if the dataset does not include one."""
