@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from zoomgrad.harness.fleet.carrier import carry
 from zoomgrad.harness.fleet.home import Complete, Home
 from zoomgrad.harness.fleet.host import Answer, forget
-from zoomgrad.harness.fleet.where import Where, secret_file
+from zoomgrad.harness.fleet.where import Where
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.results.comparability import same_type
 from zoomgrad.results.files import first_of
@@ -53,7 +53,7 @@ def connected(where: Where) -> Iterator[Client]:
     """Yield a client of the scheduler at that place. Local workers end with the block. Raises FleetLost."""
     with contextlib.ExitStack() as stack:
         address: Any = where.address
-        security = None
+        security = None  # dask's own configuration
         if where.kind == "local":
             security = Security.temporary()
             cluster = LocalCluster(
@@ -66,12 +66,9 @@ def connected(where: Where) -> Iterator[Client]:
                 silence_logs=logging.CRITICAL,
             )
             address = stack.enter_context(cluster)
-        elif where.kind == "tls":
-            file = str(secret_file())
-            security = Security(require_encryption=True, tls_ca_file=file, tls_client_cert=file, tls_client_key=file)
         try:
             client = Client(address, security=security, timeout=CONNECTING_SECONDS)
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, TypeError) as error:  # dask raises the last without certificates
             raise FleetLost(
                 f"no scheduler answers at {where.address} ({error})\n  Start one there: docs/fleet.md shows how."
             ) from error

@@ -1,22 +1,15 @@
 """The text after `--on` -> the place of a fleet, refused if it would let strangers in. Imports nothing of dask.
 
 dask runs whatever it is sent: whoever reaches a scheduler or a worker without TLS runs code as its user. So plain TCP
-stays on this machine unless the user insists. With TLS, one file is key, certificate and authority at once: the shared
-secret of the fleet. Whoever lacks it is turned away.
+stays on this machine unless the user insists. Certificates are for dask's own configuration.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
-import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
-
-SECRET = "ZOOMGRAD_FLEET_SECRET"  # noqa: S105  (the name of a variable)
-"""Environment variable: path of the fleet's shared secret."""
 
 FORMS = "local:2, tls://scheduler:8786 or tcp://127.0.0.1:8786"
 MOST_LOCAL = 64
@@ -51,7 +44,6 @@ def parse(text: str, *, insecure: bool = False) -> Where:
     if not address or int(address[3]) >= 65536:
         raise BadPlace(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
     if address[1] == "tls":
-        secret_file()
         return Where("tls", text)
     if not insecure and not is_loopback(address[2]):
         raise BadPlace(
@@ -67,18 +59,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def secret_file() -> Path:
-    """Path of the shared secret. Raises BadPlace if there is none, or if others can read it."""
-    named = os.environ.get(SECRET, "")
-    file = Path(named)
-    if not named or not file.is_file():
-        problem = f"{named}: no such file" if named else f"{SECRET} is not set"
-        raise BadPlace(
-            f"TLS needs the fleet's shared secret: {problem}\n"
-            f"  Make one as docs/fleet.md shows, then set {SECRET} to its path."
-        )
-    if os.name == "posix" and file.stat().st_mode & 0o077:
-        raise BadPlace(f"{file}: others may read the fleet's shared secret\n  Run: chmod 600 {shlex.quote(named)}")
-    return file.absolute()

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 
+import dask
 import distributed
 import typer
 
@@ -26,7 +28,7 @@ from zoomgrad.harness.fleet.carrier import Failed, clean_environment, run_host
 from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected
 from zoomgrad.harness.fleet.home import Complete, Home
 from zoomgrad.harness.fleet.host import Answer, Request, unfit
-from zoomgrad.harness.fleet.where import SECRET, parse
+from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.worker.proof import digest
@@ -284,26 +286,30 @@ def started(tmp_path):
         process.wait()
 
 
-def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, monkeypatch, started):
-    """The commands are those of docs/fleet.md."""
+def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, started):
+    """The file and the settings are those of docs/fleet.md."""
     made = distributed.Security.temporary()
     secret = tmp_path / "fleet.pem"
     secret.write_text(made.tls_client_key + made.tls_ca_file)
-    secret.chmod(0o600)
-    monkeypatch.setenv(SECRET, str(secret))
+    roles = {role: {"cert": str(secret), "key": str(secret)} for role in ("scheduler", "worker", "client")}
+    settings = {"distributed": {"comm": {"require-encryption": True, "tls": {"ca-file": str(secret), **roles}}}}
+    (tmp_path / "fleet.yaml").write_text(json.dumps(settings))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tls://127.0.0.1:{free.getsockname()[1]}"
-    tls = [f"--tls-{part}={secret}" for part in ("ca-file", "cert", "key")]
-    started("-m", "dask", "scheduler", f"--host={address}", "--no-dashboard", *tls)
-    started("-m", "dask", "worker", address, "--nthreads=1", "--no-nanny", "--no-dashboard", *tls)
+    configured = {"env": {**os.environ, "DASK_CONFIG": str(tmp_path / "fleet.yaml")}}
+    started("-m", "dask", "scheduler", f"--host={address}", "--no-dashboard", **configured)
+    started("-m", "dask", "worker", address, "--nthreads=1", "--no-nanny", "--no-dashboard", **configured)
     until = time.monotonic() + 60
-    while True:
-        with contextlib.suppress(FleetLost), connected(parse(address)) as client:
-            client.wait_for_workers(1, timeout=30)
-            assert client.submit(sum, [1, 2]).result(timeout=30) == 3
-            break
-        assert time.monotonic() < until
+    with dask.config.set(dask.config.merge(dask.config.config, settings)):
+        while True:
+            with contextlib.suppress(FleetLost), connected(parse(address)) as client:
+                client.wait_for_workers(1, timeout=30)
+                assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+                break
+            assert time.monotonic() < until
+    with pytest.raises(FleetLost, match="no scheduler answers"), connected(parse(address)):
+        pass
     for there, security in (address.replace("tls", "tcp"), None), (address, distributed.Security.temporary()):
         with pytest.raises(OSError):
             distributed.Client(there, security=security, timeout=2)

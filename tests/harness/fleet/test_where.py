@@ -1,11 +1,11 @@
-"""The text after `--on` and the shared secret: bad input is refused with a remedy."""
+"""The text after `--on`: bad input is refused with a remedy."""
 
 import subprocess
 import sys
 
 import pytest
 
-from zoomgrad.harness.fleet.where import SECRET, BadPlace, Where, parse
+from zoomgrad.harness.fleet.where import BadPlace, Where, parse
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from zoomgrad.harness.fleet.where import SECRET, BadPlace, Where, parse
     [
         ("local:2", Where("local", count=2)),
         ("tcp://127.0.0.1:8786", Where("tcp", "tcp://127.0.0.1:8786")),
+        ("tls://here:8786", Where("tls", "tls://here:8786")),
         ("tcp://[::1]:8786", Where("tcp", "tcp://[::1]:8786")),
     ],
 )
@@ -39,21 +40,6 @@ def test_plain_tcp_leaves_this_machine_only_with_insecure(host):
     with pytest.raises(BadPlace, match="--insecure"):
         parse(f"tcp://{host}:8786")
     assert parse(f"tcp://{host}:8786", insecure=True).kind == "tcp"
-
-
-def test_tls_needs_a_secret_that_nobody_else_can_read(tmp_path, monkeypatch):
-    monkeypatch.delenv(SECRET, raising=False)
-    with pytest.raises(BadPlace, match=f"{SECRET} is not set"):
-        parse("tls://here:8786")
-    secret = tmp_path / "a secret"
-    monkeypatch.setenv(SECRET, str(secret))
-    with pytest.raises(BadPlace, match="no such file"):
-        parse("tls://here:8786")
-    secret.touch(0o644)
-    with pytest.raises(BadPlace, match="chmod 600 '"):
-        parse("tls://here:8786")
-    secret.chmod(0o600)
-    assert parse("tls://here:8786").kind == "tls"
 
 
 CODE = """if True:
