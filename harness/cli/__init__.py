@@ -1,7 +1,7 @@
 """The command line `zoomgrad`: one file per command in `commands`, and what the commands share.
 
 Planning, measuring and profiling are in the other packages of `harness`. A command's file is imported only when that
-command runs, because some of them import pandas and matplotlib, which takes a second.
+command runs, because some of them import pandas, which takes a second.
 
 Exit codes: 0 done, and nothing failed (a skip with a reason is not a failure); 1 a cell, a check or the disk failed;
 2 wrong use; 130 interrupted, with the command that resumes. The last line of output says what to do next.
@@ -25,7 +25,7 @@ COMMANDS = {
     "doctor": "Show what is installed, what is missing, and how to get it.",
     "list": "List engines, workloads, interpreters and presets.",
     "run": "Measure cells in fresh processes, then print the results and build the report.",
-    "report": "Rebuild a run's report from its records.",
+    "report": "Rebuild a run's report, of this or another machine, from its records.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
     "train": "Train interactively with live loss and accuracy.",
     "exec": "Run an unchanged micrograd program with its Value in C, if that computes the same.",

@@ -9,7 +9,7 @@ import pytest
 
 from zoomgrad.harness.cli import COMMANDS, commands, load
 
-HEAVY = {"dask", "distributed", "matplotlib", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
+HEAVY = {"dask", "distributed", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
 
 
 def imported(*arguments):

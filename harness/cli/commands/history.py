@@ -27,7 +27,7 @@ def history(
         what = "is a single run, not a folder of runs" if folder.is_dir() else "no such folder"
         complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
         raise typer.Exit(WRONG_USE)
-    from zoomgrad.reports import build  # late, because pandas and matplotlib take seconds
+    from zoomgrad.reports import build  # late, because pandas takes a second
     from zoomgrad.reports.sections.history import history as history_of
 
     with out.status(escape(f"reading {printable(short(folder))}")):

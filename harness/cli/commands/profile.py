@@ -79,7 +79,7 @@ def profile(
     out.print(
         f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
     )
-    # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
+    # Imported late: pandas takes a second, which would delay `--help` and the error about a wrong name.
     from zoomgrad.reports import build
 
     with alone(wait=wait):

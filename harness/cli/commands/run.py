@@ -125,7 +125,7 @@ def run(
 
 
 def _end(store: Store) -> None:
-    # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
+    # Imported late: pandas takes a second, which would delay `--help` and the error about a wrong name.
     from zoomgrad.harness.cli.commands.report import conclude
 
     conclude(store)
