@@ -4,7 +4,6 @@ Full disks are in `test_disk.py`, engines that misbehave in `test_isolate.py`.
 """
 
 import contextlib
-import gzip
 import random
 import shutil
 import subprocess
@@ -15,10 +14,8 @@ import psutil
 import pyperf
 import pytest
 
-from tests.datasets.encoding import encode_images, encode_labels
 from tests.harness.processes import wait_for
 from tests.harness.test_cli import RUNNING, kept_in
-from zoomgrad.datasets import idx
 from zoomgrad.harness.run.schedule import BLOCK
 from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.files import Unreadable
@@ -182,20 +179,3 @@ def test_a_damaged_run_is_read_or_refused(seed, tmp_path):
             with contextlib.suppress(Unreadable):
                 read(place)
         shutil.rmtree(folder)
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("packed", [False, True])
-def test_damaged_training_data_is_whole_or_refused(seed, packed, tmp_path):
-    rng = random.Random(seed)
-    images, labels = encode_images(bytes(range(256)) * 3, 8, 8), encode_labels(bytes(range(10)) * 2)
-    source = idx.Source(tmp_path / "data", "damaged", "Nothing.")
-    for _ in range(400):
-        for whole, read in ((images, idx.read_images), (labels, idx.read_labels)):
-            content = damaged(whole, rng)
-            if packed:
-                content = damaged(gzip.compress(whole), rng) if rng.random() < 0.5 else gzip.compress(content)
-            source.path.write_bytes(content)
-            with contextlib.suppress(idx.CorruptData):
-                found = read(source)
-                assert len(found.pixels) == found.rows * found.width if whole == images else max(found) < 10

@@ -1,6 +1,5 @@
 """Compilers' own accounts of their time: parsing of recorded ones, and real compilers."""
 
-import json
 import stat
 import tempfile
 from datetime import UTC, datetime
@@ -223,11 +222,3 @@ def test_the_compiler_gets_the_engines_flags(session, compiler):
     assert all(call.startswith(f"{flags} -ftime-report -fPIC -c -o ") for call in calls())
     assert (found.tool, found.seconds, found.preparations) == ("gcc 1.2.3", found.units, 1)
     assert [(row.name, row.share) for row in found.passes] == [("others", 0.7), ("CSE", 0.3)][::-1]
-
-
-def test_clangs_trace_is_found_next_to_its_object(session, compiler, tmp_path):
-    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": TRACE}))
-    script = f"""while [ "$1" != -o ]; do shift; done; cp '{tmp_path}/trace.json' "${{2%.o}}.json" """
-    compiler(script)
-    found = valid(session("clang-O1"), profile(session("clang-O1")))
-    assert [row.name for row in found.passes][:2] == ["Greedy Register Allocator", "ExecuteCompiler"]

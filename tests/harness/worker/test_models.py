@@ -8,7 +8,7 @@ import pytest
 from zoomgrad import engines
 from zoomgrad.engines.nn import as_list
 from zoomgrad.harness.workloads import random_dag
-from zoomgrad.harness.workloads.models import Attention, Convolution2d, Polynomial, Recurrent, Shuffled
+from zoomgrad.harness.workloads.models import Attention, Recurrent, Shuffled
 from zoomgrad.harness.workloads.random_dag import RandomDag
 
 NN = engines.load("tuple").nn
@@ -54,20 +54,6 @@ def test_recurrent_carries_its_state_from_step_to_step():
     assert outputs(model, x) == pytest.approx([weighted(read_out, state)])
 
 
-def test_convolution_2d_slides_over_rows_and_columns():
-    model = Convolution2d(NN, random.Random(1), side=4, filters=2, width=3, outputs=3)
-    x = numbers(16, 3)
-    take = taker(len(model.parameters()))
-    filters, read_out = [take(10) for _ in range(2)], [take(9) for _ in range(3)]
-    seen = [
-        max(0.0, weighted(kernel, [x[4 * (top + i) + left + j] for i in range(3) for j in range(3)]))
-        for top in range(2)
-        for left in range(2)
-        for kernel in filters
-    ]
-    assert outputs(model, x) == pytest.approx([weighted(output, seen) for output in read_out])
-
-
 def test_attention_weights_values_by_keys_and_queries():
     model = Attention(NN, random.Random(1), tokens=3, width=4)
     x = numbers(12, 3)
@@ -84,15 +70,6 @@ def test_attention_weights_values_by_keys_and_queries():
         for feature in range(4):
             heard.append(sum(a * v[feature] for a, v in zip(answers, values)) / sum(answers))
     assert outputs(model, x) == pytest.approx([weighted(read_out, heard)])
-
-
-def test_a_polynomial_has_every_term_up_to_its_degree():
-    model = Polynomial(NN, random.Random(1), degree=3)
-    x, y = 0.5, -1.5
-    exponents = [(i, j) for i in range(4) for j in range(4) if i + j <= 3]
-    coefficients = numbers(len(exponents), 2)
-    assert len(model.parameters()) == 10
-    assert outputs(model, [x, y]) == pytest.approx([sum(c * x**i * y**j for c, (i, j) in zip(coefficients, exponents))])
 
 
 def test_shuffled_is_an_mlp_in_a_different_order():
