@@ -6,40 +6,33 @@ Typer turns a BadParameter into a usage error.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from importlib import import_module
+from operator import attrgetter
 from typing import Annotated, Any, Optional
 
 import typer
 
-_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h)?")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def duration(text: str) -> float:
     """Parse `90`, `90s`, `10m` or `1h30m` into seconds."""
-    squeezed = text.replace(" ", "")
-    parts = _PART.findall(squeezed)
-    if not parts or _PART.sub("", squeezed):
-        raise typer.BadParameter(f"{text!r} is not a time; write for example 90s, 10m or 1h30m")
-    seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
-    if not seconds:
-        raise typer.BadParameter("must be more than 0")
+    parts = re.findall(r"(\d+(?:\.\d+)?) *(s|min|m|h)?", text)
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if not re.fullmatch(r"( *\d+(\.\d+)? *(s|min|m|h)?)+ *", text) or not seconds:
+        raise typer.BadParameter(f"{text!r} is not a time above 0; write for example 90s, 10m or 1h30m")
     return seconds
-
-
-_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
 
 
 def size(text: str) -> int:
     """Parse `8G`, `512M`, `1.5 GiB` or `65536` into bytes; units are powers of 1024."""
-    match = _SIZE.fullmatch(text.strip())
-    found = int(float(match[1]) * _BYTES[match[2].upper()]) if match else 0
-    if not match or found >= 1 << 62:
-        raise typer.BadParameter(f"{text!r} is not a size; write for example 8G, 512M or 65536 (bytes)")
-    if not found:
-        raise typer.BadParameter("must be more than 0")
+    match = re.fullmatch(r" *(\d{1,15}(?:\.\d{1,15})?) *([KMGT]?)(?:I?B)? *", text.upper())
+    found = int(float(match[1]) * _BYTES[match[2]]) if match else 0
+    if not 0 < found < 1 << 62:
+        raise typer.BadParameter(f"{text!r} is not a size above 0; write for example 8G, 512M or 65536 (bytes)")
     return found
 
 
@@ -69,37 +62,23 @@ def some_names(texts: Optional[list[str]]) -> list[str]:
     return list(dict.fromkeys(name.strip() for text in texts or () for name in text.split(",")))
 
 
-# Completion of values. Packages are imported late, because only completion needs all names.
+def _completion(module: str, names: str) -> Callable[[str], list[str]]:
+    """Complete the last name of a list separated by commas. The module is imported late, because only completion does.
+
+    names: a function of the module that returns all names.
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        everything = attrgetter(names)(import_module(f"zoomgrad.{module}"))()
+        return [f"{before}{comma}{name}" for name in everything if name.startswith(last)]
+
+    return complete
 
 
-def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
-    """Names that complete the last one of a list separated by commas."""
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
-
-
-def _engines(incomplete: str) -> list[str]:
-    from zoomgrad import engines
-
-    return _beginning(incomplete, engines.names())
-
-
-def _workloads(incomplete: str) -> list[str]:
-    from zoomgrad.harness import workloads
-
-    return _beginning(incomplete, workloads.WORKLOADS)
-
-
-def _interpreters(incomplete: str) -> list[str]:
-    from zoomgrad.harness.machine import interpreters
-
-    return _beginning(incomplete, [each.name for each in interpreters.discover()])
-
-
-def _presets(incomplete: str) -> list[str]:
-    from zoomgrad.harness.plan import presets
-
-    return _beginning(incomplete, presets.PRESETS)
+_engines = _completion("engines", "names")
+_workloads = _completion("harness.workloads", "names")
+_presets = _completion("harness.plan.presets", "PRESETS.keys")
 
 
 def named(*flags: str, metavar: str = "NAME", **settings: Any) -> Any:
@@ -130,7 +109,6 @@ Interpreters = Annotated[
     listed(
         "--interpreters",
         "-i",
-        autocompletion=_interpreters,
         help="Only these interpreters, separated by commas: names, or NAME=PATH of any build.",
     ),
 ]
@@ -145,7 +123,6 @@ Interpreter = Annotated[
         "--interpreter",
         "-i",
         metavar="NAME",
-        autocompletion=_interpreters,
         help="Interpreter to use; see `zoomgrad list`. Default: the one that runs zoomgrad.",
     ),
 ]

@@ -29,13 +29,7 @@ _REMEDIES = {
     errno.EROFS: "Keep runs elsewhere: set ZOOMGRAD_RUNS to a writable folder.",
     errno.EACCES: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
     errno.EPERM: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
-    errno.EIO: "The disk is failing: copy its files to another disk, then try again there.",
-    errno.ENAMETOOLONG: "Keep runs in a folder with a shorter path: set ZOOMGRAD_RUNS.",
-    errno.EMFILE: "Allow more open files: `ulimit -n 1024`.",
     errno.ENOMEM: "Free some memory, then try again.",
-    errno.ENOTDIR: "Part of this path is a file and should be a folder: move the file away.",
-    errno.EISDIR: "This path is a folder and should be a file: move the folder away.",
-    errno.ELOOP: "Links in this path form a loop: remove them.",
 }
 
 

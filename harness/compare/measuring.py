@@ -11,7 +11,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pydantic import ValidationError
 
 from zoomgrad.harness.compare import SIDES, block, layout
 from zoomgrad.harness.compare.block import Failed
+from zoomgrad.harness.compare.sides import Place
 from zoomgrad.harness.compare.turns import Absence, Block, Outcome, Plan, undecided, verdicts
 from zoomgrad.harness.run.isolate import worker_environment
 from zoomgrad.results.files import Unreadable, first_of
@@ -27,15 +27,6 @@ from zoomgrad.results.record import Cell
 
 MOST_CHARACTERS = 2000
 """Longest reason that is kept."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one side's processes run."""
-
-    checkout: Path
-    pythons: Mapping[str, tuple[Path, bool]]
-    """Interpreter of a cell -> the Python of the side's environment, and whether it has a JIT."""
 
 
 Play = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -46,14 +37,16 @@ def measure(
     plan: Plan,
     places: Mapping[str, Place],
     until: float,
+    log: Path,
     play: Play = block.play,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Outcome]:
     """Yield blocks until every cell has a verdict on each figure, or the time is up.
 
-    places: by side. until: when the time is up, on the clock. Raises Unreadable if no cell has figures: a commit does
-    not build, or no engine runs here.
+    places: by side. until: when the time is up, on the clock. log: file for the plan and the outcomes, a line each.
+    Raises Unreadable if no cell has figures: a commit does not build, or no engine runs here.
     """
+    _append(log, plan)
     outcomes: list[Outcome] = []
     steps: dict[Cell, int] = {}
     longest = 0.0
@@ -71,6 +64,7 @@ def measure(
             outcome = figures if isinstance(figures, Absence) else _block({**figures, **about})
             if isinstance(outcome, Block):
                 steps.setdefault(cell, outcome.steps)
+            _append(log, outcome)
             outcomes.append(outcome)
             yield outcome
         _refuse_hopeless(plan, outcomes)
@@ -121,6 +115,14 @@ def _block(figures: dict[str, Any]) -> Outcome:
         return Block.model_validate(figures)
     except ValidationError as error:
         return Absence(cell=figures["cell"], reason=f"its figures are out of range: {first_of(error)}")
+
+
+def _append(log: Path, one: Plan | Outcome) -> None:
+    """Add a line of JSON, and flush it to the disk."""
+    with log.open("ab") as lines:
+        lines.write(f'{{"{type(one).__name__.lower()}":{one.model_dump_json()}}}\n'.encode())
+        lines.flush()
+        os.fsync(lines.fileno())
 
 
 def _refuse_hopeless(plan: Plan, outcomes: Sequence[Outcome]) -> None:

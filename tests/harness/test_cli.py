@@ -102,7 +102,7 @@ def test_list_shows_everything_there_is(asked):
     assert last_line(result).startswith("Measure some of them: `zoomgrad run")
     told = json.loads(asked("list", "--json").stdout)
     assert [each["name"] for each in told["engines"]] == list(engines.names())
-    assert told["left out of the engines"] == []
+    assert told["left out"] == []
 
 
 def test_doctor_says_what_is_there_and_how_to_get_the_rest(asked):
@@ -149,7 +149,7 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["exec", "absent.py"], "absent.py"),
         (["build", "microgpt", "--into", "built"], "microgpt has several graphs"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
-        (["run", "-i", "/usr/bin/python3"], "/usr/bin/python3: a path needs a name\n  Write it as NAME=PATH"),
+        (["run", "-i", "/usr/bin/python3"], "/usr/bin/python3: a path needs a name\n  Write NAME=PATH"),
         (["profile", "-i", "mine=absent"], "mine: absent can't be inspected"),
         (["profile", "--profilers", "scalen"], "Did you mean scalene"),
         (["compare", "absent", "HEAD"], "absent: not a run, an interpreter or a commit of this repository\n  Name two"),
@@ -432,10 +432,10 @@ def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoo
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--memory", "much", "'much' is not a size; write for example 8G, 512M or 65536 (bytes)"),
+        ("--memory", "much", "'much' is not a size above 0; write for example 8G, 512M or 65536 (bytes)"),
         ("--timeout", "1e8", "timeout_seconds"),
         ("--until", "5", "'5' is not a share between 0 and 1; write for example 5% or 0.05"),
-        ("--budget", "soon", "'soon' is not a time; write for example 90s, 10m or 1h30m"),
+        ("--budget", "soon", "'soon' is not a time above 0; write for example 90s, 10m or 1h30m"),
         ("--budget", "1s", "--budget limits the blocks that --until adds"),
     ],
 )

@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zoomgrad.harness.compare import commits
-from zoomgrad.harness.compare.measuring import Place, measure
+from zoomgrad.harness.compare.measuring import measure
+from zoomgrad.harness.compare.sides import Place
 from zoomgrad.harness.compare.turns import Plan, verdicts
 from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.results.compare import STEP
@@ -77,7 +78,7 @@ def trial(clone, sha, budget_seconds):
     start = time.monotonic()
     with commits.checkouts(both, clone) as checkouts:
         places = {side: Place(checkout, python) for side, checkout in checkouts.items()}
-        outcomes = list(measure(plan, places, start + budget_seconds))
+        outcomes = list(measure(plan, places, start + budget_seconds, clone.with_suffix(".jsonl")))
     verdict = next(one for one in verdicts(plan, outcomes) if one.figure == STEP)
     return {"word": verdict.word, "ratio": verdict.ratio.value, "seconds": time.monotonic() - start}
 

@@ -10,26 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from zoomgrad.harness.cli import options
 from zoomgrad.harness.cli.app import WRONG_USE, app
 from zoomgrad.harness.cli.console import say, say_next, short
 from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
-from zoomgrad.harness.cli.options import (
-    Blocks,
-    Engines,
-    Interpreters,
-    Json,
-    Preset,
-    Quiet,
-    Timeout,
-    Wait,
-    Workloads,
-    a_run,
-    limits,
-    named,
-    selection,
-)
 from zoomgrad.harness.cli.stores import store_of
-from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.results import units
 from zoomgrad.results.compare import Verdict
@@ -46,107 +31,87 @@ READING = (
     "interval is beyond it, and that equal code looks so in at most one run in a hundred; “unsure” that the change may "
     "be on either side of it."
 )
-Judge = Callable[[Store], list[Verdict]]
-"""Compare a run with the baseline run."""
 
 
 @app.command()
 def check(
     context: typer.Context,
-    run: Annotated[Optional[str], a_run("Finished run to check", "a new one")] = None,
+    run: Annotated[Optional[str], options.a_run("Finished run to check", "a new one")] = None,
     measure: Annotated[
         bool, typer.Option("--run", help="Measure the new run. Without it, only print what would be measured.")
     ] = False,
     against: Annotated[
         Optional[str],
-        named(
+        options.named(
             "--against",
             metavar="RUN",
-            help="Baseline run: id, folder or file, or a folder with one run per preset. --update writes this file. "
-            "Default: the committed run.",
+            help="Baseline run: id, folder or file. --update writes this file. Default: the committed run.",
         ),
     ] = None,
-    preset: Preset = None,
-    engines: Engines = None,
-    workloads: Workloads = None,
-    interpreters: Interpreters = None,
-    blocks: Blocks = None,
-    timeout: Timeout = None,
+    preset: options.Preset = None,
+    engines: options.Engines = None,
+    workloads: options.Workloads = None,
+    interpreters: options.Interpreters = None,
+    blocks: options.Blocks = None,
+    timeout: options.Timeout = None,
     update: Annotated[
         bool, typer.Option("--update", help="Store the run as the baseline run instead of checking it.")
     ] = False,
-    wait: Wait = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    wait: options.Wait = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
-    chosen = selection(engines, workloads, interpreters)
+    chosen = options.selection(engines, workloads, interpreters)
     finished = store_of(run) if run else None
     others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout}
     given = [*chosen.options, *(option for option, value in others.items() if value)]
-    measuring_only = [option for option in given if option[2:] not in (context.default_map or {})]  # of no suite
-    if run and measuring_only:
+    useless = [option for option in given if option[2:] not in (context.default_map or {})]  # of no suite
+    if finished and useless:
         raise Unreadable(
-            f"{run} is a finished run, so {', '.join(measuring_only)} would have no effect\n"
+            f"{run} is a finished run, so {', '.join(useless)} would have no effect\n"
             "  Leave out these options, or leave out the run to measure a new one."
         )
-    if update and chosen.options and not run and not against:
-        raise Unreadable(
-            "a preset's baseline run must have all of its cells\n"
-            f"  Leave out {', '.join(chosen.options)}, or name a file of your own: --against mine{SUFFIX}."
-        )
-    if update and against and not against.endswith(SUFFIX):
-        raise Unreadable(f"{against}: --update writes a file\n  Name one that ends with {SUFFIX}.")
     preset = finished.run.preset if finished else preset or "smoke"
+    file = _baseline_file(against, preset, chosen.options if not finished else []) if update else None
     # A new baseline run need not be comparable with the one before it.
-    baseline_run = None if update else _baseline_run(against, preset)
-    plan = None if finished else new_plan(preset, chosen, blocks=blocks, **limits(timeout))
-    if plan and not measure:
-        _only_tell(plan, baseline_run)
+    baseline_run = None if file else _baseline_run(against, preset)
     from zoomgrad.reports.gate import rules
     from zoomgrad.reports.gate.limits import Limits
 
-    bounds = Limits(**context.obj.limits) if context.obj else Limits()
+    limits = Limits(**context.obj.limits) if context.obj else Limits()
 
     def judge(store: Store) -> list[Verdict]:
-        if not baseline_run:
-            return []
-        return rules.verdicts(rules.of_store(store), rules.of_store(baseline_run), bounds)
+        return rules.verdicts(rules.of_store(store), rules.of_store(baseline_run), limits) if baseline_run else []
 
     words = {"--suite": context.obj and short(context.obj.file), "--against": against}
     more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)
-    rerun = ""
-    if plan:
+    store, notes = finished, list[str]()
+    if store is None:
+        plan = new_plan(preset, chosen, blocks=blocks, **options.limits(timeout))
         if baseline_run:
             rules.refuse_incomparable(plan.run, baseline_run.run)
         show_plan(plan, "plus remeasuring suspected regressions")
+        if not measure:  # exits as after wrong use, so that nobody takes it for a passed check
+            does = f"compare it with {baseline_run.run.id}" if baseline_run else "make it the baseline run"
+            say_next(f"Nothing was measured. To measure this run and {does}, add --run.")
+            raise typer.Exit(WRONG_USE)
         with measuring(plan, then=f"zoomgrad check {plan.run.id}{more}", wait=wait) as schedule:
             schedule.execute()
-            rerun = settle(schedule, judge, bounds)
+            notes += settle(schedule, judge, limits)
         store = schedule.store
-    else:
-        assert finished
-        store = finished
     if baseline_run:
         name = short(store.path) if isinstance(store, RunFile) else store.run.id
         accept = f"zoomgrad check {name} --update{more}"
-        _conclude(store, baseline_run, judge(store), rerun, accept, as_json=as_json)
-    else:
-        _keep(store, Path(against) if against else inside(BASELINE_RUNS, f"{store.run.preset}{SUFFIX}"))
+        _conclude(store, baseline_run, judge(store), notes, accept, as_json=as_json)
+    elif file:
+        _keep(store, file)
 
 
-def _only_tell(plan: Plan, baseline_run: Store | None) -> None:
-    """Print what `--run` would do, and exit as after wrong use, so that nobody takes it for a passed check."""
-    show_plan(plan, "plus remeasuring suspected regressions")
-    does = f"compare it with {baseline_run.run.id}" if baseline_run else "make it the baseline run"
-    say_next(f"Nothing was measured. To measure this run and {does}, add --run.")
-    raise typer.Exit(WRONG_USE)
-
-
-def settle(schedule: Schedule, judge: Judge, limits: Limits) -> str:
+def settle(schedule: Schedule, judge: Callable[[Store], list[Verdict]], limits: Limits) -> list[str]:
     """Double the blocks of suspects until none is left, or the limit on reruns is reached.
 
-    Returns a sentence about it; empty if nothing was measured again.
+    judge: compares a run with the baseline run. Returns a sentence about what was measured again; none if nothing was.
     """
     from zoomgrad.reports.gate import rules
 
@@ -158,11 +123,11 @@ def settle(schedule: Schedule, judge: Judge, limits: Limits) -> str:
             added += schedule.add_block(suspects)
         if added == before:
             break
-    return f"Suspected regressions were measured again in {units.count(added, 'more block')}." if added else ""
+    return [f"Suspected regressions were measured again in {units.count(added, 'more block')}."] if added else []
 
 
 def _conclude(
-    store: Store, baseline_run: Store, found: list[Verdict], rerun: str, accept: str, *, as_json: bool
+    store: Store, baseline_run: Store, found: list[Verdict], notes: list[str], accept: str, *, as_json: bool
 ) -> None:
     """Print the verdicts and store them beside the run. Exits with 1 if one fails.
 
@@ -171,7 +136,7 @@ def _conclude(
     from zoomgrad.harness.cli.verdicts import conclude
     from zoomgrad.reports.verdicts import other_tools, verdict_table
 
-    notes = [*filter(None, [rerun]), *other_tools(store.run, baseline_run.run), READING]
+    notes = [*notes, *other_tools(store.run, baseline_run.run), READING]
     sides = "baseline run", "now"
     table = verdict_table(f"Gate: {store.run.id}", sides, found, notes, against=baseline_run.run.id)
     remedy = f"If the change is intended: {accept}"
@@ -182,11 +147,8 @@ def _keep(store: Store, file: Path) -> None:
     """Store the run as a baseline run. Raises Unreadable if later runs could not be compared with it."""
     from zoomgrad.reports.measured.outcome import MEASURED, outcomes
 
-    failed = [
-        cell.key
-        for cell, outcome in outcomes(store.run, store.records()).items()
-        if outcome.status not in (MEASURED, "skipped") or (outcome.status == MEASURED and outcome.bits == "unchecked")
-    ]
+    found = outcomes(store.run, store.records())
+    failed = [cell.key for cell, outcome in found.items() if outcome.status not in (MEASURED, "skipped")]
     if failed:
         raise Unreadable(
             f"{store.run.id} can't be a baseline run: "
@@ -199,17 +161,27 @@ def _keep(store: Store, file: Path) -> None:
     say_next(f"{store.run.id} is now the baseline run. Commit {short(kept.path)}")
 
 
+def _baseline_file(against: Optional[str], preset: str, chosen: list[str]) -> Path:
+    """The file to write. Raises Unreadable if it would not hold all cells of a preset, or is no file of ours."""
+    if chosen and not against:
+        raise Unreadable(
+            "a preset's baseline run must have all of its cells\n"
+            f"  Leave out {', '.join(chosen)}, or name a file of your own: --against mine{SUFFIX}."
+        )
+    if against and not against.endswith(SUFFIX):
+        raise Unreadable(f"{against}: --update writes a file\n  Name one that ends with {SUFFIX}.")
+    return Path(against) if against else inside(BASELINE_RUNS, f"{preset}{SUFFIX}")
+
+
 def _baseline_run(against: Optional[str], preset: str) -> Store:
     """Find the run to compare with. Raises UnknownName, and Unreadable if there is no such baseline run."""
-    own = Path(against) if against else BASELINE_RUNS
-    for folder in [own] if against or "ZOOMGRAD_BASELINE_RUNS" in os.environ else [own, PACKAGED_RUNS]:
-        top = folder.parent if folder.name == "run.json" else folder
-        for place in (top, inside(top, f"{preset}{SUFFIX}"), inside(top, preset)):
-            if found := stored(place):
-                return found
     if against and not against.endswith(SUFFIX):
         return store_of(against)
+    folders = (BASELINE_RUNS, *(() if "ZOOMGRAD_BASELINE_RUNS" in os.environ else (PACKAGED_RUNS,)))
+    files = [Path(against)] if against else [inside(folder, f"{preset}{SUFFIX}") for folder in folders]
+    if found := next(filter(None, map(stored, files)), None):
+        return found
     raise Unreadable(
-        f"{short(own)}: no baseline run for preset {preset}\n"
+        f"{short(files[0])}: no baseline run for preset {preset}\n"
         "  Make one with the same command and --run --update, or name a run with --against."
     )

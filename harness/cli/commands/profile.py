@@ -8,23 +8,10 @@ from typing import Annotated, Optional
 import typer
 
 from zoomgrad.engines.api import UnknownName
-from zoomgrad.harness.cli import display
+from zoomgrad.harness.cli import display, options
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app
 from zoomgrad.harness.cli.console import out, say_next, short
 from zoomgrad.harness.cli.measuring import alone, get_ready, new_plan
-from zoomgrad.harness.cli.options import (
-    Engines,
-    Interpreters,
-    Memory,
-    Quiet,
-    Timeout,
-    Wait,
-    Workloads,
-    limits,
-    listed,
-    named,
-    selection,
-)
 from zoomgrad.harness.cli.progress import ProfileProgress
 from zoomgrad.harness.cli.stores import folder_of, newest_or
 from zoomgrad.harness.plan import planning
@@ -38,24 +25,24 @@ LOOK_SECONDS = 6.0
 
 @app.command()
 def profile(
-    engines: Engines = None,
-    workloads: Workloads = None,
-    interpreters: Interpreters = None,
+    engines: options.Engines = None,
+    workloads: options.Workloads = None,
+    interpreters: options.Interpreters = None,
     profilers: Annotated[
-        Optional[list[str]], listed("--profilers", help=f"Only these of {', '.join(PROFILERS)}. Default: all.")
+        Optional[list[str]], options.listed("--profilers", help=f"Only these of {', '.join(PROFILERS)}. Default: all.")
     ] = None,
     seconds: Annotated[
         float,
         typer.Option(min=0.5, help="Duration of each profile. The memory profiler runs longer if steps are slow."),
     ] = 6.0,
-    timeout: Timeout = None,
-    memory: Memory = None,
+    timeout: options.Timeout = None,
+    memory: options.Memory = None,
     join: Annotated[
         Optional[str],
-        named("--run", metavar="RUN", help="Run whose report shows the profiles: id or folder. Default: the newest."),
+        options.named("--run", metavar="RUN", help="Run whose report shows them: id or folder. Default: the newest."),
     ] = None,
-    wait: Wait = False,
-    quiet: Quiet = False,
+    wait: options.Wait = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
 
@@ -69,10 +56,10 @@ def profile(
     joined = folder_of(join) if join else None
     plan = new_plan(
         "profile",
-        selection(engines, workloads, interpreters),
+        options.selection(engines, workloads, interpreters),
         planning.worth_profiling,
         blocks=0,
-        **limits(timeout, memory),
+        **options.limits(timeout, memory),
     )
     todo = planned(plan, chosen)
     estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))

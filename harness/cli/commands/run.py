@@ -8,26 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from zoomgrad.harness.cli import fetching
+from zoomgrad.harness.cli import fetching, options
 from zoomgrad.harness.cli.app import FAILED, app
 from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
-from zoomgrad.harness.cli.options import (
-    Blocks,
-    Budget,
-    Engines,
-    Interpreters,
-    Memory,
-    Preset,
-    Quiet,
-    Seed,
-    Timeout,
-    Until,
-    Wait,
-    Workloads,
-    limits,
-    named,
-    selection,
-)
 from zoomgrad.harness.cli.stores import folder_of
 from zoomgrad.harness.machine import interpreters as machine
 from zoomgrad.harness.machine.named import asked
@@ -41,18 +24,18 @@ if TYPE_CHECKING:
 
 @app.command()
 def run(
-    preset: Preset = "quick",
-    engines: Engines = None,
-    workloads: Workloads = None,
-    interpreters: Interpreters = None,
-    blocks: Blocks = None,
-    seed: Seed = None,
-    timeout: Timeout = None,
-    memory: Memory = None,
-    until: Until = None,
-    budget: Budget = None,
+    preset: options.Preset = "quick",
+    engines: options.Engines = None,
+    workloads: options.Workloads = None,
+    interpreters: options.Interpreters = None,
+    blocks: options.Blocks = None,
+    seed: options.Seed = None,
+    timeout: options.Timeout = None,
+    memory: options.Memory = None,
+    until: options.Until = None,
+    budget: options.Budget = None,
     resume: Annotated[
-        Optional[str], named("--resume", metavar="RUN", help="Interrupted run to continue: its id or folder.")
+        Optional[str], options.named("--resume", metavar="RUN", help="Interrupted run to continue: its id or folder.")
     ] = None,
     peers: Annotated[
         bool,
@@ -64,7 +47,7 @@ def run(
     ] = False,
     on: Annotated[
         Optional[str],
-        named(
+        options.named(
             "--on",
             metavar="PLACE",
             help="Measure on the workers of a dask scheduler: local:2, or tls://scheduler:8786.",
@@ -80,14 +63,14 @@ def run(
             help="Let uv install the interpreters of the run that this machine lacks. Default: only if CI is set.",
         ),
     ] = None,
-    wait: Wait = False,
-    quiet: Quiet = False,
+    wait: options.Wait = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
     if budget and not until:
         raise typer.BadParameter("--budget limits the blocks that --until adds: add --until")
     where = _where(on, insecure=insecure, peers=peers, until=until) if on else None
-    chosen = selection(engines, workloads, interpreters)
+    chosen = options.selection(engines, workloads, interpreters)
     resumed = folder_of(resume) if resume else None
     if resumed:
         # Where a build given by path lies is not in the record, because a path is private.
@@ -99,7 +82,7 @@ def run(
                 chosen,
                 blocks=blocks,
                 seed=seed,
-                **limits(timeout, memory),
+                **options.limits(timeout, memory),
                 precision=until or 0.0,
                 budget_seconds=budget or 0.0,
                 fleet=where.recorded if where else "",

@@ -10,17 +10,17 @@ import typer
 
 from zoomgrad import engines
 from zoomgrad.harness import workloads
+from zoomgrad.harness.cli import options
 from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.console import say_next
-from zoomgrad.harness.cli.options import Engine, Force, Interpreter, Workload, named
 from zoomgrad.harness.cli.preparing import fetch_data, run_worker
 from zoomgrad.harness.worker.train import Settings, task
 
 
 @app.command()
 def train(
-    workload: Workload,
-    engine: Engine = "replay",
+    workload: options.Workload,
+    engine: options.Engine = "replay",
     epochs: Annotated[Optional[int], typer.Option(min=1, help="Most epochs. Default: the workload's number.")] = None,
     tolerance: Annotated[
         Optional[float],
@@ -30,25 +30,25 @@ def train(
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
     names: Annotated[
         Optional[str],
-        named("--names", metavar="FILE", help="For microgpt: train on the names in this file, one a line."),
+        options.named("--names", metavar="FILE", help="For microgpt: train on the names in this file, one a line."),
     ] = None,
     seed: Annotated[
         Optional[int], typer.Option(help="Seed of the starting parameters. Default: the workload's.")
     ] = None,
     load: Annotated[
         Optional[str],
-        named("--load", metavar="FILE", help="Start from the parameters that an earlier training saved there."),
+        options.named("--load", metavar="FILE", help="Start from the parameters that an earlier training saved there."),
     ] = None,
     save: Annotated[
         Optional[str],
-        named(
+        options.named(
             "--save",
             metavar="FILE",
             help="Save the parameters as safetensors at the end. Replaces an earlier save; with --force, any file.",
         ),
     ] = None,
-    force: Force = False,
-    interpreter: Interpreter = None,
+    force: options.Force = False,
+    interpreter: options.Interpreter = None,
 ) -> None:
     """Train interactively with live loss and accuracy."""
     settings: Settings = {

@@ -3,14 +3,16 @@
 import contextlib
 import random
 import sys
+import tempfile
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from zoomgrad.harness.compare import block, layout, measuring
 from zoomgrad.harness.compare.block import Failed
-from zoomgrad.harness.compare.measuring import Place
+from zoomgrad.harness.compare.sides import Place
 from zoomgrad.harness.compare.turns import Absence, Plan, Subject, verdicts
 from zoomgrad.results.compare import RESULT, STEP
 from zoomgrad.results.files import Unreadable
@@ -27,7 +29,10 @@ def measured(play=block.play, cells=CELLS[:1], places=ROOT, strict=("tuple",), u
     plan = Plan(**common, cells=cells, within=0.02, budget_seconds=until, seed=3, strict=strict)
     sides = dict.fromkeys(("base", "head"), Place(places, {"mine": (sys.executable, False)}))
     clock = count(0, 3)
-    outcomes = list(measuring.measure(plan, sides, until, play, lambda: next(clock)))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "blocks.jsonl")
+        outcomes = list(measuring.measure(plan, sides, until, log, play, lambda: next(clock)))
+        assert log.read_text().count("\n") == 1 + len(outcomes), "every outcome must be on the disk"
     return [(one.figure, one.word, one.reason) for one in verdicts(plan, outcomes)], outcomes
 
 
