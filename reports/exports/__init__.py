@@ -1,6 +1,6 @@
 """Exports of a run to other tools' formats: one module per format, listed in `EXPORTERS`.
 
-Exports compute no figures: rows come from `reports.exports.records`, figures from the table that `reports.measured`
+Exports compute no figures: rows are records, figures come from the table that `reports.measured`
 makes. A cell without a result never becomes a number. If a format has no place for the reason, the export counts the
 cell as left out.
 """

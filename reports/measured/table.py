@@ -17,10 +17,11 @@ import pandas as pd
 
 from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_cell, outcomes, promise
 from zoomgrad.results.precision import error
-from zoomgrad.results.record import BASELINE, Cell, Record, Run
+from zoomgrad.results.record import Cell, Record, Run
 from zoomgrad.results.samples import (
     Blocks,
     at_median_pace,
+    baseline_of,
     by_host,
     compile_seconds,
     of_hosts,
@@ -56,8 +57,7 @@ COLUMNS = (
     *("compile_seconds", "compile_seconds_low", "compile_seconds_high"),
     *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
     *("speedup", "speedup_low", "speedup_high"),
-    *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
-    *("twin", "speedup_twin", "speedup_twin_low", "speedup_twin_high"),
+    "twin",
     *(phase_column(phase) for phase in PHASES),
     *FIGURES,
 )
@@ -154,17 +154,6 @@ def smallest(rows: pd.DataFrame, column: str) -> Any:
     return rows.iloc[int(rows[column].argmin())]
 
 
-def largest(rows: pd.DataFrame, column: str) -> Any:
-    """Return the row with the largest figure in a column; rows must not be empty."""
-    return rows.iloc[int(rows[column].argmax())]
-
-
-def at_home(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the reference CPython and of every PyPy; if there are none, all rows."""
-    found = rows[rows["on_reference"].astype(bool) | rows["interpreter"].astype(str).str.startswith("pypy")]
-    return rows if found.empty else found
-
-
 def in_order(table: pd.DataFrame, key: str) -> list[str]:
     """Return the engines, interpreters or workloads that occur in `table`, in the run's order."""
     present = set(table[key])
@@ -197,54 +186,32 @@ def _row(
     records = results.get(cell)
     if records is None:
         return row
+
     row["blocks"] = len(records)
     records = of_one_host(records, results)
-    row |= {**_bounded("compile_seconds", _compile_time(records))}
     row |= _times(run, cell, records)
-    for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
-        base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
-        row |= _bounded(column, _speedup(cell, base, seconds, hosts, error(run)))
-    if row["twin"]:
-        base = cell.model_copy(update={"engine": row["twin"]})
-        row |= _bounded("speedup_twin", _speedup(cell, base, seconds, hosts, error(run)))
+    row |= _bounded("compile_seconds", _compile_time(records))
+    row |= _bounded("speedup", _speedup(cell, seconds, hosts, error(run)))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 
 
 def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
-    step = _median(_samples(records))
+    step, workload = _median([record.step_seconds for record in records]), run.workloads.get(cell.workload)
     row = _bounded("step_seconds", step)
-    workload = run.workloads.get(cell.workload)
     if workload is not None and workload.steps_per_epoch:
         steps = workload.steps_per_epoch
         row |= _bounded("epoch_seconds", intervals.Interval(step.value * steps, step.low * steps, step.high * steps))
         # A stretch is trained repeatedly, so only its distinct steps count towards an epoch.
-        row["extrapolated"] = (
-            min(record.stretch_steps or len(record.step_seconds) * record.steps_per_value for record in records) < steps
-        )
+        taken = (one.stretch_steps or len(one.step_seconds) * one.steps_per_value for one in records)
+        row["extrapolated"] = min(taken) < steps
     if workload is not None and workload.samples_per_step:
         row["sample_seconds"] = step.value / workload.samples_per_step
     return row
 
 
-def _bounded(column: str, figure: intervals.Interval) -> Row:
-    return {column: figure.value, f"{column}_low": figure.low, f"{column}_high": figure.high}
-
-
-def _samples(records: Sequence[Record]) -> intervals.Samples:
-    return [record.step_seconds for record in records]
-
-
-def _median(samples: intervals.Samples) -> intervals.Interval:
-    try:
-        return intervals.step_time(samples)
-    except intervals.TooFewProcesses:
-        return intervals.Interval(intervals.median_of_processes(samples), NAN, NAN)
-
-
-def _speedup(
-    cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks], hosts: Mapping[int, str], error: float
-) -> intervals.Interval:
+def _speedup(cell: Cell, seconds: Mapping[Cell, Blocks], hosts: Mapping[int, str], error: float) -> intervals.Interval:
+    base = baseline_of(cell)
     if base not in seconds or cell not in seconds:  # blocks of a shared host have no speedup
         return intervals.Interval(NAN, NAN, NAN)
     if base == cell:
@@ -252,6 +219,17 @@ def _speedup(
     if hosts:
         return of_hosts(by_host(seconds[base], seconds[cell], hosts))
     return speedup(seconds[base], seconds[cell], error)
+
+
+def _bounded(column: str, figure: intervals.Interval) -> Row:
+    return {column: figure.value, f"{column}_low": figure.low, f"{column}_high": figure.high}
+
+
+def _median(samples: intervals.Samples) -> intervals.Interval:
+    try:
+        return intervals.step_time(samples)
+    except intervals.TooFewProcesses:
+        return intervals.Interval(intervals.median_of_processes(samples), NAN, NAN)
 
 
 def _compile_time(records: Sequence[Record]) -> intervals.Interval:

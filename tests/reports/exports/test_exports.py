@@ -14,7 +14,6 @@ import pytest
 
 from tests.harness.answering import Answering
 from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
-from zoomgrad.reports.exports.records import every_record
 from zoomgrad.reports.measured.table import cells, each, measured
 from zoomgrad.reports.view import view
 from zoomgrad.results.record import Cell
@@ -128,26 +127,49 @@ def test_cells_without_a_result_are_left_out_and_counted(name, flaky):
 # Tables
 
 
-def read_csv(text):
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+def read_csv(example):
+    return list(csv.DictReader(io.StringIO(exported("csv", example).text, newline="")))
 
 
-def test_csv_has_every_record_and_the_reports_columns(flaky):
-    rows = read_csv(exported("csv", flaky).text)
-    table = every_record(view(flaky.run, flaky.records))
-    assert list(rows[0]) == ["run", *table.columns]
-    assert {row["run"] for row in rows} == {flaky.run.id}
-    # A text that a spreadsheet would run as a formula begins with an apostrophe.
-    assert [[value.removeprefix("'") for value in row.values()][1:] for row in rows] == [
-        list(row) for row in table.rows
-    ]
+def of_cell(example, key, block=0):
+    keys = ("engine", "interpreter", "workload")
+    rows = [row for row in read_csv(example) if "/".join(row[name] for name in keys) == key]
+    return next(row for row in rows if row["block"] == str(block))
+
+
+def test_csv_has_every_record_of_the_plan_in_its_order(example):
+    cut = example.only(lambda cell: cell.workload == "xor")
+    order = {cell: index for index, cell in enumerate(example.run.cells)}
+    for shown in (example, replace(cut, records=example.records)):
+        rows = read_csv(shown)
+        assert {row["run"] for row in rows} == {example.run.id}
+        records = [record for record in shown.records if record.cell in shown.run.cells]
+        records.sort(key=lambda record: (order[record.cell], record.block))
+        found = [(row["engine"], row["interpreter"], row["workload"], row["block"]) for row in rows]
+        assert found == [(*record.cell.key.split("/"), str(record.block)) for record in records]
+
+
+def test_csv_has_the_records_figures_unrounded(example):
+    cell = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")
+    record = example.measured(cell, 1, tape_rows=7)
+    row = of_cell(example.with_records(cell, example.measured(cell, 0), record), cell.key, 1)
+    assert float(row["step_seconds"]) == pytest.approx(sum(record.step_seconds) / 3, rel=1e-15)
+    assert float(row["compile_seconds"]) == sum(record.phases.values())
+    assert (row["phase_compile_seconds"], row["phase_load_seconds"]) == ("15.2", "")
+    assert (int(row["peak_bytes"]), int(row["tape_rows"]), row["source_bytes"]) == (record.peak_bytes, 7, "")
+    assert (row["bits"], row["worst_error"], row["reason"]) == ("identical", "0.0", "")
+    loaded = example.with_records(cell, example.measured(cell, 0, phases={}, tape_rows=7))
+    assert of_cell(loaded, cell.key)["compile_seconds"] == ""
+    assert of_cell(example, "tuple/cpython-3.13/mnist")["compile_seconds"] == "0.0"
+    assert of_cell(example, "baseline/cpython-3.13/mnist")["bits"] == "within 1e-09"
+    wrong = of_cell(example, "local-grads/cpython-3.13/xor")
+    assert (wrong["status"], wrong["bits"], wrong["worst_error"]) == ("failed", "different", "0.25")
 
 
 def test_csv_has_the_reason_of_a_cell_without_a_result_and_no_number(flaky):
-    rows = [row for row in read_csv(exported("csv", flaky).text) if row["engine"] == "tuple"]
-    rows = [row for row in rows if (row["interpreter"], row["workload"]) == ("cpython-3.13", "mnist")]
+    rows = [of_cell(flaky, "tuple/cpython-3.13/mnist", block) for block in range(3)]
     assert [row["status"] for row in rows] == ["measured", "measured", "failed"]
-    assert [row["step_seconds"] for row in rows] == ["", "", ""]
+    assert [(row["step_seconds"], row["peak_bytes"]) for row in rows] == [("", "")] * 3
     assert rows[2]["reason"] == "'=differs", "a spreadsheet would run this reason as a formula"
     assert rows[0]["reason"] == "not shown: =differs (in 1 of 3 blocks)"
 
