@@ -151,6 +151,8 @@ class Compiled:
         try:
             signature = take_apart(self._engine.Value, arguments, named)
         except NotTraced as problem:
+            with self._lock:
+                self._keep(problem.reason, Plain(Signature(None, [], [], [], arguments, named), problem.reason))
             self._refuse(problem)
             return self._as_it_is(arguments, named)
         with self._lock:
@@ -191,11 +193,14 @@ class Compiled:
         except NotTraced as problem:
             variant = Plain(signature, problem.reason)
             self._refuse(problem)
-        self._variants[signature.structure] = variant
+        self._keep(signature.structure, variant)
+        return variant, plain
+
+    def _keep(self, key: Any, variant: Plain) -> None:
+        self._variants[key] = variant
         if len(self._variants) > self._most:
             self._variants.popitem(last=False)
             self._dropped += 1
-        return variant, plain
 
     def _held(self, signature: Signature, noise: Iterable[tuple[int, str]] = ()) -> Held:
         return Held(self._engine.Value, [self._function, *signature.objects], noise)
@@ -292,7 +297,7 @@ class Compiled:
         with self._lock:
             count, dropped = len(self._variants), f", {self._dropped} dropped" if self._dropped else ""
             lines = [f"{self.__name__}: {self._engine.name}, {count} of at most {self._most} variants{dropped}"]
-            return "\n".join([*lines, *(f"  ({each.text}) {each.report()}" for each in self._variants.values())])
+            return "\n".join([*lines, *(f"  {each.report()} ({each.text})" for each in self._variants.values())])
 
     def __reduce__(self) -> str:
         """Pickle by name, as functions are, so that another process compiles it itself."""

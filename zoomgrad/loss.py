@@ -89,7 +89,7 @@ def loss_class(value: Any) -> Any:
                 self._check()
                 self._reals = list(values_in(value, self._variant.again(self._variant, *self._call)))
                 if self._reals[0].data != self.data:
-                    raise _too_late()
+                    raise TooLate(_OTHER_NUMBERS)
             return self._reals
 
         def backward(self) -> None:
@@ -104,19 +104,22 @@ def loss_class(value: Any) -> Any:
 
         def _check(self) -> None:
             if self._variant is None:
-                raise RuntimeError("backward ran already on this loss\n  Call the compiled function again first.")
+                raise TooLate("backward ran already on this loss\n  Call the compiled function again first.")
             if not self._variant.is_current(self):
-                raise _too_late()
+                raise TooLate(_OTHER_NUMBERS)
 
     hide = value.data.__set__
     return Loss
 
 
-def _too_late() -> RuntimeError:
-    return RuntimeError(
-        "a Value of this loss has another number now than when the loss was computed\n"
-        "  Use the loss before the update, or call the compiled function again."
-    )
+class TooLate(RuntimeError, AttributeError):
+    """The numbers of a call are gone. For `hasattr(loss, "_prev")`, so is the attribute."""
+
+
+_OTHER_NUMBERS = (
+    "a Value of this loss has another number now than when the loss was computed\n"
+    "  Use the loss before the update, or call the compiled function again."
+)
 
 
 def continue_below(value: Any, computed: Sequence[Any]) -> None:

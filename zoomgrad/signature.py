@@ -12,7 +12,6 @@ from __future__ import annotations
 import enum
 import itertools
 import numbers
-from array import array
 from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -71,7 +70,7 @@ def _flatten(value: Any, a: Any, into: Signature, places: dict[int, int]) -> Any
     if kind is dict:
         keys = tuple(_key(value, each, into, places) for each in a)
         return (kind, keys, *[_flatten(value, each, into, places) for each in a.values()])
-    if isinstance(a, array) or (hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0):
+    if hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0:
         return _array(a, into)
     is_scalar = kind.__module__ == "numpy" and getattr(getattr(a, "dtype", None), "str", "")[1:] in _EXACT
     if kind is int or is_scalar:
@@ -100,18 +99,14 @@ def _key(value: Any, key: Any, into: Signature, places: dict[int, int]) -> Any:
 
 
 def _array(a: Any, into: Signature) -> Any:
-    is_own, name = isinstance(a, array), f"{type(a).__name__} of {getattr(a, 'typecode', getattr(a, 'dtype', ''))}"
-    known = a.typecode != "u" if is_own else a.dtype.str[1:] in _EXACT and not any(step % 8 for step in a.strides)
-    if type(a).__module__ not in ("array", "numpy") or not known:
-        convert = "array('d', …)" if is_own else "np.array(…, dtype=float)"
-        raise NotTraced(f"an argument is an array of another kind, {name}", f"Convert it: {convert}.")
-    flat = a.tolist() if is_own else a.ravel().tolist()
-    is_whole = a.typecode not in "fd" if is_own else a.dtype.kind == "i"
+    if type(a).__module__ != "numpy" or a.dtype.str[1:] not in _EXACT or any(step % 8 for step in a.strides):
+        kind = f"{type(a).__name__} of {a.dtype}"
+        raise NotTraced(f"an argument is an array of another kind, {kind}", "Convert it: np.array(…, dtype=float).")
+    flat, is_whole = a.ravel().tolist(), a.dtype.kind == "i"
     if is_whole:
         _check_exact(max(flat, key=abs, default=0))
     into.numbers.extend(flat)
-    shape, strides = ((len(a),), ()) if is_own else (a.shape, a.strides)
-    return ("array", type(a), shape, int if is_whole else float, strides)
+    return ("array", type(a), a.shape, int if is_whole else float, a.strides)
 
 
 def _object(a: Any, into: Signature) -> Any:
@@ -200,11 +195,9 @@ def rebuilt(signature: Signature, values: list[Any], stand_in: Callable[[float, 
 
 def _rebuilt_array(s: Any, datum: Callable[[type, type], Any], keep: Callable[[Any], Any]) -> Any:
     """An array of objects with the strides of the array, which `ravel("K")` and `ravel("A")` follow."""
-    _, kind, shape, of, strides = s
-    if kind is array:
-        return keep(_Entries(datum(of, of) for _ in range(shape[0])))
     import numpy as np
 
+    _, _, shape, of, strides = s
     ends = [step // 8 * max(0, length - 1) for step, length in zip(strides, shape)]
     memory = np.empty(1 + sum(map(abs, ends)), dtype=object)
     begin = -sum(end for end in ends if end < 0)
@@ -213,12 +206,6 @@ def _rebuilt_array(s: Any, datum: Callable[[type, type], Any], keep: Callable[[A
         filled[place] = datum(np.int64 if of is int else np.float64, of)
     keep(memory)
     return filled
-
-
-class _Entries(list):  # type: ignore[type-arg]
-    """The entries of an `array`, of which isinstance says in a trace that they are one."""
-
-    __class__ = property(lambda _: array)
 
 
 # --- the quick way ---------------------------------------------------------------------------------------------------
@@ -275,7 +262,7 @@ def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional
     if hasattr(a, "__array_interface__"):
         form = refer((a.shape, a.strides, a.dtype))
         return f"{has_type} of_array({name}, {form}, numbers)" if a.dtype.str[1:] == "f8" and a.ndim else None
-    return None if isinstance(a, (int, float, dict, array)) else f"{name} is {refer(a)}"
+    return None if isinstance(a, (int, float, dict)) else f"{name} is {refer(a)}"
 
 
 def _copied(value: Any, a: Any) -> Any:

@@ -323,7 +323,7 @@ def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
 
     kind: the number's class, such as float. is_whole: whether it is an int's.
     """
-    add, power = value.__add__, value.__pow__
+    add = value.__add__
 
     def look(name: str, what: str) -> Callable[..., Any]:
         """An operation that needs the number."""
@@ -384,7 +384,7 @@ def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
     products = {name: getattr(value, name) for name in ("__mul__", "__rmul__", "__neg__")}
     # `sum` adds too, and it rounds floats as no sequence of additions does; ints may become too large.
     sums = {"__add__": add, "__radd__": add, "__sub__": lambda v, w: add(v, -w), "__rsub__": lambda v, w: add(w, -v)}
-    quotients = {"__truediv__": lambda v, w: v * w**-1, "__rtruediv__": lambda v, w: w * power(v, -1)}
+    quotients = {"__truediv__": lambda v, w: v * w**-1, "__rtruediv__": lambda v, w: w * value.__pow__(v, -1)}
     for operations, allows, what in (
         (products, is_exact, "multiplies ints, which doubles may round"),
         (sums, is_value, "adds data to data or numbers"),

@@ -122,7 +122,6 @@ class Sites:
     def __init__(self, engine):
         self._engine = engine
         self._sites = {}
-        self._refused = {}
         self.calling = False
 
     def call(self, number, function, arguments):
@@ -135,9 +134,6 @@ class Sites:
         self.calling = True
         try:
             loss, others = site(*arguments)
-        except TypeError as error:  # such as an argument that is a result
-            self._refused[number] = str(error).split("\n")[0]
-            loss, others = function(*arguments)
         finally:
             self.calling = False
         return (loss, *others)
@@ -146,7 +142,6 @@ class Sites:
         """How many calls ran compiled, and what the decorator says of each site."""
         infos = [site.cache_info() for site in self._sites.values()]
         texts = [line.strip() for site in self._sites.values() for line in site.report().splitlines()]
-        texts += [f"runs as it is: {reason}" for reason in self._refused.values()]
         return {"sites": len(infos), "calls": sum(info.calls for info in infos), "report": texts[:20]}
 
 
