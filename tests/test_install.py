@@ -146,10 +146,14 @@ def test_a_library_user_needs_no_checkout(elsewhere, site):
         engine = zoomgrad.load("bytecode")
         x, w = zoomgrad.Value(2.0), zoomgrad.Value(3.0)
         print(engine.compile(x * w, inputs=[x], parameters=[w]).forward())
+        loss = zoomgrad.compiled("bytecode", strict=True)(lambda w, xs: sum((w * x - 1.0) ** 2 for x in xs))
+        for _ in range(5):
+            loss(w, [1.0, 2.0]).backward()
+        print(loss.cache_info().calls)
     """
-    file, loss = elsewhere("python", "-c", code).split()
+    file, loss, calls = elsewhere("python", "-c", code).split()
     assert Path(file).is_relative_to(site)
-    assert loss == "6.0"
+    assert (loss, calls) == ("6.0", "5")
 
 
 def test_commands_work_beside_files_with_our_names_and_write_only_below_home(elsewhere):
