@@ -6,7 +6,6 @@ import gzip
 import http.server
 import socket
 import socketserver
-import sys
 import threading
 
 import pytest
@@ -57,8 +56,9 @@ def host(mirror):
     return mirror.split("/")[2]
 
 
-def test_fetches_all_four_into_the_cache(small, serve):
-    fetch.fetch_mnist([serve(small.contents)])
+def test_fetches_all_four_into_the_cache_from_the_first_mirror_that_has_them(small, serve, closed):
+    wrong = {name: encode_labels(b"\x01") for name in small.contents}
+    fetch.fetch_mnist([closed, serve({}), serve(wrong), serve(small.contents)])
     assert small.cached() == sorted(file.cached_name for file in mnist.TRAIN + mnist.TEST)
     assert bytes(mnist.load().features) == bytes(range(12))
 
@@ -71,12 +71,6 @@ def test_files_that_are_here_are_not_downloaded(small, serve, monkeypatch):
     fetch.fetch_mnist([mirror])
     fetch.fetch_mnist([mirror])
     assert serve.requests == ["/t10k-labels-idx1-ubyte.gz"]
-
-
-def test_after_a_failure_the_next_mirror_is_tried(small, serve, closed):
-    wrong = {name: encode_labels(b"\x01") for name in small.contents}
-    fetch.fetch_mnist([closed, serve({}), serve(wrong), serve(small.contents)])
-    assert len(small.cached()) == 4
 
 
 def test_the_error_lists_every_mirrors_failure(small, serve, closed):
@@ -100,21 +94,6 @@ def test_a_wrong_file_of_the_users_is_not_replaced_by_a_download(small, serve, m
     with pytest.raises(idx.CorruptData, match=r"train-labels-idx1-ubyte\.gz is empty"):
         fetch.fetch_mnist([serve(small.contents)])
     assert serve.requests == []
-
-
-def test_without_pooch(small, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(Unavailable, match=r"can't be downloaded without pooch\n  Run `pip install pooch`"):
-        fetch.fetch_mnist()
-
-
-def test_command_line(small, serve, closed, monkeypatch, capsys):
-    monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([closed],))
-    assert fetch.main() == 1
-    assert "no mirror sent" in capsys.readouterr().err
-    monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([serve(small.contents)],))
-    assert fetch.main() == 0
-    assert capsys.readouterr().out == f"MNIST is in {small.cache / 'mnist'}\n"
 
 
 @pytest.fixture
@@ -149,9 +128,3 @@ def endless():
 def test_a_mirror_that_sends_without_end_is_abandoned(small, answering):
     with pytest.raises(Unavailable, match="sent more bytes than the file has"):
         fetch.fetch_mnist([answering(endless)])
-
-
-@pytest.mark.parametrize("said", [b"\xff\xfe", b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx"])
-def test_a_mirror_that_does_not_speak_http_is_abandoned(small, answering, said):
-    with pytest.raises(Unavailable, match="no mirror sent"):
-        fetch.fetch_mnist([answering(lambda: [said])])

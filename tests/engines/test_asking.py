@@ -64,12 +64,6 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
     assert is_gone(int((tmp_path / "child").read_text()))
 
 
-def test_a_program_that_closes_its_output_and_keeps_running(tmp_path):
-    program = script(tmp_path / "p", f'echo $$ > "{tmp_path}/pid"; exec >&- 2>&-; exec sleep 1000')
-    assert refusal([program], seconds=0.5) == "took longer than 0.5 s"
-    assert is_gone(int((tmp_path / "pid").read_text()))
-
-
 def test_an_answer_does_not_wait_for_a_child_that_holds_the_pipe(tmp_path):
     program = script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; echo 1.0')
     assert ask([program]) == "1.0\n"
@@ -114,15 +108,6 @@ def test_a_program_in_the_current_folder_is_ignored(tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", path)
         assert which("tool") is None
         assert list(on_path("tool")) == []
-
-
-def test_a_folder_that_occurs_twice_counts_once(tmp_path, monkeypatch):
-    (tmp_path / "usr").mkdir()
-    (tmp_path / "bin").symlink_to("usr")
-    (tmp_path / "other").mkdir()
-    first, link, other = (str(tmp_path / name) for name in ("usr", "bin", "other"))
-    monkeypatch.setenv("PATH", os.pathsep.join([link, other, first, link]))
-    assert asking.folders() == [link, other]
 
 
 def test_the_first_usable_program_is_taken(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -67,15 +66,6 @@ def names():
 
 
 # Discovery
-
-
-def test_the_python_that_runs_this_is_found():
-    version = platform.python_version()
-    found = [i for i in discover() if (i.implementation, i.version) == (sys.implementation.name, version)]
-    assert len(found) == 1
-    assert found[0].path.is_absolute()
-    assert found[0].full_version.startswith(version)
-    assert found[0].build["compiler"] == " ".join(platform.python_compiler().split())
 
 
 def test_a_virtual_environment_is_passed_over_and_does_not_hide_its_base(tmp_path, candidates):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.compiled.test_toolchains import GCC, forget, script
-from zoomgrad.engines import answers, asking
+from zoomgrad.engines import asking
 from zoomgrad.engines.files import CACHE, cache_folder
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.toolchains import find
@@ -108,21 +108,6 @@ def test_a_changed_program_is_asked_again(add, asked, monkeypatch, tmp_path, cha
     forget()
     assert find("gcc").version == ("13.3.0" if change == "content" else "12.2.0")
     assert asked == ["gcc", "gcc"]
-
-
-def test_macros_are_remembered_for_one_processor(add, cache, asked, monkeypatch):
-    add("gcc", GCC.format("12.2.0"))
-    tool = find("gcc")
-    answer = "#define __AVX__ 1"
-    monkeypatch.setattr(asking, "ask", lambda command, **how: asked.append("macros") or answer)
-    for _ in range(2):
-        assert toolchains.macros(tool, ("-march=native",)) == {"__AVX__"}
-        forget()
-    assert asked.count("macros") == 1
-    monkeypatch.setattr(answers, "_processor", lambda: "another processor")
-    answer = "#define __AVX512F__ 1"
-    assert toolchains.macros(tool, ("-march=native",)) == {"__AVX512F__"}
-    assert asked.count("macros") == 2
 
 
 def test_scripts_and_disguised_links_are_asked_every_time(add, cache, asked, tmp_path):

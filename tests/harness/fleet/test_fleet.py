@@ -23,7 +23,7 @@ from tests.harness.test_cli import RUNNING, kept_in
 from zoomgrad import engines
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.fleet import _only_client
-from zoomgrad.harness.fleet import carrier, collecting, host
+from zoomgrad.harness.fleet import carrier, collecting
 from zoomgrad.harness.fleet.carrier import Failed, clean_environment, run_host
 from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected
 from zoomgrad.harness.fleet.home import Complete, Home
@@ -180,11 +180,6 @@ def test_a_host_that_fails_is_tried_again_then_named(collect, tmp_path):
     assert log.read_text().count(str(block)) == 1 + collecting.MOST_RETRIES
 
 
-def test_a_run_without_hosts_ends_with_the_remedy(collect):
-    with pytest.raises(FleetLost, match=r"no host is left\n  All records"):
-        collect(answering(), workers=0)
-
-
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -254,14 +249,6 @@ def test_a_host_process_ends_when_nobody_waits(monkeypatch):
     monkeypatch.setattr(carrier, "WATCHING_SECONDS", 0.1)
     with pytest.raises(Failed, match="code -9"):
         run_host(Request(run=runs.run("a-run"), block=0).model_dump_json(), lambda: False)
-
-
-def test_the_stores_of_a_run_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr(host, "FOLDERS", tmp_path)
-    for run_id in ("a-run", "another"):
-        host._store(Request(run=runs.run(run_id), block=0, slot="1"))
-    host.forget("a-run")
-    assert [path.name[:8] for path in tmp_path.iterdir()] == ["another-"]
 
 
 # A user's scheduler

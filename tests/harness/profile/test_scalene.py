@@ -1,13 +1,8 @@
 """Parsing of Scalene's profile, and Scalene itself."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from zoomgrad.harness.containment import Finished
 from zoomgrad.harness.profile import scalene
-from zoomgrad.harness.profile.profile_session import NoProfile
 from zoomgrad.results.places import ROOT
 from zoomgrad.results.profile import LineProfile
 
@@ -43,23 +38,3 @@ def test_a_real_scalene(session):
     page = (session.folder / "scalene.html").read_text(encoding="utf-8", errors="replace")
     assert page.lstrip().lower().startswith("<!doctype html") or "<html" in page[:2000]
     assert "ScalarTrainer.train" in (session.folder / "scalene.folded").read_text()
-
-
-class Fake:
-    """Fake process that writes a reply and nothing else."""
-
-    def __init__(self, output=""):
-        self.output = output
-
-    def __call__(self, command, environment, folder, limits):
-        reply = {"status": "measured", "steps": 3, "seconds": 0.25, "preparations": 0, "pid": 1, "readings": {}}
-        (Path(folder) / "reply.json").write_text(json.dumps({**reply, "step_seconds": [0.1]}))
-        return Finished(0, self.output)
-
-
-def test_a_run_that_is_too_short_writes_no_file_and_exits_with_0(session):
-    """Scalene's behaviour is scripted here, because a real run may or may not be long enough."""
-    with pytest.raises(NoProfile, match=r"wrote nothing after 0\.2 s: did not run for long enough") as none:
-        scalene.profile(session("tuple", run=Fake("did not run for long enough")))
-    assert none.value.status == "failed"
-    assert "--seconds" in none.value.remedy

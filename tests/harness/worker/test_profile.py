@@ -147,9 +147,3 @@ def as_a_process(job, folder, *, code=0):
     result = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": root}, timeout=120)
     assert result.returncode == code
     return json.loads(Path(job["reply_file"]).read_text())
-
-
-def test_an_error_is_a_reply(job, tmp_path):
-    reply = as_a_process({**job, "engine": "no-such-engine"}, tmp_path, code=1)
-    assert reply["status"] == "failed"
-    assert "no-such-engine" in reply["reason"]

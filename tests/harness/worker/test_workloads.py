@@ -9,7 +9,7 @@ import pytest
 
 from tests.engines.ladder import FAST_TO_COMPILE, available, promised, runnable, willing
 from zoomgrad import engines
-from zoomgrad.engines.api import Network, NonFiniteLoss, UnknownName
+from zoomgrad.engines.api import NonFiniteLoss, UnknownName
 from zoomgrad.harness import workloads
 from zoomgrad.harness.workloads.models import Mlp
 
@@ -52,20 +52,6 @@ def test_unknown_names_and_shapes_are_refused():
     assert workloads.load("mlp-784x50x10").network.shape == (784, 50, 10)
     in_batches = workloads.load("mlp-784x50x10-b20")
     assert (in_batches.batch, in_batches.network) == (20, workloads.load("mlp-784x50x10").network)
-
-
-@pytest.mark.parametrize(
-    ("name", "network"),
-    [
-        ("xor", Network((2, 4, 1), "relu", True, "squared_error", 1)),
-        ("tour", Network((3, 4, 4, 1), "tanh", False, "squared_error", 5)),
-        ("moons", Network((2, 16, 16, 1), "relu", True, "hinge_l2", 100)),
-        ("mnist-b1000", Network((784, 50, 10), "relu", True, "cross_entropy", 1)),
-        ("mlp-5x4x3", Network((5, 4, 3), "relu", True, "squared_error", 1)),
-    ],
-)
-def test_a_plain_mlp_is_described_as_a_network(name, network):
-    assert workloads.load(name).network == network
 
 
 def test_other_models_and_unnamed_losses_have_no_network():
