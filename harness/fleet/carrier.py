@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.harness.fleet.host import ANSWER, REQUEST, Request
-from zoomgrad.harness.machine.project import importable
+from zoomgrad.harness.machine.project import importable, worker_command
 from zoomgrad.harness.worker.lifeline import HARNESS, identity
 from zoomgrad.results.record import Run
 
@@ -59,7 +59,7 @@ def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
         (folder / REQUEST).write_text(request, encoding="utf-8")
         with (folder / "output").open("w+b") as output:
             process = subprocess.Popen(  # noqa: S603  (a list of arguments)
-                [sys.executable, "-m", "zoomgrad.harness.fleet.host", name],
+                worker_command(Path(sys.executable), "zoomgrad.harness.fleet.host", name),
                 env=clean_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
