@@ -134,7 +134,7 @@ DEFECTS = (
     ),
     Defect(
         "dress: the derivatives that an operation passes to the constructor are lost",
-        "harness/worker/programs/dress.py",
+        "engines/native/dress.py",
         "            v._backward = functools.partial(_send, v, look)\n",
         "",
         "harness/worker/test_replaced.py::test_a_class_is_replaced_and_the_program_prints_the_same",

@@ -50,7 +50,7 @@ class Watch(NamedTuple):
         builtins.__build_class__ = build_class  # type: ignore[assignment]
 
     def _choose(self, own: Any, code: Any) -> Any:
-        from zoomgrad.harness.worker.programs.dress import dress, let_super_find  # only now, because a start is short
+        from zoomgrad.engines.native.dress import dress, let_super_find  # only now, because a start is short
         from zoomgrad.harness.worker.programs.probe import probe
 
         file = os.path.relpath(code.co_filename)
@@ -63,15 +63,16 @@ class Watch(NamedTuple):
         if issubclass(own, value):
             return own  # derived from a class in C
         self.seen.append(own.__name__)
-        look = probe(own, value, formulas=self.formulas)
+        look = probe(own, value, formulas=self.formulas, strict=bool(self.named))
         if isinstance(look, str):
             self._refuse(own, place, look)
             return own
         cls = dress(own, look, value)
         let_super_find(own, cls)
-        kept = [name.strip("_") for name, method in look.methods.items() if not method]
-        also = f", except {', '.join(kept)}" if kept else ""
-        tell(f"{place}: {own.__name__} runs in C{also}: it computes the same there (--keep leaves it as it is)")
+        kept = ", ".join(name.strip("_") for name, method in look.methods.items() if not method)
+        parts = f"runs in C, except {kept}" if kept else "runs in C"
+        reason = f"which differ: {look.note}" if look.note else "because it computes the same"
+        tell(f"{place}: {own.__name__} {parts}, {reason} (--keep leaves it as it is)")
         return cls
 
     def _refuse(self, own: Any, place: str, reason: str) -> None:

@@ -9,44 +9,15 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-FUNCTIONS, NUMBERS = "functions", "numbers"
-"""Where an operation keeps its gradient rule: in a function of the result, or in a number for each operand."""
-CONTAINERS = ("tuple", "list", "set", "frozenset")
+from zoomgrad.engines.native.dress import CONTAINERS, FUNCTIONS, NUMBERS, Look, namespace
+
 CONSTANT = (type(None), bool, int, float, str)
-UNSUPPORTED = ("__new__", "__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
 class Differs(Exception):
     """A class in C can't stand in for the program's. The text says why."""
-
-
-class Look(NamedTuple):
-    """What a class in C needs to stand in for a program's class. Attributes are empty if there is none."""
-
-    data: str
-    grad: str
-    children: str
-    container: str  # the type of `children`
-    backward: str  # the method
-    rule: str
-    rule_kind: str  # FUNCTIONS or NUMBERS
-    op: str
-    constants: dict[str, Any]  # further attributes with the same value in each object
-    computed: list[str]  # those whose value follows from the data
-    heirs: bool  # whether operators create the subclass of their operand
-    style: tuple[bool, bool, bool, bool]  # float_data, float_grad, float_one and float_terms of `Value._dress`
-    texts: dict[str, Any]  # name of an operation in C -> the program's `op`
-    methods: dict[str, str]  # operation -> the method in C that replaces it; empty if the program's own stays
-
-
-def namespace(own: type) -> dict[str, Any]:
-    """All attributes of a class and its bases, without those of `object`."""
-    found: dict[str, Any] = {}
-    for cls in reversed(own.__mro__[:-1]):
-        found.update(vars(cls))
-    return found
 
 
 def fields(v: Any) -> dict[str, Any]:
@@ -57,9 +28,6 @@ def fields(v: Any) -> dict[str, Any]:
 
 def observe(own: Any) -> Look:
     """Raises Differs, and what the program's class raises."""
-    lacking = [name for name in UNSUPPORTED if name in namespace(own)]
-    if lacking:
-        raise Differs(f"it defines {lacking[0]}")
     a, b = own(2.5), own(-1.5)
     product, total = a * b, a + b
     data = _one(name for name, x in fields(a).items() if _is(x, 2.5) and _is(fields(product).get(name), -3.75))
@@ -88,6 +56,7 @@ def observe(own: Any) -> Look:
         style=_style(own, data, grad, backward),
         texts={"": getattr(a, op)} if op and getattr(a, op) else {},
         methods={},
+        note="",
     )
 
 

@@ -5,13 +5,13 @@ and it ends in any case. It evaluates each expression with the program's class a
 in for it, and compares the data and the gradients of all nodes. An expression that the program's class can't evaluate
 says nothing.
 
-An operation whose bits differ in rounding only, or that the class in C can't compute, stays the program's own. Example:
-with a leaky `relu`, `a.relu()` gives -0.03 for -3.0 where micrograd gives 0, so the class differs.
+An operation that differs stays the program's own, which works on objects of the class in C as well. Example: with a
+leaky `relu`, `a.relu()` gives -0.03 for -3.0 where micrograd gives 0. Without the same sums and products, and the same
+backward pass, the class stays as it is.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import marshal
 import math
@@ -20,12 +20,11 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Union
 
+from zoomgrad.engines.native.dress import Look, dress, let_super_find, namespace
 from zoomgrad.engines.native.forms import METHODS
-from zoomgrad.harness.worker.programs.dress import dress, let_super_find
-from zoomgrad.harness.worker.programs.observe import Differs, Look, fields, namespace, observe
+from zoomgrad.harness.worker.programs.observe import Differs, fields, observe
 
 LIMIT_SECONDS = 10
 VARIABLE = 0x0C
@@ -63,7 +62,7 @@ GRAPHS = (
 )
 """Expressions with shared operands, for the order and the sums of the backward pass. The last part is the root."""
 
-Numbers = list[Optional[Union[int, float]]]
+Result = Union[list[Any], Exception]
 
 
 class Sample(NamedTuple):
@@ -72,7 +71,7 @@ class Sample(NamedTuple):
     text: str
     operands: tuple[float, float]
 
-    def evaluate(self, make: Any, look: Look, *, again: bool = False) -> Numbers:
+    def evaluate(self, make: Any, look: Look, *, again: bool = False) -> list[Any]:
         """Data and gradient of a, b and each node. Raises what the class raises. again: a second backward pass."""
         a, b = (make(number) for number in self.operands)
         nodes = eval(self.text, {"a": a, "b": b})  # noqa: S307  (text of this file)
@@ -82,8 +81,14 @@ class Sample(NamedTuple):
         values = (*nodes, a, b)
         return [getattr(v, part) for part in (look.data, look.grad) for v in values]
 
-    def difference(self, own: Numbers, ours: Union[Numbers, Exception]) -> str:
-        """The first difference, in words."""
+    def shared(self) -> Sample:
+        """The same operation, whose operand has another use, so that its gradient is a sum."""
+        return self._replace(text=f"[c := {self.text}, c * a]")
+
+    def difference(self, own: Result, ours: Result) -> str:
+        """The first difference, in words; empty if there is none but rounding."""
+        if isinstance(own, Exception) or _same(own, ours, _close):
+            return ""
         case = f"with a = {self.operands[0]} and b = {self.operands[1]}, "
         if isinstance(ours, Exception):
             return f"{case}{self.text} is {own[0]} and not a {type(ours).__name__}"
@@ -93,6 +98,11 @@ class Sample(NamedTuple):
         return (
             f"{case}the {('data', 'gradient')[kind]} of {values[node]} in {self.text} is {own[at]} and not {ours[at]}"
         )
+
+
+def _same(own: Result, ours: Result, compare: Callable[[Any, Any], bool]) -> bool:
+    """Whether all numbers are the same. What the program's class can't evaluate says nothing."""
+    return isinstance(own, Exception) or (not isinstance(ours, Exception) and all(map(compare, own, ours)))
 
 
 def _close(number: Any, other: Any) -> bool:
@@ -105,10 +115,11 @@ def _equal(number: Any, other: Any) -> bool:
     return type(number) is type(other) and bool(number == other or (number != number and other != other))
 
 
-def probe(own: Any, value: Any, *, formulas: bool) -> Union[str, Look]:
+def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, Look]:
     """How a class in C can stand in for the program's class, or how it differs.
 
     formulas: keep the last digits of a program's formula. If not, those of the op table will do, which compilers take.
+    strict: every operation must compute the same.
     """
     if not hasattr(os, "fork"):
         return "this system can't copy a process to compare them"
@@ -117,7 +128,7 @@ def probe(own: Any, value: Any, *, formulas: bool) -> Union[str, Look]:
         warnings.simplefilter("ignore")  # of a fork beside threads
         child = os.fork()
     if not child:
-        _answer(writing, lambda: _compare(own, value, formulas))
+        _answer(writing, lambda: _Comparison(own, value, formulas, strict).look())
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as answer:
@@ -128,7 +139,7 @@ def probe(own: Any, value: Any, *, formulas: bool) -> Union[str, Look]:
     return found if isinstance(found, str) else Look(*found)
 
 
-def _answer(writing: int, compare: Callable[[], Any]) -> None:
+def _answer(writing: int, compare: Callable[[], Look]) -> None:
     """Write the result, and end this process."""
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -137,95 +148,62 @@ def _answer(writing: int, compare: Callable[[], Any]) -> None:
         for descriptor in range(3):
             os.dup2(nothing, descriptor)
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        warnings.simplefilter("ignore")
+        found: Union[str, tuple[Any, ...]]
         try:
-            found = compare()
+            found = tuple(compare())
         except Differs as difference:
             found = str(difference)
         except BaseException as error:
             found = f"it fails to compute: {type(error).__name__}: {error}"[:300]
-        os.write(writing, marshal.dumps(found if isinstance(found, str) else tuple(found)))
+        os.write(writing, marshal.dumps(found))
     finally:
         os._exit(0)
-
-
-def _compare(own: Any, value: Any, formulas: bool) -> Look:
-    warnings.simplefilter("ignore")
-    try:
-        return _Comparison(own, value, formulas).look()
-    except NameError:
-        _define_what_follows(own)
-        return _Comparison(own, value, formulas).look()
-
-
-def _define_what_follows(own: Any) -> None:
-    """Run the functions, imports and constants below the class, which its methods may use."""
-    init = namespace(own)["__init__"]
-    with contextlib.suppress(OSError, SyntaxError, ValueError):
-        module = ast.parse(Path(init.__code__.co_filename).read_bytes())
-        for item in module.body:
-            constant = isinstance(item, ast.Assign) and isinstance(item.value, ast.Constant)
-            defines = constant or isinstance(item, (ast.FunctionDef, ast.Import, ast.ImportFrom))
-            if defines and item.lineno > init.__code__.co_firstlineno:
-                with contextlib.suppress(Exception):
-                    exec(compile(ast.Module([item], []), "", "exec"), init.__globals__)  # noqa: S102  (the program's)
 
 
 class _Comparison:
     """The program's class and the class in C that would stand in for it."""
 
-    def __init__(self, own: Any, value: Any, formulas: bool) -> None:
-        self.own, self.value, self.formulas = own, value, formulas
+    def __init__(self, own: Any, value: Any, formulas: bool, strict: bool) -> None:
+        self.own, self.value, self.formulas, self.strict = own, value, formulas, strict
         self.names = namespace(own)
         self._bind(own)
         self.known = observe(own)
 
     def look(self) -> Look:
         """Raises Differs."""
-        known, methods, differences, certain = self.known, {}, {}, False
-        bare = dress(self.own, known._replace(methods={name: name for name in OPERATORS}), self.value)
+        methods, notes = {}, {}
+        bare = dress(self.own, self.known._replace(methods={name: name for name in OPERATORS}), self.value)
         for name in (name for name in OPERATORS if name in self.names):
-            methods[name], differences[name], is_certain = self._choose(name, bare)
-            certain |= is_certain
-        if certain:
-            raise Differs("; ".join(f"{name.strip('_')}: {text}" for name, text in differences.items() if text))
-        look = known._replace(methods=methods, texts={**known.texts, **self._texts(bare, methods)})
+            methods[name], notes[name] = self._choose(name, bare)
+        note = "; ".join(f"{name.strip('_')}: {text}" for name, text in notes.items() if text)
+        if note and (self.strict or notes["__add__"] or notes["__mul__"]):
+            raise Differs(note)
+        texts = {**self.known.texts, **self._texts(bare, methods)}
+        look = self.known._replace(methods=methods, texts=texts, note=note)
         cls = dress(self.own, look, self.value)
-        further = [Sample(f"a.{name}()", operands) for name in self._further() for operands in OPERANDS]
-        for sample in (*(Sample(text, operands) for text in GRAPHS for operands in OPERANDS[:2]), *further):
+        for sample in self._samples(methods):
             for again in (False, True):
-                own, ours = self._try(sample, self.own, again), self._try(sample, cls, again)
-                if isinstance(own, list) and not (isinstance(ours, list) and all(map(_close, own, ours))):
-                    raise Differs(sample.difference(own, ours))
-        self._same_attributes(cls)
+                difference = sample.difference(self._try(sample, self.own, again), self._try(sample, cls, again))
+                if difference:
+                    raise Differs(difference)
+        self._compare_attributes(cls)
         return look
 
-    def _choose(self, name: str, bare: Any) -> tuple[str, str, bool]:
-        """The method in C for an operation, or none; how it differs; and whether it computes something else."""
-        samples = [
-            Sample(text, operands)
-            for expression in OPERATORS[name]
-            for operands in OPERANDS
-            for text in (expression, f"[c := {expression}, c * a]")
-        ]
-        pairs = [(sample, self._try(sample, self.own)) for sample in samples]
-        able = [(sample, numbers) for sample, numbers in pairs if isinstance(numbers, list)]
-        if not able or self._takes_more(name):
-            return "", "", False
-        problems = []
+    def _choose(self, name: str, bare: Any) -> tuple[str, str]:
+        """The method in C for an operation, or none; and how it differs, if by more than rounding."""
+        samples = [Sample(text, operands) for text in OPERATORS[name] for operands in OPERANDS]
+        samples += [sample.shared() for sample in samples]
+        results = [self._try(sample, self.own) for sample in samples]
+        if self._takes_more(name) or all(isinstance(result, Exception) for result in results):
+            return "", ""
+        differences = []
         for form in METHODS.get(name, (name,)):
-            tried = [self._try(s._replace(text=s.text.replace(f".{name}(", f".{form}(")), bare) for s, _ in able]
-            results = [(sample, own, ours) for (sample, own), ours in zip(able, tried)]
-            raised = [sample.difference(own, ours) for sample, own, ours in results if isinstance(ours, Exception)]
-            other = [
-                sample.difference(own, ours)
-                for sample, own, ours in results
-                if isinstance(ours, list) and not all(map(_close, own, ours))
-            ]
-            exact = all(isinstance(ours, list) and all(map(_equal, own, ours)) for _, own, ours in results)
-            if exact or not (raised or other or self.formulas):
-                return form, "", False
-            problems.append(("", (other or raised or [""])[0], bool(other)))
-        return problems[0]
+            ours = [self._try(s._replace(text=s.text.replace(f".{name}(", f".{form}(")), bare) for s in samples]
+            if all(_same(a, b, _equal if self.formulas else _close) for a, b in zip(results, ours)):
+                return form, ""
+            differences.append(next(filter(None, map(Sample.difference, samples, results, ours)), ""))
+        return "", differences[0] if all(differences) else ""
 
     def _takes_more(self, name: str) -> bool:
         """Whether a method has parameters that the one in C lacks."""
@@ -237,25 +215,28 @@ class _Comparison:
         """Name of an operation in C -> what the program calls it, where that differs."""
         texts = {}
         for name, method in methods.items():
-            for operands in OPERANDS if method and self.known.op else ():
+            if method and self.known.op:
                 with contextlib.suppress(Exception):
                     text = OPERATORS[name][0]
-                    own, ours = (eval(text, dict(zip("ab", map(make, operands)))) for make in (self.own, bare))  # noqa: S307
+                    own, ours = (eval(text, {"a": make(0.37), "b": make(0.5)}) for make in (self.own, bare))  # noqa: S307
                     if getattr(own, self.known.op) != ours._op:
                         texts[ours._name] = getattr(own, self.known.op)
-                    break
         return texts
 
-    def _further(self) -> Iterator[str]:
-        """Operations of the program's own: methods without arguments that create objects of the class."""
+    def _samples(self, methods: Mapping[str, str]) -> Iterator[Sample]:
+        """Graphs, and the operations that stay the program's own: all methods that create objects of the class."""
+        yield from (Sample(text, operands) for text in GRAPHS for operands in OPERANDS[:2])
+        kept = [text for name, method in methods.items() if not method for text in OPERATORS[name]]
         for name, item in self.names.items():
             code = getattr(item, "__code__", None)
             if code is not None and name not in OPERATORS and not name.startswith("_"):
                 required = code.co_argcount - len(item.__defaults__ or ())
                 if required == 1 and self.own.__name__ in (*code.co_names, *code.co_freevars):
-                    yield name
+                    kept.append(f"a.{name}()")
+        for sample in (Sample(text, operands) for text in kept for operands in OPERANDS):
+            yield from (sample, sample.shared())
 
-    def _same_attributes(self, cls: Any) -> None:
+    def _compare_attributes(self, cls: Any) -> None:
         """Raise Differs if objects of both classes have other attributes, or print in another way."""
         results = []
         for make in (self.own, cls):
@@ -270,12 +251,10 @@ class _Comparison:
             if texts[0] != texts[1] and " at 0x" not in texts[0]:
                 raise Differs(f"it prints {texts[0]} and not {texts[1]}")
 
-    def _try(self, sample: Sample, make: Any, again: bool = False) -> Union[Numbers, Exception]:
+    def _try(self, sample: Sample, make: Any, again: bool = False) -> Result:
         self._bind(make)
         try:
             return sample.evaluate(make, self.known, again=again)
-        except NameError:
-            raise
         except Exception as error:
             return error
 

@@ -9,12 +9,45 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
+from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.native.ops_in_c import ALL, in_python
-from zoomgrad.harness.worker.programs.observe import NUMBERS, Look, namespace
 
+FUNCTIONS, NUMBERS = "functions", "numbers"
+"""Where an operation keeps its gradient rule: in a function of the result, or in a number for each operand."""
+CONTAINERS = {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}
+_ABSENT = property()
+"""In place of an operation that the program's class lacks. Reading it raises AttributeError."""
 OF_A_CLASS = ("__dict__", "__weakref__", "__slots__", "__init__")
+
+
+class Look(NamedTuple):
+    """What a class in C needs to stand in for a program's class. Attributes are empty if there is none."""
+
+    data: str
+    grad: str
+    children: str
+    container: str  # the type of `children`
+    backward: str  # the method
+    rule: str
+    rule_kind: str  # FUNCTIONS or NUMBERS
+    op: str
+    constants: dict[str, Any]  # further attributes with the same value in each object
+    computed: list[str]  # those whose value follows from the data
+    heirs: bool  # whether operators create the subclass of their operand
+    style: tuple[bool, bool, bool, bool]  # float_data, float_grad, float_one and float_terms of `Value._dress`
+    texts: dict[str, Any]  # name of an operation in C -> the program's `op`
+    methods: dict[str, str]  # operation -> the method in C that replaces it; empty if the program's own stays
+    note: str  # how the operations that stay differ
+
+
+def namespace(own: type) -> dict[str, Any]:
+    """All attributes of a class and its bases, without those of `object`."""
+    found: dict[str, Any] = {}
+    for cls in reversed(own.__mro__[:-1]):
+        found.update(vars(cls))
+    return found
 
 
 def dress(own: Any, look: Look, value: Any) -> Any:
@@ -22,7 +55,8 @@ def dress(own: Any, look: Look, value: Any) -> Any:
     names = namespace(own)
     cls = value._dress(names["__init__"], not look.computed, look.heirs, *look.style)
     ours = vars(value)
-    parts = {name: item for name, item in names.items() if not isinstance(item, types.MemberDescriptorType)}
+    parts: dict[str, Any] = {op.name.lower(): _ABSENT for op in OPS.values() if op.name.isalpha()}
+    parts.update({name: item for name, item in names.items() if not isinstance(item, types.MemberDescriptorType)})
     parts.update(look.constants)
     parts.update({name: ours.get(method) for name, method in look.methods.items() if method})
     parts.update({look.backward: ours["backward"], look.data: ours["data"], look.grad: ours["grad"]})
@@ -53,7 +87,7 @@ def _children(look: Look, value: Any) -> Any:
     descriptor = vars(value)["_prev"]
     if look.container == "tuple":
         return descriptor
-    kind = {"list": list, "set": set, "frozenset": frozenset}[look.container]
+    kind = CONTAINERS[look.container]
     return property(lambda v: kind(descriptor.__get__(v)), descriptor.__set__)
 
 
