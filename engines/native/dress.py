@@ -66,8 +66,7 @@ def dress(own: Any, look: Look, value: Any) -> Any:
         parts[look.op] = _op(look, value)
     parts.update({name: _computed(own, name) for name in look.computed})
     for name, part in parts.items():
-        inherited = name == look.methods.get(name) or (name, part) == ("label", "")
-        if name not in OF_A_CLASS and not inherited:
+        if name not in OF_A_CLASS and name != look.methods.get(name):
             setattr(cls, name, part)
     cls.__name__, cls.__qualname__ = own.__name__, own.__qualname__
     return cls
