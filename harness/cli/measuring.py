@@ -21,8 +21,7 @@ from zoomgrad.harness.cli.options import Selection
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.machine import environments, interpreters, named
-from zoomgrad.harness.machine.environments import NoEnvironment
-from zoomgrad.harness.machine.peers import WORKER, PeerEnvironments
+from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.isolate import RUN, isolate
@@ -74,20 +73,18 @@ def show_plan(plan: Plan, note: str) -> None:
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, {note}", "")
 
 
-def get_ready(plan: Plan, peers: PeerEnvironments | None = None) -> None:
-    """Fetch data and make environments before measuring. Ignores failures: the cells' records will give the reason.
-
-    peers: makes the environments of peers too, if the user wants them.
-    """
+def get_ready(plan: Plan, *, with_peers: bool = False) -> None:
+    """Fetch data and make environments before measuring. Goes on after a failure, and prints a peer's."""
     fetch_data(plan.run.workloads)
-    for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
-        if name in plan.interpreters:
-            with out.status(f"making the environment for {name}"), contextlib.suppress(NoEnvironment):
-                environments.environment(plan.interpreters[name])
-    for name, lock in dict.fromkeys((cell.interpreter, lock_of(cell.engine)) for cell in plan.run.cells):
-        if peers and lock != WORKER and name in plan.interpreters:
-            with out.status(f"making the environment {lock} for {name}"):
-                peers.make(plan.interpreters[name], lock)
+    locks = {(cell.interpreter, lock) for cell in plan.run.cells for lock in (WORKER, lock_of(cell.engine))}
+    for name, lock in sorted(locks):
+        if name in plan.interpreters and (with_peers or lock == WORKER):
+            try:
+                with out.status(f"making the environment {lock} for {name}"):
+                    environments.environment(plan.interpreters[name], lock=lock)
+            except NoEnvironment as error:
+                if lock != WORKER:  # the records of other cells will give the reason
+                    complain(f"{lock} for {name}: {error}\n  {error.remedy}")
 
 
 @contextlib.contextmanager
@@ -99,15 +96,14 @@ def measuring(
     On Ctrl-C, prints the commands that resume the run and then use it. then: the command that uses the finished run.
     wait: as for `alone`. with_peers: make the environments of peers, which may download gigabytes.
     """
-    peers = PeerEnvironments()
     tell_left_out()
     with alone(wait=wait):
         store = store or Store.create(plan.run)
         try:
             os.environ[RUN] = plan.run.id
-            get_ready(plan, peers if with_peers else None)
+            get_ready(plan, with_peers=with_peers)
             with RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
-                schedule = Schedule(plan, store, isolate, environments.environment, progress, peers)
+                schedule = Schedule(plan, store, isolate, environments.environment, progress)
                 yield schedule
                 schedule.clean_up()
         except OSError as error:

@@ -30,11 +30,26 @@ INSTALL_SECONDS = 3600
 TAIL_CHARACTERS = 600
 
 
+WORKER = "worker"
+"""The lock of ordinary workers, which has NumPy where it installs."""
+
+
 class NoEnvironment(Exception):
     """uv could not make a worker's environment. The text has the end of uv's output."""
 
+    remedy = "Check the network, then resume the run."
 
-def environment(interpreter: Interpreter, *, lock: str = "worker") -> Path:
+
+class NotMade(NoEnvironment):
+    """A peer's library, which may take gigabytes, has no environment, because nobody asked for it."""
+
+    remedy = (
+        "Add `--peers` to `zoomgrad run`, which downloads the library, on an interpreter that it supports "
+        "(docs/peers.md)."
+    )
+
+
+def environment(interpreter: Interpreter, *, lock: str = WORKER) -> Path:
     """Path of the Python in a virtual environment with the lock file's packages. Makes the environment if needed.
 
     Raises NoEnvironment with the end of uv's output.
@@ -85,9 +100,11 @@ def _once(folder: Path, make: Callable[[], None]) -> None:
             (folder / READY).touch()
 
 
-def is_made(interpreter: Interpreter, *, lock: str) -> bool:
-    """Whether `environment` would return at once."""
-    return is_whole(_folder(interpreter, REQUIREMENTS / f"{lock}.lock"))
+def made(interpreter: Interpreter, lock: str) -> Path:
+    """Path of the Python in a peer's environment, if `environment` has made it. Raises NotMade."""
+    if not is_whole(_folder(interpreter, REQUIREMENTS / f"{lock}.lock")):
+        raise NotMade(f"its library has no environment for {interpreter.name}")
+    return environment(interpreter, lock=lock)
 
 
 def _folder(interpreter: Interpreter, requirements: Path) -> Path:

@@ -25,7 +25,6 @@ from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.profile import compilers, perf, probes, scalene
 from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
 from zoomgrad.harness.run.replies import first_error
-from zoomgrad.harness.run.schedule import NO_ENVIRONMENT_REMEDY
 from zoomgrad.results.profile import PROFILE, AnyProfile
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
@@ -104,7 +103,7 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     except NoProfile as none:
         fields = {"status": none.status, "reason": none.reason, "remedy": none.remedy}
     except NoEnvironment as error:
-        fields = {"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}
+        fields = {"status": "failed", "reason": str(error), "remedy": error.remedy}
     except Exception as error:  # any failure becomes a profile and never stops the other profilers
         fields = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     try:

@@ -21,9 +21,8 @@ from pydantic import ValidationError
 from zoomgrad import engines
 from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness.containment import Limits
-from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.machine.environments import WORKER, NoEnvironment, NotMade, made
 from zoomgrad.harness.machine.interpreters import Interpreter
-from zoomgrad.harness.machine.peers import WORKER, NoPeer, PeerEnvironments
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, Isolate
 from zoomgrad.harness.run.replies import REMEDY, NoResult, first_error, read_bounded, read_times
@@ -33,8 +32,6 @@ from zoomgrad.results.files import write_atomically
 from zoomgrad.results.precision import MOST_BLOCKS, imprecise, looks
 from zoomgrad.results.record import Cell, Record, Vouching
 from zoomgrad.results.store import Store
-
-NO_ENVIRONMENT_REMEDY = "Check the network, then resume the run."
 
 MOST_OFFSET_STEPS = 4
 """About one period of the garbage collector, in steps of the workloads that have one. More would waste slow steps."""
@@ -83,7 +80,6 @@ class Schedule:
     isolate: Isolate
     environment: Environment
     observer: Observer
-    peers: PeerEnvironments = field(default_factory=PeerEnvironments)
     _vouched: dict[str, Vouching | NoResult] = field(default_factory=dict)
     _given_up: set[Cell] = field(default_factory=set)
     """Cells that gave no result while this schedule ran."""
@@ -172,10 +168,8 @@ class Schedule:
         try:
             python = self._python(cell)
             vouching = self._vouching(cell.workload)
-        except NoPeer as none:
-            raise NoResult("skipped", str(none), none.remedy) from None
         except NoEnvironment as error:
-            raise NoResult("failed", str(error), NO_ENVIRONMENT_REMEDY) from None
+            raise NoResult("skipped" if isinstance(error, NotMade) else "failed", str(error), error.remedy) from None
         if earlier and earlier.stretch_steps > vouching.steps:
             # Blocks with different stretches are not comparable.
             reason = f"earlier blocks train {earlier.stretch_steps:,} steps per stretch, but {vouching.reference.key}"
@@ -207,9 +201,9 @@ class Schedule:
             raise NoResult("failed", reason, "Start a new run.", seconds=answer.seconds) from None
 
     def _python(self, cell: Cell) -> Path:
-        """Python of the cell's environment. Raises NoEnvironment and NoPeer."""
+        """Python of the cell's environment. Raises NoEnvironment."""
         interpreter, lock = self.plan.interpreters[cell.interpreter], lock_of(cell.engine)
-        return self.environment(interpreter) if lock == WORKER else self.peers.python(interpreter, lock)
+        return self.environment(interpreter) if lock == WORKER else made(interpreter, lock)
 
     def _vouching(self, workload: str) -> Vouching:
         """The cells that vouch for the workload's engines, determined once. Raises NoResult and NoEnvironment."""

@@ -6,9 +6,8 @@ import pytest
 
 from tests.harness.test_schedule import CELLS, Observer, cell, interpreter, plan, python_of
 from tests.harness.workers import Workers
-from zoomgrad.harness.machine import environments, peers
-from zoomgrad.harness.machine.environments import NoEnvironment
-from zoomgrad.harness.machine.peers import NoPeer, PeerEnvironments
+from zoomgrad.harness.machine import environments
+from zoomgrad.harness.machine.environments import NotMade
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.results.store import Store
 
@@ -17,18 +16,14 @@ HERE, LOCK = interpreter("cpython-3.13"), "peers-jax-worker"
 
 @pytest.fixture
 def uv(monkeypatch, tmp_path):
-    """Replaces uv: makes folders, and lists its commands. `uv.fails` makes it fail."""
+    """Replaces uv: makes folders, and lists its commands."""
 
     class Uv:
-        fails = ""
-
         def __init__(self):
             self.commands = []
 
         def __call__(self, *arguments):
             self.commands.append(arguments[:2])
-            if self.fails in arguments:
-                raise NoEnvironment(f"uv {self.fails} failed: no wheel")
             if arguments[0] == "venv":
                 Path(arguments[-1]).mkdir(parents=True)
 
@@ -36,27 +31,6 @@ def uv(monkeypatch, tmp_path):
     monkeypatch.setattr(environments, "_uv", found)
     monkeypatch.setattr(environments, "ENVIRONMENTS", tmp_path / "environments")
     return found
-
-
-def test_an_environment_is_made_once(uv):
-    found = PeerEnvironments()
-    for _ in range(2):
-        found.make(HERE, LOCK)
-        assert [what for what, _ in uv.commands] == ["venv", "pip"]
-    assert LOCK in str(PeerEnvironments().python(HERE, LOCK))
-
-
-@pytest.mark.parametrize("step", ["venv", "install"])
-def test_a_failure_is_the_reason_of_each_skip_and_is_not_tried_again(uv, step):
-    uv.fails = step
-    found = PeerEnvironments()
-    found.make(HERE, LOCK)
-    done = len(uv.commands)
-    for _ in range(2):
-        with pytest.raises(NoPeer, match="no wheel") as error:
-            found.python(HERE, LOCK)
-        assert "--interpreters" in error.value.remedy
-    assert len(uv.commands) == done
 
 
 def test_a_peer_without_its_environment_is_skipped_and_the_others_run(uv, tmp_path):
@@ -69,9 +43,13 @@ def test_a_peer_without_its_environment_is_skipped_and_the_others_run(uv, tmp_pa
         "jax": "skipped",
         "numpy": "measured",
     }
-    assert found["jax"].remedy == peers.ON_DEMAND
     assert "--peers" in found["jax"].remedy
     assert not uv.commands
+    with pytest.raises(NotMade):
+        environments.made(HERE, LOCK)
+    python = environments.environment(HERE, lock=LOCK)
+    assert [what for what, _ in uv.commands] == ["venv", "pip"]
+    assert environments.made(HERE, LOCK) == python
 
 
 def test_locks_of_peers_pin_versions_over_the_workers_and_name_no_cuda():

@@ -38,7 +38,8 @@ class Fake:
     """Fake worker that gives the same reply to every command, and keeps the commands and jobs."""
 
     def __init__(self, **reply):
-        self.reply = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5], **reply}
+        figures = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5]}
+        self.reply = {**figures, **reply} if reply["status"] == "measured" else reply
         self.commands, self.jobs = [], []
 
     def __call__(self, command, environment, folder, limits):
