@@ -18,7 +18,6 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.engines.compiled.compiling import usable
-from tests.engines.ladder import available
 from tests.harness import runs as made
 from tests.harness.answering import Answering
 from zoomgrad import engines
@@ -132,25 +131,15 @@ def test_a_shell_completes_commands_and_names(words, name):
     [
         (["run", "-e", "hoistd", "-i", RUNNING], "no engine 'hoistd'\n  Did you mean hoisted"),
         (["run", "-w", "moon", "-i", RUNNING], "no workload 'moon'\n  Did you mean moons"),
-        (["run", "-i", RUNNING.replace("-", "")], "no interpreter"),
-        (["run", "--resume", "2025-01-01"], "no run '2025-01-01'"),
         (["report", "2025-01-01"], "no run '2025-01-01'"),
-        (["check", "2025-01-01"], "no run '2025-01-01'"),
-        (["profile", "--run", "2025-01-01"], "no run '2025-01-01'"),
         (["report"], "no run yet\n  Make one with `zoomgrad run"),
         (["train", "xr"], "no workload 'xr'\n  Did you mean xor"),
         (["train", "xor", "--save", __file__], "it exists, and zoomgrad did not save it, so it is not replaced\n"),
         (["train", "xor", "--force"], "--force lets --save replace a file, and there is no --save\n  Add --save FILE"),
-        (["show", "xor", "--stage", "tapes"], "tapes"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
-        (["show", "xor", "-e", "tcc", "--stage", "loops"], "tcc compiles xor in straight lines, so it has no stage"),
         (["show", ""], "there is no workload ''"),
-        (["exec", "-e", "handwritten", __file__], "handwritten runs whole models only"),
-        (["exec", "absent.py"], "absent.py"),
-        (["build", "microgpt", "--into", "built"], "microgpt has several graphs"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
         (["run", "-i", "/usr/bin/python3"], "/usr/bin/python3: a path needs a name\n  Write NAME=PATH"),
-        (["profile", "-i", "mine=absent"], "mine: absent can't be inspected"),
         (["profile", "--profilers", "scalen"], "Did you mean scalene"),
         (["compare", "absent", "HEAD"], "absent: not a run, an interpreter or a commit of this repository\n  Name two"),
         (["compare", str(ROOT / "results/baseline_runs/full.jsonl.xz"), "HEAD"], "HEAD: not a run, but the other one"),
@@ -220,20 +209,11 @@ def test_show_prints_the_graph_as_text(asked, golden):
 
 @pytest.mark.parametrize(
     ("engine", "stage", "line"),
-    [
-        ("tcc", "tape", "%0 = parameter "),
-        ("tcc", "source", "double "),
-        ("rerolled-gcc", "tape", "%0 = parameter "),
-        ("rerolled-gcc", "source", "double "),
-        ("rerolled-numpy", "source", "forward:"),
-        ("handwritten-sparse", "source", "double "),
-    ],
+    [("tcc", "tape", "%0 = parameter "), ("tcc", "source", "double "), ("rerolled-numpy", "source", "forward:")],
 )
 def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
     usable(engine)
-    result = asked("show", "xor", "--engine", engine, "--stage", stage)
-    assert result.returncode == 0, result.stderr
-    assert re.search(rf"(?m)^{line}", result.stdout)
+    assert re.search(rf"(?m)^{line}", asked("show", "xor", "--engine", engine, "--stage", stage).stdout)
 
 
 def test_a_training_is_saved_and_continues_on_another_engine(asked_there, tmp_path):
@@ -244,13 +224,6 @@ def test_a_training_is_saved_and_continues_on_another_engine(asked_there, tmp_pa
     result = asked_there("train", "xor", "--engine", "bytecode", "--epochs", 1, "--load", "model", "--save", "model")
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "model").read_bytes() != saved
-    result = asked_there("train", "moons", "--load", "model")
-    assert result.returncode == 2, result.stdout
-    assert "model: its workload is 'xor', and this training's is 'moons'\n  Train with the same" in result.stderr
-    (tmp_path / "model").write_text("a letter")
-    assert asked_there("train", "xor", "--save", "model").returncode == 2
-    assert (tmp_path / "model").read_text() == "a letter"
-    assert asked_there("train", "xor", "--epochs", 1, "--save", "model", "--force").returncode == 0
     assert {path.name for path in tmp_path.iterdir()} == {"model"}
 
 
@@ -360,11 +333,10 @@ def test_an_interrupted_run_says_how_to_resume_and_can_be_resumed(command, zoomg
 ONE_CELL = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
 
 
-@pytest.mark.parametrize("arguments", [("run", *ONE_CELL), ("profile", *ONE_CELL[:-2])])
-def test_a_second_run_does_not_measure_during_the_first(zoomgrad, arguments, tmp_path, monkeypatch):
+def test_a_second_run_does_not_measure_during_the_first(zoomgrad, tmp_path, monkeypatch):
     monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
     with locked():
-        result = zoomgrad(*arguments)
+        result = zoomgrad("run", *ONE_CELL)
     assert result.returncode == 2
     assert f"another run is measuring: pid {os.getpid()} (" in result.stderr
     assert "--wait" in result.stderr
@@ -389,8 +361,7 @@ def obey_signals():
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("numbers", [[signal.SIGTERM, signal.SIGINT], [signal.SIGHUP] * 2])
-def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command, runs, numbers):
+def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command, runs):
     process = subprocess.Popen(
         **command("run", "--preset", "smoke", *ONE_CELL[:-2], "--blocks", 9),
         stdout=subprocess.PIPE,
@@ -402,7 +373,7 @@ def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.02)
     kept = list(runs.glob("*/records/[!.]*.json"))
-    for number in numbers:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         process.send_signal(number)
         time.sleep(0.005)
     output = process.communicate(timeout=60)[0]
@@ -412,21 +383,6 @@ def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command
     assert {record.status for record in Store(folder).records()} == {"measured"}
     assert all(path.exists() for path in kept)
     assert not marked(folder.name)
-
-
-@pytest.mark.alone
-def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs):
-    available("mnist")
-    limits = ("--memory", "180M", "--timeout", 50)
-    result = zoomgrad("run", "--preset", "smoke", *ONE_CELL[:2], "--workloads", "mnist", *ONE_CELL[4:], *limits)
-    assert result.returncode == 1, result.stdout + result.stderr
-    store = Store(next(runs.iterdir()))
-    settings = store.run.settings
-    assert (settings.memory_bytes, settings.timeout_seconds) == (180 << 20, 50)
-    (record,) = store.records()
-    assert (record.status, record.limit) == ("failed", "memory"), record
-    assert "180 MiB" in record.reason
-    assert "--memory" in record.remedy
 
 
 @pytest.mark.parametrize(
