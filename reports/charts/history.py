@@ -13,7 +13,7 @@ from zoomgrad.results import units
 
 _NARROWEST = 1.25
 """The axis reaches at least this factor to both sides of 1; otherwise noise would fill it."""
-_MOST_TICKS = 5
+_MOST_TICKS = 4
 
 
 def history(name: str, table: pd.DataFrame) -> Drawing:
@@ -25,7 +25,7 @@ def history(name: str, table: pd.DataFrame) -> Drawing:
     runs = rows.drop_duplicates("run").sort_values("place")
     # Count from the newest run, so that it is always named.
     shown = runs.iloc[::-1].iloc[:: -(-len(runs) // _MOST_TICKS)]
-    ticks = tuple((float(row.place), str(row.run).partition("T")[0]) for row in each(shown))
+    ticks = tuple((float(row.place), str(row.run)[5:10]) for row in each(shown))
     last = float(rows["place"].max())
     # To the right of the lines is room for names.
     horizontal = Scale(-0.7, last + 0.4 * last + 1.0, ticks, "run", log=False)

@@ -98,7 +98,7 @@ def _answer(rows: pd.DataFrame) -> str:
 
 def _phases(rows: pd.DataFrame) -> Sheet:
     sizes = {name: heading for name, heading in _SIZES.items() if rows[name].notna().any()}
-    headings = ("engine", "compile", *PHASES, *sizes.values())
+    headings = ("engine", "total", *PHASES, *sizes.values())
     lines = []
     for row in each(rows.sort_values("compile_seconds")):
         seconds = (getattr(row, phase_column(phase)) for phase in PHASES)

@@ -49,7 +49,7 @@ def ideas(view: View) -> Section | None:
     for title, is_option in (("", False), ("One option changed", True)):
         rows = tuple(_line(view, gain, longest) for gain in found if _is_option(gain) == is_option)
         if rows:
-            sheets.append(Sheet(title, 4, ("engine", "idea", "over", "on", "a step", "gain"), rows))
+            sheets.append(Sheet(title, 2, ("engine", "over", "gain", "a step", "on", "idea"), rows))
     note = "A gain is a step of the engine under “over”, divided by its own. Grey: their intervals overlap."
     answer = _answer(found, {*racing(view.table)["engine"]})
     return Section("ideas", "What does each idea gain?", answer, tuple(sheets), (), (note,))
@@ -89,11 +89,11 @@ def _line(view: View, gain: Gain, longest: float) -> tuple[Figure, ...]:
     bar = Bar("gain" if length > 0 else "loss", 0.5 + min(length, 0.0), abs(length))
     return (
         Figure(str(row.engine)),
-        Figure(view.run.engines[str(row.engine)].idea, "" if row.bits == "identical" else str(row.bits)),
         Figure(str(gain.base.engine)),
-        Figure(_where(view, row)),
-        Figure(units.duration(row.step_seconds)),
         Figure(units.ratio(gain.factor), mark="" if gain.is_sure else "unsure", bars=(bar,)),
+        Figure(units.duration(row.step_seconds)),
+        Figure(_where(view, row)),
+        Figure(view.run.engines[str(row.engine)].idea, "" if row.bits == "identical" else str(row.bits), "reason"),
     )
 
 

@@ -8,7 +8,8 @@ from zoomgrad.reports.text.figures import Figure, Section, Sheet
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
 
-_IN_SHORT = ("processor", "cpu", "cores", "memory", "system")
+_IN_SHORT = {"processor": "", "cpu": "", "cores": "cores: ", "memory": "", "system": ""}
+"""Facts of the answer -> the word before each."""
 
 
 def machine(view: View) -> Section:
@@ -28,7 +29,7 @@ def machine(view: View) -> Section:
     if flags := _flags(view):
         lines = tuple((Figure(", ".join(names)), Figure(text, mark="code")) for text, names in flags.items())
         sheets.append(Sheet("Compilers and flags", 2, ("engines", "compiler and flags"), lines))
-    known = ", ".join(f"{run.machine[name]}" for name in _IN_SHORT if name in run.machine)
+    known = ", ".join(f"{_IN_SHORT[name]}{run.machine[name]}" for name in _IN_SHORT if name in run.machine)
     answer = known or "The run does not say"
     return Section("machine", "On which machine, and how?", answer, tuple(sheets))
 
