@@ -14,7 +14,7 @@ import pandas as pd
 from zoomgrad.reports.measured.headline import headline_workload
 from zoomgrad.reports.measured.outcome import Outcome, outcomes
 from zoomgrad.reports.measured.races import timed
-from zoomgrad.reports.measured.table import cells, ladder
+from zoomgrad.reports.measured.table import cells, in_order, ladder
 from zoomgrad.results.record import Cell, Record, Run
 from zoomgrad.results.samples import at_median_pace
 
@@ -35,10 +35,9 @@ class View:
     headline_workload: str | None
     """None if the plan is empty."""
 
-    @property
-    def headline_rows(self) -> pd.DataFrame:
-        """The ladder's rows for the headline workload."""
-        return self.ladder[self.ladder["workload"] == self.headline_workload]
+    def workloads(self, rows: pd.DataFrame) -> list[str]:
+        """Return the workloads of these rows, the headline's first, then in the run's order."""
+        return sorted(in_order(rows, "workload"), key=lambda name: name != self.headline_workload)
 
     @property
     def ladder(self) -> pd.DataFrame:

@@ -27,7 +27,9 @@ from zoomgrad.results.profile import (
     Line,
     LineProfile,
     MemoryProfile,
+    Pass,
     Profile,
+    Symbol,
     SymbolProfile,
 )
 from zoomgrad.results.record import BASELINE, Cell
@@ -131,11 +133,13 @@ def _functions(names: Sequence[str], profile: SymbolProfile) -> float | None:
 
 def _left(pattern: re.Pattern[str], before: SymbolProfile, after: SymbolProfile) -> float | None:
     """Return what is left of functions, as a fraction of their share before; None if they had no samples."""
-    was, now = (
-        sum(symbol.share for symbol in profile.symbols if pattern.search(plain(symbol.name)))
-        for profile in (before, after)
-    )
+    was, now = (_share(pattern, profile.symbols) for profile in (before, after))
     return now / was if was >= LEAST else None
+
+
+def _share(pattern: re.Pattern[str], parts: Sequence[Symbol | Pass]) -> float:
+    """Return the total share of the parts whose names match."""
+    return sum(part.share for part in parts if pattern.search(plain(part.name)))
 
 
 def _beside_others(parts: Sequence[str], without: Sequence[str], profile: AnatomyProfile) -> float | None:
@@ -160,30 +164,6 @@ def _floors(profile: MemoryProfile) -> float | None:
     return _over(profile.floor_bytes(2), profile.floor_bytes(0))
 
 
-def _sroa(profile: CompilerProfile) -> float | None:
-    return sum(one.share for one in profile.passes if SROA.search(one.name)) if profile.passes else None
-
-
-def _collector_group(profile: SymbolProfile) -> float:
-    return profile.groups.get(COLLECTOR, 0.0)
-
-
-def _recreating(profile: AnatomyProfile) -> float:
-    return profile.part("order", "build", "collector", "free")
-
-
-def _rate(profile: AnatomyProfile) -> float | None:
-    return _over(1.0, profile.plain_step_seconds)
-
-
-def _passes(profile: AnatomyProfile) -> float | None:
-    return _over(backward_pass(profile), forward_pass(profile))
-
-
-def _gain(before: AnatomyProfile, after: AnatomyProfile) -> float | None:
-    return _over(before.plain_step_seconds, after.plain_step_seconds)
-
-
 def _published(text: str, what: str, of: Callable[..., float | None], expected: float) -> Claim:
     """A share in the published table, which holds within the tolerance."""
     text = f"perf shows {text} at {100 * expected:.2f} % of baseline."
@@ -199,19 +179,22 @@ CLAIMS = (
     ),
     Claim(
         "A backward pass comes on top.",
-        *(POST, "the backward pass over the forward pass", AnatomyProfile, (BASELINE,), _passes, 0.1),
+        *(POST, "the backward pass over the forward pass", AnatomyProfile, (BASELINE,)),
+        *(lambda one: _over(backward_pass(one), forward_pass(one)), 0.1),
         written=share,
         workload=MNIST,
     ),
     Claim(
         "On PyPy, a couple of images per second.",
-        *(POST, "images per second", AnatomyProfile, (BASELINE,), _rate, 1.0, 4.0),
+        *(POST, "images per second", AnatomyProfile, (BASELINE,)),
+        *(lambda one: _over(1.0, one.plain_step_seconds), 1.0, 4.0),
         interpreters="pypy",
         workload=MNIST,
     ),
     Claim(
         "Hoisting the backward functions massively speeds up PyPy.",
-        *(POST, "a step of baseline over one of hoisted", AnatomyProfile, (BASELINE, HOISTED), _gain, 2.0),
+        *(POST, "a step of baseline over one of hoisted", AnatomyProfile, (BASELINE, HOISTED)),
+        *(lambda before, after: _over(before.plain_step_seconds, after.plain_step_seconds), 2.0),
         interpreters="pypy",
     ),
     Claim(
@@ -226,7 +209,8 @@ CLAIMS = (
     ),
     Claim(
         "For all runtimes the pain points are recreating the graph, the topological sort, and interpreter overhead.",
-        *(HYPOTHESIS, "recreating the graph and ordering it, of a step", AnatomyProfile, (BASELINE,), _recreating, 0.5),
+        *(HYPOTHESIS, "recreating the graph and ordering it, of a step", AnatomyProfile, (BASELINE,)),
+        *(lambda one: one.part("order", "build", "collector", "free"), 0.5),
         written=share,
         interpreters="",
     ),
@@ -257,7 +241,10 @@ CLAIMS = (
         f"{', '.join(COLLECTING[:-1])} and {COLLECTING[-1]} together",
         *("their share", partial(_functions, COLLECTING), sum(PUBLISHED.values())),
     ),
-    _published("the garbage collector", "share of the collector's symbols", _collector_group, PUBLISHED_COLLECTOR),
+    _published(
+        "the garbage collector",
+        *("share of the collector's symbols", lambda one: one.groups.get(COLLECTOR, 0.0), PUBLISHED_COLLECTOR),
+    ),
     Claim(
         "Children in a tuple spread the profile.",
         *(POST, "the largest line's share of baseline, less that of tuple", LineProfile, (BASELINE, "tuple"), _spread),
@@ -288,7 +275,8 @@ CLAIMS = (
     ),
     Claim(
         "Clang -O1 over the arrays takes forever, and it looks like SROA.",
-        *(NOTE, "SROA's share of Clang's time", CompilerProfile, (ARRAYS,), _sroa, 0.25),
+        *(NOTE, "SROA's share of Clang's time", CompilerProfile, (ARRAYS,)),
+        *(lambda one: _share(SROA, one.passes) if one.passes else None, 0.25),
         written=share,
     ),
 )

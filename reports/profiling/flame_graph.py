@@ -12,8 +12,6 @@ from zlib import crc32
 
 from markupsafe import Markup, escape
 
-PYTHON, NATIVE, COLLECTOR = "#56b4e9", "#e69f00", "#d55e00"
-"""Colours by whose code a frame is: areas with dark text."""
 WIDTH = 1200.0
 ROW = 17.0
 NARROWEST = 0.01
@@ -24,13 +22,9 @@ LETTER = 6.3
 """Width of a letter in the drawing's units, for the font below."""
 
 _KINDS = (
-    (
-        "garbage collector",
-        COLLECTOR,
-        re.compile(r"gc_|_gc(_|$)|_traverse\b|^visit_|_(unreachable|refs)$", re.I),
-    ),
-    ("Python", PYTHON, re.compile(r"\.py\b|^py::|^<")),
-    ("native", NATIVE, re.compile("")),
+    ("garbage collector", "#d55e00", re.compile(r"gc_|_gc(_|$)|_traverse\b|^visit_|_(unreachable|refs)$", re.I)),
+    ("Python", "#56b4e9", re.compile(r"\.py\b|^py::|^<")),
+    ("native", "#e69f00", re.compile("")),
 )
 """Name, colour and pattern of each kind of frame; the first pattern found in a frame's name decides."""
 
@@ -90,15 +84,6 @@ def flame(stacks: Mapping[str, float], title: str) -> str:
     )
 
 
-def kind(name: str) -> str:
-    """Return the kind of a frame: garbage collector, Python or native."""
-    return _kind(name)[0]
-
-
-def _kind(name: str) -> tuple[str, str]:
-    return next((kind, colour) for kind, colour, pattern in _KINDS if pattern.search(name))
-
-
 def _text(name: str) -> Markup:
     """Escape a name and replace the characters that XML cannot hold."""
     return escape(_NO_XML.sub("\ufffd", name))
@@ -153,7 +138,7 @@ def _colour(box: Box) -> str:
     """Return the colour of the frame's kind, in one of five shades by its name to distinguish neighbours."""
     if not box.depth:
         return "#b0b0b0"
-    _, colour = _kind(box.name)
+    colour = next(colour for _, colour, pattern in _KINDS if pattern.search(box.name))
     paler = 0.1 * (crc32(box.name.encode(errors="replace")) % 5)
     parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return "#" + "".join(f"{round(part + (255 - part) * paler):02x}" for part in parts)

@@ -43,9 +43,8 @@ def certainty(view: View, doubts: Sequence[str], vouchings: Sequence[Vouching]) 
         parts[-1] += f" {100 * widths.max():.0f} %"
     if doubts:
         parts.append(units.count(len(doubts), "caution"))
-    sheet, _ = hosts(view)
     notes = (*doubts, PROOF, *map(_vouched, vouchings), TOLERANCE)
-    return Section("certainty", "How sure is this?", "; ".join(parts), (sheet,) if sheet else (), (), notes)
+    return Section("certainty", "How sure is this?", "; ".join(parts), (), (), notes)
 
 
 def cautions(view: View) -> list[str]:
@@ -53,7 +52,7 @@ def cautions(view: View) -> list[str]:
     results = [record for record in view.as_measured if record.status == MEASURED]
     if not results:
         return []
-    return [*hosts(view)[1], *_busy(results), *_uneven(results), *_few(view), *_governor(view.run)]
+    return [*hosts(view), *_busy(results), *_uneven(results), *_few(view), *_governor(view.run)]
 
 
 def _widths(rows: pd.DataFrame) -> pd.Series:

@@ -27,11 +27,7 @@ LARGE_ROWS = 10_000
 """Below this, compile time is mostly constant cost: starting a compiler and a linker."""
 STEEP = 1.1
 """An exponent above this is more than proportional growth plus noise."""
-_SIZES = {
-    "tape_rows": "rows",
-    "looped_share": "in loops",
-    "peak_compiler_bytes": "compiler's memory",
-}
+_SIZES = {"tape_rows": "rows", "looped_share": "in loops", "peak_compiler_bytes": "compiler's memory"}
 
 
 def compiling(view: View) -> Section | None:
@@ -76,11 +72,9 @@ def exponent(rows: pd.DataFrame) -> float:
 
 def _of_one(view: View, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the headline workload, or of another one that compiled, on one interpreter."""
-    workloads = sorted(in_order(rows, "workload"), key=lambda name: name != view.headline_workload)
-    for workload in workloads:
+    for workload in view.workloads(rows):
         here = rows[rows["workload"] == workload]
-        names = sorted(by_coverage(here), key=lambda name: name != view.run.reference_interpreter)
-        return here[here["interpreter"] == names[0]]
+        return here[here["interpreter"] == by_coverage(here)[0]]
     return rows
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
-
 from zoomgrad.reports.break_even import AT_ONCE, Winner, about, costs, noun, samples_an_epoch, winners
 from zoomgrad.reports.charts.total_time import EPOCHS, total_time
 from zoomgrad.reports.measured.headline import by_coverage
-from zoomgrad.reports.measured.table import in_order, racing
+from zoomgrad.reports.measured.table import racing
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -18,16 +16,16 @@ from zoomgrad.results import units
 def epochs(view: View) -> Section | None:
     """The engines that lead on each workload; None if no engine that compiles has a rival."""
     leads: dict[str, list[Winner]] = {}
-    for workload in sorted(in_order(view.table, "workload"), key=lambda name: name != view.headline_workload):
+    for workload in view.workloads(view.table):
         rows = view.table[view.table["workload"] == workload]
-        rivals = costs(racing(rows), _interpreter(view, rows))
+        rivals = costs(racing(rows), by_coverage(rows)[0])
         if len(rivals) > 1 and any(cost.compile_seconds > 0 for cost in rivals):
             leads[workload] = winners(rivals)
     if not leads:
         return None
     workload, first = next(iter(leads.items()))
     rows = view.table[view.table["workload"] == workload]
-    interpreter, end = _interpreter(view, rows), EPOCHS * samples_an_epoch(rows)
+    interpreter, end = by_coverage(rows)[0], EPOCHS * samples_an_epoch(rows)
     answer = _sequence(first, noun(workload))
     shown = [winner for winner in first if winner.samples < end]
     rivals = costs(racing(rows), interpreter)
@@ -40,11 +38,6 @@ def epochs(view: View) -> Section | None:
     )
     note = "Counts are estimates from medians."
     return Section("epochs", "Which engine for how many epochs?", answer, (sheet,), (chart,), (note,))
-
-
-def _interpreter(view: View, rows: pd.DataFrame) -> str:
-    names = by_coverage(rows)
-    return view.run.reference_interpreter if view.run.reference_interpreter in names else names[0]
 
 
 def _sequence(won: Sequence[Winner], one: str) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from zoomgrad.reports.charts.trade_off import trade_off
 from zoomgrad.reports.measured.headline import by_coverage, leader
 from zoomgrad.reports.measured.outcome import MEASURED
-from zoomgrad.reports.measured.table import contenders, each, in_order, ladder, measured
+from zoomgrad.reports.measured.table import contenders, each, ladder, measured
 from zoomgrad.reports.plot import Drawing
 from zoomgrad.reports.text.figures import Bar, Figure, Sheet, compile_time, epoch_time, listed
 from zoomgrad.reports.view import View
@@ -110,14 +110,12 @@ def coverage(view: View) -> str:
 def panels(view: View) -> tuple[Panel, ...]:
     """Return one panel for each workload and interpreter with a result, the headline's first."""
     values = dict(_values(view.records))
-    workloads = sorted(in_order(view.table, "workload"), key=lambda name: name != view.headline_workload)
     shown = []
-    for workload in workloads:
+    for workload in view.workloads(view.table):
         rows = view.table[view.table["workload"] == workload]
-        for interpreter in sorted(by_coverage(rows), key=lambda name: name != view.run.reference_interpreter):
+        for interpreter in by_coverage(rows):
             here = rows[rows["interpreter"] == interpreter]
-            if len(here):
-                shown.append(_panel(view, workload, interpreter, here, values))
+            shown.append(_panel(view, workload, interpreter, here, values))
     return tuple(shown)
 
 
@@ -125,7 +123,8 @@ def _panel(view: View, workload: str, interpreter: str, rows: pd.DataFrame, valu
     known = measured(rows)
     known = known[known["epoch_seconds"].notna()]
     ranked = known.loc[contenders(known).index.union(known.index[known["engine"] == BASELINE])]
-    shown = known.loc[ladder(known).index.union(_fastest_peer(known))].sort_values("epoch_seconds", kind="stable")
+    fastest_peer = known[known["peer"] != ""].sort_values("epoch_seconds").index[:1]
+    shown = known.loc[ladder(known).index.union(fastest_peer)].sort_values("epoch_seconds", kind="stable")
     scale = _Scale.of(shown)
     lines, rank = [], 0
     for index, row in zip(shown.index, each(shown), strict=True):
@@ -138,10 +137,6 @@ def _panel(view: View, workload: str, interpreter: str, rows: pd.DataFrame, valu
     name = f"compile_against_epoch-{workload}-{interpreter}"
     chart = trade_off(name, shown, shown.loc[shown.index.intersection(ranked.index)])
     return Panel(workload, interpreter, tuple(lines), chart, _missing(rows))
-
-
-def _fastest_peer(rows: pd.DataFrame) -> pd.Index:
-    return rows[rows["peer"] != ""].sort_values("epoch_seconds").index[:1]
 
 
 def _figures(rank: str, row: Any, scale: _Scale) -> tuple[Figure, ...]:

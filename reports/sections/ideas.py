@@ -58,11 +58,10 @@ def ideas(view: View) -> Section | None:
 def gains(view: View) -> list[Gain]:
     """Return the gains in the run's order of engines."""
     rows = measured(view.table)
-    workloads = sorted(in_order(rows, "workload"), key=lambda name: name != view.headline_workload)
     found: dict[str, Gain] = {}
-    for workload in workloads:
+    for workload in view.workloads(rows):
         here = rows[rows["workload"] == workload]
-        for interpreter in sorted(by_coverage(here), key=lambda name: name != view.run.reference_interpreter):
+        for interpreter in by_coverage(here):
             by_name = {str(row.engine): row for row in each(here[here["interpreter"] == interpreter])}
             for name, row in by_name.items():
                 base = by_name.get(view.run.engines[name].builds_on) if name in view.run.engines else None

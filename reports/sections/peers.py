@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zoomgrad.reports.measured.table import contenders, each, in_order, measured, smallest
+from zoomgrad.reports.measured.table import contenders, each, measured, smallest
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time, time
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -15,7 +15,7 @@ def peers(view: View) -> Section | None:
     rows = measured(view.table)
     lines: list[tuple[Figure, ...]] = []
     answers: list[str] = []
-    for workload in sorted(in_order(rows, "workload"), key=lambda name: name != view.headline_workload):
+    for workload in view.workloads(rows):
         here = rows[rows["workload"] == workload]
         others, ours = here[here["peer"] != ""].sort_values("step_seconds"), contenders(here)
         ours = ours[ours["engine"].astype(str) != "baseline"]
