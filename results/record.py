@@ -44,15 +44,13 @@ Status = Literal["measured", "skipped", "failed", "timed-out"]
 class Model(BaseModel):
     """Immutable model that refuses unknown fields and preserves floats exactly in a round trip.
 
-    It refuses NaN and infinity, except in fields of type `AnyFloat`.
+    It refuses NaN and infinity, except in a field that permits them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
 
 
 _FEW = Field(max_length=MOST_VALUES)
-
-AnyFloat = Annotated[float, Field(allow_inf_nan=True)]
 
 
 class Cell(Model):
@@ -83,7 +81,7 @@ class Proof(Model):
     """Time that the worker spent on the comparison."""
     identical: bool
     """Whether all doubles are equal (NaN equals NaN, and the sign of zero does not count)."""
-    worst_error: Annotated[AnyFloat, Field(ge=0.0)]
+    worst_error: Annotated[float, Field(ge=0.0, allow_inf_nan=True)]
     """Largest |x - reference| / max(1, |reference|); infinite if only one of the two is finite."""
 
     @model_validator(mode="after")
@@ -150,13 +148,6 @@ class Vouching(Model):
         return tuple(name for name in self.vouchers[1].drills if name in self.vouchers[2].drills)
 
 
-class LossPoint(Model):
-    """A point of a loss curve."""
-
-    step: Count
-    loss: AnyFloat
-
-
 class Figures(Model):
     """What a worker reports of a measured cell. A field is a figure: its name, unit, bounds and meaning.
 
@@ -197,10 +188,6 @@ class Figures(Model):
     compiler_flags: Annotated[tuple[OneLine, ...], _FEW] = ()
     looped_share: Share = 0.0
     """Share of all primitives that run in recovered loops."""
-    losses: Annotated[tuple[LossPoint, ...], _FEW] = ()
-    """Loss curve of the timed training, thinned, with its first and last step."""
-    parameters_sha256: OneLine = ""
-    """Digest of the parameters after the timed stretch; the sign of zero does not count."""
     proof: Proof | None = None
 
 
@@ -262,8 +249,6 @@ class EngineFacts(Model):
     strict: bool
     error_bound: Annotated[float, Field(gt=0.0, le=MOST_ERROR)] | None = None
     """Declared by an engine that is not strict."""
-    native: bool | None = None
-    """Whether its C is compiled for the host's processor (`-march=native`). None: unknown."""
     peer: OneLine = ""
     """The project's file of a peer: another library, measured as context for the engines. Empty for an engine."""
 
@@ -281,9 +266,6 @@ class WorkloadFacts(Model):
     steps_per_epoch: Count
     samples_per_step: Count
     batch: Count
-    learns: bool = True
-    """Whether its steps train. If false, the parameters never change, so the losses of successive rows do not form a
-    learning curve."""
 
 
 class InterpreterFacts(Model):

@@ -215,7 +215,6 @@ def _engine_facts(name: str) -> EngineFacts:
         builds_on=engine.builds_on,
         strict=engine.strict,
         error_bound=engine.error_bound,
-        native=engine.native,
         peer=getattr(engine, "file", "") if is_peer(engine) else "",
     )
 
@@ -227,5 +226,4 @@ def _workload_facts(name: str) -> WorkloadFacts:
         steps_per_epoch=workload.steps_per_epoch,
         samples_per_step=workload.samples_per_step,
         batch=workload.batch,
-        learns=workload.learns,
     )

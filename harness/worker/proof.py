@@ -6,10 +6,6 @@ start, on the same kernel. Compiled engines first go through drills, which reach
 
 from __future__ import annotations
 
-import hashlib
-import math
-from array import array
-from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,9 +15,7 @@ from zoomgrad.engines.api import Trainer, Workload
 from zoomgrad.engines.arithmetic import check_arithmetic
 from zoomgrad.harness.procedure import most_bounded_steps
 from zoomgrad.harness.worker.evidence import Evidence, Witness, compare, drill, drills, name_of, power_of_two
-from zoomgrad.harness.worker.job import DamagedEvidence, Job, Mismatch, check_built, thin
-
-LOSS_POINTS = 100
+from zoomgrad.harness.worker.job import DamagedEvidence, Job, Mismatch, check_built
 
 
 class Proof:
@@ -40,7 +34,6 @@ class Proof:
         self.stretch_steps = 0
         self.stretches = 0
         self.seconds = 0.0
-        self._own = Evidence(array("d"), array("d"), array("d"))
 
     def _longest(self, most: int, values: int) -> int:
         """Length of the longest stretch of at most `most` steps that has a start for each timed value.
@@ -79,8 +72,6 @@ class Proof:
         self.stretch_steps = max(self.stretch_steps, steps)
         self.stretches += 1
         self._compare(name_of(steps, start), found, f"within {steps:,} steps{f' from start {start}' if start else ''}")
-        if not start:
-            self._own = found
         self.seconds += perf_counter() - clock
 
     def _compare(self, name: str, found: Evidence, where: str) -> None:
@@ -99,21 +90,15 @@ class Proof:
                 "  A wrong result has no speed: fix the engine."
             )
 
-    def fields(self) -> dict[str, Any]:
-        """Figures of the proof, and the losses and parameters of the last stretch from start 0."""
-        losses = self._own.losses
+    def figure(self) -> dict[str, Any]:
+        """The proof, as a record holds it."""
         return {
-            # Thin the steps before making points: a fast engine has too many steps to make a point of each.
-            "losses": [{"step": step, "loss": losses[step]} for step in thin(range(len(losses)), LOSS_POINTS)],
-            "parameters_sha256": digest(self._own.parameters),
-            "proof": {
-                "reference": self._reference_cell,
-                "steps": self.stretch_steps,
-                "stretches": self.stretches,
-                "seconds": self.seconds,
-                "identical": self.identical,
-                "worst_error": self.worst_error,
-            },
+            "reference": self._reference_cell,
+            "steps": self.stretch_steps,
+            "stretches": self.stretches,
+            "seconds": self.seconds,
+            "identical": self.identical,
+            "worst_error": self.worst_error,
         }
 
 
@@ -128,9 +113,3 @@ def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, job: Job
     if engine.typical_compile_row_seconds:
         proof.drill(trainer, workload)
     return proof
-
-
-def digest(values: Iterable[float]) -> str:
-    """SHA-256 of the doubles, with all NaNs and both zeros made equal."""
-    # x + 0.0 turns -0.0 into 0.0.
-    return hashlib.sha256(array("d", [x + 0.0 if x == x else math.nan for x in values]).tobytes()).hexdigest()

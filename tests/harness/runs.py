@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, Run, WorkloadFacts
 from zoomgrad.results.store import Store
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ def timed(*step_seconds, reference="tuple/cpython-3.13/xor", **fields):
 
 def measured(engine, block, step_seconds=None, **fields):
     seconds = step_seconds or (STEPS[engine] * (1 + 0.01 * block),)
-    values = timed(*seconds, losses=(LossPoint(step=0, loss=1.0),), **fields)
+    values = timed(*seconds, **fields)
     return Record(cell=cell(engine), block=block, started_at=NOW, **values)
 
 

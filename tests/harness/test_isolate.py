@@ -91,7 +91,7 @@ def test_a_worker_proves_and_measures(engine, job):
     assert reply["proof"]["reference"] == "tuple/cpython-3.13/xor"
     assert reply["proof"]["identical"] or engine == "baseline"
     steps = reply["stretch_steps"]
-    assert reply["proof"]["steps"] == steps == len(reply["losses"]) <= 64
+    assert reply["proof"]["steps"] == steps <= 64
     passes, rest = divmod(reply["steps_per_value"], steps)
     assert (rest, reply["proof"]["stretches"] >= 1 + 5 * passes) == (0, True)  # calibration, two warm-ups, three values
     assert reply["peak_bytes"] > 0

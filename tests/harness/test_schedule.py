@@ -136,9 +136,7 @@ def test_a_record_holds_what_the_worker_and_pyperf_found(tmp_path):
     assert (first.step_seconds, second.step_seconds) == ((0.1, 0.2), (1.1, 1.2))
     assert first.warmup_step_seconds == (0.2,)
     assert (first.phases, first.steps_per_value, first.peak_bytes) == ({"trace": 0.25}, 50, 1000)
-    assert [(point.step, point.loss) for point in first.losses] == [(0, 4.0), (9, 2.0)]
-    assert (first.worker_seconds, first.parameters_sha256) == (2.0, "abc")
-    assert first.proof.reference == "tcc/cpython-3.13/xor"
+    assert (first.worker_seconds, first.proof.reference) == (2.0, "tcc/cpython-3.13/xor")
     assert observer.records == [first, second]
     (benchmark,) = pyperf.BenchmarkSuite.load(str(store.pyperf_file(CELLS[0]))).get_benchmarks()
     assert [list(run.values) for run in benchmark.get_runs()] == [[0.1, 0.2], [1.1, 1.2]]

@@ -16,8 +16,6 @@ MEASURED = {
     "pace_seconds": [0.01, 0.01],
     "peak_bytes": 1000,
     "peak_compiler_bytes": 0,
-    "losses": [{"step": 0, "loss": 4.0}, {"step": 7, "loss": 2.0}],
-    "parameters_sha256": "0" * 64,
     "proof": {
         "reference": "tcc/cpython-3.13/xor",
         "steps": 8,
@@ -80,8 +78,6 @@ class Workers:
             "steps_per_value": job["steps_per_value"] or 50,
             "pace_seconds": [0.01] * len(self.seconds(job["engine"], block)),
             "peak_bytes": 1000,
-            "losses": [{"step": 0, "loss": 4.0}, {"step": 9, "loss": 2.0}],
-            "parameters_sha256": "abc",
             "proof": {**MEASURED["proof"], "reference": job["reference_cell"], "steps": 25, "stretches": 6},
         }
         return WorkerResult(

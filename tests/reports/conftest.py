@@ -11,7 +11,7 @@ from zoomgrad.harness.plan.presets import PRESETS
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html
 from zoomgrad.reports.profiling.profile_index import profile_index
-from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, Run, WorkloadFacts
 from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
 NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
@@ -48,7 +48,6 @@ def measured(cell, block, **fields):
         "steps_per_value": max(round(0.1 / seconds), 1),
         "peak_bytes": 90_000_000 + 1_000_000 * block,
         "worker_seconds": 3.5,
-        "losses": (LossPoint(step=0, loss=2.31), LossPoint(step=500, loss=0.412)),
         "proof": proof(cell),
         **fields,
     }

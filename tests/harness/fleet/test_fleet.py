@@ -20,8 +20,6 @@ import typer
 from tests.harness import runs
 from tests.harness.processes import is_running, wait_for
 from tests.harness.test_cli import RUNNING, kept_in
-from zoomgrad import engines
-from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.fleet import _only_client
 from zoomgrad.harness.fleet import carrier, collecting
 from zoomgrad.harness.fleet.carrier import Failed, clean_environment, run_host
@@ -31,7 +29,6 @@ from zoomgrad.harness.fleet.host import Answer, Request, unfit
 from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan.planning import Plan
-from zoomgrad.harness.worker.proof import digest
 from zoomgrad.results.record import HostFacts, Run
 from zoomgrad.results.store import Store
 
@@ -341,10 +338,5 @@ def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_pa
     assert all(len({record.host for record in records if record.block == block}) == 1 for block in range(6))
     assert before.items() <= {record.cell.key + str(record.block): record for record in records}.items()
     assert {record.shared_host for record in records} == {True}
-    for record in records:
-        if record.cell.engine == "tuple":
-            assert record.proof.identical
-            trainer = engines.load("tuple").prepare(workloads.load("xor"))
-            trainer.train(record.stretch_steps)
-            assert record.parameters_sha256 == digest(trainer.parameters())
+    assert all(record.proof.identical for record in records if record.cell.engine == "tuple")
     wait_for(lambda: not any(is_running(one.pid) for one in of_client))

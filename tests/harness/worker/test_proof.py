@@ -32,7 +32,7 @@ from zoomgrad.harness.worker.evidence import (
 )
 from zoomgrad.harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
 from zoomgrad.harness.worker.measure import Stretch
-from zoomgrad.harness.worker.proof import digest, prepare_proof
+from zoomgrad.harness.worker.proof import prepare_proof
 from zoomgrad.harness.worker.vouch import _difference, vouch
 
 
@@ -42,14 +42,12 @@ def doubles(*values):
 
 def test_nan_equals_nan_and_the_sign_of_zero_is_free():
     assert compare(doubles(math.nan, -0.0), doubles(math.nan, 0.0)) == (0.0, "")
-    assert digest([math.nan, -0.0, 1.0]) == digest([-math.nan, 0.0, 1.0])
 
 
 def test_the_last_bit_counts():
     worst, first = compare(doubles(1.0, 0.1 + 0.2), doubles(1.0, 0.3))
     assert first == "losses[1] is 0.30000000000000004 instead of 0.3"
     assert 0 < worst < 1e-15
-    assert digest([0.1 + 0.2]) != digest([0.3])
     assert compare(doubles(math.nan), doubles(1.0))[0] == compare(doubles(1.0), doubles(math.inf))[0] == math.inf
     assert compare(doubles(1.0), doubles(1.0, 2.0)) == (math.inf, "1 losses instead of 2")
 
@@ -109,7 +107,7 @@ OF_EACH_KIND = [engine for engine in runnable() if engine.values[0] in KINDS]
 @pytest.mark.parametrize("workload", ["xor", "mlp-5x4x3", pytest.param("digits", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("engine", OF_EACH_KIND)
 def test_engines_pass_the_gate(witness, engine, workload):
-    found = prove(engine, workload, witness(workload), 4).fields()["proof"]
+    found = prove(engine, workload, witness(workload), 4).figure()
     assert (found["steps"], found["stretches"]) == (4, 3)
     if engines.load(engine).strict:
         assert found["identical"]
