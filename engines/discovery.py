@@ -177,18 +177,19 @@ def _modules(package: str, path: Sequence[str], problems: list[Problem]) -> Iter
     for family in pkgutil.iter_modules(path, prefix=f"{package}."):
         if not family.ispkg:
             continue
-        imported = _import(family.name, path, problems)
+        imported = _import(importlib.import_module, family.name, _where(family.name, path), problems)
         for module in pkgutil.iter_modules(imported.__path__, prefix=f"{family.name}.") if imported else ():
-            found = _import(module.name, path, problems)
+            where = _where(module.name, path)
+            found = _import(importlib.import_module, module.name, where, problems)
             if found:
-                yield _where(module.name, path), found
+                yield where, found
 
 
-def _import(name: str, path: Sequence[str], problems: list[Problem]) -> Optional[ModuleType]:
+def _import(load: Callable[[str], ModuleType], name: str, where: str, problems: list[Problem]) -> Optional[ModuleType]:
     try:
-        return importlib.import_module(name)
+        return load(name)
     except (Exception, SystemExit) as error:
-        problems.append(Problem(_where(name, path), f"can't be imported: {said(error)}"))
+        problems.append(Problem(where, f"can't be imported: {said(error)}"))
         return None
 
 
@@ -216,14 +217,10 @@ def from_outside(variable: str, names: Sequence[str], problems: list[Problem]) -
     """File and module for each file from outside that can be imported and defines one of the names."""
     for file in files(variable):
         where = one_line(file)
-        try:
-            module = _load(file)
-        except (Exception, SystemExit) as error:
-            problems.append(Problem(where, f"can't be imported: {said(error)}"))
-            continue
-        if any(hasattr(module, name) for name in names):
+        module = _import(_load, file, where, problems)
+        if module and any(hasattr(module, name) for name in names):
             yield where, module
-        else:
+        elif module:
             problems.append(Problem(where, f"defines no {' and no '.join(names)}"))
 
 

@@ -317,6 +317,13 @@ DEFECTS = (
         "engines/test_discovery.py::test_a_broken_file_is_left_out_and_named",
     ),
     Defect(
+        "digest: a run resumes with another engine in the same file",
+        "harness/machine/project.py",
+        "for top in (PACKAGE, *discovery.sources()):",
+        "for top in (PACKAGE,):",
+        "harness/test_outside.py::test_workers_use_the_files_and_a_run_resumes_only_with_them",
+    ),
+    Defect(
         "extension module: a buffer may be too short by one",
         "engines/kernel/python_arguments.c",
         "else if (view->len / (Py_ssize_t)sizeof(double) < wanted->length)",

@@ -11,7 +11,7 @@ import math
 import os
 import re
 from functools import cache, partial
-from typing import Optional
+from typing import Any, Optional
 
 from zoomgrad.datasets import synthetic
 from zoomgrad.engines.api import UnknownName
@@ -66,14 +66,12 @@ def _read(_files: Optional[str]) -> tuple[dict[str, Workload], list[Problem]]:
     problems: list[Problem] = []
     for where, module in from_outside(WORKLOAD_FILES, ["WORKLOADS"], problems):
         for workload in module.WORKLOADS if isinstance(module.WORKLOADS, (tuple, list)) else [module.WORKLOADS]:
-            if not isinstance(workload, Workload):
-                problems.append(Problem(where, f"its WORKLOADS has a {type(workload).__name__}, not a Workload"))
-            elif not is_name(workload.name) or workload.name.startswith(("mlp", "microgpt")):
-                problems.append(Problem(where, f"{one_line(repr(workload.name), 80)} can't be a workload's name"))
-            elif workload.name in (*WORKLOADS, *found):
-                problems.append(Problem(where, f"a second workload named {workload.name!r}"))
+            name: Any = getattr(workload, "name", workload)
+            known = (*WORKLOADS, *found, "microgpt")
+            if isinstance(workload, Workload) and is_name(name) and not name.startswith("mlp") and name not in known:
+                found[name] = workload
             else:
-                found[workload.name] = workload
+                problems.append(Problem(where, f"{one_line(repr(name), 80)} is not a workload with a name of its own"))
     return found, problems
 
 

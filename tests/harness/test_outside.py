@@ -103,7 +103,7 @@ def test_list_names_what_it_leaves_out_and_continues(zoomgrad):
         "SyntaxError",
         "empty.py: defines no ENGINES",
         "SystemExit: 3",
-        "wrong.py: its WORKLOADS has a int",
+        "wrong.py: 1 is not a workload",
         "'..' is not an engine's name",
         "'a/b' is not an engine's name",
         "circle builds on 'circle', which is part of a cycle",
@@ -125,7 +125,11 @@ def test_workers_use_the_files_and_a_run_resumes_only_with_them(zoomgrad, folder
     store = latest(tmp_path / "runs")
     assert {record.cell.engine: record.status for record in store.records()}["mine"] == "measured"
     assert not list(folder.glob("__pycache__"))
-    assert zoomgrad("run", "--resume", store.run.id).returncode == 2
+    (folder / "engine.py").write_text(f"{ENGINE}# edited")
+    edited = zoomgrad("run", "--resume", store.run.id, *files)
+    assert edited.returncode == 2
+    assert "the code has changed since" in edited.stderr
+    (folder / "engine.py").write_text(ENGINE)
     assert zoomgrad("run", "--resume", store.run.id, *files).returncode == 1
 
 
