@@ -17,6 +17,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from itertools import accumulate, chain
@@ -280,6 +281,7 @@ def _place(file: str) -> tuple[Path, list[str]]:
     return folder, names[:-1] if len(names) > 1 and names[-1] == "__init__" else names
 
 
+@cache
 def _entry_points() -> list[str]:
     from importlib import metadata  # late, because it takes longer than everything else that workers import
 
