@@ -56,7 +56,7 @@ static int contribute(Value *v) {
     hard |= v->op == OP_RELU && v->flags & IS_NUMPY << DATA && !(v->flags & IS_NUMPY << GRAD);
     if (v->extra != NULL && v->extra->constant != NULL) {
         /* It is an exact int or float, so reading it runs no code. */
-        if (to_number(v->extra->constant, &k, &object) < 0)
+        if (to_number(v->extra->constant, &k, &object, 0) < 0)
             return -1;
         hard |= object != NULL;
         Py_XDECREF(object);

@@ -163,7 +163,7 @@ static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modul
     }
     /* Store exact numbers, which run no code of the program when they are used. */
     Number k;
-    int failed = to_number(checked == NULL ? exponent : checked, &k, &constant) < 0;
+    int failed = to_number(checked == NULL ? exponent : checked, &k, &constant, 0) < 0;
     Py_XDECREF(checked);
     if (failed)
         return NULL;

@@ -202,6 +202,8 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     if (v->extra != NULL) {
         Py_VISIT(v->extra->closure);
         Py_VISIT(v->extra->children);
+        Py_VISIT(v->extra->numbers[DATA]);
+        Py_VISIT(v->extra->numbers[GRAD]);
     }
 #if PY_VERSION_HEX >= 0x03090000
     Py_VISIT(Py_TYPE(self));
@@ -276,8 +278,9 @@ static int to_numpy_number(PyObject *given, Number *number, PyObject **object) {
 }
 
 /* Convert a Python number. One that a double can't stand in for becomes `*object`, a new reference: a large int, a
-   complex number, NumPy's float32. Returns -1 with TypeError for anything else. */
-static int to_number(PyObject *given, Number *number, PyObject **object) {
+   complex number, NumPy's float32. any: so does everything else, such as an array or None; if not, what can't be
+   converted returns -1 with TypeError. */
+static int to_number(PyObject *given, Number *number, PyObject **object, int any) {
     *object = NULL;
     *number = real(0.0);
     if (PyFloat_CheckExact(given)) {
@@ -307,9 +310,14 @@ static int to_number(PyObject *given, Number *number, PyObject **object) {
     int is_numpy = to_numpy_number(given, number, object);
     if (is_numpy)
         return is_numpy < 0 ? -1 : 0;
+    if (any) {
+        Py_INCREF(given);
+        *object = given;
+        return 0;
+    }
     PyObject *index = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
     if (index != NULL) {
-        int failed = to_number(index, number, object) < 0;
+        int failed = to_number(index, number, object, 0) < 0;
         Py_DECREF(index);
         return failed ? -1 : 0;
     }
@@ -358,7 +366,8 @@ static PyObject *get_object(Value *v, int which) {
 static int put_object(Value *v, int which, PyObject *given) {
     Number number;
     PyObject *object, *old;
-    if (to_number(given, &number, &object) < 0)
+    const int any = Py_TYPE(v) != value_type; /* a dressed class holds what the program's class would hold */
+    if (to_number(given, &number, &object, any) < 0)
         return -1;
     if (object == NULL) {
         put_number(v, which, number);
@@ -371,6 +380,8 @@ static int put_object(Value *v, int which, PyObject *given) {
     old = v->extra->numbers[which];
     v->extra->numbers[which] = object;
     put_number(v, which, real(NAN));
+    if (any)
+        track(v); /* the object may refer to the Value */
     v->flags |= (uint16_t)(IS_OBJECT << which);
     Py_XDECREF(old);
     return 0;

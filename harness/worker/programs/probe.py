@@ -13,13 +13,16 @@ backward pass, the class stays as it is.
 from __future__ import annotations
 
 import contextlib
+import io
 import marshal
 import math
 import os
+import random
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from numbers import Number
 from typing import Any, NamedTuple, Union
 
 from zoomgrad.engines.native.dress import Look, dress, let_super_find, namespace
@@ -36,6 +39,7 @@ OPERANDS = (
 """Numbers for a and b, with those at which a variant of an operation may differ: limits, leaks and small terms. At the
 last ones the forms of tanh differ, where 1 - t*t and 1 - t**2 are one in 1,200."""
 
+DERIVED = ("__neg__", "__sub__", "__rsub__", "__truediv__", "__rtruediv__")
 UNARY = ("relu", "tanh", "sigmoid", "exp", "log")
 OPERATORS = {
     "__add__": ("a + b", "a + 2.0", "a + 1", "a + a"),
@@ -112,7 +116,8 @@ def _close(number: Any, other: Any) -> bool:
 
 
 def _equal(number: Any, other: Any) -> bool:
-    return type(number) is type(other) and bool(number == other or (number != number and other != other))
+    same_kind = type(number).__name__ == type(other).__name__
+    return same_kind and (repr(number) == repr(other) or bool(number == other))
 
 
 def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, Look]:
@@ -147,7 +152,7 @@ def _answer(writing: int, compare: Callable[[], Look]) -> None:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(nothing, descriptor)
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        sys.stdout = sys.stderr = io.StringIO()  # what is printed counts as a trace
         warnings.simplefilter("ignore")
         found: Union[str, tuple[Any, ...]]
         try:
@@ -168,11 +173,28 @@ class _Comparison:
         self.own, self.value, self.formulas, self.strict = own, value, formulas, strict
         self.names = namespace(own)
         self._bind(own)
+        before = self._traces()
         self.known = observe(own)
+        traces = [name for name, x in self._traces().items() if x != before.get(name)]
+        if traces:
+            raise Differs(f"creating and computing with its objects changes {traces[0]}")
+
+    def _traces(self) -> dict[str, Any]:
+        """What the methods could change: output, random numbers, and the numbers and sizes in names that they use."""
+        found: dict[str, Any] = {"the output": sys.stdout.tell(), "the random numbers": random.getstate()}
+        places = [vars(self.own), *(getattr(item, "__globals__", {}) for item in self.names.values())]
+        used = {
+            name for item in self.names.values() for name in getattr(getattr(item, "__code__", None), "co_names", ())
+        }
+        for name, x in ((name, place[name]) for place in places for name in used if name in place):
+            if isinstance(x, (int, float, str, list, dict, set)):
+                found[name] = x if isinstance(x, (int, float, str)) else len(x)
+        return found
 
     def look(self) -> Look:
         """Raises Differs."""
-        methods, notes = {}, {}
+        methods: dict[str, str] = {}
+        notes: dict[str, str] = {}
         bare = dress(self.own, self.known._replace(methods={name: name for name in OPERATORS}), self.value)
         for name in (name for name in OPERATORS if name in self.names):
             methods[name], notes[name] = self._choose(name, bare)
@@ -187,15 +209,22 @@ class _Comparison:
                 difference = sample.difference(self._try(sample, self.own, again), self._try(sample, cls, again))
                 if difference:
                     raise Differs(difference)
-        self._compare_attributes(cls)
+        self._compare_attributes(cls, {})
+        for name in (name for name, x in look.constants.items() if type(x) is bool):
+            self._compare_attributes(cls, {name: not look.constants[name]})
         return look
 
     def _choose(self, name: str, bare: Any) -> tuple[str, str]:
         """The method in C for an operation, or none; and how it differs, if by more than rounding."""
         samples = [Sample(text, operands) for text in OPERATORS[name] for operands in OPERANDS]
         samples += [sample.shared() for sample in samples]
+        before = self._traces()
         results = [self._try(sample, self.own) for sample in samples]
-        if self._takes_more(name) or all(isinstance(result, Exception) for result in results):
+        can_not = all(isinstance(result, Exception) for result in results)
+        for sample, result in zip(samples, results):
+            if not isinstance(result, Exception) and not isinstance(result[0], Number):
+                raise Differs(f"the data of {sample.text} is {result[0]!r}")
+        if can_not or self._takes_more(name) or self._traces() != before:
             return "", ""
         differences = []
         for form in METHODS.get(name, (name,)):
@@ -211,21 +240,24 @@ class _Comparison:
         operands = 1 if name == "__neg__" or name in UNARY else 2
         return code is None or code.co_argcount != operands or bool(code.co_kwonlyargcount or code.co_flags & VARIABLE)
 
-    def _texts(self, bare: Any, methods: Mapping[str, str]) -> dict[str, Any]:
-        """Name of an operation in C -> what the program calls it, where that differs."""
+    def _texts(self, bare: Any, methods: dict[str, str]) -> dict[str, Any]:
+        """Name of an operation in C -> what the program calls it, where that differs.
+
+        A difference or quotient that is one node in the program, and two in C, becomes the program's own.
+        """
         texts = {}
-        for name, method in methods.items():
-            if method and self.known.op:
-                with contextlib.suppress(Exception):
-                    text = OPERATORS[name][0]
-                    own, ours = (eval(text, {"a": make(0.37), "b": make(0.5)}) for make in (self.own, bare))  # noqa: S307
-                    if getattr(own, self.known.op) != ours._op:
-                        texts[ours._name] = getattr(own, self.known.op)
+        for name in [name for name, method in methods.items() if method and self.known.op]:
+            with contextlib.suppress(Exception):
+                own, ours = (self._evaluated(OPERATORS[name][0], make) for make in (self.own, bare))
+                if getattr(own, self.known.op) != ours._op and name in DERIVED:
+                    methods[name] = ""
+                elif getattr(own, self.known.op) != ours._op:
+                    texts[ours._name] = getattr(own, self.known.op)
         return texts
 
     def _samples(self, methods: Mapping[str, str]) -> Iterator[Sample]:
         """Graphs, and the operations that stay the program's own: all methods that create objects of the class."""
-        yield from (Sample(text, operands) for text in GRAPHS for operands in OPERANDS[:2])
+        yield from (Sample(text, operands) for text in GRAPHS for operands in (*OPERANDS[:2], OPERANDS[4]))
         kept = [text for name, method in methods.items() if not method for text in OPERATORS[name]]
         for name, item in self.names.items():
             code = getattr(item, "__code__", None)
@@ -236,20 +268,34 @@ class _Comparison:
         for sample in (Sample(text, operands) for text in kept for operands in OPERANDS):
             yield from (sample, sample.shared())
 
-    def _compare_attributes(self, cls: Any) -> None:
-        """Raise Differs if objects of both classes have other attributes, or print in another way."""
+    def _compare_attributes(self, cls: Any, settings: Mapping[str, bool]) -> None:
+        """Raise Differs if objects of both classes have other attributes, or print in another way.
+
+        settings: attributes to change in leaves, such as `requires_grad`, on which nothing else may depend.
+        """
         results = []
         for make in (self.own, cls):
             self._bind(make)
-            results.append((make(2.5), make(2.5) * make(-1.5)))
+            a, b = make(2.5), make(-1.5)
+            for name, x in settings.items():
+                setattr(a, name, x)
+                setattr(b, name, x)
+            product = a * b
+            getattr((a + product) * (product + b), self.known.backward)()
+            results.append((a, b, product))
         for own, ours in zip(*results):
             for name, x in fields(own).items():
                 known = name in (self.known.children, self.known.rule)
                 if not known and getattr(ours, name) != x:
-                    raise Differs(f"{name} of a new object is {x!r} and not {getattr(ours, name)!r}")
+                    case = f" after a change of {', '.join(settings)}" if settings else ""
+                    raise Differs(f"{name} of an object{case} is {x!r} and not {getattr(ours, name)!r}")
             texts = [repr(v) for v in (own, ours)]
             if texts[0] != texts[1] and " at 0x" not in texts[0]:
                 raise Differs(f"it prints {texts[0]} and not {texts[1]}")
+
+    def _evaluated(self, text: str, make: Any) -> Any:
+        self._bind(make)
+        return eval(text, {"a": make(0.37), "b": make(0.5)})  # noqa: S307  (text of this file)
 
     def _try(self, sample: Sample, make: Any, again: bool = False) -> Result:
         self._bind(make)

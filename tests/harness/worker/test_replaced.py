@@ -76,6 +76,12 @@ REPLACED = {
         [("self.data = data", "self.data = float(data)")],
         "print((a * 2).data, Value(3).data, [v.data for v in (a * 2)._prev if v is not a])",
     ),
+    "with arrays": (
+        CLOSURES,
+        [],
+        "import numpy\nv = Value(numpy.array([2.0, 3.0])); w = v * v + 2 * v; w.backward(); print(w.data, v.grad)\n"
+        "v.grad = None; print(v.grad, Value([1]).data)",
+    ),
     "with ints": (
         CLOSURES,
         [("0.0", "0"), ("1.0", "1")],
@@ -204,6 +210,21 @@ KEPT = {
         CLOSURES,
         [("lambda: None", "lambda v: None"), ("_backward():", "_backward(v):"), ("v._backward()", "v._backward(v)")],
         "neither in a function without arguments nor as a number",
+    ),
+    "a class that prints": (
+        CLOSURES,
+        [("self.grad += out.grad", "print('+')\n            self.grad += out.grad")],
+        "changes the output",
+    ),
+    "a setting that matters": (
+        CLOSURES,
+        [("= label", "= label\n        self.trained = True"), ("self.grad += out", "self.grad += self.trained * out")],
+        "after a change of trained",
+    ),
+    "a sum of all objects": (
+        "made = []\n" + CLOSURES,
+        [("self.label = label", "self.label = label\n        made.append(1)")],
+        "changes made",
     ),
     "a counter": (
         CLOSURES,
