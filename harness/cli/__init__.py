@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import io
 import platform
+import re
 import sys
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,24 +23,11 @@ from typer.main import get_group
 
 from zoomgrad.harness.interrupts import raise_on_interrupts
 
-COMMANDS = {
-    "doctor": "Show what is installed, what is missing, and how to get it.",
-    "list": "List engines, workloads, interpreters and presets.",
-    "run": "Measure cells in fresh processes, then print the results and build the report.",
-    "report": "Rebuild a run's report, of this or another machine, from its records.",
-    "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
-    "train": "Train interactively with live loss and accuracy.",
-    "exec": "Run an unchanged micrograd program with its Value in C, if that computes the same.",
-    "build": "Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad.",
-    "show": "Print one step of a workload after a stage of the engine's pipeline.",
-    "export": "Write a run in another tool's format.",
-    "history": "Show each machine's speedups from run to run, with their changes marked.",
-    "check": (
-        "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
-    ),
-    "compare": "Say which of two commits, two interpreters or two runs is faster; the first two are measured in turns.",
-}
-"""Name -> first line of the function's docstring, in the order of `--help`: as a new user needs them."""
+COMMANDS = (
+    *("doctor", "list", "run", "report", "profile", "train", "exec", "build", "show", "export", "history"),
+    *("check", "compare"),
+)
+"""In the order of `--help`: as a new user needs them."""
 
 OF_RECORDS = ("report", "export", "history")
 """Commands that read records and use no engine."""
@@ -49,7 +38,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, short_help=line) for name, line in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, short_help=_first_line(name)) for name in COMMANDS}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
@@ -57,6 +46,13 @@ class Commands(TyperGroup):
         own_clang = import_module("zoomgrad.harness.machine.own_clang")  # late, because `--help` needs no compiler
         own_clang.use()
         return name, command, rest
+
+
+def _first_line(name: str) -> str:
+    """The first line of the command's help, read from its file, which is not imported for that."""
+    text = (Path(__file__).parent / "commands" / f"{name}.py").read_text(encoding="utf-8")
+    found = re.search(r'(?ms)^@app\.command.*?^    """(.+?)("""|$)', text)
+    return found[1] if found else ""
 
 
 def load(name: str) -> TyperCommand:

@@ -10,7 +10,7 @@ import typer
 from filelock import FileLock, Timeout
 
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE
-from zoomgrad.harness.cli.console import complain, out, say_next
+from zoomgrad.harness.cli.console import complain, say, say_next
 from zoomgrad.harness.cli.measuring import alone, resuming, tell_left_out
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.fleet.home import Home
@@ -40,7 +40,7 @@ class FleetProgress(RunProgress):
     def admitted(self, host: str, facts: HostFacts) -> None:
         machine = facts.machine
         about = (machine.get(name, "") for name in ("processor", "cores", "frequency governor", "load at start"))
-        self._say(f"{host} joined: {'; '.join(filter(None, about))}")
+        say(f"{host} joined: {'; '.join(filter(None, about))}")
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait
         store = store or Store.create(plan.run)
         resume = f"{resuming(plan)} --on {text}"
         try:
-            with _only_client(store), connected(where) as client, FleetProgress(out, 0) as progress:
+            with _only_client(store), connected(where) as client, FleetProgress(0) as progress:
                 Collector(plan, Home(store), client, progress, shares_machine=is_local).collect()
         except FleetLost as lost:
             complain(str(lost))

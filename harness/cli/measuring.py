@@ -102,7 +102,7 @@ def measuring(
         try:
             os.environ[RUN] = plan.run.id
             get_ready(plan, with_peers=with_peers)
-            with RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
+            with RunProgress(len(plan.run.cells) * plan.run.blocks) as progress:
                 schedule = Schedule(plan, store, isolate, environments.environment, progress)
                 yield schedule
                 schedule.clean_up()

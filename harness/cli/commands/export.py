@@ -69,20 +69,16 @@ def _stacks(store: Store) -> dict[str, str]:
 
 
 def _write(text: str, output: str | None, beside: Path) -> Path | None:
-    """Write or print the export. Return the file's path, or None if it was printed. Exits if it can't be written."""
+    """Write or print the export. Return the file's path, or None. Exits for a path that is no plain file."""
     if output == "-":
         # As bytes, because text output would translate line endings.
         sys.stdout.buffer.write(text.encode())
         return None
     path = Path(output) if output else beside
-    try:
-        if not output:
-            path.parent.mkdir(exist_ok=True)
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            complain(f"{path} is a link, or not a file\n  Name a plain file, or print with `--output -`.")
-            raise typer.Exit(WRONG_USE)
-        write_atomically(path, text)
-    except OSError as error:
-        complain(f"{path} can't be written: {error.strerror}\n  Name another file with --output.")
-        raise typer.Exit(WRONG_USE) from None
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        complain(f"{path} is a link, or not a file\n  Name a plain file, or print with `--output -`.")
+        raise typer.Exit(WRONG_USE)
+    if not output:
+        path.parent.mkdir(exist_ok=True)
+    write_atomically(path, text)
     return path

@@ -10,9 +10,8 @@ import typer
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness.cli import display, options
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app
-from zoomgrad.harness.cli.console import out, say_next, short
+from zoomgrad.harness.cli.console import out, say, say_next, short
 from zoomgrad.harness.cli.measuring import alone, get_ready, new_plan
-from zoomgrad.harness.cli.progress import ProfileProgress
 from zoomgrad.harness.cli.stores import folder_of, newest_or
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.profile import PROFILERS, planned, run_profilers
@@ -75,10 +74,16 @@ def profile(
         get_ready(plan)
         failed = False
         try:
-            with ProfileProgress(out, len(todo)) as progress:
+            with out.status("starting") as status:
+                done = 0
                 for cell, name, seen in run_profilers(plan, store, chosen, seconds):
-                    progress.show(cell, name, seen)
-                    failed = failed or (seen is not None and seen.status in ("failed", "timed-out"))
+                    if seen is None:
+                        status.update(f"{name} on {cell.key}")
+                        continue
+                    done += 1
+                    what = seen.reason.splitlines()[0] if seen.reason else units.count(seen.steps, "step")
+                    say(f"[{done}/{len(todo)}] {name} on {cell.key}: {seen.status}, {what}")
+                    failed = failed or seen.status in ("failed", "timed-out")
         except KeyboardInterrupt:
             say_next("Interrupted. Finished profiles are on disk, but running the command again repeats all of them.")
             raise typer.Exit(INTERRUPTED) from None

@@ -258,7 +258,6 @@ def test_the_command_writes_into_the_run_and_explains_the_file(name, example, ex
     ("arguments", "message"),
     [
         (["--format", "cvs"], "'cvs' is not one of 'csv'"),
-        (["--format", "csv", "--output", "absent/file.csv"], "can't be written: No such file"),
         (["2001-01-01", "--format", "csv"], "no run '2001-01-01'"),
         (["--format", "speedscope"], "has no stacks\n  Make some with `zoomgrad profile"),
     ],
