@@ -47,13 +47,14 @@ class Held:
                 self._seen[id(each)] = each
                 with contextlib.suppress(Exception):  # an object that answers every question in its own way
                     self._follow(each)
-        self._is_same: Callable[[], bool] = self._function_of(" and ".join(self._texts.values()))
+        self.is_same = self._function_of(" and ".join(self._texts.values()))
+        """Whether all of it is as it was. May raise anything, because it compares objects of the program."""
 
     def has_changed(self) -> bool:
         """Whether any of it differs from what it was."""
         try:
-            return not self._is_same()
-        except Exception:  # objects of the program may raise anything when they are compared
+            return not self.is_same()
+        except Exception:
             return True
 
     def changes(self) -> set[tuple[int, str]]:

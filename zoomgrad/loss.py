@@ -86,27 +86,30 @@ def loss_class(value: Any) -> Any:
         def reals(self) -> Sequence[Any]:
             """The Values that the function itself returns for the arguments of the call."""
             if not hasattr(self, "_reals"):
-                self._check()
-                self._reals = list(values_in(value, self._variant.again(self._variant, *self._call)))
+                variant = self._current()
+                self._reals = list(values_in(value, variant.again(variant, *self._call)))
                 if self._reals[0].data != self.data:
                     raise TooLate(_OTHER_NUMBERS)
+                self._variant = None
             return self._reals
 
         def backward(self) -> None:
             """Add the gradients. Raises RuntimeError the second time, and if a Value has another number."""
-            if hasattr(self, "_reals"):
+            if self._variant is None and hasattr(self, "_reals"):
                 self.real.backward()
             else:
-                self._check()
-                self._variant.backward(self)
+                self._current().backward(self)
                 self._variant = None
             self.grad = 1.0
 
-        def _check(self) -> None:
-            if self._variant is None:
+        def _current(self) -> Any:
+            """The variant, if the program can still run for the numbers of the call."""
+            variant = self._variant
+            if variant is None:
                 raise TooLate("backward ran already on this loss\n  Call the compiled function again first.")
-            if not self._variant.is_current(self):
+            if not variant.is_current(self):
                 raise TooLate(_OTHER_NUMBERS)
+            return variant
 
     hide = value.data.__set__
     return Loss

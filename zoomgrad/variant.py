@@ -69,6 +69,7 @@ class Variant(Plain):
         """What changed and led to no other graph."""
         self.retraced = self.recompiled = 0
         self._value = engine.Value
+        self._loss, self._output = loss_class(engine.Value), output_class(engine.Value)
         self._places = traced.places
         self._computed = [at for at, place in enumerate(traced.places) if signature.values[place]._prev]
         """Parameters that were computed before the call."""
@@ -115,7 +116,7 @@ class Variant(Plain):
 
     def parameters_of(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The graph's parameters: some of the call's Values, and the captured ones."""
-        return (*self._pick(values), *self.captured)
+        return (*(self._pick(values) if self._pick else values), *self.captured)
 
     def overlaps(self, parameters: tuple[Any, ...]) -> bool:
         """Whether an argument was computed from another parameter, whose gradient would be summed in another order."""
@@ -131,17 +132,18 @@ class Variant(Plain):
         """
         if self._computed and self.overlaps(parameters):
             return None
-        data, inputs = tuple(map(_data, parameters)), self._gather(numbers)
+        data, gather = tuple(map(_data, parameters)), self._gather
+        inputs = numbers if gather is None else gather(numbers)
         if tuple(map(type, data)) != self._floats and not _are_small((*data, *inputs)):
             return None
-        loss = loss_class(self._value)(0.0, self, parameters, inputs, data, call)
         with self._lock:
             try:
-                self._run(loss)
+                number = self._forward(inputs, data)
             except _NO_NUMBER:
                 return None
-            if not isfinite(loss.data):
+            if not isfinite(number):
                 return None
+            self._latest = loss = self._loss(number, self, parameters, inputs, data, call)
             if self._is_alone:
                 self.calls += 1
                 return loss
@@ -149,7 +151,7 @@ class Variant(Plain):
         if not all(map(isfinite, outputs)) or not self._checks.pass_on(outputs[self._outputs :]):
             return None
         self.calls += 1
-        make = output_class(self._value)
+        make = self._output
         results = iter([loss, *(make(number, loss, at + 1) for at, number in enumerate(outputs[: self._outputs]))])
 
         def fill(hole: _Hole) -> Any:
@@ -161,27 +163,45 @@ class Variant(Plain):
     def quick(self, parameters: tuple[Any, ...], fits: Callable[[Any, list[float]], bool]) -> Callable[[Any], Any]:
         """The function `call` for these parameters, if arguments fit and nothing has changed; else it returns None.
 
-        fits: adds the numbers of the arguments to a list.
+        fits: adds the numbers of the arguments to a list. For a small loss, most of the time is spent here, so this
+        function does not call `call`, and looks nothing up that it could know before.
         """
-        schedule, has_changed, run, no_names = self.schedule, self.held.has_changed, self.call, dict[str, Any]()
+        schedule, is_same, no_names = self.schedule, self.held.is_same, dict[str, Any]()
+        lock, make, floats, gather = self._lock, self._loss, self._floats, self._gather
+        pack_inputs, pack_parameters, forward = self._passes
+        is_simple = self._is_alone and not self._computed
 
         def quick(arguments: Any) -> Any:
-            numbers: list[float] = []
-            if self.calls + 1 >= schedule.next or not fits(arguments, numbers) or has_changed():
+            numbers: Any = []
+            if self.calls + 1 >= schedule.next or not fits(arguments, numbers) or not is_same():
                 return None
-            return run(parameters, numbers, (arguments, no_names))
+            data = tuple(map(_data, parameters)) if is_simple else ()
+            if tuple(map(type, data)) != floats or not is_simple:
+                return self.call(parameters, numbers, (arguments, no_names))
+            inputs = numbers if gather is None else gather(numbers)
+            with lock:
+                check_arithmetic()
+                self._latest = None
+                pack_inputs(*inputs)
+                pack_parameters(*data)
+                number = forward()
+                if not isfinite(number):
+                    return None
+                self.calls += 1
+                self._latest = loss = make(number, self, parameters, inputs, data, (arguments, no_names))
+                return loss
 
         return quick
 
-    def _run(self, loss: Any) -> None:
-        """Run the forward pass with the numbers of that loss."""
+    def _forward(self, inputs: Sequence[float], data: Sequence[float]) -> float:
+        """Run the forward pass with these numbers."""
         check_arithmetic()
         self._latest = None
         pack_inputs, pack_parameters, forward = self._passes
-        pack_inputs(*loss.inputs)
-        pack_parameters(*loss.numbers)
-        loss.data = forward()
-        self._latest = loss
+        pack_inputs(*inputs)
+        pack_parameters(*data)
+        number: float = forward()
+        return number
 
     def is_current(self, loss: Any) -> bool:
         """Whether all parameters have the numbers of that loss."""
@@ -194,7 +214,8 @@ class Variant(Plain):
         """The gradients of that loss by its parameters, added to others. Raises what Python's arithmetic raises."""
         with self._lock:
             if self._latest is not loss:  # another pass came after its own
-                self._run(loss)
+                self._forward(loss.inputs, loss.numbers)
+                self._latest = loss
             pack_gradients, backward, gradients = self._gradients
             pack_gradients(*before)
             backward()
@@ -231,10 +252,10 @@ def _are_small(numbers: Sequence[Any]) -> bool:
     return {*map(type, numbers)} <= {float, int} and all(abs(n) <= _SMALL for n in numbers)
 
 
-def _gather(places: list[int], length: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """A function that picks these places."""
+def _gather(places: list[int], length: int) -> Optional[Callable[[Sequence[Any]], Sequence[Any]]]:
+    """A function that picks these places; None if they are all, in order."""
     if places == list(range(length)):
-        return lambda numbers: numbers
+        return None
     if len(places) > 1:
         return operator.itemgetter(*places)
     return (lambda numbers: (numbers[places[0]],)) if places else (lambda numbers: ())

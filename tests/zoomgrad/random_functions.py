@@ -161,6 +161,9 @@ def calls(rng):
     """For each call, the change of the state before it, and its arguments as text."""
     number = lambda: rng.choice((0.0, 1.0, -1.0, rng.uniform(-2, 2), rng.uniform(-2, 2), rng.uniform(-2, 2)))  # noqa: E731
     kinds, length, at = rng.choices(NUMBERS, k=3), rng.randint(1, 3), rng.randrange(1, 8)
+    values = rng.choice(
+        ("ws", "ws", "ws", "[w * 1.25 for w in ws]", "[w * ws[0] + model.bias for w in ws]", "[ws[0] * 2.0]")
+    )
     for step in range(8):
         if rng.random() < 0.1:
             kinds = rng.choices(NUMBERS, k=3)
@@ -169,7 +172,11 @@ def calls(rng):
         rows = layout.format([[number() for _ in range(3)] for _ in range(2)])
         change = rng.choice(CHANGES).format(number()) if step == at or rng.random() < 0.2 else ""
         flag = rng.random() < 0.9
-        yield change, f"[{', '.join(xs)}], {rows}, {flag}, {kinds[2].format(number())}"
+        yield change, f"{values}, [{', '.join(xs)}], {rows}, {flag}, {kinds[2].format(number())}"
+
+
+VALUES_OF = ("ws", "ws", "ws", "[w * 1.25 for w in ws]", "[w * ws[0] + model.bias for w in ws]", "[ws[0] * 2.0]")
+"""Arguments that the parameters are, or that were computed from them."""
 
 
 class Failure(str):
@@ -192,7 +199,7 @@ def run(text, made, start, value, wrap):
     loss, ws, shown = wrap(world["loss"]), [value(x) for x in start], []
     for change, arguments in made:
         exec(change, world)
-        taken = eval(f"(ws, {arguments})", {**world, "ws": ws})
+        taken = eval(f"({arguments})", {**world, "ws": ws})
         try:
             result = loss(*taken)
         except Exception as error:
