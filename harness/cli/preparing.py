@@ -19,7 +19,7 @@ from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out
 from zoomgrad.harness.machine import environments, interpreters, named
 from zoomgrad.harness.machine.project import importable, worker_command
-from zoomgrad.harness.worker.lifeline import HARNESS, identity
+from zoomgrad.harness.worker.lifeline import HARNESS
 
 
 def fetch_data(names: Iterable[str]) -> None:
@@ -39,7 +39,7 @@ def python_of(name: Optional[str]) -> Path:
 def with_project() -> dict[str, str]:
     """The caller's environment variables, with this project on the path of any interpreter."""
     paths = [str(importable()), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, **discovery.variables(), "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
+    return {**os.environ, **discovery.variables(), "PYTHONPATH": os.pathsep.join(paths), HARNESS: str(os.getpid())}
 
 
 def run_worker(interpreter: Optional[str], module: str, *arguments: str) -> int:

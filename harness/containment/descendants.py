@@ -13,10 +13,11 @@ import signal
 import sys
 import time
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 import psutil
 
-from zoomgrad.harness.worker.lifeline import HARNESS, IDENTITY, lives
+from zoomgrad.harness.worker.lifeline import HARNESS
 
 PR_SET_CHILD_SUBREAPER = 36
 ENDING_SECONDS = 10.0
@@ -67,7 +68,7 @@ def end_session(leader: int) -> None:
 def end_leftovers() -> int:
     """End this user's processes that work for a dead harness. Return how many there were.
 
-    Their environment holds the harness's identity. Only the same user can write it.
+    Their environment holds the harness's pid. Only the same user can write it.
     """
     ended: set[int] = set()
     until = time.monotonic() + ENDING_SECONDS
@@ -89,5 +90,19 @@ def _leftovers() -> Iterator[psutil.Process]:
             if process.pid == os.getpid() or (hasattr(os, "getuid") and process.uids().real != os.getuid()):
                 continue
             mark = process.environ().get(HARNESS, "")
-            if IDENTITY.fullmatch(mark) and not lives(mark) and process.status() != psutil.STATUS_ZOMBIE:
+            is_marked = mark.isascii() and mark.isdecimal() and len(mark) < 10 and _pids_of(process.pid) == _pids_of()
+            if is_marked and not _lives(int(mark), process) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
+
+
+def _lives(pid: int, worker: psutil.Process) -> bool:
+    """Whether that process exists and is older than its worker. A younger one only has the pid of a dead harness."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        harness = psutil.Process(pid)
+        return harness.status() != psutil.STATUS_ZOMBIE and harness.create_time() <= worker.create_time()
+    return False
+
+
+def _pids_of(pid: int | str = "self") -> int:
+    """The namespace of the process's pids: a container has its own. 0 on a system without /proc."""
+    return Path(f"/proc/{pid}/ns/pid").stat().st_ino if sys.platform == "linux" else 0

@@ -17,7 +17,7 @@ from typing import Any
 
 from zoomgrad.harness.fleet.host import ANSWER, REQUEST, Request
 from zoomgrad.harness.machine.project import importable, worker_command
-from zoomgrad.harness.worker.lifeline import HARNESS, identity
+from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.record import Run
 
 FOREIGN = ("DASK_", "MALLOC_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -80,7 +80,7 @@ def clean_environment() -> dict[str, str]:
     """The environment of a host process: that of the dask worker, without what dask has added."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     paths = [str(importable()), *filter(None, [kept.get("PYTHONPATH")])]
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), HARNESS: str(os.getpid())}
 
 
 def _be_quiet(worker: Any) -> None:

@@ -25,7 +25,7 @@ from zoomgrad.harness.containment import Finished, Limits, run
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.harness.run.replies import REMEDY, WrongReply, check_times, read_bounded, read_reply
 from zoomgrad.harness.worker.job import Job, VouchJob
-from zoomgrad.harness.worker.lifeline import HARNESS, identity
+from zoomgrad.harness.worker.lifeline import HARNESS
 
 Task = Literal["measure", "vouch"]
 
@@ -153,7 +153,7 @@ def worker_environment(draw: Draw) -> dict[str, str]:
     # NumPy's threads spin for a while after import, and would disturb the timing on another core.
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     environment[PADDING] = "." * draw.padding
-    environment[HARNESS] = identity()
+    environment[HARNESS] = str(os.getpid())
     return environment
 
 

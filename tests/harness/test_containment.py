@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.harness.processes import is_running, wait_for
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Limits, descendants
-from zoomgrad.harness.worker.lifeline import HARNESS, identity, lives
+from zoomgrad.harness.worker.lifeline import HARNESS
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this")
 
@@ -20,34 +21,6 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 # Which harness a process works for
 
 
-def test_an_identity_names_one_process_at_one_time():
-    child = subprocess.Popen(SLEEP)
-    try:
-        mark = identity(child.pid)
-        assert lives(identity())
-        assert lives(mark)
-        if sys.platform == "linux":
-            namespace = mark.rpartition("-")[2]
-            assert not lives(f"{child.pid}-1-{namespace}"), "that mark is of an earlier process with the same pid"
-            assert lives(f"{child.pid}-1-7"), "a process of another container can't be checked, so it counts as alive"
-        child.kill()
-        wait_for(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
-        assert not lives(mark) or sys.platform != "linux", "a zombie must count as dead"
-    finally:
-        child.kill()
-        child.wait()
-    assert not lives(mark)
-    with pytest.raises(ProcessLookupError):
-        identity(child.pid)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "-", "1", "1-1", "x-1-1", "-1-1-1", "0-0-0", "99999999999999999999-1-1", "²-1-1", "1--", "1 -1-1"]
-)
-def test_a_malformed_identity_names_no_process(text):
-    assert not lives(text)
-
-
 def marked(mark, **options):
     return subprocess.Popen(SLEEP, env={**os.environ, HARNESS: mark}, **options)
 
@@ -55,20 +28,28 @@ def marked(mark, **options):
 def test_only_processes_of_a_dead_harness_are_ended():
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
-    left = marked(f"{dead.pid}-1-{identity().rpartition('-')[2]}", start_new_session=True)
-    others = [
-        marked(identity()),
-        marked("nonsense"),
-        marked("12-x"),
-        marked(f"{dead.pid}-1-7"),
-        subprocess.Popen(SLEEP),
-    ]
+    left = marked(str(dead.pid), start_new_session=True)
+    others = [marked(str(os.getpid())), *map(marked, ("nonsense", "-1", "²")), subprocess.Popen(SLEEP)]
     try:
         assert containment.end_leftovers() >= 1
         assert not is_running(left.pid)
         assert all(other.poll() is None for other in others)
     finally:
         for process in (left, *others):
+            process.kill()
+            process.wait()
+
+
+def test_a_process_with_the_pid_of_a_dead_harness_is_not_the_harness():
+    worker, younger = (subprocess.Popen(SLEEP) for _ in range(2))
+    try:
+        wait_for(lambda: psutil.Process(younger.pid).create_time() >= psutil.Process(worker.pid).create_time())
+        assert descendants._lives(os.getpid(), psutil.Process(worker.pid))
+        assert descendants._lives(worker.pid, psutil.Process(younger.pid))
+        old = SimpleNamespace(create_time=lambda: psutil.Process(younger.pid).create_time() - 1)
+        assert not descendants._lives(younger.pid, old)
+    finally:
+        for process in (worker, younger):
             process.kill()
             process.wait()
 

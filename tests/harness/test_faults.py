@@ -54,7 +54,7 @@ def processes_of(harness):
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            is_marked = process.environ().get(HARNESS, "").startswith(f"{harness}-")
+            is_marked = process.environ().get(HARNESS) == str(harness)
             if is_marked and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
