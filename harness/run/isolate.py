@@ -23,7 +23,7 @@ from zoomgrad.engines import discovery
 from zoomgrad.engines.asking import INHERITED
 from zoomgrad.harness.containment import Finished, Limits, run
 from zoomgrad.harness.machine.project import importable
-from zoomgrad.harness.run.replies import REMEDY, WrongReply, check_times, read_bounded, read_reply
+from zoomgrad.harness.run.replies import REMEDY, WrongReply, read_reply, times_of
 from zoomgrad.harness.worker.job import Job, VouchJob
 from zoomgrad.harness.worker.lifeline import HARNESS
 
@@ -106,22 +106,13 @@ def isolate(
         other_load = max(0.0, _others_cpu_seconds() - others) / seconds
         reply, times = reply_of(reply_file, task, finished, limits, job["engine"]), None
         if timed and reply["status"] == "measured":
-            reply, times = _with_times(reply, pyperf_file, timed["values"], finished.output)
+            try:
+                times = times_of(pyperf_file, timed["values"], finished.output)
+            except WrongReply as wrong:
+                reply = {"status": "failed", "reason": str(wrong)}
         if reply["status"] != "measured":
             _refuse_full_disk(Path(folder))
     return WorkerResult(reply, seconds, times, other_load)
-
-
-def _with_times(reply: dict[str, Any], file: Path, values: int, output: str) -> tuple[dict[str, Any], bytes | None]:
-    """The measuring worker's reply with pyperf's file, or a failed reply if the file is missing or invalid."""
-    try:
-        times = read_bounded(file)
-        if times is None:
-            raise WrongReply(f"pyperf wrote no result: {output or 'no output'}")
-        check_times(times, values)
-    except WrongReply as wrong:
-        return {"status": "failed", "reason": str(wrong)}, None
-    return reply, times
 
 
 def _refuse_full_disk(folder: Path) -> None:

@@ -121,8 +121,14 @@ def read_bounded(file: Path) -> bytes | None:
         raise WrongReply(f"its {file.name} can't be read: {error.strerror}") from None
 
 
-def check_times(content: bytes, values: int) -> None:
-    """Raise WrongReply unless pyperf wrote the file, with `values` finite times, or one time of a slow step."""
+def times_of(file: Path, values: int, output: str) -> bytes:
+    """Content of the file that pyperf wrote: `values` finite times, or one time of a slow step.
+
+    output: of the worker, for a file that is missing. Raises WrongReply.
+    """
+    content = read_bounded(file)
+    if content is None:
+        raise WrongReply(f"pyperf wrote no result: {output or 'no output'}")
     try:
         benchmark = read_times(content)
         timed = benchmark.get_values()
@@ -134,6 +140,7 @@ def check_times(content: bytes, values: int) -> None:
     for seconds in (*timed, *warmups):
         if not (math.isfinite(seconds) and seconds > 0.0):
             raise WrongReply(f"a time is {seconds!r} s")
+    return content
 
 
 def read_times(content: bytes) -> Any:

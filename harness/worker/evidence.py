@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 import re
 from array import array
@@ -21,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 from zoomgrad.engines.api import NonFiniteLoss, Trainer, Workload
 from zoomgrad.engines.columns import Column
@@ -34,7 +33,7 @@ from zoomgrad.harness.procedure import (
     every_shape,
     most_bounded_steps,
 )
-from zoomgrad.harness.worker.job import DamagedEvidence, write_json
+from zoomgrad.harness.worker.job import DamagedEvidence
 
 
 class Evidence(NamedTuple):
@@ -188,26 +187,24 @@ def compare(found: Evidence, reference: Evidence) -> tuple[float, str]:
 
 # --- the folder ----------------------------------------------------------------------------------------------------
 
-INDEX = "index.json"
-"""Lengths and SHA-256 of each piece of evidence. Written last, so a folder without it is incomplete."""
-
-MOST_INDEX_BYTES = 1 << 20
-_NAME = re.compile(r"[a-z0-9]{1,20}")
 _OF_START = re.compile(r"([1-9]\d*)x(\d+)")
+_DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
-    """Write each piece of evidence to `NAME.doubles`, in this machine's byte order. Return the names."""
+    """Write each piece of evidence to `NAME.doubles`, and return the names.
+
+    A file has a SHA-256 of the rest, the lengths of the three parts, and their numbers, in this machine's byte order.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    index: dict[str, dict[str, Any]] = {}
-    with contextlib.suppress(FileNotFoundError):
-        (folder / INDEX).unlink()
+    for old in folder.glob("*.doubles"):
+        old.unlink()
+    names = []
     for name, parts in evidence:
-        content = b"".join(part.tobytes() for part in parts)
-        (folder / f"{name}.doubles").write_bytes(content)
-        index[name] = {"lengths": [len(part) for part in parts], "sha256": hashlib.sha256(content).hexdigest()}
-    write_json(str(folder / INDEX), index)
-    return list(index)
+        content = b"".join(part.tobytes() for part in (array("d", map(len, parts)), *parts))
+        (folder / f"{name}.doubles").write_bytes(hashlib.sha256(content).digest() + content)
+        names.append(name)
+    return names
 
 
 def longest(names: Iterable[str]) -> int:
@@ -218,82 +215,53 @@ def longest(names: Iterable[str]) -> int:
 class Witness:
     """Evidence in a folder, read piece by piece into arrays, so that the garbage collector has nothing to traverse.
 
-    Raises FileNotFoundError if the folder is incomplete, and DamagedEvidence if a file was changed.
+    Raises DamagedEvidence if there is none, because an engine that is compared with nothing is not proven.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._index = _read_index(folder / INDEX)
+        self._names = frozenset(path.stem for path in folder.glob("*.doubles"))
+        if not self._names:
+            raise DamagedEvidence(f"{folder} holds no evidence\n  Resume the run, which makes it again.")
 
     def __contains__(self, name: str) -> bool:
-        return name in self._index
+        return name in self._names
 
     @property
     def steps(self) -> int:
         """Steps of the longest stretch."""
-        return longest(self._index)
+        return longest(self._names)
 
     def starts(self, steps: int) -> list[int]:
         """Starts other than 0 with a stretch of that length, in order."""
-        found = (_OF_START.fullmatch(name) for name in self._index)
-        return sorted(int(match[1]) for match in found if match and int(match[2]) == steps)
+        matches = (_OF_START.fullmatch(name) for name in self._names)
+        return sorted(int(match[1]) for match in matches if match and int(match[2]) == steps)
 
     @property
     def diverges_at(self) -> float:
         """Step whose loss is not finite; infinity if the training did not reach one."""
-        return self._index[DIVERGES][0][0] if DIVERGES in self._index else math.inf
+        return len(self.evidence(DIVERGES).losses) if DIVERGES in self else math.inf
 
     def check(self) -> None:
         """Read all pieces. Raises DamagedEvidence."""
-        for name in self._index:
+        for name in self._names:
             self.evidence(name)
 
     def evidence(self, name: str) -> Evidence:
         """Evidence of the drill or stretch of that name. Raises DamagedEvidence."""
-        if name not in self._index:
-            raise _damaged(self._folder / INDEX, f"has no entry for {name!r}")
-        lengths, digest = self._index[name]
         file = self._folder / f"{name}.doubles"
+        numbers, parts, at = array("d"), [], len(Evidence._fields)
         try:
-            with file.open("rb") as opened:
-                # At most one byte too many, however large the file is.
-                content = opened.read(8 * sum(lengths) + 1)
-        except (OSError, MemoryError) as error:
-            raise _damaged(file, f"can't be read: {error}") from None
-        if len(content) != 8 * sum(lengths) or hashlib.sha256(content).hexdigest() != digest:
-            raise _damaged(file, "was changed after it was written")
-        doubles = array("d")
-        doubles.frombytes(content)
-        ends = [sum(lengths[: number + 1]) for number in range(len(lengths))]
-        return Evidence(*(doubles[end - length : end] for length, end in zip(lengths, ends)))
-
-
-def _read_index(file: Path) -> dict[str, tuple[list[int], str]]:
-    """Lengths and digest by name. Raises FileNotFoundError and DamagedEvidence."""
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(MOST_INDEX_BYTES + 1)
-        index: Any = json.loads(content) if len(content) <= MOST_INDEX_BYTES else None
-    except (ValueError, RecursionError):
-        index = None
-    found: dict[str, tuple[list[int], str]] = {}
-    for name, piece in index.items() if isinstance(index, dict) else [("", None)]:
-        lengths = piece.get("lengths") if isinstance(piece, dict) else None
-        digest = piece.get("sha256") if isinstance(piece, dict) else None
-        is_right = (
-            _NAME.fullmatch(name)
-            and isinstance(lengths, list)
-            and len(lengths) == len(Evidence._fields)
-            and all(type(length) is int and 0 <= length < 1 << 32 for length in lengths)
-        )
-        if not is_right or not isinstance(lengths, list) or not isinstance(digest, str):
-            raise _damaged(file, "is not an index of evidence")
-        found[name] = (lengths, digest)
-    return found
-
-
-def _damaged(file: Path, how: str) -> DamagedEvidence:
-    return DamagedEvidence(
-        f"{file.parent.name}/{file.name} {how}\n"
-        "  Remove the run's evidence folder, then resume the run, which makes it again."
-    )
+            content = file.read_bytes()
+            if hashlib.sha256(content[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
+                raise ValueError("was changed after it was written")
+            numbers.frombytes(content[_DIGEST_BYTES:])
+            for length in map(int, numbers[:at]):
+                parts.append(numbers[at : at + length])
+                at += length
+            return Evidence(*parts)
+        except (OSError, MemoryError, ValueError, OverflowError, TypeError) as error:
+            raise DamagedEvidence(
+                f"{file.parent.name}/{file.name}: {error}\n"
+                "  Remove the run's evidence folder, then resume the run, which makes it again."
+            ) from None
