@@ -14,8 +14,8 @@ import pandas as pd
 from zoomgrad.reports.measured.headline import headline_workload
 from zoomgrad.reports.measured.outcome import Outcome, outcomes
 from zoomgrad.reports.measured.races import timed
-from zoomgrad.reports.measured.table import cells, in_order, ladder
-from zoomgrad.results.record import Cell, Record, Run
+from zoomgrad.reports.measured.table import cells, contenders, in_order, ladder, measured
+from zoomgrad.results.record import BASELINE, Cell, Record, Run
 from zoomgrad.results.samples import at_median_pace
 
 
@@ -38,6 +38,11 @@ class View:
     def workloads(self, rows: pd.DataFrame) -> list[str]:
         """Return the workloads of these rows, the headline's first, then in the run's order."""
         return sorted(in_order(rows, "workload"), key=lambda name: name != self.headline_workload)
+
+    def ranked(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the measured rows that have a rank: baseline, and engines with identical bits on one thread."""
+        rows = measured(rows)
+        return rows.loc[contenders(rows).index.union(rows.index[rows["engine"] == BASELINE])]
 
     @property
     def ladder(self) -> pd.DataFrame:

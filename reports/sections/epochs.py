@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from zoomgrad.reports.break_even import AT_ONCE, Winner, about, costs, noun, samples_an_epoch, winners
 from zoomgrad.reports.charts.total_time import EPOCHS, total_time
 from zoomgrad.reports.measured.headline import by_coverage
-from zoomgrad.reports.measured.table import racing
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -18,7 +17,7 @@ def epochs(view: View) -> Section | None:
     leads: dict[str, list[Winner]] = {}
     for workload in view.workloads(view.table):
         rows = view.table[view.table["workload"] == workload]
-        rivals = costs(racing(rows), by_coverage(rows)[0])
+        rivals = costs(view.ranked(rows), by_coverage(rows)[0])
         if len(rivals) > 1 and any(cost.compile_seconds > 0 for cost in rivals):
             leads[workload] = winners(rivals)
     if not leads:
@@ -28,7 +27,7 @@ def epochs(view: View) -> Section | None:
     interpreter, end = by_coverage(rows)[0], EPOCHS * samples_an_epoch(rows)
     answer = _sequence(first, noun(workload))
     shown = [winner for winner in first if winner.samples < end]
-    rivals = costs(racing(rows), interpreter)
+    rivals = costs(view.ranked(rows), interpreter)
     chart = total_time("total_time", f"On {workload}: {answer}", noun(workload), rivals, shown, end)
     sheet = Sheet(
         "",

@@ -12,7 +12,7 @@ import pandas as pd
 from zoomgrad.reports.charts.trade_off import trade_off
 from zoomgrad.reports.measured.headline import by_coverage, leader
 from zoomgrad.reports.measured.outcome import MEASURED
-from zoomgrad.reports.measured.table import contenders, each, ladder, measured
+from zoomgrad.reports.measured.table import each, ladder, measured
 from zoomgrad.reports.plot import Drawing
 from zoomgrad.reports.text.figures import Bar, Figure, Sheet, compile_time, epoch_time, listed
 from zoomgrad.reports.view import View
@@ -122,7 +122,7 @@ def panels(view: View) -> tuple[Panel, ...]:
 def _panel(view: View, workload: str, interpreter: str, rows: pd.DataFrame, values: Mapping[Cell, Values]) -> Panel:
     known = measured(rows)
     known = known[known["epoch_seconds"].notna()]
-    ranked = known.loc[contenders(known).index.union(known.index[known["engine"] == BASELINE])]
+    ranked = view.ranked(known)
     fastest_peer = known[known["peer"] != ""].sort_values("epoch_seconds").index[:1]
     shown = known.loc[ladder(known).index.union(fastest_peer)].sort_values("epoch_seconds", kind="stable")
     scale = _Scale.of(shown)

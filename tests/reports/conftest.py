@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.reports import example_profiles
-from tests.reports.crowd import crowd
 from zoomgrad.harness.plan.presets import PRESETS
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html
@@ -42,7 +41,9 @@ def proof(cell):
 def measured(cell, block, **fields):
     """Return a measured record whose times depend on the cell and slightly on the block."""
     seconds = STEP_SECONDS[cell.engine] * SCALE[cell.workload] * SPEED[cell.interpreter] * (1 + 0.01 * block)
+    compiled = {"compiler": "clang 19.1.7", "compiler_flags": ("-std=c99", "-O1"), "object_bytes": 90_000}
     values = {
+        **(compiled if cell.engine in PHASES else {}),
         "phases": PHASES.get(cell.engine, {}),
         "step_seconds": (seconds, seconds * 1.01, seconds * 1.02),
         "steps_per_value": max(round(0.1 / seconds), 1),
@@ -104,15 +105,8 @@ def result(cell, block):
 
 
 @pytest.fixture(scope="session")
-def crowded():
-    """A run with every engine, for tests of crowded charts and long tables."""
-    return Example(*crowd())
-
-
-@pytest.fixture(scope="session")
-def quick():
+def quick(full):
     """The part of the committed run that the preset `quick` measures."""
-    run = RunFile(BASELINE_RUNS / "full.jsonl.xz")
     parts = PRESETS["quick"].parts
 
     def wanted(cell):
@@ -123,18 +117,30 @@ def quick():
             for part in parts
         )
 
-    cut = Example(run.run, tuple(run.records())).only(wanted)
+    cut = Example(full.run, tuple(full.records())).only(wanted)
     names = {key: {getattr(cell, key) for cell in cut.run.cells} for key in ("engine", "interpreter", "workload")}
-    known = {key: getattr(run.run, f"{key}s") for key in names}
+    known = {key: getattr(full.run, f"{key}s") for key in names}
     facts = {f"{key}s": {name: one for name, one in known[key].items() if name in names[key]} for key in names}
     return replace(cut, run=cut.run.model_copy(update=facts))
 
 
 @pytest.fixture(scope="session")
-def full_folder(tmp_path_factory):
-    """The report of the committed baseline run, the largest one."""
-    run, folder = RunFile(BASELINE_RUNS / "full.jsonl.xz"), tmp_path_factory.mktemp("full")
-    build.write(run, build.tell(run, elsewhere=True), folder)
+def full():
+    """The committed baseline run, the largest one."""
+    return RunFile(BASELINE_RUNS / "full.jsonl.xz")
+
+
+@pytest.fixture(scope="session")
+def full_story(full):
+    """Its story."""
+    return build.tell(full, elsewhere=True)
+
+
+@pytest.fixture(scope="session")
+def full_folder(full, full_story, tmp_path_factory):
+    """Its report."""
+    folder = tmp_path_factory.mktemp("full")
+    build.write(full, full_story, folder)
     return folder
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from zoomgrad.reports.pages.markdown import render
+from zoomgrad.reports.pages.markdown import page, render
 from zoomgrad.reports.text.markdown import escape
 
 
@@ -22,10 +22,8 @@ def test_escape(text, escaped):
     assert escape(text) == escaped
 
 
-@pytest.mark.parametrize("name", ["example", "crowded"])
-def test_every_row_has_as_many_cells_as_its_header(request, name):
-    example = request.getfixturevalue(name)
-    lines = render(example.run, example.records).splitlines()
+def test_every_row_has_as_many_cells_as_its_header(full_story):
+    lines = page(full_story).splitlines()
     for above, line in pairwise(lines):
         if above.startswith("|") and line.startswith("|"):
             assert above.replace(r"\|", "").count("|") == line.replace(r"\|", "").count("|")

@@ -12,7 +12,6 @@ import pytest
 from tests.reports.another import stored
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html, markdown
-from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
 MOST_QUICK_BYTES = 300_000
 MOST_BYTES = 600_000
@@ -115,7 +114,7 @@ def test_a_quick_runs_page_is_small_and_asks_ten_questions_at_most(quick):
 def test_the_page_is_described_for_those_who_share_it(quick):
     page = html.render(quick.run, quick.records)
     (title,) = re.findall(r'<meta property="og:title" content="([^"]+)">', page)
-    assert title.startswith("zoomgrad: Compiled in 216\u00a0ms, an epoch of mnist in 135\u00a0ms: 263,000 times as")
+    assert re.fullmatch(r"zoomgrad: Compiled in [\d.]+\u00a0ms, an epoch of mnist in .* times as fast .*", title)
     assert re.search(r'"og:description" content="All \d+ cells measured\. All results are correct\.', page)
 
 
@@ -147,15 +146,14 @@ def test_every_link_within_the_page_has_its_target(full_page):
     assert set(re.findall(r'href="#([^"]+)"', full_page)) <= set(ids)
 
 
-def test_the_data_of_the_page_is_the_runs(full_page, full_folder):
+def test_the_data_of_the_page_is_the_runs(full, full_page, full_folder):
     found = {}
     for address, name in re.findall(r'href="(data[^"]+)" download="([^"]+)"', full_page):
         _, embedded, content = address.partition("data:application/gzip;base64,")
         packed = base64.b64decode(content) if embedded else (full_folder / address).read_bytes()
         found[name] = gzip.decompress(packed).decode()
-    run = RunFile(BASELINE_RUNS / "full.jsonl.xz")
-    names = [f"{run.run.id}-{name}.gz" for name in ("records.csv", "pyperf.json", "figures.json")]
+    names = [f"{full.run.id}-{name}.gz" for name in ("records.csv", "pyperf.json", "figures.json")]
     assert list(found) == names
-    assert found[names[0]].count("\n") > len(run.run.cells)
-    assert len(json.loads(found[names[1]])["benchmarks"]) == 177
-    assert len(json.loads(found[names[2]])["cells"]) == len(run.run.cells)
+    assert found[names[0]].count("\n") > len(full.run.cells)
+    assert len(json.loads(found[names[1]])["benchmarks"]) > 100
+    assert len(json.loads(found[names[2]])["cells"]) == len(full.run.cells)

@@ -21,16 +21,12 @@ def labels(svg):
 
 
 @pytest.fixture(scope="module")
-def drawn(crowded):
-    """The charts of a run with every engine, by name."""
-    return dict(charts(story(crowded.run, crowded.records)))
+def drawn(full_story):
+    """The charts of a run with many engines, by name."""
+    return dict(charts(full_story))
 
 
-def test_every_kind_of_chart_is_drawn(drawn):
-    assert set(drawn) == {"compile_against_epoch", "total_time", "interpreters", "growth"}
-
-
-@pytest.mark.parametrize("name", ["compile_against_epoch", "total_time", "growth"])
+@pytest.mark.parametrize("name", ["compile_against_epoch", "total_time"])
 def test_leading_engines_are_labelled_and_labels_do_not_overlap(drawn, name):
     found = list(labels(drawn[name].svg))
     assert "tcc" in {text for text, *_ in found}
@@ -70,13 +66,10 @@ def test_an_axis_has_round_ticks_within_its_range(scale, ticks):
     assert scale.at(scale.high) == 1
 
 
-def test_a_chart_states_its_finding_in_words_and_is_the_same_each_time(example, drawn, crowded):
-    for name, chart in dict(charts(story(crowded.run, crowded.records))).items():
-        assert chart.svg == drawn[name].svg
-        assert chart.title
-    title = dict(charts(story(example.run, example.records)))["compile_against_epoch"].title
-    assert title.startswith("Compile time against the time of an epoch on mnist, cpython-3.13.")
-    assert title.endswith("No engine is better in both than local-grads and clang-O1.")
+def test_a_chart_states_its_finding_in_words(example):
+    chart = dict(charts(story(example.run, example.records)))["compile_against_epoch"]
+    assert chart.title.startswith("Compile time against the time of an epoch on mnist, cpython-3.13.")
+    assert chart.title.endswith("No engine is better in both than local-grads and clang-O1.")
 
 
 def test_a_file_of_its_own_has_its_colours(drawn):
