@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -18,7 +16,6 @@ from zoomgrad import engines
 from zoomgrad.engines.interpreted.engine import InterpretedEngine
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Limits
-from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
@@ -93,7 +90,6 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
             cell=cell,
             engine=engines.load(cell.engine),
             interpreter=plan.interpreters[cell.interpreter],
-            python=partial(_python, plan.interpreters[cell.interpreter]),
             seconds=seconds,
             limits=replace(limits, timeout_seconds=max(limits.timeout_seconds, seconds + ENDING_SECONDS)),
             folder=store.profile_folder(cell),
@@ -111,7 +107,3 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     except ValidationError as error:  # figures of an engine or a tool that are out of range
         reason = f"{cell.engine}: the figures of {name} are invalid: {first_error(error)}"
         return PROFILE.validate_python({**common, "status": "failed", "reason": reason})
-
-
-def _python(interpreter: Interpreter, lock: str) -> Path:
-    return environments.environment(interpreter, lock=lock)

@@ -46,15 +46,13 @@ def profile(session: Session) -> dict[str, Any]:
         control = folder / "control"
         os.mkfifo(control, 0o600)
         data = folder / "perf.data"
-        python = [str(session.python("worker")), *_trampoline(session)]
-        reply = session.work(
-            lambda job: [
-                *(program, "record", "--quiet", "--event=cpu-clock", f"--freq={HERTZ}", "--clockid=monotonic"),
-                *(f"--call-graph=dwarf,{STACK_BYTES}", "--no-buildid", "--no-buildid-cache", f"--output={data}"),
-                *("--delay=-1", f"--control=fifo:{control}", "--", *python, *WORKER, str(job)),
-            ],
-            environment={"ZOOMGRAD_PERF_CONTROL": str(control)},
-        )
+        python = [session.python(), *_trampoline(session)]
+        command = [
+            *(program, "record", "--quiet", "--event=cpu-clock", f"--freq={HERTZ}", "--clockid=monotonic"),
+            *(f"--call-graph=dwarf,{STACK_BYTES}", "--no-buildid", "--no-buildid-cache", f"--output={data}"),
+            *("--delay=-1", f"--control=fifo:{control}", "--", *python, *WORKER),
+        ]
+        reply = session.work(command, ZOOMGRAD_PERF_CONTROL=str(control))
         with _without_litter(reply["pid"]):
             if python[-1] == "perf_jit":
                 injected = folder / "injected.data"

@@ -80,4 +80,4 @@ def jit(session: Session) -> dict[str, Any]:
 
 def _probed(session: Session, probe: str, seconds: float | None = None) -> dict[str, Any]:
     """The reply of a worker that trains under that probe."""
-    return session.work(lambda job: [str(session.python("worker")), *WORKER, str(job)], probe=probe, seconds=seconds)
+    return session.work([session.python(), *WORKER], probe=probe, seconds=seconds)

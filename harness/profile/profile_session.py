@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from zoomgrad.engines.api import Engine
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Finished, Limits
+from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.run import isolate
 from zoomgrad.results.places import STATE
@@ -24,9 +25,8 @@ ENDING_SECONDS = 60.0
 """Extra time of a worker beyond the profiled time: start, preparation, and the profiler's own processing."""
 
 
-def generated() -> Path:
-    """Folder for generated Python. Scalene shows only lines of files below the project."""
-    return STATE / "generated"
+GENERATED = STATE / "generated"
+"""Folder for generated Python. Scalene shows only lines of files below the project."""
 
 
 class NoProfile(Exception):
@@ -52,8 +52,6 @@ class Session:
     cell: Cell
     engine: Engine
     interpreter: Interpreter
-    python: Callable[[str], Path]
-    """Lock file's name -> path of the Python in the environment with its packages. Raises NoEnvironment."""
     seconds: float
     """How long to profile."""
     limits: Limits
@@ -62,19 +60,17 @@ class Session:
     """The cell's folder for files beside the profile."""
     run: Run = containment.run
 
-    def work(
-        self,
-        command: Callable[[Path], Sequence[str]],
-        *,
-        probe: str = "nothing",
-        seconds: float | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Train the cell in a worker, and return its reply.
+    def python(self, lock: str = environments.WORKER) -> str:
+        """Path of the Python in the environment with the lock file's packages. Raises NoEnvironment."""
+        return str(environments.environment(self.interpreter, lock=lock))
 
-        command: maps the job's file to a command that runs `harness.worker.profiling.profile` on it. Its relative paths
-        refer to a folder that is removed afterwards. seconds: duration, by default the session's. Raises NoProfile with
-        the worker's reason.
+    def work(
+        self, command: Sequence[str], *, probe: str = "nothing", seconds: float | None = None, **variables: str
+    ) -> dict[str, Any]:
+        """Train the cell in a worker, and return its reply. Raises NoProfile with the worker's reason.
+
+        command: runs WORKER, and gets the job's file as its last argument. seconds: duration, by default the session's.
+        variables: of the worker's environment.
         """
         job = {
             "engine": self.cell.engine,
@@ -87,10 +83,9 @@ class Session:
             job_file = Path(folder) / "job.json"
             job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
             self.folder.mkdir(parents=True, exist_ok=True)
-            own = {"ZOOMGRAD_GENERATED": str(generated()), **(environment or {})}
-            surroundings = {**isolate.worker_environment(DRAW), **own}
+            surroundings = {**isolate.worker_environment(DRAW), "ZOOMGRAD_GENERATED": str(GENERATED), **variables}
             start = time.perf_counter()
-            finished = self.run(list(command(job_file)), surroundings, folder, self.limits)
+            finished = self.run([*command, str(job_file)], surroundings, folder, self.limits)
             worker_seconds = time.perf_counter() - start
             reply = isolate.reply_of(reply_file, "profile", finished, self.limits, self.cell.engine)
         if reply["status"] != "measured":

@@ -34,12 +34,12 @@ def profile(session: Session) -> dict[str, Any]:
         raise NoProfile("skipped", f"Scalene does not run on {session.interpreter.name}", "Profile a CPython.")
     if sys.platform == "win32":
         raise NoProfile("skipped", "Scalene counts memory on Linux and macOS only", "Profile there.")
-    python = str(session.python(LOCK))
+    python = session.python(LOCK)
     scalene = (python, "-m", "scalene")
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         file = Path(folder) / "scalene.json"
         options = (*scalene, "run", "--off", "-o", str(file), "--program-path", str(SHOWN))
-        reply = session.work(lambda job: [*options, *WORKER, "---", str(job)])
+        reply = session.work([*options, *WORKER, "---"])
         if not file.exists():
             raise NoProfile(
                 "failed",

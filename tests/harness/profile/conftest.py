@@ -10,7 +10,7 @@ import pytest
 from zoomgrad import engines
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Limits
-from zoomgrad.harness.machine import environments, interpreters
+from zoomgrad.harness.machine import interpreters
 from zoomgrad.harness.profile.profile_session import Session
 from zoomgrad.results.record import Cell
 
@@ -39,10 +39,7 @@ class MakeSession:
         cell = Cell(engine=engine, interpreter=chosen.name, workload=workload)
         self.common = {"cell": cell, "status": "measured", "started_at": datetime.now(UTC)}
 
-        def python(lock):
-            return environments.environment(chosen, lock=lock)
-
-        return Session(cell, engines.load(engine), chosen, python, seconds, Limits(timeout_seconds), self.folder, run)
+        return Session(cell, engines.load(engine), chosen, seconds, Limits(timeout_seconds), self.folder, run)
 
     @property
     def has_symbols(self):

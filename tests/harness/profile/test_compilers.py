@@ -34,7 +34,7 @@ def session(tmp_path, monkeypatch):
 
     def make(engine, workload="xor", *, seconds=0.0, timeout_seconds=60.0):
         cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
-        return Session(cell, engines.load(engine), None, None, seconds, Limits(timeout_seconds), tmp_path / "kept")
+        return Session(cell, engines.load(engine), None, seconds, Limits(timeout_seconds), tmp_path / "kept")
 
     yield make
     assert not list(temporary.iterdir())
