@@ -84,10 +84,13 @@ def execute(
 
     imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
     watch = Watch(value_in_c, named, "zoomgrad" not in source, [])
-    if replaces and not keep and hasattr(sys, "getrefcount"):  # not PyPy, which is fast by itself
+    if replaces and not keep and sys.implementation.name == "cpython":  # PyPy is fast by itself
         watch.start()
-    if not keep:
-        atexit.register(_warn_unless, imported, watch.seen, path.name)
+        unused = "without micrograd and without a class like its Value, so there was nothing to speed up"
+        atexit.register(_warn_unless, imported, watch.seen, f"{path.name} ended {unused}")
+    elif engine:
+        unused = f"without importing micrograd, so {engine.name} had no effect"
+        atexit.register(_warn_unless, imported, watch.seen, f"{path.name} ended {unused}")
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
@@ -116,11 +119,11 @@ def _compiled(path: Path) -> tuple[str, Any]:
         raise WrongScript(f"{path}: can't be read ({error})\n  Name a Python program.") from error
 
 
-def _warn_unless(imported: set[str], seen: list[str], name: str) -> None:
+def _warn_unless(imported: set[str], seen: list[str], text: str) -> None:
     if not imported and not seen:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             sys.stdout.flush()
-        tell(f"{name} ended without micrograd and without a class like its Value, so there was nothing to speed up")
+        tell(text)
 
 
 def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[str]) -> None:

@@ -30,6 +30,8 @@ def observe(own: Any) -> Look:
     """Raises Differs, and what the program's class raises."""
     a, b = own(2.5), own(-1.5)
     product, total = a * b, a + b
+    if {type(product), type(total)} != {own}:
+        raise Differs(f"its operators create objects of another class, {type(product).__name__}")
     data = _one(name for name, x in fields(a).items() if _is(x, 2.5) and _is(fields(product).get(name), -3.75))
     if not data:
         raise Differs("no attribute of its objects holds their number as a float")

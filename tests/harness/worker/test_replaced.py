@@ -226,6 +226,11 @@ KEPT = {
         [("self.label = label", "self.label = label\n        made.append(1)")],
         "changes made",
     ),
+    "an heir of such a class": (
+        CLOSURES + "class Heir(Value):\n    kind = 'heir'\n",
+        [("self.grad += out", "self.grad = out")],
+        "its operators create objects of another class, Value",
+    ),
     "a counter": (
         CLOSURES,
         [("self.label = label", "self.label = Value.made = getattr(Value, 'made', 0) + 1")],
@@ -240,7 +245,7 @@ def test_a_class_that_differs_runs_as_it_is_and_the_line_says_why(tmp_path, name
     text = changed(text, changes) + USE
     ran = execute(tmp_path / "program.py", text)
     assert ran.stdout == by_itself(text)
-    assert re.fullmatch(r"zoomgrad: program.py:\d+: Value runs as it is, because .*\n", ran.stderr), ran.stderr
+    assert re.fullmatch(r"(zoomgrad: program.py:\d+: \w+ runs as it is, because .*\n)+", ran.stderr), ran.stderr
     assert reason in ran.stderr
 
 
