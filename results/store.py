@@ -24,13 +24,15 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from zoomgrad.results import files
-from zoomgrad.results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
+from zoomgrad.results.files import Stored, Unreadable, files_inside, folder_inside, inside, read, write_atomically
 from zoomgrad.results.places import IS_CHECKOUT, STATE
 from zoomgrad.results.profile import PROFILE, AnyProfile
 from zoomgrad.results.record import Cell, Model, Record, Run, Vouching
@@ -59,6 +61,14 @@ def folder_name(cell: Cell, *rest: str) -> str:
 def file_name(cell: Cell, *rest: str) -> str:
     """As `folder_name`, with the suffix of a JSON file."""
     return f"{folder_name(cell, *rest)}.json"
+
+
+def _record_name(record: Record) -> str:
+    return file_name(record.cell, str(record.block))
+
+
+def _profile_name(profile: AnyProfile) -> str:
+    return file_name(profile.cell, profile.profiler)
 
 
 class Store:
@@ -105,22 +115,30 @@ class Store:
         self._write(run.model_copy(update=facts), "run.json")
 
     def write(self, record: Record) -> Path:
-        return self._write(record, "records", file_name(record.cell, str(record.block)))
+        return self._write(record, "records", _record_name(record))
 
     def records(self) -> list[Record]:
         """All records of the run, in the plan's order of cells, then by block."""
         run, vouchings = self.run, dict[str, Vouching]()
         with contextlib.suppress(Unreadable):  # a resumed run makes a damaged vouching again
             vouchings = {vouching.workload: vouching for vouching in self.vouchings()}
-        records = []
-        for path in files_inside(self.folder, "records"):
-            records.append(record := read(path, Record))
-            _refuse_misnamed(path, file_name(record.cell, str(record.block)))
+        records = self._all("records", Record, _record_name)
+        for record in records:
             try:
                 run.refuse(record, vouchings)
             except ValueError as error:
+                path = self.folder / "records" / _record_name(record)
                 raise Unreadable(f"{path}: {error}\n  Remove the file, then resume the run.") from None
         return _in_order(run.cells, records)
+
+    def _all(self, part: str, model: type[Stored] | TypeAdapter[Stored], name_of: Callable[[Any], str]) -> list[Stored]:
+        """All files of a part, sorted by name. Raises Unreadable for a misnamed one, because it could count twice."""
+        found = []
+        for path in files_inside(self.folder, part):
+            found.append(read(path, model))
+            if path.name != (name := name_of(found[-1])):
+                raise Unreadable(f"{path}: has the content of {name}\n  Rename it, or remove it and resume the run.")
+        return found
 
     def snapshot(self) -> Snapshot:
         """Everything that reports and the gate read from the run, as one value."""
@@ -175,19 +193,15 @@ class Store:
 
     def forget_vouching(self, workload: str) -> None:
         """Remove the file that `write_vouching` wrote."""
-        self._vouching_file(workload).unlink(missing_ok=True)
+        inside(self.folder, "vouching", f"{workload}.json").unlink(missing_ok=True)
 
     def vouching(self, workload: str) -> Vouching | None:
         """The cells that vouch for the workload's engines; None before vouching."""
-        path = self._vouching_file(workload)
-        return _vouching(path) if path.exists() else None
+        return next((one for one in self.vouchings() if one.workload == workload), None)
 
     def vouchings(self) -> list[Vouching]:
         """The vouchings of all workloads, sorted by file name."""
-        return [_vouching(path) for path in files_inside(self.folder, "vouching")]
-
-    def _vouching_file(self, workload: str) -> Path:
-        return inside(self.folder, "vouching", f"{workload}.json")
+        return self._all("vouching", Vouching, lambda vouching: f"{vouching.workload}.json")
 
     def objects_folder(self, cell: Cell) -> Path:
         """Folder for one cell's objects. Cells do not share it: a cell that loads an object has no compile time."""
@@ -205,11 +219,11 @@ class Store:
 
     def write_profile(self, profile: AnyProfile) -> Path:
         """Store a profile beside the records; replaces an earlier one of the same cell and profiler."""
-        return self._write(profile, "profiles", file_name(profile.cell, profile.profiler))
+        return self._write(profile, "profiles", _profile_name(profile))
 
     def profiles(self) -> list[AnyProfile]:
         """All profiles of the run, sorted by file name."""
-        return [_profile(path) for path in files_inside(self.folder, "profiles")]
+        return self._all("profiles", PROFILE, _profile_name)
 
     def profile_folder(self, cell: Cell) -> Path:
         """Folder for a profiler's other files about the cell."""
@@ -295,24 +309,6 @@ def _merged(known: Mapping[str, Any], added: Mapping[str, Any]) -> Mapping[str, 
 def _in_order(cells: Sequence[Cell], records: Iterable[Record]) -> list[Record]:
     order = {cell: index for index, cell in enumerate(cells)}
     return sorted(records, key=lambda record: (order[record.cell], record.block))
-
-
-def _vouching(path: Path) -> Vouching:
-    vouching = read(path, Vouching)
-    _refuse_misnamed(path, f"{vouching.workload}.json")
-    return vouching
-
-
-def _profile(path: Path) -> AnyProfile:
-    profile = read(path, PROFILE)
-    _refuse_misnamed(path, file_name(profile.cell, profile.profiler))
-    return profile
-
-
-def _refuse_misnamed(path: Path, name: str) -> None:
-    """Raise Unreadable unless the file's name matches its content; a misnamed file could count twice."""
-    if path.name != name:
-        raise Unreadable(f"{path}: has the content of {name}\n  Rename it, or remove it and resume the run.")
 
 
 def latest(under: Path = RUNS) -> Store:

@@ -138,7 +138,6 @@ USES = {
     "vouching": (
         lambda store: store.write_vouching(VOUCHING),
         lambda store: store.forget_vouching("xor"),
-        lambda store: store.vouching("xor"),
     ),
     "evidence": (lambda store: store.evidence_folder(CELLS[0]),),
     "profiles": (lambda store: store.write_profile(PROFILE), lambda store: store.profile_folder(CELLS[0])),
