@@ -147,11 +147,6 @@ class AnatomyProfile(Profile):
     preparation_seconds: Seconds = 0.0
     """Time of one-off work: `replay` builds and orders its graph once."""
 
-    @property
-    def overhead(self) -> float:
-        """Time that measuring adds to a step, as a share of the plain step; negative if noise is larger."""
-        return self.step_seconds / self.plain_step_seconds - 1 if self.plain_step_seconds else float("nan")
-
     def part(self, *names: str) -> float:
         """Share of the named parts in the step."""
         return sum(self.parts[name] for name in names) / self.step_seconds
@@ -184,10 +179,6 @@ class MemoryProfile(Profile):
     """Length of the first step or the first quarter, whichever is longer. Memory always grows during this time."""
     points: tuple[MemoryPoint, ...] = ()
     """By time: the first and last point, and each interval's lowest and highest, which keep a sawtooth visible."""
-
-    @property
-    def peak_bytes(self) -> int:
-        return max((point.resident_bytes for point in self.points), default=0)
 
     def floor_bytes(self, third: int) -> int | None:
         """Minimum in one third (0, 1 or 2) of the time after the warm-up; None if it contains no point."""

@@ -62,18 +62,11 @@ def calibrated(trainer, *, most=1 << 18, stretch_steps=0, steps_per_value=0, sha
     return *measure.calibrate(stretch, job, shapes), stretch.steps
 
 
-def test_a_jit_is_warm_before_steps_are_counted(trainer, monkeypatch):
-    monkeypatch.setattr(measure, "HAS_JIT", True)
-    seconds, passes, steps = calibrated(trainer)
-    assert seconds / steps == pytest.approx(WARM)
-    assert (steps, passes) == (4096, 1)
-    assert trainer.now >= measure.JIT_SECONDS
-
-
-def test_without_a_jit_steps_are_counted_at_once(trainer, monkeypatch):
-    monkeypatch.setattr(measure, "HAS_JIT", False)
-    assert calibrated(trainer) == (pytest.approx(64 * COLD), 1, 64)
-    assert trainer.now < 0.2
+@pytest.mark.parametrize(("jit", "step", "steps"), [(True, WARM, 4096), (False, COLD, 64)])
+def test_a_jit_is_warm_before_steps_are_counted(trainer, monkeypatch, jit, step, steps):
+    monkeypatch.setattr(measure, "HAS_JIT", jit)
+    assert calibrated(trainer) == (pytest.approx(steps * step), 1, steps)
+    assert (trainer.now >= measure.JIT_SECONDS) == jit
 
 
 SHAPES = [Shape((None,) * 2, (0, 5, 6, 7)), Shape((None,) * 6, (1, 2, 3, 4))]
@@ -88,12 +81,9 @@ def test_a_stretch_has_rows_of_typical_length(steps, most, expected):
     """The first row, and the first four, are not typical. With a single step to compare there is no choice."""
     assert measure.typical(SHAPES, steps, most) == expected
     assert measure.typical(SHAPES[:1], steps, most) == steps
-
-
-def test_a_training_begins_again_after_its_last_row():
-    """Rows of lengths 10, 1 and 1: the first four are 10, 1, 1 and 10, and the first eight are typical."""
-    shapes = [Shape((None,) * 10, (0,)), Shape((None,), (1, 2))]
-    assert [measure.typical(shapes, steps, 64) for steps in (1, 2, 8, 64)] == [1, 8, 8, 64]
+    # Rows of lengths 10, 1 and 1, which wrap around: the first four are 10, 1, 1 and 10.
+    wrapped = [Shape((None,) * 10, (0,)), Shape((None,), (1, 2))]
+    assert [measure.typical(wrapped, count, 64) for count in (1, 2, 8, 64)] == [1, 8, 8, 64]
 
 
 def test_a_step_longer_than_a_value_is_a_whole_stretch(trainer, monkeypatch):
@@ -142,25 +132,19 @@ def timed(cheat, evidence, monkeypatch):
     return found[1:]
 
 
-@pytest.mark.parametrize("cheat", [cheats.Honest, cheats.Deferring, cheats.Remembering])
+@pytest.mark.parametrize("cheat", [cheats.Honest, cheats.Deferring, cheats.Remembering, cheats.WorkingAhead])
 def test_no_work_is_outside_the_clock(cheat, evidence, monkeypatch):
-    """Reading the results is inside, and no two timed stretches are the same work."""
+    """Reading the results is inside, no two timed stretches are the same work, and a long restart counts."""
     assert timed(cheat, evidence, monkeypatch) == [64, 64, 64]
 
 
-def test_working_ahead_in_a_restart_gains_nothing(evidence, monkeypatch):
-    """A restart is free only as far as it is a small share of the training."""
-    assert timed(cheats.WorkingAhead, evidence, monkeypatch) == [64, 64, 64]
-
-
-def test_results_of_another_start_are_a_mismatch(evidence, monkeypatch):
-    with pytest.raises(Mismatch, match="within 64 steps from start 1"):
-        timed(cheats.Replaying, evidence, monkeypatch)
-
-
-def test_numbers_that_are_computed_when_they_are_compared_are_a_mismatch(evidence, monkeypatch):
-    with pytest.raises(Mismatch, match=r"0 parameters instead of \d+"):
-        timed(cheats.AnsweringLate, evidence, monkeypatch)
+@pytest.mark.parametrize(
+    ("cheat", "said"),
+    [(cheats.Replaying, "within 64 steps from start 1"), (cheats.AnsweringLate, r"0 parameters instead of \d+")],
+)
+def test_results_of_another_start_or_computed_later_are_a_mismatch(cheat, said, evidence, monkeypatch):
+    with pytest.raises(Mismatch, match=said):
+        timed(cheat, evidence, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["tcc", "handwritten"])

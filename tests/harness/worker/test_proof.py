@@ -6,7 +6,6 @@ from array import array
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -15,7 +14,6 @@ from tests.engines.ladder import runnable, willing
 from tests.harness.worker.test_workloads import KINDS
 from zoomgrad import engines
 from zoomgrad.engines.graph.optimisers import SGD
-from zoomgrad.engines.kernel import building
 from zoomgrad.engines.kernel.c_engine import variant_for
 from zoomgrad.engines.rerolled.form import TALL, TALLEST
 from zoomgrad.harness import workloads
@@ -247,22 +245,6 @@ def test_drills_run_every_variant_of_a_kernel(name):
     for tall in (TALL, TALLEST):
         left_over = {how.batch % tall > 0 for how in DRILLS if how.batch >= max(tall, together.from_batch)}
         assert left_over == {False, True}, tall
-
-
-@pytest.mark.host
-@pytest.mark.parametrize("batch", [1, 6])
-def test_the_proof_covers_variants_that_prepare_did_not_build(tmp_path, batch):
-    usable("rerolled-gcc")
-    assert vouch(job_for(tmp_path, "python-source", DENSE, steps=4, starts=2))["status"] == "measured"
-    workload, engine = replace(workloads.load(DENSE), batch=batch), engines.load("rerolled-gcc")
-    with mock.patch.object(building, "build", wraps=building.build) as build:
-        trainer = engine.prepare(workload)
-        assert build.call_count == 1
-        prepare_proof(engine, trainer, workload, proof_job(tmp_path, DENSE))
-        assert build.call_count == 2
-        trainer.restart(batch=batch)
-        trainer.train(batch)
-    assert (build.call_count, trainer.late_variant) == (2, "")
 
 
 class Diverging:
