@@ -280,17 +280,11 @@ def counting():
         number += 1
         return v * number
 
-    def by_attribute(v):
+    def by_objects(v):
         model.count += 1.0
-        return v * model.count
-
-    def by_class(v):
         Model.factor += 1.0
-        return v * Model.factor
-
-    def by_slot(v):
         model.slot += 1.0
-        return v * model.slot
+        return v * model.count * Model.factor * model.slot
 
     def by_containers(v):
         row.append(v)
@@ -303,7 +297,7 @@ def counting():
         row[0] += 1
         return v * row[0] * (2.0 if v.data > 0 else 3.0)
 
-    return by_global, by_closure, by_attribute, by_class, by_slot, by_containers, before_a_look
+    return by_global, by_closure, by_objects, by_containers, before_a_look
 
 
 @pytest.mark.parametrize("at", range(len(counting())))
@@ -317,14 +311,11 @@ def test_a_function_that_changes_what_it_holds_runs_once_for_each_call(at, monke
     assert plain == compiled
 
 
-@pytest.mark.parametrize("change", [list.pop, list.reverse, lambda xs: xs.append(1.0)])
-def test_a_function_that_changes_an_argument_is_refused(change):
-    def loss(w, xs):
-        change(xs)
-        return w * xs[0]
-
-    with pytest.raises(NotTraced, match="changes an argument"):
-        zoomgrad.compiled(ENGINE, strict=True)(loss)(Value(2.0), [1.0, 2.0])
+def test_a_function_that_changes_an_argument_is_refused():
+    for change in (list.pop, list.reverse, lambda xs: xs.append(1.0)):
+        loss = zoomgrad.compiled(ENGINE, strict=True)(lambda w, xs, change=change: (change(xs), w * xs[0])[1])
+        with pytest.raises(NotTraced, match="changes an argument"):
+            loss(Value(2.0), [1.0, 2.0])
 
 
 def drawing():
