@@ -2,9 +2,10 @@
 
 Workloads, training data and timing live in other packages; this one imports none of them.
 
-A module in a sub-package adds engines by defining `ENGINES`, or `resolve(name)` for names that follow a rule. So does a
-file from outside (`discovery`). There is no other list of engines. A broken file is left out, and `problems` gives the
-reason. Listing engines imports no third-party package: an engine imports what it needs in `check` or later.
+`table` lists the engines, and `options` explains the options that a name may add, as in `rerolled-gcc+generic`. A
+module in a sub-package adds engines by defining `ENGINES`, and so does a file from outside (`discovery`). A broken file
+is left out, and `problems` gives the reason. Listing engines imports no third-party package: an engine imports what it
+needs in `check` or later.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from functools import cache
 from typing import Optional
 
 from zoomgrad.engines import discovery
-from zoomgrad.engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix
-from zoomgrad.engines.arithmetic import ChangedArithmetic
+from zoomgrad.engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongOption
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.discovery import ENGINE_FILES, Problem
-from zoomgrad.engines.suffixes import NONE, root
+from zoomgrad.engines.graph.arithmetic import ChangedArithmetic
+from zoomgrad.engines.options import parse
 
 __all__ = [
     "ChangedArithmetic",
@@ -28,7 +29,7 @@ __all__ = [
     "Problem",
     "Unavailable",
     "UnknownName",
-    "WrongSuffix",
+    "WrongOption",
     "load",
     "names",
     "problems",
@@ -37,37 +38,40 @@ __all__ = [
 
 def names() -> tuple[str, ...]:
     """Names of all engines. Each comes after the engine it builds on."""
-    return tuple(_found().ladder)
+    return tuple(_discovered().ladder)
 
 
 def load(name: str) -> Engine:
     """Return the engine with that name, even if this machine can't run it (see `Engine.check`).
 
-    Raises UnknownName, with the nearest names and the files that were left out, and WrongSuffix for a suffix that the
+    Raises UnknownName, with the nearest names and the files that were left out, and WrongOption for an option that the
     engine does not take.
     """
-    found = _found()
-    if name in found.ladder:
-        return found.ladder[name]
-    left_out = list(found.problems)
-    engine = discovery.resolve(name, found.resolvers, left_out)
-    if engine:
-        return engine
-    if not left_out:
-        NONE.read(*root(name, found.ladder))
-    raise UnknownName("engine", name, found.ladder, left_out=[str(problem) for problem in left_out])
+    ladder, left_out = _discovered()
+    if name in ladder:
+        return ladder[name]
+    base, options = parse(name)
+    if base not in ladder:
+        raise UnknownName("engine", name, ladder, left_out=[str(problem) for problem in left_out])
+    with_options = getattr(ladder[base], "with_options", None)
+    if not with_options:
+        raise WrongOption(base, "+".join(options), "it takes none", f"use {base}")
+    engine: Engine = with_options(options)
+    return engine
 
 
 def problems() -> tuple[Problem, ...]:
     """What was left out, and why: files that can't be imported, engines with invalid facts."""
-    return _found().problems
+    return _discovered().problems
 
 
-def _found() -> discovery.Found:
-    return _discovered(os.environ.get(ENGINE_FILES))
+def _discovered() -> discovery.Discovered:
+    return _of_files(os.environ.get(ENGINE_FILES))
 
 
 @cache
-def _discovered(_files: Optional[str]) -> discovery.Found:
-    """What was found with these files from outside."""
-    return discovery.discover(__name__, list(__path__))
+def _of_files(_files: Optional[str]) -> discovery.Discovered:
+    """All engines, with these files from outside."""
+    from zoomgrad.engines import table  # now, because an import of this package must be quick
+
+    return discovery.discover(__name__, list(__path__), table.ENGINES)

@@ -60,11 +60,11 @@ class UnknownName(LookupError):
         return str(self.args[0])
 
 
-class WrongSuffix(UnknownName):
-    """An engine does not take this suffix, or no engine does. The problem and the remedy fit on one line."""
+class WrongOption(UnknownName):
+    """An engine does not take this option, or no engine does. The problem and the remedy fit on one line."""
 
-    def __init__(self, engine: str, suffix: str, why: str, remedy: str) -> None:
-        LookupError.__init__(self, f"{engine} takes no suffix -{suffix}: {why}; {remedy}")
+    def __init__(self, engine: str, option: str, why: str, remedy: str) -> None:
+        LookupError.__init__(self, f"{engine} takes no option +{option}: {why}; {remedy}")
         self.nearest = []
 
 

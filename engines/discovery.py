@@ -1,4 +1,4 @@
-"""Files of this package and from outside -> the engines that they define, and what is wrong with the rest.
+"""The table, files of this package and files from outside -> engines, and what is wrong with the rest.
 
 Anyone may drop in an engine as a file, or name one. A broken one must not break the others, so it is left out and
 named. The facts of each engine are checked here, once, because the harness plans with them and names files after them.
@@ -25,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Optional
 
-from zoomgrad.engines.api import Engine, UnknownName
+from zoomgrad.engines.api import Engine
 from zoomgrad.engines.asking import one_line
 
 NAME = re.compile(r"[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", re.ASCII)
@@ -42,9 +42,6 @@ GROUP = "zoomgrad.engines"
 """Entry points whose values are modules with ENGINES, as in `mine = "my_package.engines"`."""
 
 
-Resolve = Callable[[str], Optional[Engine]]
-
-
 class Problem(NamedTuple):
     """A file or engine that was left out."""
 
@@ -57,38 +54,34 @@ class Problem(NamedTuple):
         return f"{self.where}: {self.what}"
 
 
-class Found(NamedTuple):
-    """What the files of a package define."""
+class Discovered(NamedTuple):
+    """All engines."""
 
     ladder: dict[str, Engine]
     """Each engine comes after the one it builds on."""
-    resolvers: dict[str, Resolve]
-    """File -> its function for names that follow a rule, such as `clang-O1-native`."""
     problems: tuple[Problem, ...]
 
 
-def discover(package: str, path: Sequence[str]) -> Found:
-    """Find the engines in the modules of the package's sub-packages and in files from outside."""
+def discover(package: str, path: Sequence[str], table: Sequence[Engine] = ()) -> Discovered:
+    """The engines of the table, of the modules of the package's sub-packages, and of files from outside."""
     problems: list[Problem] = []
-    found: dict[str, tuple[str, Engine]] = {}
-    resolvers: dict[str, Resolve] = {}
-    others = from_outside(ENGINE_FILES, ("ENGINES", "resolve"), problems)
-    for where, module in chain(_modules(package, path, problems), others):
-        if callable(getattr(module, "resolve", None)):
-            resolvers[where] = module.resolve
-        engines = getattr(module, "ENGINES", ())
-        if not isinstance(engines, (tuple, list)):
-            problems.append(Problem(where, f"its ENGINES are not a tuple of engines: {type(engines).__name__}"))
+    engines: dict[str, tuple[str, Engine]] = {}
+    others = from_outside(ENGINE_FILES, ("ENGINES",), problems)
+    modules = chain(_modules(package, path, problems), others)
+    listed = ((where, getattr(module, "ENGINES", ())) for where, module in modules)
+    for where, rows in chain([("engines/table.py", table)], listed):
+        if not isinstance(rows, (tuple, list)):
+            problems.append(Problem(where, f"its ENGINES are not a tuple of engines: {type(rows).__name__}"))
             continue
-        for engine in engines:
+        for engine in rows:
             wrong = flaw(engine)
-            if not wrong and engine.name in found:
-                wrong = f"a second engine named {engine.name!r}; the first one is in {found[engine.name][0]}"
+            if not wrong and engine.name in engines:
+                wrong = f"a second engine named {engine.name!r}; the first one is in {engines[engine.name][0]}"
             if wrong:
                 problems.append(Problem(where, wrong))
             else:
-                found[engine.name] = where, engine
-    return Found(_in_order(found, problems), resolvers, tuple(problems))
+                engines[engine.name] = where, engine
+    return Discovered(_in_order(engines, problems), tuple(problems))
 
 
 def is_name(name: Any) -> bool:
@@ -128,32 +121,10 @@ def _is_number(value: Any, most: float = math.inf) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= most
 
 
-def resolve(name: str, resolvers: dict[str, Resolve], problems: list[Problem]) -> Optional[Engine]:
-    """Return the engine for a name that follows a rule, or None. Adds to the problems.
-
-    Raises UnknownName if a rule recognises the name and knows what is wrong with it, for example a WrongSuffix.
-    """
-    for where, rule in resolvers.items():
-        try:
-            engine = rule(name)
-        except UnknownName:
-            raise
-        except Exception as error:
-            problems.append(Problem(where, f"its resolve({name!r}) failed: {said(error)}"))
-            continue
-        if engine is None:
-            continue
-        wrong = flaw(engine) or (f"its resolve({name!r}) gives {engine.name}" if engine.name != name else "")
-        if not wrong:
-            return engine
-        problems.append(Problem(where, wrong))
-    return None
-
-
-def _in_order(found: dict[str, tuple[str, Engine]], problems: list[Problem]) -> dict[str, Engine]:
+def _in_order(engines: dict[str, tuple[str, Engine]], problems: list[Problem]) -> dict[str, Engine]:
     """Sort each engine after the one it builds on. Engines whose base is missing are left out."""
     ladder: dict[str, Engine] = {}
-    waiting = dict(found)
+    waiting = dict(engines)
     while waiting:
         step = {name: engine for name, (_, engine) in waiting.items() if engine.builds_on in ("", *ladder)}
         if not step:

@@ -8,27 +8,29 @@ import sys
 from collections.abc import Iterable
 
 from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.compiled.emit import module
+from zoomgrad.engines.compiled.flags import flags_of
+from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.graph.optimisers import SGD
-from zoomgrad.engines.kernel import building
-from zoomgrad.engines.straight.extension import ExtensionEngine
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.row import Row
 from zoomgrad.harness import stages
 from zoomgrad.harness.workloads import Workload
 
 
-def build(engine: ExtensionEngine, workload: Workload) -> dict[str, bytes]:
+def build(engine: Row, workload: Workload) -> dict[str, bytes]:
     """File -> content. Raises Unavailable unless the workload is one graph and plain descent, and BuildFailed."""
     if workload.varies or workload.optimiser is not SGD:
         raise Unavailable(
             f"{workload.name} has several graphs or another optimiser, and a module has one graph and plain descent",
             "Choose another workload from `zoomgrad list`, such as digits.",
         )
-    loss, inputs, parameters, outputs = stages.trace(engine, workload)
-    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    graph, options = stages.trace(engine, workload), engine.options
     name = module_name(workload.name)
-    source = engine.module(tape, name, [parameter.data for parameter in parameters])
-    with building.build(engine.toolchain(), [source], engine.flags) as built:
+    (source,) = module(lower(graph.tape(), options), options, name, graph.numbers()[1]).units
+    with building.build(toolchains.find(options.compiler), [source], flags_of(options)) as built:
         compiled = built.path.read_bytes()
-    flags = " ".join(flag for flag in engine.flags if not flag.startswith("-I"))
+    flags = " ".join(flag for flag in flags_of(options) if not flag.startswith("-I"))
     readme = README.format(name=name, workload=workload.name, batch=workload.batch, flags=flags)
     return {f"{name}.abi3.so": compiled, f"{name}.c": source.encode("ascii"), "README.md": readme.encode()}
 

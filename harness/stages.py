@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Engine, Unavailable
+from zoomgrad.engines.compiled.emit import text as text_of
+from zoomgrad.engines.compiled.lower import lower
+from zoomgrad.engines.compiled.trace import Graph
+from zoomgrad.engines.families.prepare import merged
 from zoomgrad.engines.graph.show import show
-from zoomgrad.engines.handwritten.engine import HandwrittenEngine
-from zoomgrad.engines.kernel.engine import CompiledEngine
-from zoomgrad.engines.rerolled.engine import Rerolled, reroll
-from zoomgrad.engines.rerolled.family import RerolledFamily
+from zoomgrad.engines.handwritten.driver import ByHand, source
 from zoomgrad.engines.rerolled.merged.places import Unmergeable
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.row import Row
 from zoomgrad.harness.workloads import Workload
 
 
@@ -28,21 +30,12 @@ class Stage(StrEnum):
     source = "source"
 
 
-class Trace(NamedTuple):
-    """Graph of one step, in Values of the engine's class."""
-
-    loss: Any
-    inputs: list[Any]
-    parameters: list[Any]
-    outputs: list[Any]
-
-
 def having(stage: Stage) -> str:
     """The option for an engine that has the stage and runs everywhere."""
     return "`--engine rerolled-tcc`" if stage in (Stage.loops, Stage.step) else "`--engine tcc`"
 
 
-def trace(engine: Engine, workload: Workload, stage: Stage = Stage.graph) -> Trace:
+def trace(engine: Engine, workload: Workload, stage: Stage = Stage.graph) -> Graph:
     """Graph of the workload's first step. Raises Unavailable if the engine records no graph."""
     if engine.Value is None:
         raise Unavailable(
@@ -52,7 +45,7 @@ def trace(engine: Engine, workload: Workload, stage: Stage = Stage.graph) -> Tra
     model = workload.model(engine.nn)
     inputs = [engine.Value(x) for x in workload.row(0)]
     outputs = workload.outputs(model, inputs)
-    return Trace(workload.loss(model, inputs, outputs), inputs, model.parameters(), outputs)
+    return Graph(workload.loss(model, inputs, outputs), inputs, model.parameters(), outputs)
 
 
 def text(engine: Engine, workload: Workload, stage: Stage) -> str:
@@ -63,27 +56,28 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
             f"{engine.name} can't run {workload.name}: {refusal}",
             "Choose another engine from `zoomgrad list`.",
         )
-    if stage is Stage.source and isinstance(engine, HandwrittenEngine):
-        return engine.source(workload)
-    if stage in (Stage.step, Stage.source) and workload.varies and isinstance(engine, RerolledFamily):
+    options = engine.options if isinstance(engine, Row) and engine.compiles else None
+    if stage is Stage.source and isinstance(engine, Row) and isinstance(engine.driver, ByHand):
+        return source(engine, workload)
+    if stage in (Stage.step, Stage.source) and workload.varies and options and options.merges:
         with contextlib.suppress(Unmergeable):  # each graph is compiled separately: show the first
-            merged = engine.merged(workload)
-            return _joined(merged.lines()) if stage is Stage.step else engine.source(merged)
-    loss, inputs, parameters, outputs = trace(engine, workload, stage)
+            loops = merged(workload, options)
+            return _joined(loops.lines()) if stage is Stage.step else text_of(loops, options)
+    graph = trace(engine, workload, stage)
     if stage is Stage.graph:
-        return _joined(show(loss))
-    if not isinstance(engine, CompiledEngine):
+        return _joined(show(graph.loss))
+    if not options:
         raise Unavailable(
             f"{engine.name} compiles nothing, so it has no stage {stage.value}",
             f"Use --stage graph, or an engine that has the stage, such as {having(stage)}.",
         )
-    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    tape = graph.tape()
     if stage is Stage.tape:
         return _joined(tape.lines())
-    code = engine.lower_workload(tape, [p.data for p in parameters])
+    code = lower(tape, options, graph.numbers()[1])
     if stage is Stage.source:
-        return engine.source(code)
-    if stage is Stage.loops and isinstance(engine, Rerolled) and not isinstance(code, Step):
+        return text_of(code, options)
+    if stage is Stage.loops and options.code == "loops" and not isinstance(code, Step):
         irregular = f"irregular: {engine.name} compiles straight lines instead of these loops (--stage source)"
         return _joined((*reroll(tape).lines(), irregular))
     if not isinstance(code, Step):

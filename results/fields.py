@@ -15,7 +15,7 @@ from zoomgrad.results.printable import on_one_line, printable
 LONGEST_NAME: Final = 72
 """A file name joins three names, a block and a suffix, and common file systems allow 255 bytes."""
 
-_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._+]*(-[A-Za-z0-9._+]+)*"
+_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._+=]*(-[A-Za-z0-9._+=]+)*"
 
 Name = Annotated[str, Field(pattern=f"^{_NAME}$", max_length=LONGEST_NAME)]
 """A key, and a part of paths. No slash, because slashes join names in a cell's key; no double hyphen, because it joins

@@ -223,7 +223,7 @@ DEFECTS = (
         "engines/kernel/train.c",
         "        .p = (double *)WEIGHTS,",
         "        .p = b->p,",
-        "engines/compiled/test_frozen.py::test_the_weights_are_those_of_the_c[rerolled-tcc-frozen]",
+        "engines/compiled/test_frozen.py::test_the_weights_are_those_of_the_c[rerolled-tcc+frozen]",
     ),
     Defect(
         "C: bytes are multiplied by the divisor's reciprocal",
@@ -289,18 +289,11 @@ DEFECTS = (
         "engines/test_files.py::test_a_file_that_cannot_be_trusted_is_removed[flipped at 71]",
     ),
     Defect(
-        "kept objects: a changed code of ours loads the kernels of the old one",
-        "engines/kernel/c_engine.py",
-        "ours, repr(facts)",
-        "repr(facts)",
-        "engines/compiled/test_users_objects.py::test_the_name_of_a_graph_covers_what_turns_it_into_c",
-    ),
-    Defect(
-        "kept objects: frozen weights are not part of a graph's name",
-        "engines/kernel/c_engine.py",
-        "parameters if self.bakes_parameters else ()",
-        "()",
-        "engines/compiled/test_users_objects.py::test_the_name_of_a_graph_covers_what_turns_it_into_c",
+        "kept objects: an object does not depend on the processor",
+        "engines/compile.py",
+        "[platform.machine(), *flags, *sorted(toolchains.macros(tool, flags))]",
+        "[platform.machine(), *flags]",
+        "engines/compiled/test_objects.py::test_a_recipe_covers_everything_that_determines_an_object",
     ),
     Defect(
         "kept objects: a folder that others may write to is accepted",
@@ -391,7 +384,7 @@ DEFECTS = (
     ),
     Defect(
         "rerolled: an irregular tape keeps a loop for each row",
-        "engines/rerolled/engine.py",
+        "engines/rerolled/reroll.py",
         "max(MANY, len(tape) // ROWS)",
         "len(tape)",
         "engines/rerolled/test_irregular.py::test_irregular_tapes_are_straight_lines[rerolled-tcc]",

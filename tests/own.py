@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 ENGINE = """
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
 from zoomgrad.engines.interpreted.slots import Value
+from zoomgrad.engines.table import interpreted
 
-ENGINES = (InterpretedEngine("mine", Value, idea="one of our own", builds_on="slots", typical_row_seconds=1e-6),)
+ENGINES = (interpreted("mine", "one of our own", "slots", Value, 1e-6),)
 """
 SLOWED = f"""{ENGINE}
 usual = Value.backward

@@ -18,10 +18,11 @@ pytest.importorskip("numpy")
 
 from tests.engines.compiled.compiling import usable
 from zoomgrad import engines
+from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.show import show
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.rerolled.c_engines import SCALARS, VECTORS
 from zoomgrad.engines.rerolled.emit.c import c_source
+from zoomgrad.engines.rerolled.fitted import SCALARS, VECTORS
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.recover.chains import chain
 from zoomgrad.engines.rerolled.recover.fuse import fuse
@@ -92,7 +93,7 @@ class Stages:
         self.printed = printed.getvalue()
         self.loss, self.parameters = graph["loss"], graph["parameters"]
         self.named = {name: graph[name] for name in ("inputs", "parameters", "outputs")}
-        self.tape = engines.load("rerolled-tcc").tape(self.loss, **self.named)
+        self.tape = Graph(self.loss, **self.named).tape()
         self.pulled = pull(self.tape)
         self.chained = chain(self.pulled)
         self.fused = fuse(self.chained)

@@ -35,7 +35,7 @@ def test_the_example_trains_a_compiled_model(capsys):
     exec(compile(example, "using.md", "exec"), names)
     loss, phases = capsys.readouterr().out.split(" ", 1)
     assert float(loss) < 0.01
-    assert phases.startswith("{'trace': 0.0, 'lower'")
+    assert phases.startswith("{'trace': ")
     np = pytest.importorskip("numpy")
     program = names["program"]
     for index, parameter in enumerate(names["model"].parameters()):

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from zoomgrad import engines
-from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
+from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongOption, api, names
 from zoomgrad.engines.api import CyclicGraph
 from zoomgrad.engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
 
@@ -42,7 +42,7 @@ __all__ = [
     "Unavailable",
     "UnknownName",
     "Value",
-    "WrongSuffix",
+    "WrongOption",
     "compiled",
     "load",
     "load_parameters",
@@ -66,9 +66,9 @@ class Engine(api.Engine, Protocol):
 
 
 def load(name: str) -> Engine:
-    """Return the engine of that name, one of `names()` or one with a suffix, even if this machine can't run it.
+    """Return the engine of that name, one of `names()` or one with options, even if this machine can't run it.
 
-    Its `check` raises Unavailable, with the remedy, if it can't. Raises UnknownName and WrongSuffix.
+    Its `check` raises Unavailable, with the remedy, if it can't. Raises UnknownName and WrongOption.
     """
     return cast("Engine", engines.load(name))
 

@@ -104,7 +104,7 @@ def compiled(
     if not isinstance(name, str):  # `@compiled` without a name passes the function
         raise TypeError('compiled takes the name of an engine\n  Write `@zoomgrad.compiled("rerolled-clang")`.')
     loaded = engines.load(name)
-    if not hasattr(loaded, "compile"):
+    if not getattr(loaded, "compiles", False):
         raise TypeError(f"{engine} compiles nothing\n  Choose an engine such as `rerolled-clang` or `tcc`.")
     most = whole(variants, "variants", 1)
     return lambda function: Compiled(function, loaded, strict, most)

@@ -18,7 +18,7 @@ from math import isfinite
 from typing import Any, Callable, Optional
 
 from zoomgrad.check import Schedule
-from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.exactness import Checks, raise_as_python

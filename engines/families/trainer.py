@@ -8,9 +8,9 @@ from typing import NamedTuple, Optional
 
 from zoomgrad.engines.api import NonFiniteLoss, Shape, Workload
 from zoomgrad.engines.arguments import finite_rates, one_each, whole
-from zoomgrad.engines.arithmetic import check_arithmetic
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.families.conductor import Conductor, Course, Member, Shared
+from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.kernel.program import Doubles, Kernel
 
 MOST_AT_ONCE = 1 << 16

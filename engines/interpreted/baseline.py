@@ -6,7 +6,6 @@ import math
 from typing import Any, Union
 
 from zoomgrad.engines.api import Number
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
 from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
@@ -116,15 +115,3 @@ class Value(Derived):
         self.grad = 1
         for v in reversed(self.topo()):
             v._backward()
-
-
-ENGINES = (
-    InterpretedEngine(
-        "baseline",
-        Value,
-        idea="micrograd as published: set children, closures",
-        strict=False,
-        error_bound=1e-9,
-        typical_row_seconds=12e-6,
-    ),
-)

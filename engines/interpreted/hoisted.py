@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Union
 
 from zoomgrad.engines.api import Number
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
 from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
@@ -149,14 +148,3 @@ def _max_backward(out: Value) -> None:
         a.grad += out.grad
     else:
         b.grad += out.grad
-
-
-ENGINES = (
-    InterpretedEngine(
-        "hoisted",
-        Value,
-        idea="plus backward functions at module level",
-        builds_on="slots",
-        typical_row_seconds=4e-6,
-    ),
-)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from zoomgrad.engines.api import Number
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
 from zoomgrad.engines.value_base import Derived, check_exponent, power, refuse_closure
 
 
@@ -98,14 +97,3 @@ class Value(Derived):
         # `backward` repeats this loop, because a call for each Value would take time.
         for receiver, partial in zip(self._receivers, self._partials):
             receiver.grad += partial * self.grad
-
-
-ENGINES = (
-    InterpretedEngine(
-        "local-grads",
-        Value,
-        idea="no backward functions: each Value stores its local derivatives",
-        builds_on="hoisted",
-        typical_row_seconds=4e-6,
-    ),
-)

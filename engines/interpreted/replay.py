@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, Union
 
 from zoomgrad.engines.api import Number
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
-from zoomgrad.engines.interpreted.trainer import ReplayingTrainer
 from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
@@ -201,15 +199,3 @@ def _max_backward(out: Value) -> None:
         a.grad += out.grad
     else:
         b.grad += out.grad
-
-
-ENGINES = (
-    InterpretedEngine(
-        "replay",
-        Value,
-        idea="build the graph once, keep the order, run forward and backward in place",
-        builds_on="hoisted",
-        typical_row_seconds=1e-6,
-        trainer=ReplayingTrainer,
-    ),
-)

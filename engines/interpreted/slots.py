@@ -6,7 +6,6 @@ import math
 from typing import Any, Union
 
 from zoomgrad.engines.api import Number
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
 from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
@@ -117,14 +116,3 @@ class Value(Derived):
         self.grad = 1
         for v in reversed(self.topo()):
             v._backward()
-
-
-ENGINES = (
-    InterpretedEngine(
-        "slots",
-        Value,
-        idea="plus __slots__",
-        builds_on="tuple",
-        typical_row_seconds=8e-6,
-    ),
-)

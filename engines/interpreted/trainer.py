@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NamedTuple, Optional
 
 from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rate, one_each, whole
-from zoomgrad.engines.arithmetic import check_arithmetic
-from zoomgrad.engines.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.graph.arithmetic import check_arithmetic
+from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.nn import Networks
 
@@ -41,7 +41,7 @@ class ScalarTrainer:
         self._first = 0
         self.losses = array("d")
         self.phases: Mapping[str, float] = {}
-        self.sizes: Mapping[str, int] = {}
+        self.sizes: Mapping[str, float] = {}
 
     def restart(
         self,

@@ -6,7 +6,6 @@ import math
 from typing import Any, Union
 
 from zoomgrad.engines.api import Number
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
 from zoomgrad.engines.value_base import Derived, check_exponent, power
 
 
@@ -115,14 +114,3 @@ class Value(Derived):
         self.grad = 1
         for v in reversed(self.topo()):
             v._backward()
-
-
-ENGINES = (
-    InterpretedEngine(
-        "tuple",
-        Value,
-        idea="children as a tuple",
-        builds_on="baseline",
-        typical_row_seconds=9e-6,
-    ),
-)

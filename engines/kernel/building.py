@@ -11,10 +11,10 @@ import os
 import shutil
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Optional
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.kernel.toolchains import Toolchain, linker
@@ -62,8 +62,8 @@ class Built:
 
     path: Path
     size: int
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What a cache keeps with the object: names and values that JSON can hold."""
+    is_kept: bool = False
+    """Whether it was built earlier."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.arguments import Rate, finite, finite_rates, whole
-from zoomgrad.engines.arithmetic import check_arithmetic
 from zoomgrad.engines.columns import (
     MOST_COLUMNS,
     WITHOUT_INPUTS,
@@ -22,6 +21,7 @@ from zoomgrad.engines.columns import (
     holds_rows,
     one_row,
 )
+from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel.buffers import Buffer, Table
 from zoomgrad.engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
@@ -108,6 +108,7 @@ class Program:
         outputs: int,
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
+        tape: Optional[Tape] = None,
     ) -> None:
         self.phases = phases
         """Seconds by phase: `trace`, `lower`, `generate`, `compile`, `load`."""
@@ -124,8 +125,8 @@ class Program:
         self._alone = _Alone()
         self._ran_forward = False
         self._taken = 0
-        self.tape: Optional[Tape] = None
-        """None unless `compile` made the program."""
+        self.tape = tape
+        """None unless the program was compiled from a graph."""
 
     @property
     def late_variant(self) -> str:

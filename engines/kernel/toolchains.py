@@ -274,7 +274,7 @@ def _are_names(answer: Any) -> bool:
 def check_fused(tool: Toolchain) -> None:
     """Raise Unavailable if this processor can't run FUSED code."""
     if IS_X86 and "__FMA__" not in macros(tool, NATIVE):
-        raise Unavailable("this processor has no fused multiply-add", "Use the engine without the suffix -fma.")
+        raise Unavailable("this processor has no fused multiply-add", "Use the engine without the option +fma.")
 
 
 def linker(tool: Toolchain) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.api import CyclicGraph, Unavailable
-from zoomgrad.engines.interpreted.built import once
+from zoomgrad.engines.interpreted.once import once
 from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading
 from zoomgrad.engines.kernel.c_text import read
@@ -67,7 +67,8 @@ def flags(tool: Toolchain) -> tuple[str, ...]:
 
 
 def _object(tool: Toolchain, text: str, recipe: Sequence[str]) -> AbstractContextManager[Built]:
-    return object_cache.kept_or_built("native", recipe, lambda: build(tool, [text], flags(tool)))
+    store = object_cache.of_user("native", from_seconds=0.0)
+    return object_cache.kept_or_built(store, lambda: recipe, lambda: build(tool, [text], flags(tool)))
 
 
 def class_in(path: Path) -> Any:

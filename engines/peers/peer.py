@@ -7,13 +7,13 @@ timed are whole batches, except for the last steps of a stretch.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.api import Network, NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rate, one_each, whole
 from zoomgrad.engines.columns import Column
-from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.compiled.clock import Clock
 
 
 class Task(NamedTuple):
@@ -78,8 +78,8 @@ class PeerTrainer:
         self._model = model
         self._workload = workload
         self._task = task
-        self.phases = clock.phases
-        self.sizes = clock.sizes
+        self.phases: Mapping[str, float] = clock.phases
+        self.sizes: Mapping[str, float] = clock.sizes
         self.restart(batch=workload.batch)
 
     def restart(

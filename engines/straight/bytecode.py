@@ -14,11 +14,9 @@ from functools import cache
 from typing import Callable, NamedTuple, Optional
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON
-from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.kernel.engine import Clock, CompiledEngine, Order
-from zoomgrad.engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
-from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code, lower
+from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
 
 
 class Run(NamedTuple):
@@ -118,11 +116,6 @@ def assemble(code: Code) -> Bytecode:
     )
 
 
-def bytecode_text(code: Code) -> str:
-    """The text form of the code's instructions."""
-    return "\n".join(assemble(code).lines()) + "\n"
-
-
 @cache
 def _computation(primitive: str, arity: int) -> Callable[..., list[float]]:
     """Compile a function of all values and each operand's places, which applies the primitive to each set of operands.
@@ -178,30 +171,3 @@ class Interpreter(PythonKernel):
             q[target] += w[place]
         if self._code.seeded is not None:
             q[self._code.seeded] = 1.0
-
-
-class BytecodeEngine(CompiledEngine):
-    """Runs of one primitive over many values, interpreted by a loop in Python."""
-
-    def lower(self, tape: Tape) -> Code:
-        return lower(tape)
-
-    def source(self, code: Code) -> str:
-        return bytecode_text(code)
-
-    def build(self, code: Code, clock: Clock, order: Order) -> Kernel:
-        with clock.phase("generate"):
-            bytecode = assemble(code)
-        with clock.phase("load"):
-            return Interpreter(bytecode)
-
-
-ENGINES = (
-    BytecodeEngine(
-        "bytecode",
-        idea="runs of one primitive over many values, interpreted by a loop in Python",
-        builds_on="replay",
-        typical_row_seconds=2e-7,
-        typical_compile_row_seconds=7e-6,
-    ),
-)

@@ -12,9 +12,10 @@ search path. Several units pay off for a compiler that is slow enough to run onc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 
+from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.graph.expr import INFIX, C, calls
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
@@ -30,6 +31,7 @@ from zoomgrad.engines.kernel.c_tree import (
     Statement,
     Text,
 )
+from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
 from zoomgrad.engines.straight.pieces import Language, Piece, Shape, cut
 
@@ -53,6 +55,23 @@ class Form:
     """Maximum number of translation units."""
     trains: bool = True
     """Whether to generate the backward pass and training."""
+
+
+FORMS = {
+    "tcc": Form(piece=400),
+    "gcc": Form(piece=100, units=CORES),
+    "clang": Form(piece=400, units=CORES),
+}
+"""Sizes from docs/results.md. gcc and Clang are slow enough that one translation unit for each core pays off."""
+
+
+def form_of(options: Options) -> Form:
+    """The form of an engine's C. Engines of recovered loops use it for graphs without loops."""
+    if options.code == "lines" and options.form is not None:
+        form: Form = options.form
+        return form
+    form = replace(FORMS[options.compiler], trains=not options.frozen)
+    return replace(form, piece=0, units=1) if options.whole else form
 
 
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:

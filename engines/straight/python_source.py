@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from zoomgrad.engines.graph.expr import PYTHON
-from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.kernel.engine import Clock, CompiledEngine, Order
-from zoomgrad.engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
-from zoomgrad.engines.straight.lower import Code, lower
+from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.pieces import Language, Piece, Pieces, Shape, cut
 
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
@@ -26,20 +23,42 @@ BETWEEN = "\n\n"
 """Separates two functions in the complete text."""
 
 
+class PythonText(NamedTuple):
+    """The functions of both passes, and their texts. The last text is that of the loss."""
+
+    pieces: Pieces
+    functions: list[str]
+
+    @property
+    def size(self) -> int:
+        """Total bytes."""
+        return sum(map(len, self.functions))
+
+    def __str__(self) -> str:
+        return BETWEEN.join(self.functions)
+
+
+def python_source(code: Code) -> PythonText:
+    """The Python of both passes."""
+    pieces = cut(code, LANGUAGE, SHAPE)
+    functions = [_define(piece, "y") for piece in pieces.forward] + [_define(piece, "q") for piece in pieces.backward]
+    return PythonText(pieces, [*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"])
+
+
 class PythonSource(PythonKernel):
     """Kernel over compiled functions, called in order."""
 
-    def __init__(self, pieces: Pieces, functions: list[str]) -> None:
-        super().__init__(pieces.workspace)
+    def __init__(self, source: PythonText) -> None:
+        super().__init__(source.pieces.workspace)
         namespace: dict[str, Any] = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
-        file = _shown(functions)
+        file = _shown(source)
         before = 0
-        for text in functions:  # one by one, because the syntax tree of a whole graph takes kilobytes per row
+        for text in source.functions:  # one by one, as the syntax tree of a whole graph takes kilobytes per row
             # Safe: the text consists of numbers and the op table's primitives, and contains nothing of the caller's.
             exec(compile("\n" * before + text, file or "<python-source>", "exec"), namespace)  # noqa: S102
             before += text.count("\n") + len(BETWEEN) if file else 0
-        self._forward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.forward]
-        self._backward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.backward]
+        self._forward: list[Callable[..., None]] = [namespace[piece.name] for piece in source.pieces.forward]
+        self._backward: list[Callable[..., None]] = [namespace[piece.name] for piece in source.pieces.backward]
         self._loss: Callable[..., float] = namespace["loss"]
 
     def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
@@ -52,51 +71,17 @@ class PythonSource(PythonKernel):
             piece(x, p, w, q)
 
 
-class PythonSourceEngine(CompiledEngine):
-    """The tape as straight-line Python, split into functions."""
-
-    def lower(self, tape: Tape) -> Code:
-        return lower(tape)
-
-    def source(self, code: Code) -> str:
-        return BETWEEN.join(_functions(cut(code, LANGUAGE, SHAPE)))
-
-    def build(self, code: Code, clock: Clock, order: Order) -> Kernel:
-        with clock.phase("generate"):
-            pieces = cut(code, LANGUAGE, SHAPE)
-            functions = _functions(pieces)
-        clock.sizes["source_bytes"] = sum(map(len, functions))
-        with clock.phase("compile"):
-            return PythonSource(pieces, functions)
-
-
-def _shown(functions: Sequence[str]) -> str:
+def _shown(source: PythonText) -> str:
     """Write the code to a file in $ZOOMGRAD_GENERATED, for profilers that show only real files. Empty if not set."""
     folder = os.environ.get("ZOOMGRAD_GENERATED")
     if not folder:
         return ""
-    text = BETWEEN.join(functions)
+    text = str(source)
     file = Path(folder) / f"python_source_{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     return str(file)
 
 
-def _functions(pieces: Pieces) -> list[str]:
-    functions = [_define(piece, "y") for piece in pieces.forward] + [_define(piece, "q") for piece in pieces.backward]
-    return [*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"]
-
-
 def _define(piece: Piece, last: str) -> str:
     return f"def {piece.name}(x, p, w, {last}):\n" + "\n".join(piece.lines) + "\n"
-
-
-ENGINES = (
-    PythonSourceEngine(
-        "python-source",
-        idea="the tape as straight-line Python, split into functions",
-        builds_on="bytecode",
-        typical_row_seconds=1e-7,
-        typical_compile_row_seconds=2e-5,
-    ),
-)

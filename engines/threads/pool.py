@@ -17,7 +17,6 @@ from zoomgrad.engines.kernel.c_tree import Include
 from zoomgrad.engines.kernel.toolchains import Toolchain
 
 FLAGS = ("-std=c99", "-O1")
-MOST_THREADS = 64
 
 
 def source() -> str:
@@ -30,7 +29,8 @@ def load(tool: Toolchain) -> int:
     """The address of the pool's `divide`. Raises BuildFailed."""
     text = source()
     recipe = ("threads", str(tool), *tool.command, *FLAGS, text)
-    with object_cache.kept_or_built("threads", recipe, lambda: build(tool, [text], FLAGS)) as built, loading():
+    store = object_cache.of_user("threads", from_seconds=0.0)
+    with object_cache.kept_or_built(store, lambda: recipe, lambda: build(tool, [text], FLAGS)) as built, loading():
         # Never unload it, not even at the end of the process, when threads still sleep in it.
         mode = ctypes.DEFAULT_MODE | getattr(os, "RTLD_NODELETE", 0)
         library = ctypes.CDLL(str(built.path), mode=mode)

@@ -31,7 +31,8 @@ def value(translator: Translator) -> Any:
     recipe = (translator.tool.lower(), abi(), version, str(tool), *tool.command, *flags, source())
     make = partial(_object, translator, tool, flags, module)
     try:
-        with object_cache.kept_or_built("translated", recipe, make) as built, loading():
+        store = object_cache.of_user("translated", from_seconds=0.0)
+        with object_cache.kept_or_built(store, lambda: recipe, make) as built, loading():
             return load_module(module, str(built.path)).Value
     except BuildFailed as failure:
         raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None

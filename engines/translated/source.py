@@ -13,7 +13,6 @@ from functools import cache
 from zoomgrad.engines.kernel.c_text import read
 
 _CHANGES = (
-    ("from zoomgrad.engines.interpreted.engine import InterpretedEngine\n", ""),
     ("from zoomgrad.engines.api import Number\n", "from zoomgrad.engines.api import CyclicGraph, Number\n"),
     ("import Derived, check_exponent", "import check_exponent"),
     ("class Value(Derived):", "class Value:"),
@@ -30,7 +29,7 @@ _CHANGES = (
 @cache
 def source() -> str:
     """The text of a module that defines Value."""
-    own = read("interpreted/slots.py").partition("\n\nENGINES = ")[0]
+    own = read("interpreted/slots.py")
     _, first, derived = read("value_base.py").partition("    def topo(")
     text = f"{own}\n{first}{derived.replace('-> Self:', '-> Any:')}"
     for old, new in _CHANGES:

@@ -57,16 +57,16 @@ PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
 """The published trade-off, with exactly the C of the post."""
 
 FREEZABLE = ("tcc", "gcc-O1", "clang-O1", *REROLLED_C)
-"""Engines that take the suffix `-frozen`, one for each compiler and form."""
+"""Engines that take the option `frozen`, one for each compiler and form."""
 
 ABLATION = (
-    *(f"rerolled-{compiler}-{flag}" for compiler in ("gcc", "clang") for flag in ("O0", "O2", "O3")),
-    *("rerolled-gcc-generic", "rerolled-clang-generic", "handwritten-generic"),
-    *("rerolled-clang-fma", "rerolled-clang-fast", "rerolled-clang-threads"),
+    *(f"rerolled-{compiler}+O={level}" for compiler in ("gcc", "clang") for level in (0, 2, 3)),
+    *("rerolled-gcc+generic", "rerolled-clang+generic", "handwritten+generic"),
+    *("rerolled-clang+fma", "rerolled-clang-fast", "rerolled-clang+threads"),
 )
 """Engines of recovered loops with one choice changed: -O, -march, what may be fused, threads."""
 
-STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
+STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1+native")
 """The other straight-line engines: to claim that an engine beats them all, a run must include them all."""
 
 
@@ -184,8 +184,8 @@ PRESETS = {
             Part(
                 ("digits",),
                 (
-                    *("gcc-O1", "gcc-O1-whole", "gcc-O1-published", "clang-O1", "clang-O1-whole", "clang-O1-published"),
-                    "clang-O1-native",
+                    *("gcc-O1", "clang-O1", "clang-O1-whole", "clang-O1-published"),
+                    "clang-O1+native",
                 ),
             ),
         ),
@@ -197,7 +197,7 @@ PRESETS = {
         parts=(
             Part(
                 ("digits-forward", "mnist-forward"),
-                tuple(name for engine in FREEZABLE for name in (engine, f"{engine}-frozen")),
+                tuple(name for engine in FREEZABLE for name in (engine, f"{engine}+frozen")),
                 cpython_only=True,
             ),
         ),

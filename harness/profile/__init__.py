@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from zoomgrad import engines
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.interpreted.driver import Interpreted
+from zoomgrad.engines.row import Row
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.machine.environments import NoEnvironment
@@ -41,7 +42,8 @@ ONCE = ("compiler",)
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
     """Whether that profiler suits the cell. If it suits but is not installed, its profile says so."""
     engine = engines.load(cell.engine)
-    compiles_c, is_interpreted = hasattr(engine, "compiler"), isinstance(engine, InterpretedEngine)
+    compiles_c = isinstance(engine, Row) and bool(engine.options.compiler) and engine.compiles
+    is_interpreted = isinstance(engine, Row) and isinstance(engine.driver, Interpreted) and engine.driver.in_python
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
     return {
         # Only interpreted engines have separate stages of a step, and graphs that come and go.

@@ -17,10 +17,13 @@ from typing import Any, NamedTuple
 
 from zoomgrad import datasets
 from zoomgrad.engines.api import Engine, Unavailable
+from zoomgrad.engines.compiled.emit import emit
+from zoomgrad.engines.compiled.lower import lower, variants_of
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.building import BuildFailed, Compiled, TookTooLong
-from zoomgrad.engines.kernel.c_engine import CEngine, Frozen, variant_for
 from zoomgrad.engines.kernel.toolchains import Toolchain
+from zoomgrad.engines.kernel.variants import variant_for
+from zoomgrad.engines.row import Row
 from zoomgrad.harness import workloads
 from zoomgrad.harness.profile.profile_session import NoProfile, Session
 from zoomgrad.harness.stages import trace
@@ -48,11 +51,9 @@ NEWER = "Install a newer compiler: any gcc works, and Clang 9 or later."
 
 def fits(engine: Engine) -> bool:
     """Whether the engine compiles whole steps with a compiler that times its passes."""
-    return isinstance(engine, CEngine) and not isinstance(engine, Frozen) and _family(engine) in REPORTS
-
-
-def _family(engine: CEngine) -> str:
-    return engine.compiler.partition("-")[0]
+    if not isinstance(engine, Row) or not engine.compiles or engine.options.frozen:
+        return False
+    return engine.options.compiler in REPORTS
 
 
 def profile(session: Session) -> dict[str, Any]:
@@ -62,17 +63,17 @@ def profile(session: Session) -> dict[str, Any]:
     """
     start = perf_counter()
     engine, workload = session.engine, workloads.load(session.cell.workload)
-    assert isinstance(engine, CEngine)
+    assert isinstance(engine, Row)
     if refusal := engine.supports(workload):
         raise NoProfile("skipped", refusal, "Choose another engine.")
     try:
         engine.check()
-        tool = toolchains.find(engine.compiler)
-        loss, inputs, parameters, outputs = trace(engine, workload)
+        tool = toolchains.find(engine.options.compiler)
+        graph = trace(engine, workload)
     except (Unavailable, datasets.Unavailable) as missing:
         raise NoProfile("skipped", missing.reason, missing.remedy) from None
-    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-    source = engine.generate(variant_for(workload.batch, engine.variants(engine.lower(tape))).code)
+    variants = variants_of(lower(graph.tape(), engine.options))
+    source = emit(variant_for(workload.batch, variants).code, engine.options)
     limit = session.limits.timeout_seconds
     accounts: list[Account] = []
     preparations = 0

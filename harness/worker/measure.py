@@ -114,9 +114,9 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
 
 def compiled_by(engine: Any) -> Reply:
     """Compiler and flags of an engine's C; empty for an engine that compiles no C."""
-    if not hasattr(engine, "toolchain"):
+    tool = engine.toolchain() if hasattr(engine, "toolchain") else None
+    if tool is None:
         return {}
-    tool = engine.toolchain()
     return {"compiler": str(tool), "compiler_flags": [*tool.own_flags, *engine.flags]}
 
 

@@ -20,7 +20,7 @@ from zoomgrad import datasets, engines
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines import NonFiniteLoss, Unavailable, UnknownName
 from zoomgrad.engines.api import Trainer
-from zoomgrad.engines.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.saving.parameters import BadFile, check_destination
 from zoomgrad.harness import workloads

@@ -13,7 +13,7 @@ from time import perf_counter
 
 from zoomgrad.engines import NonFiniteLoss
 from zoomgrad.engines.api import Trainer
-from zoomgrad.engines.arithmetic import check_arithmetic
+from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.harness.worker.evidence import (
     DIVERGES,
     Evidence,

@@ -64,11 +64,11 @@ COLUMNS = (
 
 Row = dict[str, object]
 
-ON_THREADS = re.compile(r"-threads\d*\b")
+ON_THREADS = re.compile(r"\+threads\b")
 """Names of engines that divide a step among threads."""
-_CHOICES = re.compile(r"(?:-(?:O[0-3]|v[248]|generic|fma|fast|f32|threads\d*))+")
-"""Suffixes that change flags or the number of threads, and not what an engine does. Older runs also have engines with
-another width of vectors or float32."""
+_CHOICES = re.compile(r"(?:\+(?:O=\d|generic|fma|threads(?:=\d+)?))+|-fast|-v[248]|-f32")
+"""What follows the name of an engine that changes flags or the number of threads, and not what the engine does. Older
+runs also have engines with another width of vectors or float32."""
 
 
 def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
@@ -130,9 +130,9 @@ def contenders(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def twin(run: Run, engine: str) -> str:
-    """Return the engine whose name the given one extends by a suffix; empty if it builds on none of that kind."""
+    """Return the engine whose name the given one extends, as by an option; empty if it builds on none of that kind."""
     facts = run.engines.get(engine)
-    return facts.builds_on if facts and engine.startswith(f"{facts.builds_on}-") else ""
+    return facts.builds_on if facts and engine.startswith((f"{facts.builds_on}+", f"{facts.builds_on}-")) else ""
 
 
 def without_choices(table: pd.DataFrame) -> pd.DataFrame:

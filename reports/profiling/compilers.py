@@ -12,7 +12,7 @@ from zoomgrad.results.profile import CompilerProfile
 
 PASSES = 3
 """Largest passes shown per compiler."""
-_UNSPLIT = re.compile(r"-(whole|published)(?=-|$)")
+_UNSPLIT = re.compile(r"-(whole|published)\b")
 """Matches the part of an engine's name that says it compiles a pass as one function."""
 _NOTE = "What a compiler reports about one preparation, over all its processes."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,7 +82,7 @@ def _of_one(view: View, rows: pd.DataFrame) -> pd.DataFrame:
 def _answer(rows: pd.DataFrame) -> str:
     parts = []
     for form, roots in FORMS.items():
-        seconds = [row.compile_seconds for row in each(rows) if str(row.engine).split("-")[0] in roots]
+        seconds = [row.compile_seconds for row in each(rows) if re.split("[-+]", str(row.engine))[0] in roots]
         if seconds:
             low, high = units.duration(min(seconds)), units.duration(max(seconds))
             parts.append(f"{form} {low if low == high else f'{low} to {high}'}")

@@ -12,14 +12,19 @@ import hashlib
 import json
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.engines.compiled.compiling import COMPILED, reference
+from tests.engines.compiled.compiling import COMPILED, reference, tape_of, tape_of_workload
 from tests.engines.graphs import BINARY, NAMED, REFERENCE, UNARY, bits, classifier, of_instructions
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.compiled.emit import text
+from zoomgrad.engines.compiled.lower import lower
+from zoomgrad.engines.handwritten.driver import source
 from zoomgrad.engines.kernel.extension import LIMITED_API
+from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.harness import workloads
 
 TRACED = ("xor", "tour", "digits", "recurrent", "attention")
@@ -43,12 +48,11 @@ MORE_STEPS = {"digits": 5, "attention": 3, "random-dag": 5}
 
 def texts(*, exhaustive):
     """Return {engine: {graph: hash}} for one engine per generated text; the others differ only in compiler flags."""
-    engine = engines.load("bytecode")
-    programs = tapes_of_programs(engine, MORE_RANDOM_GRAPHS if exhaustive else RANDOM_GRAPHS)
-    tapes = [*programs, *tapes_of_workloads(engine, TRACED + ALSO_TRACED * exhaustive)]
+    programs = tapes_of_programs(MORE_RANDOM_GRAPHS if exhaustive else RANDOM_GRAPHS)
+    tapes = [*programs, *tapes_of_workloads(TRACED + ALSO_TRACED * exhaustive)]
     found = texts_over(tapes, set() if exhaustive else BETWEEN_OTHERS)
     for name in ("handwritten", "handwritten-sparse"):
-        found[name] = {each: digest(engines.load(name).source(workloads.load(each))) for each in BY_HAND}
+        found[name] = {each: digest(source(engines.load(name), workloads.load(each))) for each in BY_HAND}
     return found
 
 
@@ -60,11 +64,12 @@ def texts_over(tapes, without=()):
     for engine in generators():
         if engine.name in without:
             continue
-        lower = (type(engine).lower, getattr(engine, "fitted", None))
-        if lower not in lowered:  # most engines share their lowering
-            lowered[lower] = [engine.lower(tape) for _, tape in tapes]
+        options = engine.options
+        form = options.code, fitted(options) if options.code == "loops" else None
+        if form not in lowered:  # most engines share their lowering
+            lowered[form] = [lower(tape, options) for _, tape in tapes]
         # An extension module names the Python API it is built for, which differs between interpreters.
-        made = [engine.source(code).replace(LIMITED_API, "") for code in lowered[lower]]
+        made = [text(code, options).replace(LIMITED_API, "") for code in lowered[form]]
         found[engine.name] = {name: digest(text) for (name, _), text in zip(tapes, made)}
     return found
 
@@ -74,35 +79,27 @@ def generators():
     seen = set()
     for name in COMPILED:
         engine = engines.load(name)
-        text = (type(engine), getattr(engine, "form", None), getattr(engine, "compiler", ""))
+        form = replace(engine.options, level=None)
         try:
             engine.check()
         except Unavailable:
             continue
-        if text not in seen:
-            seen.add(text)
+        if form not in seen:
+            seen.add(form)
             yield engine
 
 
-def tapes_of_programs(engine, count):
+def tapes_of_programs(count):
     """Yield (name, tape) for the test programs, that many random graphs and a network."""
     cases = [(graph, ["input", "parameter"] * len(graph.numbers)) for graph in (*NAMED, *random_graphs(count))]
     for number, (graph, kinds) in enumerate([*cases, classifier()]):
-        leaves = [engine.Value(x) for x in graph.numbers]
-        values = graph.build(engine.Value, leaves)
-        chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
-        tape = engine.tape(values[-1], inputs=chosen["input"], parameters=chosen["parameter"])
-        yield f"{number}: {graph.name[:24]}", tape
+        yield f"{number}: {graph.name[:24]}", tape_of(graph, kinds)
 
 
-def tapes_of_workloads(engine, names):
+def tapes_of_workloads(names):
     """Yield (name, tape) for one step of each workload."""
     for name in names:
-        workload = workloads.load(name)
-        model, inputs = workload.model(engine.nn), [engine.Value(x) for x in workload.row(0)]
-        outputs = workload.outputs(model, inputs)
-        loss = workload.loss(model, inputs, outputs)
-        yield name, engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
+        yield name, tape_of_workload(workloads.load(name))
 
 
 def random_graphs(count):
@@ -142,7 +139,7 @@ def fingerprints(*, exhaustive):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--of":
-        print(json.dumps(texts_over(list(tapes_of_workloads(engines.load("bytecode"), sys.argv[2:])))))
+        print(json.dumps(texts_over(list(tapes_of_workloads(sys.argv[2:])))))
     else:
         found = fingerprints(exhaustive="--exhaustive" in sys.argv[2:])
         Path(sys.argv[1]).write_text(json.dumps(found, indent=1))

@@ -8,7 +8,7 @@ import pytest
 
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.arithmetic import ChangedArithmetic, check_arithmetic
+from zoomgrad.engines.graph.arithmetic import ChangedArithmetic, check_arithmetic
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.harness import workloads
 

@@ -37,13 +37,16 @@ def test_listing_imports_no_third_party_package():
 # --- broken files ------------------------------------------------------------------------------------------------
 
 PLAIN = """
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
-from zoomgrad.engines.interpreted.tuple import Value
+class engine:
+    strict, error_bound, native, idea = True, None, False, "none"
+    typical_row_seconds, typical_compile_row_seconds = 1e-6, 0.0
 
+    def __init__(self, name, builds_on="", **facts):
+        vars(self).update(name=name, builds_on=builds_on, **facts)
 
-def engine(name, builds_on="", **facts):
-    facts = {"idea": "none", "typical_row_seconds": 1e-6, **facts}
-    return InterpretedEngine(name, Value, builds_on=builds_on, **facts)
+    def check(self): ...
+    def supports(self, workload): ...
+    def prepare(self, workload, *, objects=None): ...
 
 
 """
@@ -122,32 +125,8 @@ def test_an_engine_that_builds_on_a_broken_one_is_left_out_too(found):
     assert [problem.what.partition(" builds")[0] for problem in left.problems] == ["a", "b"]
 
 
-RESOLVES = f"{PLAIN}def resolve(name):\n    "
-
-
-@pytest.mark.parametrize(
-    ("body", "what"),
-    [
-        ("1 / 0", "its resolve('other') failed: ZeroDivisionError"),
-        ("return engine('another')", "its resolve('other') gives another"),
-        ("return 3", "None is not an engine's name"),
-        ("return engine(name, typical_row_seconds=-1.0)", "other: its typical_row_seconds is not"),
-    ],
-)
-def test_a_resolve_that_fails_is_reported_where_it_was_called(found, body, what):
-    left = found(
-        {"mine/zz.py": RESOLVES + body, "mine/zzz.py": f"{RESOLVES}return engine(name) if name == 'x1' else None"}
-    )
-    assert left.problems == ()
-    problems = []
-    assert discovery.resolve("other", left.resolvers, problems) is None
-    assert problems[0].where.endswith("mine/zz.py")
-    assert problems[0].what.startswith(what)
-    assert discovery.resolve("x1", left.resolvers, []).name == "x1", "the failing resolve disabled the one after it"
-
-
 def test_an_unknown_name_lists_the_files_left_out(found, monkeypatch):
-    monkeypatch.setattr(engines, "_found", lambda: found({"mine/broken.py": "def ("}))
+    monkeypatch.setattr(engines, "_discovered", lambda: found({"mine/broken.py": "def ("}))
     with pytest.raises(UnknownName) as error:
         engines.load("broken")
     assert f"\n  Left out: {found.package}/mine/broken.py: can't be imported: SyntaxError" in str(error.value)

@@ -9,8 +9,9 @@ import pytest
 
 from zoomgrad import engines
 from zoomgrad.engines.api import NonFiniteLoss, Unavailable
+from zoomgrad.engines.discovery import is_peer
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.engines.peers import engine as peers
+from zoomgrad.engines.peers import driver as peers
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.evidence import compare, left_by
 from zoomgrad.harness.workloads.changes import changed
@@ -18,7 +19,7 @@ from zoomgrad.harness.workloads.models import Mlp
 
 pytestmark = pytest.mark.host
 
-PEERS = [engine.name for engine in peers.ENGINES]
+PEERS = [name for name in engines.names() if is_peer(engines.load(name))]
 
 
 def prepared(name, workload):
@@ -30,11 +31,11 @@ def prepared(name, workload):
     return engine.prepare(workload)
 
 
-@pytest.mark.parametrize("suffix", ["", "-threads"])
+@pytest.mark.parametrize("option", ["", "+threads"])
 @pytest.mark.parametrize("name", PEERS)
-def test_a_training_in_any_pieces_stays_within_the_bound(name, suffix):
+def test_a_training_in_any_pieces_stays_within_the_bound(name, option):
     """Pieces begin and end anywhere: within a batch, at the end of the rows, or after many batches."""
-    rng = random.Random(name + suffix)
+    rng = random.Random(name + option)
     for workload in (
         workloads.load("xor"),
         workloads.load("mlp-5x7x6x3-b4"),
@@ -42,7 +43,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name, suffix):
         replace(workloads.load("mlp-6x3x2"), build=Mlp((6, 3, 2), "tanh")),
         workloads.load("digits"),
     ):
-        peer, reference = prepared(name + suffix, workload), engines.load("bytecode").prepare(workload)
+        peer, reference = prepared(name + option, workload), engines.load("bytecode").prepare(workload)
         for _ in range(2):
             batch, rows = rng.choice([1, 2, workload.batch, 5]), rng.choice([None, 3, 4])
             pieces = [rng.randrange(12) for _ in range(4)]
@@ -51,7 +52,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name, suffix):
                 for steps in pieces:
                     trainer.train(steps)
             worst, first = compare(left_by(peer), left_by(reference))
-            assert worst <= engines.load(name + suffix).error_bound, (workload.name, batch, rows, pieces, first)
+            assert worst <= engines.load(name + option).error_bound, (workload.name, batch, rows, pieces, first)
         row = workload.row(0)
         assert list(peer.predict(row)) == pytest.approx(list(reference.predict(row)), rel=1e-3, abs=1e-4)
 

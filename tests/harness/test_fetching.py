@@ -144,7 +144,7 @@ def test_the_real_package_compiles_without_anything_of_the_system(tmp_path):
         chosen = os.environ.pop(toolchains.CLANG, "")
         forget()
     (tmp_path / "bin").mkdir()
-    names = ["clang-O1", "clang-O2-native", "rerolled-clang", "rerolled-clang-threads"]
+    names = ["clang-O1", "clang-O2+native", "rerolled-clang", "rerolled-clang+threads"]
     with contextlib.suppress(engines.Unavailable):
         check_header()
         names.append("native")

@@ -14,30 +14,32 @@ from zoomgrad.results.store import Store, latest
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
 MISBEHAVING = """
-from zoomgrad.engines.interpreted.engine import InterpretedEngine
+from zoomgrad.engines.interpreted.driver import Interpreted
 from zoomgrad.engines.interpreted.tuple import Value
+from zoomgrad.engines.row import Row
 
 
-class Misbehaving(InterpretedEngine):
-    def check(self):
-        if self.name == "bad-check":
+class Misbehaving(Interpreted):
+    def check(self, row):
+        if row.name == "bad-check":
             raise ZeroDivisionError("check \\x1b[2J")
-        if self.name == "leaving":
+        if row.name == "leaving":
             raise SystemExit(3)
 
-    def supports(self, workload):
-        if self.name == "bad-supports":
+    def supports(self, row, workload):
+        if row.name == "bad-supports":
             raise KeyError("supports")
         return None
 
 
-def engine(name, **facts):
-    return Misbehaving(name, Value, idea=f"{name}, which misbehaves", typical_row_seconds=1e-6, **facts)
+def engine(name, builds_on=""):
+    driver = Misbehaving(lambda: Value)
+    return Row(name, f"{name}, which misbehaves", builds_on, driver, typical_row_seconds=1e-6)
 
 
 ENGINES = tuple(map(engine, ("bad-check", "leaving", "bad-supports", "..", "a/b"))) + (
-    engine("circle", builds_on="circle"),
-    engine("lost", builds_on="nobody"),
+    engine("circle", "circle"),
+    engine("lost", "nobody"),
 )
 """
 FILES = {

@@ -53,7 +53,7 @@ def engine():
 def test_all_names_of_the_project_are_valid():
     names = [*engines.names(), *workloads.WORKLOADS, *presets.PRESETS, "cpython-3.14.0a7t", "2026-11-22T101010-quick"]
     names += [found.name for found in interpreters.discover()]
-    names += ["mlp-784x1000x10", "random-dag", "rerolled-clang-fast-generic-threads4"]
+    names += ["mlp-784x1000x10", "random-dag", "rerolled-clang-fast+generic+threads=4"]
     for name in names:
         assert NAME.validate_python(name) == name
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
 from zoomgrad.engines.peers.peer import Model, Task
 

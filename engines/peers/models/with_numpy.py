@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
 from zoomgrad.engines.peers.peer import Model, Task
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch._dynamo  # otherwise the first optimizer imports it, in seconds
 
-from zoomgrad.engines.kernel.engine import Clock
+from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
 from zoomgrad.engines.peers.peer import Model, Task
 

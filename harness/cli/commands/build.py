@@ -10,7 +10,7 @@ import typer
 
 from zoomgrad import engines
 from zoomgrad.engines.kernel.building import BuildFailed
-from zoomgrad.engines.straight.extension import ExtensionEngine
+from zoomgrad.engines.row import Row
 from zoomgrad.harness import built_module, workloads
 from zoomgrad.harness.cli.app import FAILED, WRONG_USE, app
 from zoomgrad.harness.cli.console import complain, out, say, say_next, short
@@ -28,7 +28,7 @@ def build(
 ) -> None:
     """Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad."""
     engine = engines.load("tcc-extension")
-    assert isinstance(engine, ExtensionEngine)
+    assert isinstance(engine, Row)
     engine.check()
     task = workloads.load(workload)
     fetch_data([workload])

@@ -44,7 +44,7 @@ def _note(engine: api.Engine) -> str:
     """A line if the engine trains workloads in another way than it runs a program; empty for the others."""
     if getattr(engine, "rebuilds", True):
         return ""
-    does = "compiles" if hasattr(engine, "compile") else "replays"
+    does = "compiles" if getattr(engine, "compiles", False) else "replays"
     return (
         f"zoomgrad: {engine.name} {does} nothing under exec, because the program builds a graph for every step; "
         "leave out --engine for the fastest engine here\n"

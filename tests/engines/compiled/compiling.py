@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,12 +13,26 @@ from tests.engines.graphs import REFERENCE, bits
 from tests.examples import examples as share_of
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.straight.c_engines import StraightC
-from zoomgrad.engines.straight.extension import ExtensionEngine
+from zoomgrad.engines.compiled.driver import Compiled as CompiledDriver
+from zoomgrad.engines.compiled.driver import compile_for_user
+from zoomgrad.engines.compiled.trace import Graph as Trace
+from zoomgrad.engines.compiled.trace import trace
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.row import Row
 
-COMPILED = [name for name in engines.names() if engines.load(name).strict and hasattr(engines.load(name), "compile")]
-ONE_OF_EACH_KIND = list({type(engines.load(name)): name for name in reversed(COMPILED)}.values())
-"""The first engine of each class. Engines of one class share a kernel, so one of them is enough for many tests."""
+COMPILED = [
+    name for name in engines.names() if engines.load(name).strict and getattr(engines.load(name), "compiles", False)
+]
+
+
+def kind(name):
+    """What an engine's kernel depends on, apart from the compiler and its flags."""
+    options = engines.load(name).options
+    return options.code, options.target, bool(options.compiler)
+
+
+ONE_OF_EACH_KIND = list({kind(name): name for name in reversed(COMPILED)}.values())
+"""The first engine of each kind. Engines of one kind share a kernel, so one of them is enough for many tests."""
 
 
 def usable(engine):
@@ -33,7 +48,7 @@ def usable(engine):
 
 def is_slow(name):
     """Whether compiling is so slow that tests must limit it, which is true of gcc and Clang."""
-    return getattr(engines.load(name), "compiler", "tcc") != "tcc"
+    return engines.load(name).options.compiler not in ("", "tcc")
 
 
 def by_kernel(names):
@@ -44,7 +59,7 @@ def by_kernel(names):
     """
 
     def marks(engine):
-        is_the_hosts = hasattr(engine, "compiler") and not isinstance(engine, ExtensionEngine)
+        is_the_hosts = engine.options.compiler and engine.options.target != "module"
         return [pytest.mark.host] if is_the_hosts else []
 
     return [pytest.param(name, marks=marks(engines.load(name))) for name in names]
@@ -54,8 +69,7 @@ def by_text(names):
     """Return the same parameters. Of engines that compile the same C with the same compiler, a push tests the last."""
     last, found = {}, by_kernel(names)
     for param in found:
-        engine = engines.load(*param.values)
-        last[type(engine), getattr(engine, "compiler", ""), getattr(engine, "form", "")] = param
+        last[replace(engines.load(*param.values).options, level=None)] = param
     later = [pytest.mark.exhaustive]
     return [p if p in last.values() else pytest.param(*p.values, marks=[*p.marks, *later]) for p in found]
 
@@ -65,10 +79,24 @@ def examples(name):
     return 3 if is_slow(name) else share_of(15 if "extension" in name else 80)
 
 
-def engine_of(compiler, form, *flags):
-    """Return an engine for C of that form."""
-    name = f"{compiler} {' '.join(flags)} {form}"
-    return StraightC(name, compiler, flags, form, idea="", builds_on="", typical_row_seconds=0.0)
+def engine_of(compiler, form, *flags, **options):
+    """Return an engine for C of that form. options: other fields of Options."""
+    chosen = Options(compiler=compiler, form=form, flags=flags, **options)
+    return Row(f"{compiler} {' '.join(flags)} {form}", "", "", CompiledDriver(), chosen, compiler=compile_for_user)
+
+
+def tape_of(graph, kinds, outputs=(), Value=None):
+    """Return the tape of a graph. outputs: indices into the Values of `Graph.build`."""
+    Value = Value or engines.load("bytecode").Value
+    leaves = [Value(x) for x in graph.numbers]
+    values = graph.build(Value, leaves)
+    chosen = [[v for v, k in zip(leaves, kinds) if k == wanted] for wanted in ("input", "parameter")]
+    return Trace(values[-1], *chosen, [values[index % len(values)] for index in outputs]).tape()
+
+
+def tape_of_workload(workload):
+    """Return the tape of one step of the workload."""
+    return trace(workload, workload.row(0)).tape()
 
 
 # --- the reference -----------------------------------------------------------------------------------------------

@@ -8,19 +8,22 @@ from array import array
 
 import pytest
 
-from tests.engines.compiled.compiling import compiled, engine_of, usable
+from tests.engines.compiled.compiling import compiled, engine_of, tape_of, tape_of_workload, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
 from zoomgrad import engines
 from zoomgrad.engines.columns import Column
+from zoomgrad.engines.compiled.emit import text as text_of
+from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.families import in_c
+from zoomgrad.engines.families.prepare import merged
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.handwritten.driver import source as by_hand
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import FOLDER, read
 from zoomgrad.engines.native import build
 from zoomgrad.engines.rerolled.rearrange import divided
 from zoomgrad.engines.straight.c_source import Form, c_source
-from zoomgrad.engines.straight.lower import lower
+from zoomgrad.engines.straight.lower import lower as straight_lines
 from zoomgrad.engines.straight.published import published_source
 from zoomgrad.engines.threads import pool
 from zoomgrad.harness import workloads
@@ -37,18 +40,7 @@ FORMS = {
 
 def source_of(tape, form):
     """Return the C in that form."""
-    return published_source(tape) if form == PUBLISHED else c_source(lower(tape), form)
-
-
-def tape_of(graph, kinds, outputs=()):
-    """Return the graph's tape."""
-    engine = engine_of("tcc", Form())
-    leaves = [Value(x) for x in graph.numbers]
-    values = graph.build(Value, leaves)
-    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
-    return engine.tape(
-        values[-1], inputs=chosen["input"], parameters=chosen["parameter"], outputs=[values[i] for i in outputs]
-    )
+    return published_source(tape) if form == PUBLISHED else c_source(straight_lines(tape), form)
 
 
 everything = side_by_side(NAMED)
@@ -65,7 +57,7 @@ TAPES = {
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
 def test_no_compiler_warns(tmp_path, compiler, tape):
     """Each form gives one or two files. gcc and Clang compile them all in one run, TCC one at a time."""
-    tool = toolchains.find(usable(engine_of(compiler, Form())).compiler)
+    tool = usable(engine_of(compiler, Form())).toolchain()
     warnings = ["-Wall", "-Werror"] if compiler == "tcc" else ["-Wall", "-Wextra", "-Werror", "-pedantic"]
     for name, form in FORMS.items():
         for number, unit in enumerate(source_of(TAPES[tape](), form).units):
@@ -79,7 +71,7 @@ def test_no_compiler_warns(tmp_path, compiler, tape):
 
 BY_HAND = [
     (engine, workload)
-    for engine in ("handwritten", "handwritten-sparse", "handwritten-generic")
+    for engine in ("handwritten", "handwritten-sparse", "handwritten+generic")
     for workload in ("xor", "digits")
 ]
 
@@ -92,23 +84,15 @@ FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.[ch]"))
 def every_text(monkeypatch):
     """C of every kind, for a network that is large enough for the rearranging passes."""
     monkeypatch.setattr(divided, "LEAST_WORK", 0)
-    tape = tape_of_workload("digits")
-    rerolled = ("rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse", "rerolled-clang-threads")
+    tape = tape_of_workload(workloads.load("digits"))
+    rerolled = ("rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse", "rerolled-clang+threads")
     names = ("tcc", "tcc-published", "tcc-extension", *rerolled)
-    texts = [engines.load(name).source(engines.load(name).lower(tape)) for name in names]
+    texts = [text_of(lower(tape, options), options) for options in (engines.load(name).options for name in names)]
     texts.append(build.source(toolchains.find("tcc")))
     texts += [in_c.source(ADAM, width=1), in_c.source(ADAM, width=1, is_fast=True), pool.source()]
-    family = engines.load("rerolled-tcc")
-    texts.append(family.source(family.merged(workloads.load("microgpt-L1-D2-H1-T3"))))
-    return [*texts, *(engines.load(name).source(workloads.load(workload)) for name, workload in BY_HAND)]
-
-
-def tape_of_workload(name):
-    engine, workload = engine_of("tcc", Form()), workloads.load(name)
-    model, inputs = workload.model(engine.nn), [engine.Value(x) for x in workload.row(0)]
-    outputs = workload.outputs(model, inputs)
-    loss = workload.loss(model, inputs, outputs)
-    return engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
+    family = engines.load("rerolled-tcc").options
+    texts.append(text_of(merged(workloads.load("microgpt-L1-D2-H1-T3"), family), family))
+    return [*texts, *(by_hand(engines.load(name), workloads.load(workload)) for name, workload in BY_HAND)]
 
 
 def test_every_c_file_is_part_of_some_unit(every_text):
@@ -198,7 +182,7 @@ def expected_of_main():
 @pytest.fixture
 def sanitizing(tmp_path):
     """gcc's command with sanitizers, if a program that uses them compiles, links and runs."""
-    tool = toolchains.find(usable(engine_of("gcc", Form())).compiler)
+    tool = usable(engine_of("gcc", Form())).toolchain()
     command = [*tool.command, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
     try:
@@ -230,6 +214,3 @@ def test_the_code_stays_within_its_buffers(tmp_path, sanitizing, form):
     assert (result.returncode, result.stderr) == (0, "")
     done, *numbers = result.stdout.split()
     assert [int(done), *map(float.fromhex, numbers)] == expected_of_main()
-
-
-# --- numbers -----------------------------------------------------------------------------------------------------

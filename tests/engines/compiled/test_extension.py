@@ -10,12 +10,12 @@ from array import array
 
 import pytest
 
-from tests.engines.compiled.compiling import usable
+from tests.engines.compiled.compiling import tape_of, usable
 from tests.engines.graphs import classifier
 from zoomgrad import engines
 from zoomgrad.engines.columns import MOST_COLUMNS, Column
-from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.straight.lower import lower
+from zoomgrad.engines.compiled.emit import text
+from zoomgrad.engines.compiled.lower import lower
 
 
 def doubles(*numbers):
@@ -104,14 +104,9 @@ def test_data_that_a_program_would_refuse_stays_in_its_buffers(module, column):
 def test_the_module_compiles_without_warnings(tmp_path):
     """The test uses gcc, which has more warnings than TCC."""
     engine = usable("tcc-extension")
-    tool = toolchains.find(usable("gcc-O0").compiler)
-    graph, kinds = classifier()
-    leaves = [engine.Value(number) for number in graph.numbers]
-    loss = graph.build(engine.Value, leaves)[-1]
-    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
-    tape = engine.tape(loss, inputs=chosen["input"], parameters=chosen["parameter"])
+    tool = usable("gcc-O0").toolchain()
     source = tmp_path / "program.c"
-    source.write_text(engine.source(lower(tape)), encoding="ascii")
+    source.write_text(text(lower(tape_of(*classifier()), engine.options), engine.options), encoding="ascii")
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-isystem", sysconfig.get_path("include")]
     command = [*tool.command, *flags, "-c", "-o", str(tmp_path / "program.o"), str(source)]
     result = subprocess.run(command, capture_output=True, text=True)

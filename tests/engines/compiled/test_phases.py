@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
-from zoomgrad.engines.kernel import engine as module
-from zoomgrad.engines.kernel.engine import PHASES, Clock
+from zoomgrad.engines.compiled import clock as module
+from zoomgrad.engines.compiled.clock import PHASES, Clock
 from zoomgrad.harness import workloads
 
 

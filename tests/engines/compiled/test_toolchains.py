@@ -274,7 +274,7 @@ def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
 
 
 def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
-    tool = find(usable("gcc-O0").compiler)
+    tool = usable("gcc-O0").toolchain()
     (tmp_path / "math.h").write_text("#error a stranger's header\n")
     monkeypatch.setenv("CPATH", str(tmp_path))
     with build(tool, ["#include <math.h>\ndouble f(void) { return 1.0; }\n"], ("-O0",)) as built:
@@ -285,7 +285,7 @@ def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["tcc", "gcc-O0", "clang-O0"])
 def test_a_truncated_object_fails_the_build(name, tmp_path):
     """Some compilers do not check whether a write succeeded."""
-    tool = find(usable(name).compiler)
+    tool = usable(name).toolchain()
     with build(tool, ["double f(void) { return 1.0; }"], ()) as built:
         whole = built.path.read_bytes()
     (tmp_path / "whole").write_bytes(whole)

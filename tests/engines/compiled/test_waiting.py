@@ -108,7 +108,7 @@ def test_a_program_of_a_compiler_that_waited_has_the_same_bits(name, monkeypatch
     monkeypatch.setattr(building, "waiting", waiting)
     losses = []
     for cores in (2, 1):
-        monkeypatch.setattr("zoomgrad.engines.kernel.c_engine.CORES", cores)
+        monkeypatch.setattr("zoomgrad.engines.compile.CORES", cores)
         trainer = engine.prepare(workloads.load("xor"))
         losses.append(trainer.train(20))
     assert losses[0] == losses[1]
@@ -125,7 +125,7 @@ def test_a_graph_that_is_refused_leaves_no_compiler(monkeypatch):
     start = subprocess.Popen
     monkeypatch.setattr(building, "waiting", waiting)
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **how: started.append(start(*a, **how)) or started[-1])
-    monkeypatch.setattr(type(engine), "lower", fail)
+    monkeypatch.setattr("zoomgrad.engines.compile.lower", fail)
     with pytest.raises(RuntimeError, match="refused"):
         engine.prepare(workloads.load("xor"))
     assert [process.returncode for process in started] == [-signal.SIGKILL] * 2

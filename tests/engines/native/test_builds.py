@@ -9,7 +9,6 @@ import pytest
 
 from tests.engines.compiled.compiling import usable
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.kernel import engine as kernel_engine
 from zoomgrad.engines.kernel.building import build as compiled
 from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.engines.kernel.toolchains import find
@@ -165,6 +164,6 @@ def test_a_compiler_that_fails_is_passed_over(tmp_path):
 @pytest.mark.parametrize("name", ["bytecode", "tcc", "rerolled-tcc"])
 def test_no_timed_phase_builds_the_recorder(name, monkeypatch):
     engine, calls = usable(name), []
-    monkeypatch.setattr(kernel_engine, "recorder", lambda: calls.append(name))
+    monkeypatch.setattr("zoomgrad.engines.compiled.driver.recorder", lambda: calls.append(name))
     engine.check()
     assert calls

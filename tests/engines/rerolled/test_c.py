@@ -13,6 +13,9 @@ from tests.engines.compiled.test_c_source import MAIN, sanitizing  # noqa: F401 
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of
 from zoomgrad.engines.columns import Column
+from zoomgrad.engines.compiled.emit import text as text_of
+from zoomgrad.engines.compiled.lower import lower
+from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import FOLDER
 from zoomgrad.engines.rerolled.emit import c
@@ -78,6 +81,6 @@ def test_constants_do_not_add_statements():
     def statements(number):
         p, x = engine.Value(0.3), engine.Value(0.7)
         loss = sum((p * x - number(i)) ** 2 for i in range(300))
-        return engine.source(engine.lower(engine.tape(loss, inputs=[x], parameters=[p]))).count(";")
+        return text_of(lower(Graph(loss, [x], [p]).tape(), engine.options), engine.options).count(";")
 
     assert abs(statements(lambda i: 0.01 * i + 0.005) - statements(lambda i: 0.5)) < 20

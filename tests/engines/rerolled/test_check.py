@@ -10,8 +10,7 @@ import pytest
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload
 from zoomgrad.engines.graph.passes import CHECKED
-from zoomgrad.engines.rerolled import engine
-from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled import reroll as stages
 from zoomgrad.engines.rerolled.recover.chains import chain
 from zoomgrad.engines.rerolled.recover.check import BrokenLoops, check_groups, check_loops, check_sums
 from zoomgrad.engines.rerolled.recover.gradients import pull
@@ -19,6 +18,7 @@ from zoomgrad.engines.rerolled.recover.groups import Phase, group
 from zoomgrad.engines.rerolled.recover.layout import lay_out
 from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.recover.sums import GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
@@ -72,7 +72,7 @@ SPOILED = {
 def test_every_stage_is_checked(monkeypatch, stage):
     """The checks run in tests, and wherever else ZOOMGRAD_CHECK is set."""
     assert CHECKED
-    monkeypatch.setattr(engine, stage, SPOILED[stage])
+    monkeypatch.setattr(stages, stage, SPOILED[stage])
     with pytest.raises(BrokenLoops):
         reroll(TAPES["a classifier"]())
 

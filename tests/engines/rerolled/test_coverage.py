@@ -9,8 +9,10 @@ import pytest
 from tests.engines.rerolled.rolling import tape_of_workload
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.compiled.emit import emit
+from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
@@ -54,7 +56,8 @@ def test_the_c_compiles_without_warnings(engine, compiler, tmp_path):
         pytest.skip(missing.reason)
     engine = engines.load(engine)
     for name in ("xor", "mlp-70x40x3", "recurrent"):
-        for index, unit in enumerate(engine.generate(engine.lower(tape_of_workload(workloads.load(name)))).units):
+        code = lower(tape_of_workload(workloads.load(name)), engine.options)
+        for index, unit in enumerate(emit(code, engine.options).units):
             file = tmp_path / f"{name}-{index}.c"
             file.write_text(unit)
             flags = ("-O1", "-march=native", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wno-psabi")

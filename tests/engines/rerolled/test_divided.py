@@ -10,14 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engines.compiled.compiling import usable
+from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of
 from tests.engines.rerolled.test_together import program_of, trained
-from zoomgrad import engines
-from zoomgrad.engines.api import Unavailable, WrongSuffix
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import which
-from zoomgrad.engines.rerolled.c_engines import ThreadedRerolledC
 from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse
 from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step.check import check_step
@@ -30,18 +28,9 @@ pytestmark = pytest.mark.host
 DIVIDED = ("in place", "deferred", "divided")
 
 
-class Exactly(ThreadedRerolledC):
-    """Exactly the given form."""
-
-    @property
-    def fitted(self):
-        return self.form
-
-
 def of_threads(threads, rows, **sizes):
     chosen = replace(form(rows, **sizes), threads=threads, rearrangements=DIVIDED)
-    flags = {"idea": "", "builds_on": "", "typical_row_seconds": 0.0}
-    return usable(Exactly(f"gcc {chosen}", "gcc", ("-O0",), chosen, **flags))
+    return usable(engine_of("gcc", chosen, "-O0", code="loops", threads=threads))
 
 
 @pytest.fixture
@@ -224,7 +213,7 @@ def trained(trainer):
     trainer.train(300)
     return bytes(trainer.parameters())
 
-engine = engines.load("rerolled-gcc-threads3")
+engine = engines.load("rerolled-gcc+threads=3")
 engine.check()
 wanted = trained(engines.load("rerolled-gcc").prepare(workload))
 trainers = [engine.prepare(workload) for _ in range(2)]
@@ -244,21 +233,15 @@ print("equal")
 
 
 def test_programs_side_by_side_and_in_a_forked_child():
-    usable("rerolled-gcc-threads3")
+    usable("rerolled-gcc+threads=3")
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "equal\n", "")
 
 
 def test_without_a_pool_the_engine_is_unavailable(monkeypatch):
-    engine = usable("rerolled-gcc-threads2")
+    engine = usable("rerolled-gcc+threads=2")
     monkeypatch.setattr(pool, "load", pool.load.__wrapped__)
     monkeypatch.setattr(pool, "source", lambda: "broken")
     with pytest.raises(Unavailable, match="no pool of threads: gcc"):
         engine.check()
-
-
-@pytest.mark.parametrize("name", ["gcc-threads0", "gcc-threads100", "clang-threads-frozen", "clang-sparse-threads"])
-def test_a_wrong_number_or_form_is_refused(name):
-    with pytest.raises(WrongSuffix):
-        engines.load(f"rerolled-{name}")

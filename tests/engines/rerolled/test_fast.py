@@ -9,6 +9,7 @@ import pytest
 
 from tests.engines.compiled.compiling import usable
 from zoomgrad.engines.families.conductor import Conductor, Shared
+from zoomgrad.engines.families.prepare import conductor_of
 from zoomgrad.engines.graph.optimisers import OPTIMISERS
 from zoomgrad.harness import workloads
 
@@ -45,7 +46,7 @@ def test_the_fast_update_is_nearly_that_in_python(optimiser):
     p, states = [rng.gauss(0, 1) for _ in range(101)], tuple([0.0] * 101 for _ in optimiser.states)
     special = [0.0, 5e-324, 1e-170, 1e-150, 1e153, 1e160]
     ours, theirs = (Shared(array("d", p), array("d", p), tuple(array("d", s) for s in states)) for _ in "ab")
-    in_c, in_python = engine.conductor(optimiser)([], ours), Conductor(optimiser, [], theirs)
+    in_c, in_python = conductor_of(optimiser, engine.options)([], ours), Conductor(optimiser, [], theirs)
     for update in range(50):
         for shared in (ours, theirs):
             shared.q[:] = array("d", (number * (1 + update % 3) for number in [*special, *p[len(special) :]]))

@@ -13,8 +13,9 @@ from tests.engines.compiled.compiling import compiled, difference, reference, us
 from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier, random_graphs, tame_values
 from tests.engines.rerolled.rolling import QUICK, REROLLED, tape_of, tape_of_workload
 from tests.examples import examples
-from zoomgrad.engines.rerolled import engine as rerolled
-from zoomgrad.engines.rerolled.engine import MANY
+from zoomgrad.engines.compiled.lower import lower, sizes
+from zoomgrad.engines.rerolled import reroll as rerolled
+from zoomgrad.engines.rerolled.reroll import MANY
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.harness import workloads
@@ -61,12 +62,16 @@ def all_irregular():
     return patch.multiple(rerolled, MANY=0, ROWS=10**9)
 
 
+def lowered(tape):
+    return lower(tape, usable("rerolled-tcc").options)
+
+
 @pytest.mark.parametrize("name", REROLLED)
 def test_irregular_tapes_are_straight_lines(name):
     engine = usable(name)
-    code = engine.lower(tape_of(*entries(400)))
+    code = lower(tape_of(*entries(400)), engine.options)
     assert isinstance(code, Code)
-    assert engine.sizes(code)["looped_share"] == 0.0
+    assert sizes(code, engine.options)["looped_share"] == 0.0
 
 
 def test_a_chain_of_single_values_is_straight_lines():
@@ -76,12 +81,12 @@ def test_a_chain_of_single_values_is_straight_lines():
             x = x * 1.0001 if step % 2 else x + leaves[0]
         return [x]
 
-    assert isinstance(usable("rerolled-tcc").lower(tape_of(Graph("chain", (1.0,), build), ["parameter"])), Code)
+    assert isinstance(lowered(tape_of(Graph("chain", (1.0,), build), ["parameter"])), Code)
 
 
 def test_a_network_beside_irregular_sums_keeps_its_loops():
     tape = tape_of(*beside_a_network(100))
-    step = usable("rerolled-tcc").lower(tape)
+    step = lowered(tape)
     assert isinstance(step, Step)
     assert len(step.loops.loops) > MANY
     assert step.loops.coverage > 0.5
@@ -89,7 +94,7 @@ def test_a_network_beside_irregular_sums_keeps_its_loops():
 
 @pytest.mark.parametrize("name", ["moons", "digits", "attention", "polynomial"])
 def test_workloads_of_loops_are_regular(name):
-    assert isinstance(usable("rerolled-tcc").lower(tape_of_workload(workloads.load(name))), Step)
+    assert isinstance(lowered(tape_of_workload(workloads.load(name))), Step)
 
 
 @pytest.mark.parametrize("name", QUICK)

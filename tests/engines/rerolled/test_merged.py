@@ -17,18 +17,20 @@ from tests.engines.rerolled.rolling import of_form, tape_of, text
 from tests.engines.rerolled.test_waves import MIXES
 from tests.examples import examples
 from zoomgrad import engines
-from zoomgrad.engines.kernel import object_cache
-from zoomgrad.engines.kernel.engine import Clock, Order
-from zoomgrad.engines.rerolled.c_engines import SCALARS, VECTORS
-from zoomgrad.engines.rerolled.engine import lower_passes
+from zoomgrad.engines.api import Store
+from zoomgrad.engines.compile import kernel_of
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.compiled.lower import form_of_passes, lower_passes, passes_of
+from zoomgrad.engines.families.prepare import merged as merged_loops
+from zoomgrad.engines.rerolled.fitted import SCALARS, VECTORS
 from zoomgrad.engines.rerolled.merged import align as aligning
 from zoomgrad.engines.rerolled.merged.check import check_merged
 from zoomgrad.engines.rerolled.merged.merge import merge
 from zoomgrad.engines.rerolled.merged.places import NONE
 from zoomgrad.engines.rerolled.merged.table import Table
 from zoomgrad.engines.rerolled.merged.table import number as number_of
-from zoomgrad.engines.rerolled.rearrange import OF_PASSES
 from zoomgrad.engines.rerolled.recover.check import BrokenLoops
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
@@ -38,7 +40,7 @@ SMALL = "microgpt-L1-D4-H2-T4"
 
 def step_of(graph, inputs, parameters):
     tape = tape_of(graph, ("input",) * inputs + ("parameter",) * parameters, (-1,))
-    return engines.load("rerolled-tcc").lower_passes(tape)
+    return lower_passes(tape, engines.load("rerolled-tcc").options)
 
 
 def mean(length, inputs=8):
@@ -151,8 +153,8 @@ families = st.builds(
 def merged_of(engine, family):
     graphs, parameters, outputs = family
     kinds = [("input",) * inputs + ("parameter",) * parameters for _, inputs in graphs]
-    form = engine.form_of_passes(OF_PASSES)
-    return merge([lower_passes(form, tape_of(graph, its, outputs)) for (graph, _), its in zip(graphs, kinds)])
+    form, tapes = form_of_passes(engine.options), [tape_of(graph, k, outputs) for (graph, _), k in zip(graphs, kinds)]
+    return merge([passes_of(reroll(tape), form) for tape in tapes])
 
 
 PASSES = 2
@@ -194,7 +196,7 @@ def hunt(engine, count):
     @given(families)
     def agrees(family):
         merged = merged_of(engine, family)
-        kernel = engine._build(merged, Clock(), Order(None))
+        kernel = kernel_of(merged, engine.options, Clock())
         for number, (graph, inputs) in enumerate(family[0]):
             found = passes(kernel.of_graph(number), graph, inputs, merged.order.parameters, family[2])
             assert found == expected(graph, inputs, family[2])
@@ -230,26 +232,22 @@ def test_a_wrong_number_is_found():
             check_merged(merged, loops, places)
 
 
-@pytest.mark.parametrize("name", ["rerolled-tcc", "rerolled-clang"])
-def test_a_family_has_one_kernel_in_the_cache(name, tmp_path, monkeypatch):
-    """The second training loads it, with the bits of the first, and lowers nothing."""
-    if not object_cache.code_signature():
-        pytest.skip("zoomgrad's code was edited a moment ago, so nothing is kept")
-    workload, engine = workloads.load(SMALL), usable(name)
-    store = object_cache.of_user()._replace(folder=tmp_path / "objects", from_seconds=0.0)
+def test_a_family_has_one_kernel_in_a_store(tmp_path):
+    """The second training loads it, with the bits of the first."""
+    workload, engine = workloads.load(SMALL), usable("rerolled-tcc")
     trained = []
     for _ in range(2):
-        trainer = engine.prepare(workload, objects=store)
+        trainer = engine.prepare(workload, objects=Store(tmp_path / "objects", 0.0))
         trainer.train(9)
         trained.append([trainer.losses, trainer.parameters(), trainer.gradients(), trainer.predict(workload.row(1))])
         assert len(list((tmp_path / "objects").iterdir())) == 1
-        monkeypatch.setattr(type(engine), "lower_passes", None)
     assert trained[0] == trained[1]
+    assert not trainer.phases
 
 
 def test_the_listing_in_the_docs():
     """Each line in docs/loops.md is in the merged loops of microgpt."""
     page = (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
     (listing,) = (part for part in page.split("```\n") if part.startswith("for i<c0"))
-    lines = list(usable("rerolled-clang").merged(workloads.load("microgpt")).lines())
+    lines = list(merged_loops(workloads.load("microgpt"), usable("rerolled-clang").options).lines())
     assert all(line in lines for line in listing.splitlines())

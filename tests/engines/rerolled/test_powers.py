@@ -11,11 +11,11 @@ from functools import cache
 import pytest
 
 from tests.engines.fused import NEEDS_FUSED, same
+from zoomgrad.engines.compiled.flags import FAST, WIDE
 from zoomgrad.engines.graph.optimisers import power
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import libm, unit
 from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
-from zoomgrad.engines.rerolled import c_engines
 
 pytestmark = pytest.mark.host
 
@@ -156,7 +156,7 @@ def fast(x, exponent=None):
 
     ffi = cffi.FFI()
     ffi.cdef(f"{function};")
-    flags = ("-O2", *c_engines.NATIVE, *c_engines.FAST)
+    flags = ("-O2", *toolchains.NATIVE, *WIDE, *FAST)
     with building.build(toolchains.find("clang"), [text], flags) as built:
         ffi.dlopen(str(built.path)).f(*(ffi.from_buffer("double[]", buffer) for buffer in (x, found)), len(x))
     return found

@@ -15,16 +15,18 @@ from tests.engines.rerolled.test_merged import expected, passes
 from tests.engines.rows import from_rows
 from tests.examples import examples
 from zoomgrad import engines
+from zoomgrad.engines.compile import kernel_of
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.compiled.lower import form_of_passes
+from zoomgrad.engines.families.lowering import lower_graphs
+from zoomgrad.engines.families.prepare import BEFORE_MERGING
 from zoomgrad.engines.graph.tape import NONE
-from zoomgrad.engines.kernel.engine import Clock, Order
-from zoomgrad.engines.rerolled.engine import reroll
-from zoomgrad.engines.rerolled.family import BEFORE_MERGING
-from zoomgrad.engines.rerolled.lowering import lower_graphs
 from zoomgrad.engines.rerolled.merged.merge import merge
 from zoomgrad.engines.rerolled.merged.places import Unmergeable
 from zoomgrad.engines.rerolled.recover import prefix as prefix_module
 from zoomgrad.engines.rerolled.recover.prefix import marked, prefixes
 from zoomgrad.engines.rerolled.recover.shorten import Shortening, Unlike
+from zoomgrad.engines.rerolled.reroll import reroll
 
 pytestmark = pytest.mark.host
 
@@ -93,7 +95,7 @@ def lowered(family, lengths):
     graph, outputs = family
     graphs = [graph(length) for length in lengths]
     tapes = [tape_of(its, ("input",) * inputs + ("parameter",) * PARAMETERS, outputs) for its, inputs in graphs]
-    form = engines.load("rerolled-tcc").form_of_passes(BEFORE_MERGING)
+    form = form_of_passes(engines.load("rerolled-tcc").options, BEFORE_MERGING)
     return graphs, [step for step, _ in lower_graphs(form, tapes)]
 
 
@@ -119,7 +121,7 @@ def test_every_graph_has_the_bits_of_the_interpreter(seed, lengths):
         merged = merge(steps)
     except Unmergeable:
         return
-    kernel = engine._build(merged, Clock(), Order(None))
+    kernel = kernel_of(merged, engine.options, Clock())
     for number, (its, inputs) in enumerate(graphs):
         assert passes(kernel.of_graph(number), its, inputs, merged.order.parameters, outputs) == wanted[number]
 

@@ -13,14 +13,13 @@ from tests.engines.rerolled.rolling import of_form, step_of
 from tests.engines.rerolled.tempting import case
 from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
-from zoomgrad import engines
-from zoomgrad.engines.kernel.engine import Clock
-from zoomgrad.engines.rerolled.c_engines import SCALARS, VECTORS
+from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.rerolled.emit.c import c_source
-from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.rerolled.fitted import SCALARS, VECTORS
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import in_rounds, rearrange
 from zoomgrad.engines.rerolled.rearrange.freeze import passes_only
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.engines.rerolled.step.ways import BrokenStep
@@ -33,10 +32,9 @@ ROUNDS = Form(rearrangements=("in rounds",))
 
 def gpt(name, positions):
     """Return the tape of that GPT for a name with one letter less than positions."""
-    engine = engines.load("rerolled-numpy")
     workload = workloads.load(name)
     (shape,) = [shape for shape in workload.shapes() if len(shape.columns) == 2 * positions]
-    return engine._record(Clock(), workload, workload.row(shape.rows[0]))[0]
+    return trace(workload, workload.row(shape.rows[0])).tape()
 
 
 @pytest.fixture

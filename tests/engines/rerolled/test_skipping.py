@@ -27,10 +27,12 @@ from tests.engines.graphs import Graph, classifier
 from tests.engines.rerolled.rolling import form, of_form, tape_of, tape_of_workload
 from tests.examples import examples
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.compiled.lower import lower
+from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.rearrange.zeros import live
 from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.language import TakeRows, walk
 from zoomgrad.harness import workloads
 
@@ -79,8 +81,8 @@ def found(request):
     engine = usable(of_form(request.param.split(",")[0], chosen) if chosen else request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "MANY", 1)
-        step = engine.lower(tape_of(GRAPH, KINDS))
-        names = engine.fitted.rearrangements
+        step = lower(tape_of(GRAPH, KINDS), engine.options)
+        names = fitted(engine.options).rearrangements
         assert step.skips
         assert ("settle" in step.routines) == ("deferred" in names)
         assert any(isinstance(s, TakeRows) for s in walk(step.programs["turn"])) == ("rows together" in names)

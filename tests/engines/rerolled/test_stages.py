@@ -11,7 +11,6 @@ import pytest
 from tests.engines.graphs import Graph
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload, text
 from zoomgrad.engines.rerolled import recover
-from zoomgrad.engines.rerolled.engine import reroll
 from zoomgrad.engines.rerolled.recover import chains, gradients, groups, layout, nest
 from zoomgrad.engines.rerolled.recover import fuse as fuse_module
 from zoomgrad.engines.rerolled.recover.chains import chain
@@ -19,6 +18,7 @@ from zoomgrad.engines.rerolled.recover.fuse import fuse
 from zoomgrad.engines.rerolled.recover.gradients import pull
 from zoomgrad.engines.rerolled.recover.groups import group
 from zoomgrad.engines.rerolled.recover.layout import lay_out
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host

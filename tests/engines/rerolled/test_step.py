@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engines.compiled.compiling import compiled, usable
+from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of, text
 from zoomgrad import engines
+from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.rerolled import step
 from zoomgrad.engines.rerolled.emit import c_section, numpy_step
-from zoomgrad.engines.rerolled.engine import reroll
-from zoomgrad.engines.rerolled.numpy_engine import NumpyEngine
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.language import Perform, rewrite
@@ -53,9 +53,7 @@ def test_text(golden, name):
 
 
 def numpy_engine(name):
-    engine = NumpyEngine(f"numpy {name}", idea="", builds_on="", typical_row_seconds=0.0)
-    engine.fitted = FORMS[name]
-    return engine
+    return engine_of("", FORMS[name], code="loops", target="NumPy")
 
 
 @pytest.mark.parametrize("batch", [1, 5])
@@ -183,7 +181,7 @@ def test_the_docstring_example_is_correct():
     """The example has two columns: the plain turn, and the one with updates in place."""
     engine = engines.load("rerolled-numpy")
     w, x = engine.Value(2.0), engine.Value(3.0)
-    tape = engine.tape(w * x, inputs=[x], parameters=[w])
+    tape = Graph(w * x, [x], [w]).tape()
     printed = [text(step_of(tape, FORMS[name]).lines()) for name in ("plain", "in place")]
     turns = [each[each.index("turn:\n") : each.index("evaluate:\n")].splitlines() for each in printed]
     table = [f"    {left:40}{right}".rstrip() for left, right in itertools.zip_longest(*turns, fillvalue="")]

@@ -75,7 +75,7 @@ def test_a_variant_trains_like_the_other(name, batch, monkeypatch):
     for chosen in (0, 1):
         program, rows = program_of(name)
         if chosen:
-            monkeypatch.setattr("zoomgrad.engines.kernel.c_engine.variant_for", lambda batch, variants: variants[-1])
+            monkeypatch.setattr("zoomgrad.engines.compile.variant_for", lambda batch, variants: variants[-1])
         losses = [
             *program.train(rows, rate=0.1, batch=batch, steps=7),
             *program.train(rows, rate=0.1, batch=1, steps=3),

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.tempting import case, seeds
 from tests.engines.rerolled.test_tempting import hunt
-from zoomgrad import engines
-from zoomgrad.engines.kernel.engine import Clock
-from zoomgrad.engines.rerolled.engine import reroll
+from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.harness import workloads
 
@@ -76,10 +75,8 @@ def test_positions_keep_the_reference_bits(name):
 
 def multiplied(workload, positions):
     """Return how many forward loops read parameters, in the graph of a row with that many positions."""
-    engine = engines.load("rerolled-numpy")
     (shape,) = [shape for shape in workload.shapes() if len(shape.columns) == 2 * positions]
-    tape, *_ = engine._record(Clock(), workload, workload.row(shape.rows[0]))
-    loops = reroll(tape)
+    loops = reroll(trace(workload, workload.row(shape.rows[0])).tape())
     p = loops.area("p")
     forward = [loop for loop in loops.loops if loop.phase == Phase.FORWARD]
     return sum(reads(loop, (p.start, p.stop)) for loop in forward)

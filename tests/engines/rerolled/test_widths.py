@@ -12,6 +12,7 @@ from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.building import build
 from zoomgrad.engines.rerolled import widths
+from zoomgrad.engines.rerolled.fitted import fitted
 
 pytestmark = pytest.mark.host
 
@@ -27,7 +28,7 @@ def test_products_of_all_widths_are_equal_and_right(name):
         for j in range(widths.LANES)
     ]
     for registers in (16, 32):
-        form = replace(engine.fitted, registers=registers)
+        form = replace(fitted(engine.options), registers=registers)
         source = widths.source(form, [8, 4, 2])
         with build(engine.toolchain(), [source], [*engine.flags, *toolchains.STRICT]) as built:
             products = ctypes.CDLL(str(built.path))
@@ -51,7 +52,7 @@ def test_narrower_vectors_must_be_clearly_faster(times, width):
 
 def test_an_engine_uses_and_records_the_remembered_choice(monkeypatch, tmp_path):
     engine = usable("rerolled-gcc")
-    if engine.fitted.width < 4 or not toolchains.IS_X86:
+    if fitted(engine.options).width < 4 or not toolchains.IS_X86:
         pytest.skip("needs a processor with a choice of widths")
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path))
     if not MEMORY.keeps(engine.toolchain().command):
@@ -64,20 +65,20 @@ def test_an_engine_uses_and_records_the_remembered_choice(monkeypatch, tmp_path)
 
     monkeypatch.setattr(widths, "measured", measured)
     monkeypatch.setattr(widths, "fastest", cache(widths.fastest.__wrapped__))
-    assert engine.fitted.width == engine.vector_doubles == 2
+    assert fitted(engine.options).width == 2
     widths.fastest.cache_clear()  # as in another process
-    assert engine.fitted.width == 2
+    assert fitted(engine.options).width == 2
     assert len(asked) == 1
     widths.fastest.cache_clear()
     monkeypatch.setenv("ZOOMGRAD_CACHE", "off")  # processes that remember nothing must still agree
-    assert engine.fitted.width == asked[0]
+    assert fitted(engine.options).width == asked[0]
 
 
-@pytest.mark.parametrize(("name", "setting", "width"), [("rerolled-gcc", "2", 2), ("rerolled-clang-generic", "8", 2)])
+@pytest.mark.parametrize(("name", "setting", "width"), [("rerolled-gcc", "2", 2), ("rerolled-clang+generic", "8", 2)])
 def test_the_user_sets_the_width(name, setting, width, monkeypatch):
     """No processor and no flags get wider vectors than they have."""
     monkeypatch.setenv(widths.SETTING, setting)
-    assert usable(name).vector_doubles == width
+    assert fitted(usable(name).options).width == width
 
 
 def test_a_width_that_does_not_exist_is_refused(monkeypatch):

@@ -13,8 +13,10 @@ from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import runnable, willing
 from tests.harness.worker.test_workloads import KINDS
 from zoomgrad import engines
+from zoomgrad.engines.compiled.lower import lower, variants_of
+from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.graph.optimisers import SGD
-from zoomgrad.engines.kernel.c_engine import variant_for
+from zoomgrad.engines.kernel.variants import variant_for
 from zoomgrad.engines.rerolled.form import TALL, TALLEST
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
@@ -236,11 +238,8 @@ def test_drills_run_every_variant_of_a_kernel(name):
     """In the variant that takes rows together, one drill has whole tiles, and another has rows left over."""
     usable(name)
     engine, workload = engines.load(name), workloads.load(DENSE)
-    values = [engine.Value(x) for x in workload.row(0)]
-    model = workload.model(engine.nn)
-    loss = workload.loss(model, values, workload.outputs(model, values))
-    tape = engine.tape(loss, inputs=values, parameters=model.parameters())
-    _, together = found = engine.variants(engine.lower(tape))
+    tape = trace(workload, workload.row(0)).tape()
+    _, together = found = variants_of(lower(tape, engine.options))
     assert {variant_for(how.batch, found).name for how in DRILLS} == {variant.name for variant in found}
     for tall in (TALL, TALLEST):
         left_over = {how.batch % tall > 0 for how in DRILLS if how.batch >= max(tall, together.from_batch)}

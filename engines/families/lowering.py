@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import NamedTuple, Optional
 
+from zoomgrad.engines.compiled.lower import passes_of
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.rerolled.engine import lower_passes, passes_of, reroll
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.check import check_loops
 from zoomgrad.engines.rerolled.recover.prefix import Prefix, marked, prefixes
 from zoomgrad.engines.rerolled.recover.shorten import Shortening, Unlike
+from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -30,18 +31,18 @@ class Lowered(NamedTuple):
 def lower_graphs(form: Form, tapes: Sequence[Tape]) -> list[Lowered]:
     """The passes of each tape."""
     start = perf_counter()
-    found = prefixes(tapes)
-    shortening = _shortening(form, found)
+    begun = prefixes(tapes)
+    shortening = _shortening(begun)
     shared = perf_counter() - start
-    lowered = [_lowered(form, tape, prefix, shortening) for tape, prefix in zip(tapes, found)]
+    lowered = [_lowered(form, tape, prefix, shortening) for tape, prefix in zip(tapes, begun)]
     longest = max(range(len(tapes)), key=lambda graph: len(tapes[graph]))
     lowered[longest] = lowered[longest]._replace(seconds=lowered[longest].seconds + shared)
     return lowered
 
 
-def _shortening(form: Form, found: Sequence[Optional[Prefix]]) -> Optional[Shortening]:
+def _shortening(begun: Sequence[Optional[Prefix]]) -> Optional[Shortening]:
     """The loops of the longest graph, to be cut; None if no other one begins it."""
-    graphs = [prefix for prefix in found if prefix]
+    graphs = [prefix for prefix in begun if prefix]
     if len(graphs) < 2:
         return None
     longest = max(graphs, key=lambda prefix: prefix.rows)
@@ -58,5 +59,6 @@ def _lowered(form: Form, tape: Tape, prefix: Optional[Prefix], shortening: Optio
         except Unlike:
             pass
         else:
-            step = passes_of(form, check_loops(loops) if CHECKED else loops)
-    return Lowered(step or lower_passes(form, tape), perf_counter() - start)
+            step = passes_of(check_loops(loops) if CHECKED else loops, form)
+    # Also of an irregular tape: merged with those of other graphs, it shares their loops.
+    return Lowered(step or passes_of(reroll(tape), form), perf_counter() - start)

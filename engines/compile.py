@@ -1,0 +1,124 @@
+"""Graph -> Program: the stages of every compiled engine in order, and the time of each.
+
+    graph -> Tape -> Code or Step -> source -> object -> Kernel -> Program
+         linearize   lower        emit      build     load
+
+Each stage is a function of its inputs and the engine's options, in a file of its name. Example: for `tcc`, the graph of
+`a * b` becomes a tape of three rows, one multiplication, 3 kB of C, and an object whose functions a Program calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Optional
+
+from zoomgrad.engines.api import Store
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.compiled.emit import emit
+from zoomgrad.engines.compiled.flags import flags_of
+from zoomgrad.engines.compiled.load import load, load_python
+from zoomgrad.engines.compiled.lower import lower, sizes, variants_of
+from zoomgrad.engines.compiled.machine import CORES
+from zoomgrad.engines.compiled.trace import Graph
+from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.kernel import building, extension, toolchains
+from zoomgrad.engines.kernel.c_text import Source
+from zoomgrad.engines.kernel.object_cache import kept_or_built
+from zoomgrad.engines.kernel.program import Kernel, Program
+from zoomgrad.engines.kernel.variants import Variants, variant_for
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.fitted import fitted
+
+
+def compile(  # noqa: A001  (the verb of all that follows)
+    trace: Callable[[], Graph], options: Options, clock: Clock, *, store: Optional[Store] = None, batch: int = 1
+) -> Program:
+    """Compile a graph, time each phase, and record the sizes of the results.
+
+    trace: gives the graph, which is freed as soon as the tape exists if nobody else holds it. store: where compiled
+    objects are looked for and kept. batch: the first batch to train with; code for others is compiled when needed.
+    Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
+    """
+    with COLLECTOR.paused(), early_compilers(options, clock) as compilers:
+        with clock.phase("trace"):
+            graph = trace()
+        with clock.phase("lower"):
+            tape = graph.tape()
+            inputs, parameters = graph.numbers()
+        with clock.phase("trace"):
+            del graph  # it is much larger than the tape, and the next stages need memory
+        if compilers:
+            with clock.phase("compile"), contextlib.suppress(building.BuildFailed):  # one may be enough
+                compilers.add()
+        with clock.phase("lower"):
+            code = lower(tape, options, parameters)
+        clock.sizes.update(tape_rows=len(tape), **sizes(code, options))
+        variants = variants_of(code)
+        first = variant_for(batch, variants)
+        kernel = kernel_of(first.code, options, clock, store, compilers)
+        if len(variants) > 1:
+            kernel = Variants(variants, first, kernel, lambda variant: kernel_of(variant.code, options, Clock(), store))
+        with clock.phase("load"):
+            return Program(
+                kernel,
+                inputs=inputs,
+                parameters=parameters,
+                outputs=len(tape.outputs),
+                phases=clock.phases,
+                sizes=clock.sizes,
+                tape=tape,
+            )
+
+
+def kernel_of(
+    code: Any,
+    options: Options,
+    clock: Clock,
+    store: Optional[Store] = None,
+    compilers: Optional[building.Waiting] = None,
+) -> Kernel:
+    """Generate, build and load. compilers: started earlier, for this tool and these flags."""
+    with clock.phase("generate"):
+        source = emit(code, options)
+    if not isinstance(source, Source):
+        return load_python(source, clock)
+    tool, flags = toolchains.find(options.compiler), flags_of(options)
+
+    def recipe() -> Sequence[str]:
+        # Under -march=native, the macros depend on the processor.
+        target = [platform.machine(), *flags, *sorted(toolchains.macros(tool, flags))]
+        abi = extension.abi() if options.target == "module" else ""
+        return ["program", *tool.command, tool.version, *target, abi, *source.units]
+
+    with contextlib.ExitStack() as stack:
+        with clock.phase("compile"):
+            build = kept_or_built(store, recipe, lambda: building.build(tool, source.units, flags, waiting=compilers))
+            built = stack.enter_context(build)
+        with clock.phase("load"):
+            kernel = load(built, source.workspace, options)
+    units = len(source.units)
+    clock.sizes.update(
+        source_bytes=source.size,
+        object_bytes=built.size,
+        translation_units=units,
+        parallel_compilers=min(units, CORES),
+        vector_doubles=fitted(options).width if options.code == "loops" else 1,
+    )
+    if built.is_kept and store and store.most_bytes is None:
+        clock.phases.clear()  # nothing was compiled, so this block of a race has no compile time
+    return kernel
+
+
+@contextlib.contextmanager
+def early_compilers(options: Options, clock: Clock) -> Iterator[Optional[building.Waiting]]:
+    """Start a compiler, which is ready by the time that there is C for it; None without a second core to run it."""
+    if not options.compiler or CORES == 1:
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        with clock.phase("compile"):
+            tool = toolchains.find(options.compiler)
+            compilers = stack.enter_context(building.waiting(tool, flags_of(options)))
+        yield compilers

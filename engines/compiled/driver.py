@@ -1,0 +1,103 @@
+"""Workload -> Trainer, for every engine that compiles a graph."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Optional
+
+from zoomgrad.engines.api import Store, Trainer, Unavailable, Workload
+from zoomgrad.engines.compile import compile as compile_graph
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.compiled.flags import flags_of
+from zoomgrad.engines.compiled.trace import Graph, trace
+from zoomgrad.engines.families.prepare import prepare_family
+from zoomgrad.engines.graph.optimisers import SGD
+from zoomgrad.engines.kernel import extension, toolchains
+from zoomgrad.engines.kernel.building import BuildFailed
+from zoomgrad.engines.kernel.library import interface
+from zoomgrad.engines.kernel.object_cache import of_user
+from zoomgrad.engines.kernel.program import Program
+from zoomgrad.engines.kernel.trainer import CompiledTrainer
+from zoomgrad.engines.native.recorder import recorder
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.fitted import fitted
+from zoomgrad.engines.row import Row
+from zoomgrad.engines.threads import pool
+
+
+def prepare(workload: Workload, options: Options, store: Optional[Store] = None) -> Trainer:
+    """Compile the workload's step and check its rows."""
+    if workload.varies or (workload.learns and workload.optimiser is not SGD):
+        return prepare_family(workload, options, store)
+    clock = Clock()
+    program = compile_graph(
+        partial(trace, workload, workload.row(0)), options, clock, store=store, batch=workload.batch
+    )
+    program.tape = None  # a trainer never needs it
+    trainer = CompiledTrainer(program, workload)
+    clock.stop()
+    return trainer
+
+
+class Compiled:
+    """The driver of engines that compile a graph."""
+
+    def value(self) -> Any:
+        """The class that records: in C where it can be built, else in Python."""
+        return recorder()
+
+    def check(self, row: Row) -> None:
+        """Find and build now what no timed phase should: compilers, the recorder, NumPy, the pool of threads."""
+        options = row.options
+        if options.code == "loops":
+            _import_numpy()
+        recorder()
+        if not options.compiler:
+            return
+        tool = toolchains.find(options.compiler)
+        if options.fma:
+            toolchains.check_fused(tool)
+        interface()
+        if options.target == "module":
+            extension.check_python("tcc")
+        if options.code == "loops":
+            fitted(options)
+        if options.threads:
+            try:
+                pool.load(tool)
+            except BuildFailed as failed:
+                raise Unavailable(f"no pool of threads: {failed.reason}", failed.remedy) from None
+
+    def supports(self, row: Row, workload: Workload) -> Optional[str]:
+        can_run = not (row.options.frozen and workload.learns)
+        return None if can_run else "its weights are constants, so it can't train"
+
+    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> Trainer:
+        return prepare(workload, row.options, store)
+
+    def toolchain(self, row: Row) -> Optional[toolchains.Toolchain]:
+        return toolchains.find(row.options.compiler) if row.options.compiler else None
+
+    def flags(self, row: Row) -> tuple[str, ...]:
+        return flags_of(row.options) if row.options.compiler else ()
+
+
+def compile_for_user(row: Row, graph: Graph) -> Program:
+    """Compile a graph, whose object may be in the user's cache. Raises the errors of `compile`."""
+    if row.options.frozen:
+        raise Unavailable(
+            f"{row.name} runs workloads only",
+            "Name no parameters and leave out +frozen: all other leaves are constants.",
+        )
+    clock = Clock()
+    program = compile_graph(lambda: graph, row.options, clock, store=of_user())
+    clock.stop()
+    return program
+
+
+def _import_numpy() -> None:
+    """Import NumPy. Raises Unavailable if it is missing."""
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None

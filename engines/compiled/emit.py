@@ -1,0 +1,70 @@
+"""Code -> the source of a back end: translation units of C, functions in Python, instructions, or a step for NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.compiled.lower import variants_of
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.c_text import Source
+from zoomgrad.engines.kernel.extension import MODULE, as_module
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
+from zoomgrad.engines.rerolled.emit.c_merged import c_merged
+from zoomgrad.engines.rerolled.fitted import fitted
+from zoomgrad.engines.rerolled.merged.merge import Merged
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.straight.bytecode import assemble
+from zoomgrad.engines.straight.c_source import c_source, form_of
+from zoomgrad.engines.straight.lower import Code
+from zoomgrad.engines.straight.published import published_source
+from zoomgrad.engines.straight.python_source import PythonText, python_source
+
+
+def emit(code: Any, options: Options) -> Any:
+    """The source of the code: a Source, a PythonText, Bytecode, or a Step."""
+    return EMITTERS[options.target](code, options)
+
+
+def module(code: Code, options: Options, name: str = MODULE, parameters: Sequence[float] = ()) -> Source:
+    """The C of an extension module of that name. parameters: the numbers to start with, if it is kept."""
+    kernel = c_source(code, form_of(options), title="A Value graph as a CPython extension module")
+    return as_module(kernel, len(code.outputs), name, parameters)
+
+
+def text(code: Any, options: Options) -> str:
+    """The source of all variants of the code, as text."""
+    variants = variants_of(code)
+    titles = [f"/* Variant of the kernel: {variant}. */\n\n" if len(variants) > 1 else "" for variant in variants]
+    return "\n".join(title + _text(emit(variant.code, options)) for title, variant in zip(titles, variants))
+
+
+def _text(source: Any) -> str:
+    if isinstance(source, Source):
+        return "\n".join(source.units)
+    if isinstance(source, PythonText):
+        return str(source)
+    if not hasattr(source, "lines"):
+        raise Unavailable(f"{type(source).__name__} has no text", "Use --stage tape.")
+    lines = (*source.loops.lines(), *source.lines()) if isinstance(source, Step) else source.lines()
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _c(code: Any, options: Options) -> Source:
+    if isinstance(code, Tape):
+        return published_source(code)
+    if isinstance(code, Code):
+        return c_source(code, form_of(options))
+    return c_merged(code, fitted(options)) if isinstance(code, Merged) else loops_in_c(code, fitted(options))
+
+
+EMITTERS: dict[str, Callable[[Any, Options], Any]] = {
+    "C": _c,
+    "module": module,
+    "Python": lambda code, _: python_source(code),
+    "bytecode": lambda code, _: assemble(code),
+    "NumPy": lambda code, _: code if isinstance(code, Step) else assemble(code),
+}
+"""Target -> what makes its source of the code. A file that adds a target may emit a kernel, which is its own source."""

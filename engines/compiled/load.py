@@ -1,0 +1,42 @@
+"""Built source -> Kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.building import Built, loading
+from zoomgrad.engines.kernel.extension import Extension
+from zoomgrad.engines.kernel.library import Library
+from zoomgrad.engines.kernel.program import Kernel
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.straight.bytecode import Bytecode, Interpreter
+from zoomgrad.engines.straight.python_source import PythonSource, PythonText
+from zoomgrad.engines.threads import pool
+
+
+def load(built: Built, workspace: int, options: Options) -> Kernel:
+    """Load an object. workspace: doubles that its functions need. Raises BuildFailed if the system refuses it."""
+    with loading():
+        if options.target == "module":
+            return Extension(str(built.path), workspace)
+        library = Library(str(built.path), workspace)
+    if options.threads:
+        library.use_pool(pool.load(toolchains.find(options.compiler)), options.threads)
+    return library
+
+
+def load_python(source: Any, clock: Clock) -> Kernel:
+    """A kernel of what needs no C compiler: a PythonText, which Python compiles, Bytecode, a Step, or a Kernel."""
+    if isinstance(source, PythonText):
+        clock.sizes["source_bytes"] = source.size
+        with clock.phase("compile"):
+            return PythonSource(source)
+    with clock.phase("load"):
+        if isinstance(source, Step):
+            return NumpyKernel(source)
+        kernel: Kernel = Interpreter(source) if isinstance(source, Bytecode) else source
+        return kernel

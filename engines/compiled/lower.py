@@ -1,0 +1,67 @@
+"""Tape -> the code of a back end: straight lines, or a step over recovered loops, rearranged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from zoomgrad.engines.graph.bind import bind
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel.variants import Variant
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.fitted import fitted
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange import OF_PASSES, rearrange
+from zoomgrad.engines.rerolled.rearrange.freeze import freeze, passes_only
+from zoomgrad.engines.rerolled.recover.loops import Loops
+from zoomgrad.engines.rerolled.reroll import reroll_regular
+from zoomgrad.engines.rerolled.step.plain import plain
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.variants import variants
+from zoomgrad.engines.straight.lower import lower as straight_lines
+
+
+def lower(tape: Tape, options: Options, parameters: Sequence[float] = ()) -> Any:
+    """A Step, straight-line Code, or for the published C the Tape itself.
+
+    parameters: their starting numbers, which are constants of frozen code. An irregular tape becomes straight lines.
+    """
+    if options.code == "tape":
+        return tape
+    loops = reroll_regular(tape) if options.code == "loops" else None
+    if loops is None:
+        return straight_lines(bind(tape, parameters) if options.frozen else tape)
+    return freeze(plain(loops), parameters) if options.frozen else rearrange(plain(loops), fitted(options))
+
+
+def lower_passes(tape: Tape, options: Options) -> Any:
+    """The same for a kernel of which only the two passes are called."""
+    loops = reroll_regular(tape) if options.code == "loops" else None
+    if loops is not None:
+        return passes_of(loops, form_of_passes(options))
+    return tape if options.code == "tape" else straight_lines(tape)
+
+
+def passes_of(loops: Loops, form: Form) -> Step:
+    """The two passes over these loops."""
+    return passes_only(rearrange(plain(loops), form))
+
+
+def form_of_passes(options: Options, rearrangements: Sequence[str] = OF_PASSES) -> Form:
+    """The form with only these rearrangements."""
+    form = fitted(options)
+    return replace(form, rearrangements=tuple(name for name in form.rearrangements if name in rearrangements))
+
+
+def sizes(code: Any, options: Options) -> Mapping[str, float]:
+    """Figures for the record."""
+    if options.code != "loops":
+        return {}
+    share = {"looped_share": code.loops.coverage if isinstance(code, Step) else 0.0}
+    return {**share, "threads": options.threads} if options.threads else share
+
+
+def variants_of(code: Any) -> list[Variant]:
+    """The code's variants in the order of their batches. The first one begins with batches of 1."""
+    return [Variant(*each) for each in variants(code)] if isinstance(code, Step) else [Variant("every batch", 1, code)]

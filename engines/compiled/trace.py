@@ -1,0 +1,60 @@
+"""Workload -> Graph: run one step of a workload's program over Values that record it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple, Optional
+
+from zoomgrad.engines import nn
+from zoomgrad.engines.api import Workload
+from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.graph.linearize import linearize
+from zoomgrad.engines.graph.passes import optimize
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.native.recorder import recorder
+
+
+class Graph(NamedTuple):
+    """A graph of Values. Leaves that are neither inputs nor parameters are constants."""
+
+    loss: Any
+    inputs: Sequence[Any]
+    parameters: Sequence[Any]
+    outputs: Sequence[Any] = ()
+    """Values whose data each forward pass returns."""
+
+    def tape(self) -> Tape:
+        """The tape after all passes, as it is compiled."""
+        return optimize(
+            linearize(self.loss, inputs=self.inputs, parameters=self.parameters, outputs=self.outputs),
+        )
+
+    def numbers(self) -> tuple[list[float], list[float]]:
+        """The numbers of its inputs and of its parameters."""
+        return [v.data for v in self.inputs], [v.data for v in self.parameters]
+
+
+@cache
+def networks() -> nn.Networks:
+    """The networks of the class that records."""
+    return nn.bind(recorder())
+
+
+def trace(workload: Workload, row: array[float], order: Optional[Sequence[int]] = None) -> Graph:
+    """The graph of the workload's step on that row.
+
+    order: the numbers of the parameters in the order that the graph shall have. Explains a domain error to the user.
+    """
+    value = recorder()
+    try:
+        model = workload.model(networks())
+        inputs = [value(x) for x in row]
+        outputs = workload.outputs(model, inputs)
+        loss = workload.loss(model, inputs, outputs)
+        parameters = model.parameters()
+    except DOMAIN_ERRORS as error:
+        tell_domain_error(0, error)
+        raise
+    return Graph(loss, inputs, parameters if order is None else [parameters[index] for index in order], outputs)

@@ -1,0 +1,117 @@
+"""How the engines without a Value run: `mlp.c`, compiled for the machine that runs it.
+
+The result is an ordinary Kernel. Its C depends on the workload's network instead of a graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Optional
+
+from zoomgrad.engines import nn
+from zoomgrad.engines.api import Store, Workload
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.graph.optimisers import SGD
+from zoomgrad.engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel.library import Library, interface
+from zoomgrad.engines.kernel.program import Program
+from zoomgrad.engines.kernel.trainer import CompiledTrainer
+from zoomgrad.engines.row import Row
+
+LOSSES = ("cross_entropy", "squared_error")
+
+# The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
+FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
+# Without this flag, compilers avoid the widest registers and split our vectors in two.
+NATIVE = (*toolchains.NATIVE, "-mprefer-vector-width=512") if toolchains.IS_X86 else ()
+GENERIC_LANES = 2
+"""Doubles in a vector on x86-64 and AArch64 without extensions."""
+
+
+class ByHand:
+    """The driver of C by hand for an MLP of two layers, with one sample per step."""
+
+    def value(self) -> Any:
+        return None
+
+    def check(self, row: Row) -> None:
+        tool = self.toolchain(row)
+        if row.options.fma:
+            toolchains.check_fused(tool)
+        interface()
+        vector_doubles(row)  # asks the compiler now, not while phases are timed
+
+    def toolchain(self, row: Row) -> toolchains.Toolchain:
+        """Return the newest Clang, or else the newest gcc. Raises Unavailable if there is neither."""
+        return next(toolchains.usable(("clang", "gcc")))
+
+    def flags(self, row: Row) -> tuple[str, ...]:
+        # Set LANES, because -mfma implies wider vectors.
+        machine = NATIVE if row.options.native and NATIVE else (f"-DLANES={GENERIC_LANES}",)
+        return (*FLAGS, *machine, *(toolchains.FUSED if row.options.fma else ()))
+
+    def supports(self, row: Row, workload: Workload) -> Optional[str]:
+        network = workload.network
+        if network is None:
+            return "it is written for MLPs, and this model is not an MLP"
+        if len(network.shape) != 3:
+            return f"it is written for two layers of weights, and this model has {len(network.shape) - 1}"
+        if network.activation != "relu" or not network.last_linear:
+            last = "" if network.last_linear else " on all layers"
+            return f"it is written for ReLU and a linear last layer, and this model has {network.activation}{last}"
+        if network.loss not in LOSSES:
+            return f"it is written for {' and '.join(LOSSES)}, and this loss is {network.loss}"
+        if workload.optimiser is not SGD:
+            return f"it is written for plain descent, and this optimiser is {workload.optimiser.name}"
+        if network.samples != 1:
+            return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
+        return None
+
+    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> CompiledTrainer:
+        clock = Clock()
+        with clock.phase("generate"):
+            text = source(row, workload)
+        network = workload.network
+        assert network is not None  # `source` has checked it
+        # The object is never kept, because it compiles in less than a second.
+        with contextlib.ExitStack() as stack:
+            with clock.phase("compile"):
+                built = stack.enter_context(building.build(self.toolchain(row), [text], self.flags(row)))
+            with clock.phase("load"), building.loading():
+                kernel = Library(str(built.path), workspace(network))
+        clock.sizes.update(
+            source_bytes=len(text),
+            object_bytes=built.size,
+            translation_units=1,
+            parallel_compilers=1,
+            vector_doubles=vector_doubles(row),
+        )
+        program = Program(
+            kernel,
+            inputs=workload.row(0),
+            parameters=nn.starting_parameters(workload),
+            outputs=network.shape[-1],
+            phases=clock.phases,
+            sizes=clock.sizes,
+        )
+        trainer = CompiledTrainer(program, workload)
+        clock.stop()
+        return trainer
+
+
+def source(row: Row, workload: Workload) -> str:
+    """The C for that workload. Raises ValueError if the engine does not support it."""
+    refusal = row.supports(workload)
+    network = workload.network
+    if refusal or network is None:
+        raise ValueError(f"{row.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
+    return mlp_source(network, sparse=row.options.sparse)
+
+
+def vector_doubles(row: Row) -> int:
+    """Doubles in the widest vector type of the C."""
+    if not row.options.native:
+        return GENERIC_LANES
+    defined = toolchains.macros(ByHand().toolchain(row), toolchains.NATIVE)
+    return next((lanes for macro, lanes in WIDTHS.items() if macro in defined), GENERIC_LANES)

@@ -1,0 +1,38 @@
+"""How engines run whose Value Python itself, or a compiled class, evaluates: a trainer over that class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from zoomgrad.engines.api import Store, Workload
+from zoomgrad.engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
+from zoomgrad.engines.kernel.toolchains import Toolchain
+from zoomgrad.engines.row import Row
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """The driver of an engine over a Value class."""
+
+    value: Callable[[], Any]
+    """Gives the class, which may be built at the first call. Raises Unavailable if it can't be built here."""
+    trainer: type[ScalarTrainer] = RebuildingTrainer
+    in_python: bool = True
+    """Whether the class is written in Python, so that profilers can wrap its methods."""
+
+    def check(self, row: Row) -> None:
+        self.value()
+
+    def supports(self, row: Row, workload: Workload) -> Optional[str]:
+        return None
+
+    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> ScalarTrainer:
+        return self.trainer(row.nn, workload)
+
+    def toolchain(self, row: Row) -> Optional[Toolchain]:
+        return None
+
+    def flags(self, row: Row) -> tuple[str, ...]:
+        return ()

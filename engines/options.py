@@ -1,0 +1,155 @@
+"""An engine's name -> its row of the table and its options: `rerolled-gcc+generic+threads=2`.
+
+The row's name comes first, then options in the order of OPTIONS, each after a plus sign, so that an engine has one
+name. `parse` splits the name, and `check` says why a row can't take an option and what to use instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional
+
+from zoomgrad.engines.api import WrongOption
+from zoomgrad.engines.compiled.machine import CORES
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.row import Row
+
+MOST_THREADS = 64
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices that distinguish engines. A row of the table makes some, and a name changes others."""
+
+    code: str = "lines"
+    """What is compiled: `lines` (straight-line code), `loops` (recovered from the tape), or the `tape` itself."""
+    target: str = "C"
+    """A key of `zoomgrad.engines.compiled.emit.EMITTERS`."""
+    compiler: str = ""
+    """`tcc`, `gcc` or `clang`; empty for an engine without a compiler of C."""
+    level: Optional[int] = None
+    """Of optimisation; None for TCC, which has none."""
+    native: bool = False
+    """Whether C is compiled for this exact processor (`-march=native`)."""
+    fma: bool = False
+    """Whether the compiler may fuse products with the sums that use them."""
+    threads: int = 0
+    """The most threads that divide a step; 0: a step is not divided."""
+    frozen: bool = False
+    """Whether weights are constants of the C, and only the forward pass is compiled."""
+    whole: bool = False
+    """Whether each pass is one function."""
+    sparse: bool = False
+    """Whether terms with an input of exactly 0 are skipped."""
+    fast: bool = False
+    """Whether sums may be reassociated, and exp and some powers have bits of their own."""
+    form: Any = None
+    """The exact form of the C, for tests; None: as suits the compiler and this machine."""
+    flags: Optional[tuple[str, ...]] = None
+    """The exact flags of the compiler after those for strict bits, for tests; None: as the other options say."""
+
+    @property
+    def merges(self) -> bool:
+        """Whether the graphs of a family share one kernel, if their loops can be merged."""
+        return self.code == "loops" and self.target == "C"
+
+
+class Option(NamedTuple):
+    """An option in a name."""
+
+    field: str
+    """The field of Options that it sets."""
+    value: Callable[[str], Any]
+    """The text after its equals sign -> the field's value."""
+    pattern: str
+    """A regular expression for that text."""
+    idea: str
+    """What it changes. {} is the value."""
+    examples: str
+    """Engines that take it."""
+
+
+def _yes(_: str) -> bool:
+    return True
+
+
+OPTIONS = {
+    "O": Option("level", int, "[0-3]", "compiled with -O{}", "rerolled-gcc+O=3 or rerolled-clang+O=2"),
+    "native": Option("native", _yes, "", "compiled for this exact processor: -march=native", "clang-O1+native"),
+    "generic": Option(
+        "native",
+        lambda _: False,
+        "",
+        "compiled for every processor of this kind: no -march=native",
+        "rerolled-gcc+generic or handwritten+generic",
+    ),
+    "fma": Option(
+        "fma",
+        _yes,
+        "",
+        "products fused with the sums that use them: one rounding for two",
+        "clang-O1+fma, rerolled-clang+fma or handwritten+fma",
+    ),
+    "threads": Option(
+        "threads",
+        lambda text: min(int(text or CORES), MOST_THREADS),
+        "([1-9][0-9]?)?",
+        "divided among at most {} threads",
+        "rerolled-gcc+threads=4 or numpy+threads",
+    ),
+    "frozen": Option(
+        "frozen",
+        _yes,
+        "",
+        "weights are constants, and only the forward pass is compiled",
+        "tcc+frozen or rerolled-gcc+frozen",
+    ),
+}
+"""Name -> option, in the order of a name."""
+
+
+def parse(name: str) -> tuple[str, list[str]]:
+    """The name of a row, and the texts of the options after it, such as `generic` and `threads=2`."""
+    row, *texts = name.split("+")
+    return row, texts
+
+
+def check(row: Row, texts: Sequence[str]) -> tuple[Options, list[str]]:
+    """The row's options with these changes, and the idea of each. Raises WrongOption."""
+    options, ideas, places = row.options, [], []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        option = OPTIONS.get(name)
+
+        def refuse(why: str, remedy: str = row.name, text: str = text) -> NoReturn:
+            raise WrongOption(row.name, text, why, f"use {remedy}")
+
+        if option is None:
+            nearest = difflib.get_close_matches(name, row.takes, n=1)
+            refuse("there is no such option", "+".join([row.name, *nearest]))
+        if bool(equals) != bool(value) or not re.fullmatch(option.pattern, value, re.ASCII):
+            refuse("its value is wrong" if option.pattern else "it takes no value", option.examples)
+        if name in row.refuses:
+            refuse(row.refuses[name], option.examples)
+        changed = replace(options, **{option.field: option.value(value)})
+        if row.options.compiler and changed == row.options:
+            refuse("it already is so")
+        if name not in row.takes:
+            refuse("it is for other engines", option.examples)
+        if name in places:
+            refuse("it has this option already", f"{row.name}+{text}")
+        options = changed
+        ideas.append(option.idea.format(getattr(options, option.field)))
+        places.append(name)
+    if places != sorted(places, key=[*OPTIONS].index):
+        ordered = sorted(texts, key=lambda text: [*OPTIONS].index(text.partition("=")[0]))
+        raise WrongOption(
+            row.name, "+".join(texts), "options have a fixed order", f"use {'+'.join([row.name, *ordered])}"
+        )
+    if options.frozen and options.threads:
+        raise WrongOption(row.name, "frozen", "a frozen step is not divided", f"use {row.name}+frozen")
+    return options, ideas

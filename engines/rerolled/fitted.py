@@ -1,0 +1,51 @@
+"""Options -> the form of an engine's C over recovered loops, with the vectors of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zoomgrad.engines.compiled.flags import flags_of
+from zoomgrad.engines.compiled.machine import CORES, second_level_cache
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.widths import width_of
+
+ARRAYS = Form(rearrangements=("in place",))
+"""For NumPy."""
+SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
+VECTORS = Form(width=8, units=CORES, rearrangements=("in place", "deferred", "rows together", "in rounds"))
+WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
+"""A compiler's macro -> doubles in the widest vector."""
+
+
+def fitted(options: Options) -> Form:
+    """The form of the code. Raises Unavailable if it depends on a compiler that is missing."""
+    if options.form is not None:
+        form: Form = options.form
+        return form
+    if options.target == "NumPy":
+        return ARRAYS
+    if options.compiler == "tcc":
+        return SCALARS
+    tool, flags = toolchains.find(options.compiler), flags_of(options)
+    # Ignore -mfma, which would imply wider vectors.
+    asked = tuple(flag for flag in flags if flag.startswith("-m") and flag not in toolchains.FUSED)
+    defined = toolchains.macros(tool, asked)
+    widest = replace(
+        wanted(options),
+        width=next((width for macro, width in WIDTHS.items() if macro in defined), 2),
+        registers=32 if defined & {"__AVX512VL__", "__aarch64__"} else 16,
+        cache=second_level_cache() or Form.cache,
+    )
+    return replace(widest, width=width_of(tool, flags, widest))
+
+
+def wanted(options: Options) -> Form:
+    """The form of C in vectors, before it is fitted to the machine."""
+    names = VECTORS.rearrangements
+    if options.sparse:
+        names = ("in place", "zeros skipped", *names[1:])
+    if options.threads:
+        names = ("in place", "deferred", "divided")
+    return replace(VECTORS, rearrangements=names, threads=max(1, options.threads), is_fast=options.fast)

@@ -1,0 +1,55 @@
+"""Tape -> Loops: recover loops from a tape, one stage after another.
+
+A large graph with nearly as many forms as rows has no loops worth the name, and is called irregular. Its engine then
+compiles straight lines, as the engines of `straight` do.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.rerolled.heap import HEAP
+from zoomgrad.engines.rerolled.recover.chains import chain
+from zoomgrad.engines.rerolled.recover.check import check_groups, check_loops, check_sums
+from zoomgrad.engines.rerolled.recover.fuse import fuse
+from zoomgrad.engines.rerolled.recover.gradients import pull
+from zoomgrad.engines.rerolled.recover.groups import Irregular, group
+from zoomgrad.engines.rerolled.recover.layout import lay_out
+from zoomgrad.engines.rerolled.recover.loops import Loops
+
+MANY = 150
+"""Up to this many different groups, a tape is never irregular: it compiles soon enough in any form."""
+ROWS = 60
+"""With fewer rows for each different group, straight lines compile sooner than loops: with TCC, and with half as many
+with Clang. Networks have 200 rows and more."""
+
+
+def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
+    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each.
+
+    most: the most different groups of an irregular tape. Raises Irregular if there are more.
+    """
+    with HEAP.kept():
+        sums = pull(tape)
+        if CHECKED:
+            check_sums(sums)
+        for simplify in (chain, fuse):
+            sums = simplify(sums)
+            if CHECKED:
+                check_sums(sums)
+        groups = group(sums, most)
+        if CHECKED:
+            check_groups(sums, groups)
+        loops = lay_out(sums, groups)
+        del sums, groups
+    return check_loops(loops) if CHECKED else loops
+
+
+def reroll_regular(tape: Tape) -> Optional[Loops]:
+    """Recover loops from a tape; None if it is irregular, so that straight lines compile sooner."""
+    try:
+        return reroll(tape, max(MANY, len(tape) // ROWS))
+    except Irregular:
+        return None

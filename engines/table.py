@@ -1,0 +1,320 @@
+"""All engines of this package, each after the one that it builds on.
+
+A row says what an engine changes, how it runs (its driver) and with which options, which options a name may add, and
+roughly how long a step and a compilation take for each row of a tape. An engine of an existing kind needs nothing but
+its row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Optional
+
+from zoomgrad.engines.compiled.driver import Compiled, compile_for_user
+from zoomgrad.engines.handwritten.driver import ByHand
+from zoomgrad.engines.interpreted import baseline, hoisted, local_grads, replay, slots
+from zoomgrad.engines.interpreted import tuple as as_tuple
+from zoomgrad.engines.interpreted.driver import Interpreted
+from zoomgrad.engines.interpreted.once import once
+from zoomgrad.engines.interpreted.trainer import ReplayingTrainer
+from zoomgrad.engines.native import build as native
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.peers.driver import Peer
+from zoomgrad.engines.row import Row
+from zoomgrad.engines.translated import build as translated
+from zoomgrad.engines.translated.translators import CYTHON, MYPYC
+
+
+def interpreted(
+    name: str, idea: str, builds_on: str, value: Any, row_seconds: float, *, error_bound: Optional[float] = None
+) -> Row:
+    """An engine that builds a graph for every step. value: its class."""
+    return Row(
+        name,
+        idea,
+        builds_on,
+        Interpreted(lambda: value),
+        error_bound=error_bound,
+        typical_row_seconds=row_seconds,
+    )
+
+
+def built(name: str, idea: str, builds_on: str, build: Any, row_seconds: float, *, extensible: bool = True) -> Row:
+    """The same, with a class that `build` gives when it is first used. Raises Unavailable where it can't be built."""
+    return Row(
+        name,
+        idea,
+        builds_on,
+        Interpreted(once(build), in_python=False),
+        typical_row_seconds=row_seconds,
+        extensible=extensible,
+    )
+
+
+def compiled(
+    name: str,
+    idea: str,
+    builds_on: str,
+    options: Options,
+    seconds: tuple[float, float],
+    *,
+    takes: Sequence[str] = (),
+    refuses: Mapping[str, str] = {},
+    error_bound: Optional[float] = None,
+) -> Row:
+    """An engine that compiles a graph. seconds: a step's, and all phases', for each row of a tape."""
+    row, compile_row = seconds
+    return Row(
+        name,
+        idea,
+        builds_on,
+        Compiled(),
+        options,
+        takes,
+        refuses,
+        error_bound,
+        typical_row_seconds=row,
+        typical_compile_row_seconds=compile_row,
+        compiler=compile_for_user,
+        rebuilds=False,
+    )
+
+
+def peer(name: str, idea: str, driver: Peer, environment: str = "worker") -> Row:
+    """Another library. It chooses its instructions when it runs, and adds up its sums in an order of its own."""
+    return Row(
+        name,
+        idea,
+        "",
+        driver,
+        takes=("threads",),
+        error_bound=1e-9,
+        typical_row_seconds=1e-10,
+        typical_compile_row_seconds=1e-9,  # not 0, so that the proof includes drills
+        file=f"engines/peers/models/{driver.module}.py",
+        environment=environment,
+    )
+
+
+def lines(compiler: str, level: int, **changes: Any) -> Options:
+    """Options of straight-line C."""
+    return Options(compiler=compiler, level=level, **changes)
+
+
+def loops(compiler: str, level: Optional[int] = 1, **changes: Any) -> Options:
+    """Options of C over recovered loops. Vectors pay off for gcc and Clang only."""
+    return Options("loops", compiler=compiler, level=level, native=compiler != "tcc", **changes)
+
+
+_TCC = {
+    "native": "TCC has no such flag",
+    "fma": "TCC has no such flag",
+    "O": "TCC does not optimise",
+    "threads": "vectors gain more",
+}
+_LEVEL = {"O": "its name says the level"}
+_LINES, _LOOPS = ("native", "fma", "frozen"), ("O", "generic", "fma", "threads", "frozen")
+_PUBLISHED = {**_LEVEL, "frozen": "the published form stores every node and its gradient"}
+_POST = "as first published: two global arrays, one assignment for each node, three huge functions"
+
+
+def _straight(compiler: str, level: int, compile_row_seconds: float) -> Row:
+    name = f"{compiler}-O{level}"
+    return compiled(
+        name,
+        f"the tape as straight-line C, split into functions, by {compiler} O{level}",
+        "tcc",
+        lines(compiler, level),
+        (5e-9, compile_row_seconds),
+        takes=_LINES,
+        refuses=_LEVEL,
+    )
+
+
+def _published(base: str, options: Options, compile_row_seconds: float) -> Row:
+    takes, refuses = ((), _TCC) if options.compiler == "tcc" else (_LINES[:2], _PUBLISHED)
+    seconds = (5e-9, compile_row_seconds)
+    return compiled(f"{base}-published", _POST, base, options, seconds, takes=takes, refuses={**_PUBLISHED, **refuses})
+
+
+ENGINES = (
+    interpreted(
+        "baseline",
+        "micrograd as published: set children, closures",
+        "",
+        baseline.Value,
+        12e-6,
+        error_bound=1e-9,
+    ),
+    interpreted("tuple", "children as a tuple", "baseline", as_tuple.Value, 9e-6),
+    interpreted("slots", "plus __slots__", "tuple", slots.Value, 8e-6),
+    interpreted("hoisted", "plus backward functions at module level", "slots", hoisted.Value, 4e-6),
+    built("cython", "the text of slots, compiled by Cython", "slots", partial(translated.value, CYTHON), 6e-6),
+    built(
+        "mypyc",
+        "the text of slots, compiled by mypyc",
+        "slots",
+        partial(translated.value, MYPYC),
+        4e-6,
+        extensible=False,
+    ),
+    interpreted(
+        "local-grads",
+        "no backward functions: each Value stores its local derivatives",
+        "hoisted",
+        local_grads.Value,
+        4e-6,
+    ),
+    Row(
+        "replay",
+        "build the graph once, keep the order, run forward and backward in place",
+        "hoisted",
+        Interpreted(lambda: replay.Value, ReplayingTrainer),
+        typical_row_seconds=1e-6,
+        rebuilds=False,
+    ),
+    built(
+        "native",
+        "Value as a C type: objects, operators and the backward pass without the interpreter",
+        "hoisted",
+        native.load,
+        2e-7,
+        extensible=False,
+    ),
+    compiled(
+        "bytecode",
+        "runs of one primitive over many values, interpreted by a loop in Python",
+        "replay",
+        Options(target="bytecode"),
+        (2e-7, 7e-6),
+    ),
+    compiled(
+        "rerolled-numpy",
+        "loops recovered from the scalar tape, as array operations",
+        "bytecode",
+        Options("loops", target="NumPy"),
+        (2e-9, 3e-6),
+    ),
+    compiled(
+        "python-source",
+        "the tape as straight-line Python, split into functions",
+        "bytecode",
+        Options(target="Python"),
+        (1e-7, 2e-5),
+    ),
+    compiled(
+        "tcc",
+        "the tape as straight-line C, split into functions, by tcc",
+        "python-source",
+        Options(compiler="tcc"),
+        (5e-9, 6e-6),
+        takes=("frozen",),
+        refuses=_TCC,
+    ),
+    compiled(
+        "rerolled-tcc",
+        "loops recovered from the scalar tape, by TCC",
+        "tcc",
+        loops("tcc", None),
+        (1e-9, 4e-6),
+        takes=("frozen",),
+        refuses=_TCC,
+    ),
+    _straight("gcc", 0, 8e-5),
+    _straight("gcc", 1, 1.6e-4),
+    _straight("gcc", 2, 2e-4),
+    _straight("clang", 0, 2e-5),
+    _straight("clang", 1, 9e-5),
+    _straight("clang", 2, 1.6e-4),
+    _published("tcc", Options("tape", compiler="tcc"), 6e-6),
+    compiled(
+        "tcc-extension",
+        "the C wrapped as a CPython extension module, instead of cffi",
+        "tcc",
+        Options(compiler="tcc", target="module"),
+        (5e-9, 1e-5),
+        refuses=_TCC,
+    ),
+    Row(
+        "handwritten",
+        "no graph: C that a good engineer writes by hand for this MLP, with neurons as lanes of vectors",
+        "clang-O2",
+        ByHand(),
+        Options(compiler="clang", native=True),
+        ("generic", "fma"),
+        typical_row_seconds=1e-10,
+        typical_compile_row_seconds=1e-8,  # the compile time of loops does not depend on their counts
+    ),
+    compiled(
+        "rerolled-gcc",
+        "loops recovered from the scalar tape, in vectors, by gcc",
+        "rerolled-tcc",
+        loops("gcc"),
+        (1e-10, 4e-6),
+        takes=_LOOPS,
+    ),
+    compiled(
+        "clang-O1-whole",
+        "one function for each pass",
+        "clang-O1",
+        lines("clang", 1, whole=True),
+        (5e-9, 2.7e-3),
+        takes=_LINES,
+        refuses=_LEVEL,
+    ),
+    _published("clang-O0", lines("clang", 0, code="tape"), 6e-5),
+    _published("clang-O1", lines("clang", 1, code="tape"), 2.7e-3),
+    Row(
+        "handwritten-sparse",
+        "plus skipping, in the first layer, inputs that are exactly 0",
+        "handwritten",
+        ByHand(),
+        Options(compiler="clang", native=True, sparse=True),
+        ("generic", "fma"),
+        typical_row_seconds=1e-10,
+        typical_compile_row_seconds=1e-8,
+    ),
+    compiled(
+        "rerolled-clang",
+        "loops recovered from the scalar tape, in vectors, by Clang",
+        "rerolled-gcc",
+        loops("clang"),
+        (1e-10, 4e-6),
+        takes=_LOOPS,
+    ),
+    compiled(
+        "rerolled-clang-sparse",
+        "plus skipping, at run time, terms whose input is exactly 0",
+        "rerolled-clang",
+        loops("clang", sparse=True),
+        (1e-10, 4e-6),
+        takes=("O", "generic", "fma"),
+        refuses={"threads": "its lists of inputs are not divided", "frozen": "a frozen step skips no zeros"},
+    ),
+    compiled(
+        "rerolled-clang-fast",
+        "plus fused multiply-add, reassociated sums and reciprocals, and its own exp, common powers and Adam",
+        "rerolled-clang",
+        loops("clang", 2, fast=True),
+        (1e-10, 4e-6),
+        takes=("O", "generic", "threads", "frozen"),
+        refuses={"fma": "it already fuses"},
+        error_bound=1e-9,
+    ),
+    peer("numpy", "NumPy, with derivatives by hand", Peer("with_numpy", "NumpyModel", "numpy")),
+    peer("torch", "PyTorch in eager mode", Peer("with_torch", "TorchModel", "torch"), "peers-torch-worker"),
+    peer(
+        "torch-compile",
+        "PyTorch with torch.compile",
+        Peer("with_torch", "CompiledTorchModel", "torch"),
+        "peers-torch-worker",
+    ),
+    peer("jax", "JAX, one jitted call for each batch", Peer("with_jax", "JaxModel", "jax"), "peers-jax-worker"),
+    peer(
+        "jax-scan",
+        "JAX, one jitted scan over all batches",
+        Peer("with_jax", "ScanModel", "jax"),
+        "peers-jax-worker",
+    ),
+)
