@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import select
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from zoomgrad.harness.compare import SIDES
+from zoomgrad.harness.compare.layout import Layout
+from zoomgrad.harness.compare.sides import Place
 from zoomgrad.harness.containment import descendants
 from zoomgrad.harness.containment.running import end
 from zoomgrad.harness.interrupts import uninterrupted
+from zoomgrad.harness.run.isolate import worker_environment
+from zoomgrad.results.record import Cell
 
 PLAYER = Path(__file__).parents[1] / "worker" / "player.py"
 
@@ -50,21 +56,45 @@ class Failed(Exception):
         self.side = side
 
 
+@dataclass(frozen=True)
+class Job:
+    """A block to play. Both sides get the same layout, so what is equal in them lies equally."""
+
+    cell: Cell
+    places: Mapping[str, Place]
+    layout: Layout
+    seed: int
+    """Of the order of turns."""
+    steps: int = 0
+    """Of a value; 0 if the block must find out."""
+
+    @property
+    def has_jit(self) -> bool:
+        return any(place.pythons[self.cell.interpreter][1] for place in self.places.values())
+
+
 class Process:
     """One side's process."""
 
-    def __init__(self, side: str, job: Mapping[str, Any], folder: Path) -> None:
+    def __init__(self, side: str, job: Job, folder: Path) -> None:
         self.side = side
+        place = job.places[side]
         (folder / side).mkdir()
         self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
-        layout = {**job["layout"], "objects": str(folder / side)}
-        part = json.dumps({"engine": job["engine"], "workload": job["workload"], "layout": layout})
+        part: dict[str, Any] = {"engine": job.cell.engine, "workload": job.cell.workload}
+        part["layout"] = {**job.layout.job, "objects": str(folder / side)}
+        python, _ = place.pythons[job.cell.interpreter]
         descendants.adopt_orphans()
         self._known = descendants.children()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            [job["python"], str(PLAYER), job["checkout"], part],
-            cwd=job["checkout"],
-            env=job["environment"],
+            [str(python), str(PLAYER), str(place.checkout), json.dumps(part)],
+            cwd=place.checkout,
+            # Without caches, each process builds its own objects, and the user's cache gets none of them.
+            env={
+                **worker_environment(job.layout.draw),
+                "PYTHONPATH": str(place.checkout),
+                "ZOOMGRAD_CACHE": "off",
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -99,15 +129,13 @@ class Process:
         self._errors.close()
 
 
-def play(job: Mapping[str, Any]) -> dict[str, Any]:
+def play(job: Job) -> dict[str, Any]:
     """Play one block, and return each side's figures. Raises Failed."""
-    rng = random.Random(job["seed"])
-    has_jit = job["has_jit"]
+    rng = random.Random(job.seed)
+    processor = rng.choice(_processors())
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
-        processes = [
-            stack.enter_context(Process(side, job["sides"][side], folder)) for side in rng.sample(SIDES, k=len(SIDES))
-        ]
+        processes = [stack.enter_context(Process(side, job, folder)) for side in rng.sample(SIDES, k=len(SIDES))]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
             answers, failures = {}, list[Failed]()
@@ -125,16 +153,16 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
         prepared, start = [in_turn("prepare")], time.perf_counter()
         while len(prepared) < PREPARATIONS and time.perf_counter() - start < PREPARE_SECONDS:
             prepared.append(in_turn("prepare"))
-        steps = job["steps"] or min(answer["steps"] for answer in in_turn("scout").values())
+        steps = job.steps or min(answer["steps"] for answer in in_turn("scout").values())
         layouts, start = 1, time.perf_counter()
         # A JIT would have to warm up for each, and threads of idle programs may wait by spinning.
-        has_one = has_jit or "threads" in job["sides"]["base"]["engine"]
+        has_one = job.has_jit or "threads" in job.cell.engine
         while not has_one and layouts < LAYOUTS and time.perf_counter() - start < LAYOUT_SECONDS:
             in_turn("again", steps=steps)
             layouts += 1
         # Two processors are not equally busy. On one of them, both sides meet the same neighbours.
-        seconds = JIT_WARM_SECONDS if has_jit else WARM_SECONDS
-        warm = in_turn("warm", steps=steps, seconds=seconds, processor=job["processor"])
+        seconds = JIT_WARM_SECONDS if job.has_jit else WARM_SECONDS
+        warm = in_turn("warm", steps=steps, seconds=seconds, processor=processor)
         turns = [in_turn("value", steps=steps, layout=turn % layouts) for turn in range(TURNS)]
     sides = {
         side: {
@@ -147,3 +175,8 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
         for side in SIDES
     }
     return {"steps": steps, "layouts": layouts, **sides}
+
+
+def _processors() -> list[int]:
+    """The processors that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]

@@ -20,13 +20,16 @@ NEEDED = "zoomgrad/engines"
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """Output of a git command. Raises NoAnswer, and Unreadable where git is not installed."""
+    """Output of a git command. Raises Unreadable."""
     program = which("git")
     if program is None:
         raise Unreadable("git is not installed, and commits can't be read without it\n  Install git.")
     # Neither the repository's hooks nor its file watcher may run: either may be any command.
     options = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
-    return ask([program, "--no-optional-locks", *options, *arguments], seconds=GIT_SECONDS, folder=repository)
+    try:
+        return ask([program, "--no-optional-locks", *options, *arguments], seconds=GIT_SECONDS, folder=repository)
+    except NoAnswer as none:
+        raise Unreadable(f"{repository}: git {arguments[0]} {none}\n  Check the clone with `git fsck`.") from None
 
 
 def commit(name: str, repository: Path = ROOT) -> Subject:
@@ -37,26 +40,21 @@ def commit(name: str, repository: Path = ROOT) -> Subject:
             f"{shown}: not a run or an interpreter, and an installed copy of zoomgrad has no commits\n"
             "  Name two runs, or two interpreters that `zoomgrad list` prints. Commits need a checkout."
         )
-    try:
-        if "\0" in name:
-            raise NoAnswer("")
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        sha = git(repository, *asked).strip()
-    except NoAnswer:
-        sha = ""
+    sha = ""
+    with contextlib.suppress(Unreadable):
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        sha = "" if "\0" in name else git(repository, *words).strip()
     if not re.fullmatch(r"[0-9a-f]{40,64}", sha):
         raise Unreadable(
             f"{shown}: not a run, an interpreter or a commit of this repository\n"
             "  Name two runs, two interpreters (`zoomgrad list`), or two commits, as `git log --oneline` shows them. A "
             "shallow clone lacks old commits."
         )
-    try:
-        git(repository, "cat-file", "-e", f"{sha}:{NEEDED}")
-    except NoAnswer:
+    if not git(repository, "ls-tree", "--name-only", sha, NEEDED):
         raise Unreadable(
             f"{shown}: this commit has no {NEEDED}: it is older than the package `zoomgrad.engines`, which both sides "
             "import\n  Name a newer commit, or run `zoomgrad compare` from a checkout of that time."
-        ) from None
+        )
     return Subject(name=shown, sha=sha)
 
 
@@ -65,11 +63,8 @@ def refuse_changes(commits: Mapping[str, Subject], repository: Path = ROOT) -> N
 
     The comparison would measure the commit without them, which is hardly what its user expects.
     """
-    try:
-        here = git(repository, "rev-parse", "HEAD").strip()
-        changed = git(repository, "status", "--porcelain", "--untracked-files=no").splitlines()
-    except NoAnswer as none:
-        raise Unreadable(f"{repository}: git {none}\n  Run zoomgrad in a clone of the project.") from None
+    here = git(repository, "rev-parse", "HEAD").strip()
+    changed = git(repository, "status", "--porcelain", "--untracked-files=no").splitlines()
     named = [each.name for each in commits.values() if each.sha == here]
     if changed and named:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
@@ -87,13 +82,7 @@ def checkouts(commits: Mapping[str, Subject], repository: Path = ROOT) -> Iterat
         made = {side: Path(folder) / side for side in commits}
         for side, path in made.items():
             packed = path.with_suffix(".tar")
-            try:
-                git(repository, "archive", "--format=tar", f"--output={packed}", commits[side].sha)
-            except NoAnswer as none:
-                raise Unreadable(
-                    f"{commits[side].name}: git can't read it: {none}\n"
-                    "  Free some space, or check the clone with `git fsck`."
-                ) from None
+            git(repository, "archive", "--format=tar", f"--output={packed}", commits[side].sha)
             with tarfile.open(packed) as files:
                 files.extractall(path, filter="data")
             packed.unlink()

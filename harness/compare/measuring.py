@@ -17,11 +17,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from zoomgrad.harness.compare import SIDES, block, layout
-from zoomgrad.harness.compare.block import Failed
+from zoomgrad.harness.compare import block, layout
+from zoomgrad.harness.compare.block import Failed, Job
 from zoomgrad.harness.compare.sides import Place
 from zoomgrad.harness.compare.turns import Absence, Block, Outcome, Plan, undecided, verdicts
-from zoomgrad.harness.run.isolate import worker_environment
 from zoomgrad.results.files import Unreadable, first_of
 from zoomgrad.results.record import Cell
 
@@ -29,7 +28,7 @@ MOST_CHARACTERS = 2000
 """Longest reason that is kept."""
 
 
-Play = Callable[[Mapping[str, Any]], dict[str, Any]]
+Play = Callable[[Job], dict[str, Any]]
 """Play one block and return each side's figures. Raises Failed. Tests replace it."""
 
 
@@ -57,7 +56,9 @@ def measure(
             # Everything gets one block, so that a short time limit still finds out what fails.
             if number and start + longest > until:
                 return
-            figures = _played(plan, places, cell, number, steps.get(cell, 0), play)
+            rng = random.Random(f"{plan.seed} {number} {cell.key}")
+            with layout.drawn(rng) as drawn:
+                figures = _played(Job(cell, places, drawn, rng.randrange(2**32), steps.get(cell, 0)), play)
             seconds = max(0.0, clock() - start)
             longest = max(longest, seconds)
             about = {"cell": cell, "block": number, "started_at": started_at, "seconds": seconds}
@@ -73,40 +74,12 @@ def measure(
             return
 
 
-def _played(
-    plan: Plan, places: Mapping[str, Place], cell: Cell, number: int, steps: int, play: Play
-) -> dict[str, Any] | Absence:
-    """Play one block. Both sides draw the same layouts, so what is equal in them lies equally."""
-    rng = random.Random(f"{plan.seed} {number} {cell.key}")
-    with layout.drawn(rng) as drawn:
-        sides = {
-            side: {
-                "engine": cell.engine,
-                "workload": cell.workload,
-                "python": str(places[side].pythons[cell.interpreter][0]),
-                "checkout": str(places[side].checkout),
-                # Without caches, each process builds its own objects, and the user's cache gets none of them.
-                "environment": {
-                    **worker_environment(drawn.draw),
-                    "PYTHONPATH": str(places[side].checkout),
-                    "ZOOMGRAD_CACHE": "off",
-                },
-                "layout": drawn.job,
-            }
-            for side in SIDES
-        }
-        job = {
-            "seed": rng.randrange(2**32),
-            "processor": rng.choice(_processors()),
-            "steps": steps,
-            "has_jit": any(place.pythons[cell.interpreter][1] for place in places.values()),
-            "sides": sides,
-        }
-        try:
-            return play(job)
-        except Failed as failed:
-            reason = str(failed)[:MOST_CHARACTERS].strip() or "no reason given"
-            return Absence.model_validate({"cell": cell, "side": failed.side, "reason": reason})
+def _played(job: Job, play: Play) -> dict[str, Any] | Absence:
+    try:
+        return play(job)
+    except Failed as failed:
+        reason = str(failed)[:MOST_CHARACTERS].strip() or "no reason given"
+        return Absence.model_validate({"cell": job.cell, "side": failed.side, "reason": reason})
 
 
 def _block(figures: dict[str, Any]) -> Outcome:
@@ -134,8 +107,3 @@ def _refuse_hopeless(plan: Plan, outcomes: Sequence[Outcome]) -> None:
         f"{where}: {plan.subject(first.cell)} has no result: {first.reason.splitlines()[-1]}\n"
         "  Nothing could be measured. Try the engine with `zoomgrad run --preset smoke` there."
     )
-
-
-def _processors() -> list[int]:
-    """The processors that this process may use."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]

@@ -41,9 +41,8 @@ def scripted(ratio=1.0, bits="b", failing=()):
     rng = random.Random(1)
 
     def play(job):
-        assert job["sides"]["base"]["layout"] == job["sides"]["head"]["layout"]
-        if (engine := job["sides"]["head"]["engine"]) in failing:
-            raise Failed("head", f"no {engine} | here")
+        if job.cell.engine in failing:
+            raise Failed("head", f"no {job.cell.engine} | here")
 
         def side(factor, bits):
             seconds = [factor * rng.uniform(0.99, 1.01)] * 4
