@@ -11,12 +11,10 @@ from zoomgrad.results.stats.intervals import Interval
 @pytest.mark.parametrize(
     ("low", "high", "gate", "comparison"),
     [
-        (0.99, 1.01, "same", "same"),
         (1.005, 1.015, "same", "same"),
         (1.01, 1.09, "same", "slower"),
         (1.05, 1.2, "unsure", "slower"),
         (1.11, 1.2, "slower", "slower"),
-        (0.95, 1.2, "unsure", "unsure"),
         (0.92, 0.97, "same", "faster"),
         (0.7, 0.8, "faster", "faster"),
         (math.nan, math.nan, "unsure", "unsure"),

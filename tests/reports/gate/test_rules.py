@@ -122,22 +122,17 @@ def drifting(measured, factor):
 
 
 @pytest.mark.parametrize(
-    "factor",
-    [
-        pytest.param(lambda block: 3.0, id="a slower run"),
-        pytest.param(lambda block: 1.0 + block, id="slower block by block"),
-        pytest.param(lambda block: 1.0 if block < 3 else 4.0, id="slower at the end"),
-    ],
+    "factor", [lambda block: 3.0, lambda block: 1.0 + block, lambda block: 1.0 if block < 3 else 4.0]
 )
-def test_a_machine_that_drifts_gives_no_verdict_on_compile_time(factor):
+def test_a_slower_or_drifting_machine_changes_no_verdict(factor):
+    """Only ratios within a block count, and compile times have the pace of their process."""
     steady = drifting(BASELINE_RUN, lambda block: 1.0)
     for new, old in (
         (drifting(race(), factor), steady),
         (drifting(race(), lambda block: 1.0), drifting(steady, factor)),
     ):
         found = verdicts(new, old, LIMITS)
-        assert words(found, COMPILE_TIME) == {"tcc": "same"}
-        assert words(found) == {"hoisted": "same", "tcc": "same"}
+        assert {verdict.word for verdict in found} == {"same"}
         assert not suspects(found)
 
 
@@ -200,9 +195,6 @@ def test_without_tolerance_a_certain_change_within_the_limit_is_slower():
     assert words(verdicts(slower, race(seed=2, blocks=30), limits, tolerant=False))["tcc"] == "slower"
 
 
-# Promises
-
-
 def promising(**facts):
     """The new run, in which `tcc` promises something else."""
     whole = race()
@@ -210,16 +202,12 @@ def promising(**facts):
     return Race(whole.run.model_copy(update={"engines": engines}), whole.records)
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "word"),
-    [
-        (promising(strict=False, error_bound=1e-2), BASELINE_RUN, "weaker"),
-        (promising(strict=False, error_bound=1e-6), promising(strict=False, error_bound=1e-9), "weaker"),
-        (promising(strict=False, error_bound=1e-9), promising(strict=False, error_bound=1e-9), None),
-        (BASELINE_RUN, promising(strict=False, error_bound=1e-9), None),
-    ],
-)
-def test_a_weaker_promise_fails(new, old, word):
-    found = verdicts(new, old, LIMITS)
-    assert words(found, RESULT) == ({"tcc": word} if word else {})
-    assert any(verdict.fails for verdict in found) == bool(word)
+def test_a_weaker_promise_fails():
+    loose, close = (promising(strict=False, error_bound=bound) for bound in (1e-6, 1e-9))
+    for new, old, word in (
+        (loose, BASELINE_RUN, "weaker"),
+        (loose, close, "weaker"),
+        (close, close, None),
+        (BASELINE_RUN, close, None),
+    ):
+        assert words(verdicts(new, old, LIMITS), RESULT) == ({"tcc": word} if word else {})
