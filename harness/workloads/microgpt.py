@@ -15,7 +15,7 @@ import random
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -31,7 +31,7 @@ STEPS = 1000
 DEVIATION = 0.08
 """Standard deviation of the initial weights."""
 EPSILON = 1e-5
-SHAPE = re.compile(r"microgpt-L([1-9]\d{0,6})-D([1-9]\d{0,6})-H([1-9]\d{0,6})-T([1-9]\d{0,6})", re.ASCII)
+SHAPE = re.compile(r"microgpt-L([1-9]\d?)-D([1-9]\d{0,6})-H([1-9]\d{0,6})-T([1-9]\d{0,6})", re.ASCII)
 EXAMPLE = "microgpt-L1-D32-H4-T16"
 
 Vector = Sequence[Any]
@@ -60,11 +60,8 @@ class Sizes:
 
     @property
     def weights(self) -> int:
-        """Number of parameters, also of sizes that no machine could hold."""
-        without, one = (
-            sum(rows * columns for rows, columns in replace(self, layers=layers).shapes().values()) for layers in (0, 1)
-        )
-        return without + self.layers * (one - without)
+        """Number of parameters."""
+        return sum(rows * columns for rows, columns in self.shapes().values())
 
     def __call__(self, nn: Any, rng: random.Random) -> MicroGpt:
         return MicroGpt(nn.Neuron.Value, rng, self)

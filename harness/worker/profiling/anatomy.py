@@ -29,14 +29,13 @@ from typing import Any, Callable
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.interpreted.bare import Bare
-from zoomgrad.harness.worker.profiling.probes import Readings, Subject
+from zoomgrad.harness.worker.profiling.probes import Readings, Subject, portions
 from zoomgrad.harness.workloads import Workload
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
 HAS_JIT = hasattr(gc, "hooks")
 WARM_UP = 0.5 if HAS_JIT else 0.0
 """Warm-up as a share of the time measured after it; at least one step."""
-ENOUGH_STEPS = 1024
 
 
 class Clock:
@@ -85,12 +84,12 @@ def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
     """Train unwrapped first; then time every stage while the caller trains; then compute without a graph."""
     trainer: Any = subject.trainer
     readings["preparation_seconds"] = sum(trainer.phases.values())
-    _train(trainer, WARM_UP * subject.seconds)
-    steps, seconds = _train(trainer, subject.seconds)
-    readings["plain_step_seconds"] = seconds / steps
+    portions(trainer, WARM_UP * subject.seconds)
+    plain = portions(trainer, subject.seconds)
+    readings["plain_step_seconds"] = sum(seconds for _, seconds in plain) / sum(steps for steps, _ in plain)
     clock = Clock()
     with _wrapped(trainer, clock), pauses(clock):
-        _train(trainer, WARM_UP * subject.seconds)
+        portions(trainer, WARM_UP * subject.seconds)
         clock.reset()
         before = len(trainer.losses)
         yield
@@ -101,19 +100,6 @@ def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
         parts["build"] -= parts["forward"]
     readings["parts"] = parts
     readings["pauses"] = {part: seconds / steps for part, seconds in clock.pauses.items() if seconds}
-
-
-def _train(trainer: Any, seconds: float) -> tuple[int, float]:
-    """Train for about `seconds`, at least one step. Return the steps and the seconds taken."""
-    done, steps, start = 0, 1, perf_counter()
-    while True:
-        trainer.train(steps)
-        done += steps
-        taken = perf_counter() - start
-        if taken >= seconds:
-            return done, taken
-        # Double the steps, unless that would take too long.
-        steps = max(1, min(done, ENOUGH_STEPS, int((seconds - taken) * done / taken)))
 
 
 @contextmanager

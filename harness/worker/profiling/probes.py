@@ -24,6 +24,8 @@ INTERVALS = 60
 ENOUGH_STEPS, LONGEST = 24, 4.0
 """Least number of steps, and how long the training may be extended to reach it, as a multiple of its planned time. In
 the first steps the heap has not yet grown to its working size."""
+PORTION_SECONDS = 0.05
+"""Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""
 STATM = Path("/proc/self/statm")
 
 Point = tuple[float, int]
@@ -43,6 +45,20 @@ class Subject(NamedTuple):
 
 Probe = Callable[[Readings, Subject], AbstractContextManager[None]]
 """(readings to fill, subject) -> context manager around the training."""
+
+
+def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
+    """Train for about `seconds`. Return steps and seconds of each portion; the first one is a single step."""
+    found: list[tuple[int, float]] = []
+    steps, end = 1, perf_counter() + seconds
+    while not found or perf_counter() < end:
+        start = perf_counter()
+        trainer.train(steps)
+        taken = perf_counter() - start
+        found.append((steps, taken))
+        if taken < PORTION_SECONDS:
+            steps *= 2
+    return found
 
 
 def nothing(readings: Readings, subject: Subject) -> AbstractContextManager[None]:

@@ -19,10 +19,8 @@ from zoomgrad.engines.api import Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.job import ProfileJob, Reply, do_job, ready, thin
 from zoomgrad.harness.worker.profiling import anatomy, probes
-from zoomgrad.harness.worker.profiling.probes import Probe, Subject
+from zoomgrad.harness.worker.profiling.probes import Probe, Subject, portions
 
-PORTION_SECONDS = 0.05
-"""Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""
 STEP_POINTS = 200
 
 PROBES: dict[str, Probe] = {
@@ -81,16 +79,7 @@ def exercise(
     while prepares and trainer.phases and perf_counter() < end - seconds / 2:
         trainer = engine.prepare(workload)
         preparations += 1
-    portions: list[tuple[int, float]] = []
-    steps = 1
-    while not portions or perf_counter() < end:
-        start = perf_counter()
-        trainer.train(steps)
-        taken = perf_counter() - start
-        portions.append((steps, taken))
-        if taken < PORTION_SECONDS:
-            steps *= 2
-    return Work(preparations, portions)
+    return Work(preparations, portions(trainer, end - perf_counter()))
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def test_a_workers_readings_are_stored(plan, store):
     ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["memory"], 2.0, run=fake)
     assert nothing is None
     assert name == "memory"
-    assert (kept.status, kept.steps, kept.peak_bytes) == ("measured", 24, 30)
+    assert (kept.status, kept.steps, [point.resident_bytes for point in kept.points]) == ("measured", 24, [10, 30, 20])
     assert store.profiles() == [kept]
     assert fake.jobs[0]["probe"] == "memory"
     assert fake.commands[0][1:3] == ["-m", "zoomgrad.harness.worker.profiling.profile"]
@@ -124,9 +124,8 @@ def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
     anatomy, memory = (kept for *_, kept in profile.run_profilers(chosen, store, ["anatomy", "memory"], 0.6) if kept)
     assert (anatomy.status, anatomy.reason, memory.status, memory.reason) == ("measured", "", "measured", "")
     assert anatomy.part(*PARTS) == pytest.approx(1.0)
-    # `overhead` says how much the profile's two timings of a step differ.
-    assert anatomy.step_seconds * anatomy.steps == pytest.approx(anatomy.seconds, rel=0.01 + abs(anatomy.overhead))
+    assert anatomy.plain_step_seconds > 0
     assert anatomy.parts["build"] + anatomy.parts["forward"] > 0
     assert anatomy.parts["order"] > 0
-    assert memory.peak_bytes >= max(memory.floor_bytes(0), memory.floor_bytes(2)) > 0
+    assert min(point.resident_bytes for point in memory.points) > 0
     assert sorted(kept.profiler for kept in store.profiles()) == ["anatomy", "memory"]
