@@ -46,14 +46,15 @@ import types
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 from zoomgrad import engines, trace
 from zoomgrad.check import Schedule, difference, drawn
 from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
 from zoomgrad.signature import NotTraced, Signature, matcher, take_apart
-from zoomgrad.variant import Plain, Variant, graph_of
+from zoomgrad.trace import Traced
+from zoomgrad.variant import Plain, Variant, graph_of, parts_of_family
 
 VARIANTS = 32
 """Default number of variants that a function keeps."""
@@ -61,6 +62,10 @@ VARIANTS = 32
 MOST_GRAPHS = 8
 """How often one variant may compile another graph before it runs as it is."""
 
+MOST_APART = 4
+"""After so many compilations, advise to compile programs together."""
+
+_CHANGES = "it changes something that outlives the call", "Return it, and keep it outside."
 _DRAWS = "it draws random numbers", "Draw them before the call, and pass them."
 
 
@@ -181,20 +186,56 @@ class Compiled:
             self._variants.move_to_end(signature.structure)
             if known.why or known.fits(signature):
                 return known, None
-        held = self._held(signature)
-        before = drawn(held.generators)
-        plain = (self._as_it_is(signature.arguments, signature.named),)
+        held, plain, traced = self._recorded(signature)
+        variant: Plain
         try:
-            if drawn(held.generators) != before:
-                raise NotTraced(*_DRAWS)
-            if held.has_changed():
-                raise NotTraced("it changes something that outlives the call", "Return it, and keep it outside.")
-            variant = self._traced(signature, held, known, plain[0])
+            if isinstance(traced, NotTraced):
+                raise traced
+            variant = self._made(signature, held, traced, known)
         except NotTraced as problem:
             variant = Plain(signature, problem.reason)
             self._refuse(problem)
         self._keep(signature.structure, variant)
         return variant, plain
+
+    def _recorded(self, signature: Signature) -> tuple[Held, tuple[Any], Union[Traced, NotTraced]]:
+        """What the function holds, what it returned when it ran as it is, and its trace or why there is none."""
+        held = self._held(signature)
+        before = drawn(held.generators)
+        plain = (self._as_it_is(signature.arguments, signature.named),)
+        if drawn(held.generators) != before:
+            return held, plain, NotTraced(*_DRAWS)
+        if held.has_changed():
+            return held, plain, NotTraced(*_CHANGES)
+        try:
+            return held, plain, trace.trace(self._engine.Value, self._function, signature, plain[0])
+        except NotTraced as problem:
+            return held, plain, problem
+
+    def prepare(self, *calls: tuple[Any, ...]) -> None:
+        """Compile the programs of several calls together, such as those of a loss over names of any length.
+
+        calls: the arguments of each. An engine of recovered loops in C compiles one kernel for all structures. Example:
+        `loss.prepare(*[(one_hot(name),) for name in names])`. Raises NotTraced for arguments that can't be taken.
+        """
+        fresh: dict[Any, tuple[Signature, Held, Any, Traced]] = {}
+        with self._lock:
+            for arguments in calls:
+                signature = take_apart(self._engine.Value, arguments, {})
+                if signature.structure in self._variants or signature.structure in fresh:
+                    continue
+                held, plain, traced = self._recorded(signature)
+                if isinstance(traced, NotTraced):
+                    self._keep(signature.structure, Plain(signature, traced.reason))
+                    self._refuse(traced)
+                else:
+                    fresh[signature.structure] = signature, held, plain, traced
+            parts, kernels = parts_of_family(self._engine, [traced for *_, traced in fresh.values()])
+            self._compilations += kernels
+            for (signature, held, plain, traced), part in zip(fresh.values(), parts):
+                variant = Variant(self._engine, signature, traced, held, Schedule(self._chance), self._again, part)
+                self._keep(signature.structure, variant)
+                self._run(variant, signature, plain)
 
     def _keep(self, key: Any, variant: Plain) -> None:
         self._variants[key] = variant
@@ -205,9 +246,8 @@ class Compiled:
     def _held(self, signature: Signature, noise: Iterable[tuple[int, str]] = ()) -> Held:
         return Held(self._engine.Value, [self._function, *signature.objects], noise)
 
-    def _traced(self, signature: Signature, held: Held, known: Any, plain: Any) -> Plain:
+    def _made(self, signature: Signature, held: Held, traced: Traced, known: Any) -> Variant:
         """A variant for these arguments, or the known one if the graph is the same."""
-        traced = trace.trace(self._engine.Value, self._function, signature, plain)
         if known is not None and known.graph == graph_of(traced)[0]:
             known.retraced += 1
             changes = known.held.changes()
@@ -227,6 +267,11 @@ class Compiled:
         if variant.overlaps(variant.parameters_of(signature.values)):
             raise NotTraced("an argument is computed from another parameter", "Compute it in the function.")
         self._compilations += 1
+        if self._compilations == MOST_APART and self._engine.options.merges:
+            self._warn(
+                f"{self.__name__} has compiled {MOST_APART} programs, each for arguments of another structure\n"
+                f"  Call `{self.__name__}.prepare(…)` first, with the arguments of one call for each: it compiles one."
+            )
         return variant
 
     def _run(self, variant: Variant, signature: Signature, plain: Any) -> Any:

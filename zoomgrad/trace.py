@@ -162,7 +162,7 @@ def _sort_leaves(
 
 _WITH_MAX = "Write `functools.reduce(lambda a, b: a.max(b), values)`: `Value.max` is part of the graph."
 _REMEDIES = {
-    r".*\(__(index|hash)__\)": "Pass a one-hot target, and write `sum(t * p for t, p in zip(target, probabilities))`.",
+    r".*\(__(index|hash)__\)": "Pass a one-hot target, and write `sum(t * v for t, v in zip(target, values))`.",
     "gets": "Keep the operand where the operation is defined, for example with `max`.",
     "reads|calls|changes": "Return that Value as an output, and use its number after the call.",
     "": "Prepare the data before the call.",

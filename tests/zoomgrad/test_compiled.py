@@ -467,6 +467,36 @@ def test_engines_that_are_not_strict_are_checked_within_their_bound(name):
     assert loss.cache_info().calls == 4
 
 
+@pytest.mark.parametrize(("name", "kernels"), [("rerolled-tcc", 1), (ENGINE, 3)])
+def test_structures_are_compiled_as_one_family(name, kernels):
+    """The longer graphs use more parameters, in another order."""
+
+    def recurrent(ws, xs):
+        state = ws[0]
+        for w, x in zip(ws[3:], xs):
+            state = (ws[1] * state + w * x).tanh()
+        return (state - ws[2]) ** 2, state
+
+    ours, plain = ([zoomgrad.Value(0.1 * n - 0.4) for n in range(9)] for _ in range(2))
+    loss = zoomgrad.compiled(usable(name), strict=True)(recurrent)
+    loss.prepare(*[(ours, [0.5] * length) for length in (3, 6, 4, 6)])
+    for step in range(12):
+        xs = [0.1 * step - 0.2 * n for n in range((3, 6, 4)[step % 3])]
+        total, expected = loss(ours, xs), recurrent(plain, xs)
+        total[0].backward()
+        expected[0].backward()
+        assert bits([v.data for v in total]) == bits([v.data for v in expected])
+        assert [v.grad for v in ours] == [v.grad for v in plain]
+    assert loss.cache_info()[:3] == (15, kernels, 3)
+
+
+def test_many_structures_ask_for_a_family():
+    loss = zoomgrad.compiled(usable("rerolled-tcc"))(lambda w, xs: sum((w * x - 1.0) ** 2 for x in xs))
+    with pytest.warns(NotCompiled, match=r"compiled 4 programs.*\n  Call `<lambda>.prepare\(…\)` first"):
+        for length in range(1, 6):
+            loss(zoomgrad.Value(0.5), [0.25] * length)
+
+
 @pytest.mark.parametrize("name", ["tcc", ENGINE])
 @pytest.mark.parametrize(("exponent", "number"), [(0.5, 0.0), (-1, 1e-200), (0, 0.0)])
 def test_an_error_of_the_backward_pass_is_raised(name, exponent, number):
