@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from zoomgrad import engines
+from zoomgrad.engines.row import Row
 from zoomgrad.harness.cli.console import complain, out
 from zoomgrad.harness.machine import environments, facts, own_clang
 from zoomgrad.harness.machine.environments import NoEnvironment
@@ -26,12 +27,14 @@ def pythons(names: Sequence[str]) -> bool:
     return failed < len(names)
 
 
-def fetched(planned: Callable[[], Plan], *, pythons_too: bool) -> Plan:
-    """The plan, after fetching what it needs: interpreters if `pythons_too`, and a Clang."""
+def fetched(planned: Callable[[], Plan], *, every_python: bool = False) -> Plan:
+    """The plan, after fetching what it needs: a PyPy if there is none, with `every_python` all others, and a Clang."""
     plan = planned()
+    needs_pypy = not any(interpreter.has_jit for interpreter in plan.interpreters.values())
+    kinds = ("cpython-", "pypy-") if every_python else ("pypy-",) * needs_pypy
     cells = dict.fromkeys(cell.interpreter for cell in plan.run.cells)
-    missing = [name for name in cells if name in plan.missing and name.startswith(("cpython-", "pypy-"))]
-    if pythons_too and missing and pythons(missing):
+    missing = [name for name in cells if name in plan.missing and name.startswith(kinds)]
+    if missing and pythons(missing):
         plan = planned()
     return with_clang(plan)
 
@@ -54,8 +57,8 @@ def with_clang(plan: Plan) -> Plan:
 
 def _needs_clang(run: Run) -> bool:
     """Whether the run has an engine that only Clang can compile."""
-    found = (engines.load(cell.engine) for cell in run.cells)
-    return any(str(getattr(engine, "compiler", "")) == "clang" for engine in found)
+    loaded = (engines.load(cell.engine) for cell in run.cells)
+    return any(isinstance(engine, Row) and engine.options.compiler == "clang" for engine in loaded)
 
 
 def _cause(error: NoEnvironment) -> str:

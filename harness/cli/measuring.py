@@ -14,7 +14,7 @@ import typer
 from zoomgrad import engines
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, files
 from zoomgrad.harness import containment, workloads
-from zoomgrad.harness.cli import display, fetching
+from zoomgrad.harness.cli import display
 from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE
 from zoomgrad.harness.cli.console import complain, out, say, say_next
 from zoomgrad.harness.cli.options import Selection
@@ -30,31 +30,18 @@ from zoomgrad.harness.run.schedule import Schedule, lock_of
 from zoomgrad.results.store import Store
 
 
-def requested(only: Sequence[str]) -> tuple[list[interpreters.Interpreter], list[str]]:
-    """This machine's interpreters, with those that the user gave by path, and the names of the requested ones.
-
-    If a PyPy may be needed and there is none, lets uv install one. only: as the user wrote them: names, NAME=PATH;
-    empty for all. Raises Unreadable for a path that is no Python.
-    """
-    found = interpreters.discover()
-    with_pypy = not only or any(name.startswith("pypy") for name in only)
-    if with_pypy and not any(interpreter.has_jit for interpreter in found) and fetching.pythons([interpreters.PYPY]):
-        found = interpreters.discover()
-    return named.asked(only, found)
-
-
 def new_plan(
     preset: str,
     chosen: Selection,
     everywhere: Callable[[Sequence[interpreters.Interpreter]], Sequence[str]] = lambda found: (),
     **more: Any,
 ) -> Plan:
-    """Plan a run of the preset's cells that the user chose.
+    """Plan a run of the preset's cells that the user chose, on the interpreters of this machine. Fetches nothing.
 
     everywhere: chooses the interpreters for parts of the preset that run on all of them; none: all supported ones.
     more: as for `planning.plan`.
     """
-    found, only_interpreters = requested(chosen.interpreters)
+    found, only_interpreters = named.asked(chosen.interpreters, interpreters.discover())
     return planning.plan(
         preset,
         found,

@@ -88,7 +88,7 @@ def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, c
     found = interpreters.discover()
     assert not fetching.pythons(["cpython-3.99"])
     chosen = {"only_engines": ["tuple"], "only_interpreters": ["cpython-3.14", found[0].name]}
-    asked_for = fetching.fetched(lambda: plan(interpreters.discover(), **chosen), pythons_too=True)
+    asked_for = fetching.fetched(lambda: plan(interpreters.discover(), **chosen), every_python=True)
     assert not asked_for.missing.keys() & {"cpython-3.14"}
     assert capsys.readouterr().err.startswith("zoomgrad: cpython-3.99: not fetched (")
     assert [arguments[:2] for arguments in asked_of_uv()] == [["python", "install"]] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -13,6 +14,7 @@ import typer
 from zoomgrad.harness.cli import options
 from zoomgrad.harness.cli.app import WRONG_USE, app
 from zoomgrad.harness.cli.console import say, say_next, short
+from zoomgrad.harness.cli.fetching import fetched
 from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
 from zoomgrad.harness.cli.stores import store_of
 from zoomgrad.harness.run.schedule import Schedule
@@ -88,7 +90,8 @@ def check(
     more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)
     store, notes = finished, list[str]()
     if store is None:
-        plan = new_plan(preset, chosen, blocks=blocks, **options.limits(timeout))
+        planned = partial(new_plan, preset, chosen, blocks=blocks, **options.limits(timeout))
+        plan = fetched(planned) if measure else planned()
         if baseline_run:
             rules.refuse_incomparable(plan.run, baseline_run.run)
         show_plan(plan, "plus remeasuring suspected regressions")

@@ -11,6 +11,7 @@ from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness.cli import display, options
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app
 from zoomgrad.harness.cli.console import out, say, say_next, short
+from zoomgrad.harness.cli.fetching import fetched
 from zoomgrad.harness.cli.measuring import alone, get_ready, new_plan
 from zoomgrad.harness.cli.stores import folder_of, newest_or
 from zoomgrad.harness.plan import planning
@@ -53,13 +54,9 @@ def profile(
         if name not in PROFILERS:
             raise UnknownName("profiler", name, PROFILERS)
     joined = folder_of(join) if join else None
-    plan = new_plan(
-        "profile",
-        options.selection(engines, workloads, interpreters),
-        planning.worth_profiling,
-        blocks=0,
-        **options.limits(timeout, memory),
-    )
+    selected = options.selection(engines, workloads, interpreters)
+    limits = options.limits(timeout, memory)
+    plan = fetched(lambda: new_plan("profile", selected, planning.worth_profiling, blocks=0, **limits))
     todo = planned(plan, chosen)
     estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))
     out.print(

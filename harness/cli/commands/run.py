@@ -87,7 +87,7 @@ def run(
                 budget_seconds=budget or 0.0,
                 fleet=where.recorded if where else "",
             ),
-            pythons_too=bool(os.environ.get("CI")) if fetch is None else fetch,
+            every_python=bool(os.environ.get("CI")) if fetch is None else fetch,
         )
     if bool(plan.run.fleet) != bool(where):
         what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
