@@ -18,8 +18,6 @@ from zoomgrad.results import units
 
 IMAGES = ("digits", "mnist")
 """Workloads and workload families whose samples are images."""
-AT_ONCE = 1
-"""Break-even point of an engine that leads from the first sample."""
 NEVER = math.inf
 
 
@@ -58,13 +56,13 @@ def samples_an_epoch(rows: pd.DataFrame) -> float:
 def overtakes(one: Cost, other: Cost) -> float:
     """Return the number of samples from which `one` stays ahead of `other` in total time.
 
-    A whole number, at least `AT_ONCE`. `NEVER` if `one` loses its lead or never has one; equal engines never lead.
+    A whole number, at least 1. `NEVER` if `one` loses its lead or never has one; equal engines never lead.
     """
     later, faster = one.compile_seconds - other.compile_seconds, other.sample_seconds - one.sample_seconds
     if faster < 0 or (faster == 0 and later >= 0):
         return NEVER
     if later <= 0:
-        return AT_ONCE
+        return 1
     crossing = later / faster
     # At the crossing itself the totals are equal.
     return math.floor(crossing) + 1 if math.isfinite(crossing) else NEVER
@@ -76,7 +74,7 @@ def winners(rivals: Sequence[Cost]) -> list[Winner]:
     If engines are equal, the first one given wins.
     """
     sequence: list[Winner] = []
-    samples, faster = float(AT_ONCE), list(rivals)
+    samples, faster = 1.0, list(rivals)
     while faster and samples < NEVER:
         best = min(faster, key=lambda cost: (cost.total_seconds(samples), cost.sample_seconds))
         sequence.append(Winner(best, int(samples)))

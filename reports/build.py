@@ -64,12 +64,8 @@ def write(store: Store, story: Story, into: Path | None = None) -> Path:
 
 def charts(story: Story) -> Iterator[tuple[str, Drawing]]:
     """Yield the first panel's chart and those of the sections, with the names of their files."""
-    for panel in story.panels[:1]:
-        if panel.chart:
-            yield "compile_against_epoch", panel.chart
-    for section in story.sections:
-        for drawing in section.charts:
-            yield drawing.name, drawing
+    yield from (("compile_against_epoch", panel.chart) for panel in story.panels[:1] if panel.chart)
+    yield from ((drawing.name, drawing) for section in story.sections for drawing in section.charts)
 
 
 def downloads(story: Story) -> list[html.Download]:
@@ -111,7 +107,8 @@ def gather(folder: Path) -> tuple[list[Race], list[str]]:
     for path in sorted(folder.iterdir()):
         if path.name.endswith(SUFFIX) or (path / "run.json").exists() or (path / "records").is_dir():
             try:
-                found = _race(stored(path) or Store(path))
+                store = stored(path) or Store(path)
+                found = race(store.run, store.records())
             except (Unreadable, OSError) as error:
                 left_out.append(printable(f"{path.name} is left out: {error}"))
                 continue
@@ -126,10 +123,6 @@ def _useless(found: Race, before: Iterable[Race]) -> str:
     if any(same_run(one.run, found.run) for one in before):
         return f"the same run as {found.run.id}"
     return f"it has no speedup. {NEEDED}" if speedups(found.table).empty else ""
-
-
-def _race(store: Store) -> Race:
-    return race(store.run, store.records())
 
 
 def write_history(folder: Path, history: History) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zoomgrad.reports.break_even import AT_ONCE, Cost, Winner, about
+from zoomgrad.reports.break_even import Cost, Winner, about
 from zoomgrad.reports.plot import Drawing, Plot, counts, times
 
 EPOCHS = 100
@@ -17,14 +17,14 @@ def total_time(
     name: str, title: str, noun: str, rivals: Sequence[Cost], leads: Sequence[Winner], end: float
 ) -> Drawing:
     """Draw one line for each engine up to `end` samples; it is thick where its engine has the least total time."""
-    lowest = min(cost.total_seconds(AT_ONCE) for cost in rivals)
+    lowest = min(cost.total_seconds(1) for cost in rivals)
     highest = max(cost.total_seconds(end) for cost in rivals)
     # To the right of the lines is room for names.
-    samples = counts(AT_ONCE, end**1.3, f"{noun}s trained", "{:,.0f}".format)
+    samples = counts(1, end**1.3, f"{noun}s trained", "{:,.0f}".format)
     plot = Plot(samples, times(lowest / 2, highest * 2, "total time"))
     leading = {winner.cost.engine for winner in leads}
     for cost in rivals:
-        plot.line(_line(plot, cost, AT_ONCE, end), "front" if cost.engine in leading else "thin")
+        plot.line(_line(plot, cost, 1, end), "front" if cost.engine in leading else "thin")
     ends = [*(later.samples for later in leads[1:]), end]
     for winner, until in zip(leads, ends, strict=True):
         plot.line(_line(plot, winner.cost, winner.samples, until), "bold")

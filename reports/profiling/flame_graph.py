@@ -15,9 +15,7 @@ from markupsafe import Markup, escape
 WIDTH = 1200.0
 ROW = 17.0
 NARROWEST = 0.01
-"""Fraction of all samples below which a frame is not drawn; its callers keep its samples.
-
-It has no room for letters."""
+"""Fraction of all samples below which a frame has no room for letters and is not drawn; its callers keep them."""
 LETTER = 6.3
 """Width of a letter in the drawing's units, for the font below."""
 
@@ -54,15 +52,9 @@ DEEPEST = 10_000
 """Most frames drawn per stack: ten times Python's recursion limit."""
 
 
-def boxes(stacks: Mapping[str, float]) -> list[Box]:
-    """Lay out the frames: callees side by side below their caller, from left to right in the order of their names."""
-    root = _merged(stacks)
-    return list(_boxes(root, 0, 0.0, root.total)) if root.total > 0 else []
-
-
 def flame(stacks: Mapping[str, float], title: str) -> str:
     """Draw the flame graph of samples by stack (`outer;inner`) as a complete SVG file."""
-    found = boxes(stacks)
+    found = list(_boxes(_merged(stacks)))
     depth = max((box.depth for box in found), default=0) + 1
     top = 3.2 * ROW
     height = top + depth * ROW + 8
@@ -102,17 +94,18 @@ def _merged(stacks: Mapping[str, float]) -> Frame:
     return root
 
 
-def _boxes(root: Frame, depth: int, left: float, all_samples: float) -> Iterator[Box]:
+def _boxes(root: Frame) -> Iterator[Box]:
+    """Lay out the frames: callees side by side below their caller, from left to right in the order of their names."""
     # An explicit stack, because frames may nest deeper than Python's recursion limit.
-    waiting = [(root, depth, left)]
+    waiting = [(root, 0, 0.0)] if root.total > 0 else []
     while waiting:
         frame, depth, left = waiting.pop()
-        yield Box(frame.name, depth, left, frame.total / all_samples)
+        yield Box(frame.name, depth, left, frame.total / root.total)
         for name in sorted(frame.called):
             callee = frame.called[name]
-            if callee.total >= NARROWEST * all_samples:
+            if callee.total >= NARROWEST * root.total:
                 waiting.append((callee, depth + 1, left))
-                left += callee.total / all_samples
+                left += callee.total / root.total
 
 
 def _legend() -> Iterator[str]:

@@ -16,8 +16,8 @@ Kind = TypeVar("Kind", bound=Profile)
 Pair = tuple[str, str]
 """An interpreter and a workload; profiles of the same pair are comparable."""
 
-COLLECTOR, DICTIONARIES, EVALUATION = "garbage collector", "dictionaries", "evaluation loop"
-"""Symbol groups that a report mentions by name; it only lists the others."""
+COLLECTOR, EVALUATION = "garbage collector", "evaluation loop"
+"""Symbol groups that claims are about."""
 SCALENE_PAGE = "scalene.html"
 STACKS = ".folded"
 """Suffix of a file of folded stacks; its stem is the profiler."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 from zoomgrad.reports.measured.headline import status_text
 from zoomgrad.reports.measured.outcome import MEASURED
@@ -13,47 +13,35 @@ from zoomgrad.reports.view import View
 from zoomgrad.results import units
 
 _MOST_KEYS = 3
-Missing = tuple[str, str, str, str]
-"""Status, reason, remedy, and key of a cell or profile."""
 
 
 def absences(view: View, index: ProfileIndex | None) -> Section | None:
     """One row for each reason; None if everything was measured."""
-    cells = list(_cells(view))
-    profiles = list(_profiles(index)) if index else []
+    cells = [
+        (str(row.status), str(row.reason), str(row.remedy), f"{row.engine}/{row.interpreter}/{row.workload}")
+        for row in each(view.table[view.table["status"] != MEASURED])
+    ]
+    profiles = [
+        (str(one.status), one.reason, one.remedy, f"{one.profiler} of {one.cell}")
+        for one in (index.profiles if index else ())
+        if one.status != MEASURED
+    ]
     if not cells and not profiles:
         return None
-    counted = (units.count(len(missing), what) for missing, what in ((cells, "cell"), (profiles, "profile")) if missing)
-    grouped: dict[Missing, list[str]] = {}
+    grouped: dict[tuple[str, str, str], list[str]] = {}
     for status, reason, remedy, key in (*cells, *profiles):
-        grouped.setdefault((status, reason, remedy, ""), []).append(key)
-    statuses = dict.fromkeys(status_text(status) for status, *_ in grouped)
+        grouped.setdefault((status, reason, remedy), []).append(key)
     rows = tuple(
-        (
-            Figure(status_text(status), mark=status),
-            Figure(_keys(keys)),
-            Figure(reason, mark="reason"),
-            Figure(remedy, mark="reason"),
-        )
-        for (status, reason, remedy, _), keys in grouped.items()
+        (Figure(status_text(status), mark=status), Figure(_keys(keys)), *(Figure(text, mark="reason") for text in why))
+        for (status, *why), keys in grouped.items()
     )
+    counted = (units.count(len(missing), what) for missing, what in ((cells, "cell"), (profiles, "profile")) if missing)
+    statuses = dict.fromkeys(row[0].text for row in rows)
     answer = f"{' and '.join(counted)}: {', '.join(statuses)}"
     sheet = Sheet("", 4, ("status", "what", "reason", "remedy"), rows)
     return Section("absences", "What was not measured?", answer, (sheet,))
 
 
-def _cells(view: View) -> Iterator[Missing]:
-    for row in each(view.table[view.table["status"] != MEASURED]):
-        yield str(row.status), str(row.reason), str(row.remedy), f"{row.engine}/{row.interpreter}/{row.workload}"
-
-
-def _profiles(index: ProfileIndex) -> Iterator[Missing]:
-    for profile in index.profiles:
-        if profile.status != MEASURED:
-            yield profile.status, profile.reason, profile.remedy, f"{profile.profiler} of {profile.cell}"
-
-
-def _keys(keys: Iterable[str]) -> str:
-    names = list(keys)
-    more = f" and {len(names) - _MOST_KEYS} more" if len(names) > _MOST_KEYS else ""
-    return f"{', '.join(names[:_MOST_KEYS])}{more}"
+def _keys(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _MOST_KEYS} more" if len(keys) > _MOST_KEYS else ""
+    return f"{', '.join(keys[:_MOST_KEYS])}{more}"

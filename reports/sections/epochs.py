@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zoomgrad.reports.break_even import AT_ONCE, Winner, about, costs, noun, samples_an_epoch, winners
+from zoomgrad.reports.break_even import Winner, about, costs, noun, samples_an_epoch, winners
 from zoomgrad.reports.charts.total_time import EPOCHS, total_time
 from zoomgrad.reports.measured.headline import by_coverage
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
@@ -51,7 +51,7 @@ def _sequence(won: Sequence[Winner], one: str) -> str:
 
 def _line(workload: str, winner: Winner, place: int) -> tuple[Figure, ...]:
     one = noun(workload)
-    start = f"the first {one}" if winner.samples == AT_ONCE else f"{one} {about(winner.samples)}"
+    start = f"the first {one}" if winner.samples == 1 else f"{one} {about(winner.samples)}"
     return (
         Figure("" if place else workload),
         Figure(winner.cost.engine),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,6 @@ class Values:
 class Line:
     """A row of the ranked table."""
 
-    engine: str
     idea: str
     figures: tuple[Figure, ...]
     """One for each of HEADINGS."""
@@ -78,16 +77,14 @@ def headline(view: View) -> tuple[Span, ...]:
     epoch = epoch_time(row).text
     start: tuple[Span, ...] = ((f"An epoch of {row.workload} in ", False),)
     if row.compile_seconds > 0:
-        start = (
-            *(("Compiled in ", False), (compile_time(row.compile_seconds), True)),
-            (f", an epoch of {row.workload} in ", False),
-        )
-    gain: tuple[Span, ...] = ()
+        compiled = compile_time(row.compile_seconds)
+        start = (("Compiled in ", False), (compiled, True), (f", an epoch of {row.workload} in ", False))
+    gain = ""
     if row.speedup_low <= 1:
-        gain = ((f", not measurably faster than {BASELINE}", False),)
+        gain = f", not measurably faster than {BASELINE}"
     elif row.speedup > 1:
-        gain = ((": ", False), (units.significant(row.speedup), False), (" times as fast as micrograd", False))
-    return (*start, (epoch, True), *gain, (", with identical bits.", False))
+        gain = f": {units.significant(row.speedup)} times as fast as micrograd"
+    return (*start, (epoch, True), (f"{gain}, with identical bits.", False))
 
 
 def correctness(view: View) -> str:
@@ -125,28 +122,28 @@ def _panel(view: View, workload: str, interpreter: str, rows: pd.DataFrame, valu
     ranked = view.ranked(known)
     fastest_peer = known[known["peer"] != ""].sort_values("epoch_seconds").index[:1]
     shown = known.loc[ladder(known).index.union(fastest_peer)].sort_values("epoch_seconds", kind="stable")
-    scale = _Scale.of(shown)
+    at = _scale(shown) if len(shown) else float
     lines, rank = [], 0
     for index, row in zip(shown.index, each(shown), strict=True):
         is_ranked = index in ranked.index
         rank += is_ranked
         facts = view.run.engines.get(str(row.engine))
         cell = Cell(engine=str(row.engine), interpreter=interpreter, workload=workload)
-        figures = _figures(f"{rank}" if is_ranked else "", row, scale)
-        lines.append(Line(str(row.engine), facts.idea if facts else "", figures, is_ranked, values.get(cell)))
+        figures = _figures(f"{rank}" if is_ranked else "", row, _bars(row, at))
+        lines.append(Line(facts.idea if facts else "", figures, is_ranked, values.get(cell)))
     name = f"compile_against_epoch-{workload}-{interpreter}"
     chart = trade_off(name, shown, shown.loc[shown.index.intersection(ranked.index)])
     return Panel(workload, interpreter, tuple(lines), chart, _missing(rows))
 
 
-def _figures(rank: str, row: Any, scale: _Scale) -> tuple[Figure, ...]:
+def _figures(rank: str, row: Any, bars: tuple[Bar, ...]) -> tuple[Figure, ...]:
     epoch = epoch_time(row)
     return (
         Figure(rank),
         Figure(str(row.engine)),
         Figure(compile_time(row.compile_seconds)),
         Figure(epoch.text),
-        Figure(epoch.below, bars=scale.bars(row)),
+        Figure(epoch.below, bars=bars),
         Figure(units.ratio(row.speedup)),
         bits(row),
     )
@@ -167,27 +164,19 @@ def _missing(rows: pd.DataFrame) -> str:
     return f"Without a result: {'; '.join(parts)}." if by_status else ""
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """Epoch times -> places of bars, on a logarithmic scale."""
+def _scale(rows: pd.DataFrame) -> Callable[[float], float]:
+    """Return the function from the time of an epoch to its place on the rows' logarithmic scale."""
+    seconds = rows[["epoch_seconds", "epoch_seconds_low", "epoch_seconds_high"]]
+    low, high = math.log(seconds.min().min() / 1.1), math.log(seconds.max().max() * 1.1)
+    return lambda epoch: (math.log(epoch) - low) / (high - low)
 
-    low: float
-    high: float
 
-    @classmethod
-    def of(cls, rows: pd.DataFrame) -> _Scale:
-        seconds = rows[["epoch_seconds", "epoch_seconds_low", "epoch_seconds_high"]]
-        return cls(math.log(seconds.min().min() / 1.1), math.log(seconds.max().max() * 1.1)) if len(rows) else cls(0, 1)
-
-    def at(self, seconds: float) -> float:
-        return (math.log(seconds) - self.low) / (self.high - self.low)
-
-    def bars(self, row: Any) -> tuple[Bar, ...]:
-        median = Bar("median", self.at(row.epoch_seconds), 0.0)
-        if math.isnan(row.epoch_seconds_low):
-            return (median,)
-        low, high = self.at(row.epoch_seconds_low), self.at(row.epoch_seconds_high)
-        return Bar("interval", low, high - low), median
+def _bars(row: Any, at: Callable[[float], float]) -> tuple[Bar, ...]:
+    median = Bar("median", at(row.epoch_seconds), 0.0)
+    if math.isnan(row.epoch_seconds_low):
+        return (median,)
+    low, high = at(row.epoch_seconds_low), at(row.epoch_seconds_high)
+    return Bar("interval", low, high - low), median
 
 
 def _values(records: Iterable[Record]) -> Iterator[tuple[Cell, Values]]:
@@ -202,26 +191,24 @@ def _values(records: Iterable[Record]) -> Iterator[tuple[Cell, Values]]:
 
 def _strip(before: Sequence[Sequence[float]], timed: Sequence[Sequence[float]]) -> Values:
     """Place all values: a gap separates processes, and a warm-up that is far slower is at the upper edge."""
-    every = [seconds for values in timed for seconds in values]
-    low, high = min(every), max(every)
+    every = sorted(seconds for values in timed for seconds in values)
+    low, high = every[0], every[-1]
     room = (high - low) / 6 or high / 100
     total = sum(map(len, (*before, *timed))) + len(timed)
 
     def y(seconds: float) -> float:
         return 36 - 32 * min(max((seconds - low + room) / (high - low + 2 * room), 0.0), 1.0)
 
-    paths: dict[str, list[str]] = {"warm": [], "timed": []}
-    place = 0
+    paths, place = {"warm": "", "timed": ""}, 0
     for warm, of_process in zip(before, timed, strict=True):
         for kind, values in (("warm", warm), ("timed", of_process)):
             for seconds in values:
                 place += 1
-                paths[kind].append(f"M{1000 * place / total:.0f} {y(seconds):.0f}h0")
+                paths[kind] += f"M{1000 * place / total:.0f} {y(seconds):.0f}h0"
         place += 1
-    ordered = sorted(every)
     processes = f"{len(timed)} process{'es' if len(timed) > 1 else ''}"
     text = f"{processes}, {units.duration(low)} to {units.duration(high)} a step"
-    return Values(text, "".join(paths["timed"]), "".join(paths["warm"]), round(y(ordered[len(ordered) // 2])))
+    return Values(text, paths["timed"], paths["warm"], round(y(every[len(every) // 2])))
 
 
 def summary(view: View) -> Sheet | None:
@@ -229,9 +216,9 @@ def summary(view: View) -> Sheet | None:
     for panel in panels(view):
         if panel.workload == view.headline_workload and panel.interpreter == view.run.reference_interpreter:
             rows = tuple(
-                (line.figures[1], Figure(SUMMARY[line.engine]), *line.figures[2:4], *line.figures[5:])
+                (line.figures[1], Figure(SUMMARY[line.figures[1].text]), *line.figures[2:4], *line.figures[5:])
                 for line in panel.lines
-                if line.engine in SUMMARY
+                if line.figures[1].text in SUMMARY
             )
             return Sheet("", 2, ("engine", "what runs", *HEADINGS[2:4], *HEADINGS[5:]), rows)
     return None

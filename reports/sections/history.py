@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import Any
 
 import pandas as pd
 
@@ -66,14 +65,11 @@ def _with_levels(table: pd.DataFrame) -> pd.DataFrame:
     series = {
         key: [Interval(*bounds) for bounds in zip(*(rows[x] for x in SPEEDUP), strict=True)] for key, rows in grouped
     }
-    spreads: dict[Any, list[float]] = {}
-    for key, one in series.items():
-        spreads.setdefault(key[-1], []).append(spread(one))
-    usual = {machine: median(found) for machine, found in spreads.items()}
+    spreads = {key: spread(one) for key, one in series.items()}
     parts = []
     for key, rows in grouped:
-        found = levels(series[key], max(spread(series[key]), usual[key[-1]]))
-        parts.append(rows.assign(**_columns(found)))
+        usual = median(found for other, found in spreads.items() if other[-1] == key[-1])
+        parts.append(rows.assign(**_columns(levels(series[key], max(spreads[key], usual)))))
     table = pd.concat(parts) if parts else table.assign(level=[], change=[])
     places = {
         (machine, run): place

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from zoomgrad.reports.measured.headline import by_coverage
 from zoomgrad.reports.measured.table import each, in_order, measured, racing
 from zoomgrad.reports.text.figures import Bar, Figure, Section, Sheet
@@ -80,7 +78,7 @@ def _answer(found: list[Gain], ranked: set[str]) -> str:
         key=lambda gain: -gain.factor,
     )
     named = [f"{gain.row.engine} {units.ratio(gain.factor)} over {gain.base.engine}" for gain in best[:_MOST_NAMED]]
-    return f"Most: {', '.join(named)}" if named else "No idea gains more than the noise"
+    return f"Largest gains: {', '.join(named)}" if named else "No idea gains more than the noise"
 
 
 def _line(view: View, gain: Gain, longest: float) -> tuple[Figure, ...]:
@@ -91,12 +89,6 @@ def _line(view: View, gain: Gain, longest: float) -> tuple[Figure, ...]:
         Figure(str(gain.base.engine)),
         Figure(units.ratio(gain.factor), mark="" if gain.is_sure else "unsure", bars=(bar,)),
         Figure(units.duration(row.step_seconds)),
-        Figure(_where(view, row)),
+        Figure(str(row.workload), "" if row.on_reference else str(row.interpreter)),
         Figure(view.run.engines[str(row.engine)].idea, "" if row.bits == "identical" else str(row.bits), "reason"),
-    )
-
-
-def _where(view: View, row: pd.Series) -> str:
-    return (
-        str(row.workload) if row.interpreter == view.run.reference_interpreter else f"{row.workload}, {row.interpreter}"
     )

@@ -75,15 +75,9 @@ class Section:
 
 def time(row: Any, column: str) -> Figure:
     """Format a column of seconds in a table's row, with its interval."""
-    value, low, high = _bounded(row, column)
-    return Figure(units.duration(value), _interval(value, units.duration_interval(low, high)))
-
-
-def ratio(row: Any, column: str) -> Figure:
-    """Format a column of ratios in a table's row, with its interval."""
-    value, low, high = _bounded(row, column)
-    # baseline over itself is 1 by definition.
-    return Figure(units.ratio(value), "" if low == high == 1 else _interval(value, units.ratio_interval(low, high)))
+    value, low, high = getattr(row, column), getattr(row, f"{column}_low"), getattr(row, f"{column}_high")
+    text = units.duration_interval(low, high)
+    return Figure(units.duration(value), text if text != units.ABSENT else "" if math.isnan(value) else "no interval")
 
 
 def share(value: float) -> str:
@@ -113,11 +107,3 @@ def listed(names: Any, most: int = 3) -> str:
     if len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} others"]
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
-
-
-def _bounded(row: Any, column: str) -> tuple[float, float, float]:
-    return getattr(row, column), getattr(row, f"{column}_low"), getattr(row, f"{column}_high")
-
-
-def _interval(value: float, text: str) -> str:
-    return "no interval" if text == units.ABSENT and not math.isnan(value) else text.replace(units.ABSENT, "")

@@ -187,7 +187,7 @@ def test_a_gain_is_over_the_engine_that_it_builds_on(example):
     assert found["local-grads"].factor == pytest.approx(1.1 / 0.41)
     assert found["local-grads"].is_sure
     ideas = section(example, "ideas")
-    assert ideas.answer == "Most: local-grads 2.68× over tuple, tuple 1.27× over baseline"
+    assert ideas.answer == "Largest gains: local-grads 2.68× over tuple, tuple 1.27× over baseline"
     assert texts(ideas.sheets[0])[0] == ("tuple", "baseline", "1.27×", "1.12 s", "mnist", "children as a tuple")
 
 
