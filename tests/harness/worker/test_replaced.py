@@ -96,11 +96,6 @@ REPLACED = {
         ],
         "print(c.requires_grad, Value(1, requires_grad=False).requires_grad)",
     ),
-    "with a helper below": (
-        CLOSURES + "def denominator(v):\n    return math.exp(2 * v.data) + 1\n",
-        [("(math.exp(2 * self.data) + 1)", "denominator(self)")],
-        "print(a.tanh().data)",
-    ),
     "with another tanh": (
         CLOSURES,
         [
@@ -115,11 +110,6 @@ REPLACED = {
         CLOSURES + "class Heir(Value):\n    kind = 'heir'\n",
         [("Value(self", "type(self)(self")],
         "print((Heir(2.0) * 3.0).kind, isinstance(Heir(1.0), Value))",
-    ),
-    "with super": (
-        CLOSURES,
-        [("\n    def __add__", "\n    def __hash__(self):\n        return super().__hash__()\n\n    def __add__")],
-        "print(hash(a) == hash(a))",
     ),
     "in a function": (
         "def make():\n"
@@ -140,12 +130,6 @@ REPLACED = {
         [],
         "e = Value(math.sin(a.data), children=(a,), local_grads=(math.cos(a.data),))\na.grad = 0\n"
         "(e * 2).backward()\nprint(a.grad, a.sin().data, e._local_grads)",
-    ),
-    "with a function outside": (
-        CLOSURES,
-        [],
-        "e = Value(a.data**2, (a,))\ne._backward = lambda: setattr(a, 'grad', a.grad + 2 * a.data * e.grad)\n"
-        "a.grad = 0\n(e * 2).backward()\nprint(a.grad)",
     ),
 }
 
@@ -196,11 +180,6 @@ def test_an_operation_that_differs_stays_and_the_line_says_how(tmp_path, name):
 # name: text of the class, changes in it, a part of the reason
 KEPT = {
     "sums that overwrite": (CLOSURES, [("self.grad += out", "self.grad = out")], "the gradient of a in"),
-    "a pass in the wrong order": (
-        CLOSURES,
-        [("in reversed(order)", "in sorted(order, key=lambda v: -len(v._prev))")],
-        "the gradient of",
-    ),
     "a pass that starts anew": (
         CLOSURES,
         [("self.grad = 1.0", "[setattr(v, 'grad', 0.0) for v in order]\n        self.grad = 1.0")],
