@@ -21,12 +21,12 @@ MOST = 2**53
 def whole(number: Any, name: str, least: int, most: int = MOST) -> int:
     """Return the number as an int. Raises ValueError unless it is a whole number from `least` to `most`."""
     try:
-        found: int = number if type(number) is int else int(operator.index(number))
+        value: int = number if type(number) is int else int(operator.index(number))
     except TypeError:
-        found = least - 1
-    if not least <= found <= most:
+        value = least - 1
+    if not least <= value <= most:
         raise ValueError(f"{name} must be a whole number from {least} to {most:,}, not {number!r}")
-    return found
+    return value
 
 
 def one_each(numbers: Sequence[float], count: int) -> Sequence[float]:
@@ -39,14 +39,14 @@ def one_each(numbers: Sequence[float], count: int) -> Sequence[float]:
 def finite(number: Any, name: str) -> float:
     """Return the number as a float. Raises TypeError if it is not a number, ValueError if it is not finite."""
     try:
-        found: float = number if type(number) is float else array("d", [number])[0]  # float() would also parse text
+        value: float = number if type(number) is float else array("d", [number])[0]  # float() would also parse text
     except TypeError:
         raise TypeError(f"{name} must be a number, not {type(number).__name__}") from None
     except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
+        value = math.inf
+    if not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {number!r}")
-    return found
+    return value
 
 
 def finite_rate(rate: Any, update: int) -> float:

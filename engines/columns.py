@@ -141,8 +141,8 @@ def _whole_row(cells: array[float], width: int, index: int) -> array[float]:
     return cells
 
 
-def _wrong_row(index: int, found: int, wanted: int) -> str:
-    return f"row {index:,} has {_count(found)}, not {wanted:,}\n  Each row must have one number for each input."
+def _wrong_row(index: int, count: int, wanted: int) -> str:
+    return f"row {index:,} has {_count(count)}, not {wanted:,}\n  Each row must have one number for each input."
 
 
 def _count(numbers: int) -> str:
@@ -156,26 +156,26 @@ def columns(rows: Rows, inputs: int, fewer: Optional[int] = None, most: int = MO
     memoryview, which stops CPython from resizing the buffer. PyPy still can, so no other thread may resize it during a
     call. Raises TypeError for data that is not a contiguous buffer of doubles or bytes, ValueError if sizes don't fit.
     """
-    found = described(rows, inputs, fewer)
-    if len(found) > most:
+    parts = described(rows, inputs, fewer)
+    if len(parts) > most:
         raise ValueError(
-            f"there are {len(found):,} columns, and the limit is {most}\n"
+            f"there are {len(parts):,} columns, and the limit is {most}\n"
             "  Put inputs of one kind side by side in one buffer."
         )
     # All numbers come first: their conversion may run the caller's code, which could resize data that was checked.
-    found = tuple(map(_with_numbers, found))
-    found = tuple(map(_with_data, found))
-    counts = {column.rows for column in found}
+    parts = tuple(map(_with_numbers, parts))
+    parts = tuple(map(_with_data, parts))
+    counts = {column.rows for column in parts}
     if len(counts) != 1 or 0 in counts:
         raise ValueError(f"every column must hold the same number of rows, at least one; they hold {sorted(counts)}")
-    width = sum(column.width for column in found)
+    width = sum(column.width for column in parts)
     if width not in (inputs, fewer):
         what = f"{inputs:,}" if fewer in (None, inputs) else f"{inputs:,} or the first {fewer:,}"
         raise ValueError(
             f"each row has {_count(width)} in its columns, and the program takes {what}\n"
             "  A row holds all inputs of one step, in the order of `compile`'s inputs."
         )
-    return found
+    return parts
 
 
 def check_labels(columns: Sequence[Column], first_row: int = 0, rows: Optional[int] = None) -> None:

@@ -152,9 +152,9 @@ def _modules(package: str, path: Sequence[str], problems: list[Problem]) -> Iter
         imported = _import(importlib.import_module, family.name, _where(family.name, path), problems)
         for module in pkgutil.iter_modules(imported.__path__, prefix=f"{family.name}.") if imported else ():
             where = _where(module.name, path)
-            found = _import(importlib.import_module, module.name, where, problems)
-            if found:
-                yield where, found
+            loaded = _import(importlib.import_module, module.name, where, problems)
+            if loaded:
+                yield where, loaded
 
 
 def _import(load: Callable[[str], ModuleType], name: str, where: str, problems: list[Problem]) -> Optional[ModuleType]:
@@ -256,8 +256,8 @@ def _place(file: str) -> tuple[Path, list[str]]:
 def _entry_points() -> list[str]:
     from importlib import metadata  # late, because it takes longer than everything else that workers import
 
-    found = metadata.entry_points()
-    group = found.select(group=GROUP) if sys.version_info >= (3, 10) else found.get(GROUP, ())
+    points = metadata.entry_points()
+    group = points.select(group=GROUP) if sys.version_info >= (3, 10) else points.get(GROUP, ())
     return list(dict.fromkeys(_file_of(point.value.partition(":")[0].strip()) for point in group))
 
 

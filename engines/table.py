@@ -31,12 +31,7 @@ def interpreted(
 ) -> Row:
     """An engine that builds a graph for every step. value: its class."""
     return Row(
-        name,
-        idea,
-        builds_on,
-        Interpreted(lambda: value),
-        error_bound=error_bound,
-        typical_row_seconds=row_seconds,
+        name, idea, builds_on, Interpreted(lambda: value), error_bound=error_bound, typical_row_seconds=row_seconds
     )
 
 
@@ -140,12 +135,7 @@ def _published(base: str, options: Options, compile_row_seconds: float) -> Row:
 
 ENGINES = (
     interpreted(
-        "baseline",
-        "micrograd as published: set children, closures",
-        "",
-        baseline.Value,
-        12e-6,
-        error_bound=1e-9,
+        "baseline", "micrograd as published: set children, closures", "", baseline.Value, 12e-6, error_bound=1e-9
     ),
     interpreted("tuple", "children as a tuple", "baseline", as_tuple.Value, 9e-6),
     interpreted("slots", "plus __slots__", "tuple", slots.Value, 8e-6),
@@ -311,10 +301,5 @@ ENGINES = (
         "peers-torch-worker",
     ),
     peer("jax", "JAX, one jitted call for each batch", Peer("with_jax", "JaxModel", "jax"), "peers-jax-worker"),
-    peer(
-        "jax-scan",
-        "JAX, one jitted scan over all batches",
-        Peer("with_jax", "ScanModel", "jax"),
-        "peers-jax-worker",
-    ),
+    peer("jax-scan", "JAX, one jitted scan over all batches", Peer("with_jax", "ScanModel", "jax"), "peers-jax-worker"),
 )

@@ -38,7 +38,7 @@ def check_exponent(exponent: Any) -> Number:
     Any real number will do, such as NumPy's or a Fraction, and gives the same bits as that int or float. Raises
     TypeError for anything else, ValueError for infinity, NaN, and a number too large for a float.
     """
-    found = exponent
+    number = exponent
     if type(exponent) is not int and type(exponent) is not float:
         if not isinstance(exponent, Real):
             raise TypeError(
@@ -46,15 +46,15 @@ def check_exponent(exponent: Any) -> Number:
                 "  If the exponent is a Value, write (b * a.log()).exp()."
             )
         try:
-            found = int(exponent) if isinstance(exponent, Integral) else float(exponent)
+            number = int(exponent) if isinstance(exponent, Integral) else float(exponent)
         except OverflowError:
-            found = math.inf
-    if not -sys.float_info.max <= found <= sys.float_info.max:
+            number = math.inf
+    if not -sys.float_info.max <= number <= sys.float_info.max:
         raise ValueError(
             f"the exponent of ** must be a finite number, not {exponent!r}\n"
             "  Powers are constants: check how this one is computed."
         )
-    return found  # type: ignore[no-any-return]
+    return number  # type: ignore[no-any-return]
 
 
 def numpy_number(given: Any) -> Any:

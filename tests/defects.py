@@ -305,8 +305,8 @@ DEFECTS = (
     Defect(
         "discovery: an engine file that exits during its import ends the harness",
         "engines/discovery.py",
-        "        return importlib.import_module(name)\n    except (Exception, SystemExit) as error:",
-        "        return importlib.import_module(name)\n    except Exception as error:",
+        "        return load(name)\n    except (Exception, SystemExit) as error:",
+        "        return load(name)\n    except Exception as error:",
         "engines/test_discovery.py::test_a_broken_file_is_left_out_and_named",
     ),
     Defect(

@@ -95,7 +95,7 @@ class Conductor:
         """Update every parameter, and set its gradient to 0. index: of the update, from 0."""
         step, numbers = self._optimiser.function, self._optimiser.numbers(index, rate)
         p, q, states = self.shared.p, self.shared.q, self.shared.states
-        found = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
-        for buffer, changed in zip((p, *states), zip(*found)):
+        results = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
+        for buffer, changed in zip((p, *states), zip(*results)):
             buffer[:] = array("d", changed)
         q[:] = array("d", bytes(8 * len(q)))

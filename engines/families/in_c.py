@@ -74,12 +74,12 @@ def libm_is_known(lib: Any) -> bool:
 
 def _are_as_libm(lib: Any) -> bool:
     rng = random.Random(1)
-    found = array("d", bytes(8 * PROBES))
+    results = array("d", bytes(8 * PROBES))
     for root, exponent in ((0, 2.0), (1, 0.5)):
-        numbers = array("d", [math.ldexp(1 + rng.random(), rng.randrange(-60, 60)) for _ in found])
-        pointers = [interface().from_buffer("double[]", buffer) for buffer in (numbers, found)]
+        numbers = array("d", [math.ldexp(1 + rng.random(), rng.randrange(-60, 60)) for _ in results])
+        pointers = [interface().from_buffer("double[]", buffer) for buffer in (numbers, results)]
         lib.powers(*pointers, PROBES, root, 1)
-        if any(x != power(number, exponent) for x, number in zip(found, numbers)):
+        if any(x != power(number, exponent) for x, number in zip(results, numbers)):
             return False
     return True
 
@@ -143,5 +143,5 @@ class ConductorInC(Conductor):
 
 def library_of(member: Member) -> Any:
     """The library whose functions a member's kernel calls; None if they are not called through cffi."""
-    found = getattr(member.kernel.forward, "__self__", None)
-    return found if isinstance(found, Library) else None
+    owner = getattr(member.kernel.forward, "__self__", None)
+    return owner if isinstance(owner, Library) else None

@@ -53,33 +53,33 @@ static inline lanes all(double number)
 static inline __attribute__((unused)) unsigned marked(bits is)
 {
 #if LANES == 8 && defined(__AVX512DQ__)
-    unsigned char found;
-    __asm__("vptestmq %1, %1, %0" : "=Yk"(found) : "v"(is));
-    return found;
+    unsigned char mask;
+    __asm__("vptestmq %1, %1, %0" : "=Yk"(mask) : "v"(is));
+    return mask;
 #elif LANES == 8
-    unsigned found = 0;
+    unsigned mask = 0;
     for (int lane = 0; lane < LANES; lane++)
-        found |= (unsigned)(is[lane] != 0) << lane;
-    return found;
+        mask |= (unsigned)(is[lane] != 0) << lane;
+    return mask;
 #else
-    unsigned found;
-    __asm__("vmovmskpd %1, %0" : "=r"(found) : "x"(is != 0));
-    return found;
+    unsigned mask;
+    __asm__("vmovmskpd %1, %0" : "=r"(mask) : "x"(is != 0));
+    return mask;
 #endif
 }
 
 /* Whether any lane is not 0. From plain C, compilers go through a vector mask instead. */
 static inline __attribute__((unused)) int any(bits is)
 {
-    int found;
+    int any;
 #if LANES == 8 && defined(__AVX512DQ__)
-    __asm__("vptestmq %1, %1, %%k1\n\tkortestb %%k1, %%k1" : "=@ccnz"(found) : "v"(is) : "k1");
+    __asm__("vptestmq %1, %1, %%k1\n\tkortestb %%k1, %%k1" : "=@ccnz"(any) : "v"(is) : "k1");
 #elif LANES == 8
-    found = marked(is) != 0;
+    any = marked(is) != 0;
 #else
-    __asm__("vptest %1, %1" : "=@ccnz"(found) : "x"(is));
+    __asm__("vptest %1, %1" : "=@ccnz"(any) : "x"(is));
 #endif
-    return __builtin_expect(found, 0);
+    return __builtin_expect(any, 0);
 }
 
 /* The marked lanes of `left`, the others of `right`. */

@@ -140,11 +140,11 @@ class FamilyTrainer:
         return array("d", (0.0 if index == NONE else numbers[index] for index in self._order))
 
     def _as_in_the_model(self, ours: Doubles) -> array[float]:
-        found = array("d", bytes(8 * sum(index != NONE for index in self._order)))
+        in_model = array("d", bytes(8 * sum(index != NONE for index in self._order)))
         for number, index in zip(ours, self._order):
             if index != NONE:
-                found[index] = number
-        return found
+                in_model[index] = number
+        return in_model
 
     def predict(self, row: array[float]) -> array[float]:
         if len(row) not in self._of_length:

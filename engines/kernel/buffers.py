@@ -150,8 +150,8 @@ class Table(Sequence[Any]):
     def __getitem__(self, index: slice) -> list[array[float]]: ...
 
     def __getitem__(self, index: Union[int, slice]) -> Union[array[float], list[array[float]]]:
-        found = range(len(self))[index]
-        return self._row(found) if isinstance(found, int) else list(map(self._row, found))
+        selected = range(len(self))[index]
+        return self._row(selected) if isinstance(selected, int) else list(map(self._row, selected))
 
     def _row(self, index: int) -> array[float]:
         return self._numbers[index * self._width : (index + 1) * self._width]

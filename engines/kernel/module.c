@@ -21,11 +21,11 @@ static int take(PyObject *const *args, const struct expected *const *wanted, Py_
     return 0;
 }
 
-static int count_is(const char *name, Py_ssize_t found, Py_ssize_t wanted)
+static int count_is(const char *name, Py_ssize_t count, Py_ssize_t wanted)
 {
-    if (found == wanted)
+    if (count == wanted)
         return 1;
-    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, found);
+    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, count);
     return 0;
 }
 

@@ -177,13 +177,13 @@ class Program:
         """Set one row of inputs: a list of numbers, or one row in any form that `train` takes."""
         if isinstance(row, (list, tuple)) and not holds_rows(row):
             row = one_row(row, self._x.length)
-        found = columns(row, self._x.length)
-        if found[0].rows != 1:
-            raise ValueError(f"set_input takes one row, not {found[0].rows:,}\n  Pass several rows to `train`.")
-        check_labels(found)
+        parts = columns(row, self._x.length)
+        if parts[0].rows != 1:
+            raise ValueError(f"set_input takes one row, not {parts[0].rows:,}\n  Pass several rows to `train`.")
+        check_labels(parts)
         with self._alone:
             check_arithmetic()
-            self._kernel.set_input(self._x.ready(), found, 0)
+            self._kernel.set_input(self._x.ready(), parts, 0)
             self._ran_forward = False
 
     def forward(self) -> float:
@@ -257,11 +257,11 @@ class Program:
 
         Raises BadFile, also for another number of parameters, and OSError; nothing is changed then.
         """
-        found = load_parameters(path, count=self._p.length)
+        saved = load_parameters(path, count=self._p.length)
         with self._alone:
-            memoryview(self._p.ready())[:] = found.parameters
+            memoryview(self._p.ready())[:] = saved.parameters
         self.reset()
-        return found
+        return saved
 
     def train(
         self,
@@ -284,8 +284,8 @@ class Program:
         # Convert numbers first: the conversion may run the caller's code, which could even resize the rows.
         batch = whole(batch, "batch", 1)
         rate = rate if callable(rate) else finite(rate, "the rate")
-        source, found, first_row, steps = self._taken_from(rows, first_row, steps)
-        losses, failed = self.run(found, rate, batch, steps, first_row, update=0, source=source)
+        source, parts, first_row, steps = self._taken_from(rows, first_row, steps)
+        losses, failed = self.run(parts, rate, batch, steps, first_row, update=0, source=source)
         if failed is not None:
             raise NonFiniteLoss(len(losses), failed)
         return losses
@@ -298,9 +298,9 @@ class Program:
         `zero_grad`, unless they are to be added to. The arguments and errors are those of `train`. At a loss that is
         not finite, the gradients of the steps before it have been added. The first call may compile code for many rows.
         """
-        _, found, first_row, steps = self._taken_from(rows, first_row, steps)
+        _, parts, first_row, steps = self._taken_from(rows, first_row, steps)
         # The batch is longer than the call, so no update comes.
-        losses, failed = self.run(found, 0.0, steps + 1, steps, first_row, update=0, counts=False)
+        losses, failed = self.run(parts, 0.0, steps + 1, steps, first_row, update=0, counts=False)
         if failed is not None:
             raise NonFiniteLoss(len(losses), failed)
         return losses
@@ -315,23 +315,23 @@ class Program:
         """
         if not self._y.length:
             raise ValueError("the program has no outputs\n  Name them: `compile(…, outputs=[…])`.")
-        _, found, first_row, steps = self._taken_from(rows, first_row, steps, self._features)
-        count, width = found[0].rows, self._y.length
-        rest = self._last[sum(column.width for column in found) :]
+        _, parts, first_row, steps = self._taken_from(rows, first_row, steps, self._features)
+        count, width = parts[0].rows, self._y.length
+        rest = self._last[sum(column.width for column in parts) :]
         if rest:  # no output depends on them, so the traced graph's numbers will do
             absent = Column(_repeated(rest, count, f"{count:,} rows"), len(rest))
-            found = columns((*found, absent), self._x.length, most=MOST_COLUMNS + 1)
+            parts = columns((*parts, absent), self._x.length, most=MOST_COLUMNS + 1)
         outputs, losses = _zeros(steps * width, f"the outputs of {steps:,} steps"), _zeros(steps, _losses_of(steps))
         with self._alone:
             check_arithmetic()
             self._ran_forward = False
             # The buffers of the caller's own passes stay as they are.
             x, p, q = array("d", self._x.ready()), self._p.ready(), self._q.ready()
-            stretch = Stretch(found, first_row, steps, 1, 0, array("d"), losses, learns=False, y_step=width)
+            stretch = Stretch(parts, first_row, steps, 1, 0, array("d"), losses, learns=False, y_step=width)
             done = self._kernel.train((x, p, self._w, outputs, q), stretch)
             y = array("d", bytes(8 * width))
             for step in range(done, steps):  # from the first loss that is not finite
-                self._kernel.set_input(x, found, (first_row + step) % count)
+                self._kernel.set_input(x, parts, (first_row + step) % count)
                 self._kernel.forward(x, p, self._w, y)
                 outputs[step * width : (step + 1) * width] = y
         return Table(outputs, width)
@@ -356,15 +356,15 @@ class Program:
                 raise TypeError("a program without inputs has no rows to count\n  Pass `steps`.")
             return WITHOUT_INPUTS, WITHOUT_INPUTS, whole(first_row, "first_row", 0, 0), steps
         source = described(rows, self._x.length, fewer)
-        found = columns(source, self._x.length, fewer)
-        steps = found[0].rows if steps is None else steps
-        first_row = whole(first_row, "first_row", 0, found[0].rows - 1)
-        check_labels(found, first_row, steps)
-        for view in (memoryview(column.data) for column in found):
+        parts = columns(source, self._x.length, fewer)
+        steps = parts[0].rows if steps is None else steps
+        first_row = whole(first_row, "first_row", 0, parts[0].rows - 1)
+        check_labels(parts, first_row, steps)
+        for view in (memoryview(column.data) for column in parts):
             for place in (self._x, self._p, self._y, self._q):
                 if place.overlaps(view):
                     raise ValueError(f"rows must not share memory with the program's {place.name}\n  Copy them first.")
-        return source, found, first_row, steps
+        return source, parts, first_row, steps
 
     def run(
         self,

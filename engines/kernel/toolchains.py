@@ -263,8 +263,8 @@ def macros(tool: Toolchain, flags: tuple[str, ...]) -> frozenset[str]:
             return None
         return sorted(re.findall(r"^#define (\w+)", answer, re.MULTILINE))
 
-    found = MEMORY.answer(tool.command, f"macros under {' '.join(flags)}", _are_names, ask)
-    return frozenset(found or ())
+    names = MEMORY.answer(tool.command, f"macros under {' '.join(flags)}", _are_names, ask)
+    return frozenset(names or ())
 
 
 def _are_names(answer: Any) -> bool:

@@ -99,22 +99,22 @@ class PeerTrainer:
         self._model.restart(array("d", starts))
 
     def train(self, steps: int) -> None:
-        start, found = len(self.losses), list[Any]()
+        start, parts = len(self.losses), list[Any]()
         step, end = start, start + whole(steps, "steps", 0)
         while step < end:
             row, update, within = (self._first + step) % self._rows, step // self._batch, step % self._batch
             left = min(end - step, self._rows - row)
             if not within and left >= self._batch:
                 rates = [self._rate(number) for number in range(update, update + left // self._batch)]
-                found += self._model.whole_batches(row, self._batch, rates)
+                parts += self._model.whole_batches(row, self._batch, rates)
                 step += len(rates) * self._batch
                 continue
             rows = min(left, self._batch - within)
-            found.append(self._model.accumulate(row, rows))
+            parts.append(self._model.accumulate(row, rows))
             step += rows
             if step % self._batch == 0:
                 self._model.update(self._rate(update) / self._batch)
-        self.losses.extend(self._model.finish(found))
+        self.losses.extend(self._model.finish(parts))
         self._refuse_infinite(start)
 
     def _rate(self, update: int) -> float:

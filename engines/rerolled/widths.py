@@ -56,13 +56,13 @@ def fastest(tool: Toolchain, flags: tuple[str, ...], form: Form) -> int:
     widths = [width for width in (8, 4, 2) if width <= form.width]
     if len(widths) == 1 or not MEMORY.keeps(tool.command):
         return form.width
-    found = MEMORY.answer(
+    times = MEMORY.answer(
         tool.command,
         f"time of tiles under {' '.join(flags)}, in {widths}",
         lambda answer: _are_times(answer, widths),
         lambda: measured(tool, flags, form, widths),
     )
-    return chosen(found) if found else form.width
+    return chosen(times) if times else form.width
 
 
 def chosen(times: Mapping[str, float]) -> int:

@@ -183,18 +183,18 @@ class _Writer:
     def fetch(self, value: int) -> _Text:
         """How the current function reads a value of an earlier function for the first time."""
         kind, *operands = self.code.instructions[value - len(self.leaves)]
-        found: _Text
+        entry: _Text
         if kind == NUMBER:
-            found = (*number(operands[0]), 0)
+            entry = (*number(operands[0]), 0)
         elif value in self.defined:
             if value not in self.place:
                 self.defined[value].append(self.language.store % (self._reserve(value), f"v{value}"))
-            found = (f"{WORKSPACE}[{self.place[value]}]", ATOM_PRECEDENCE, 0)
+            entry = (f"{WORKSPACE}[{self.place[value]}]", ATOM_PRECEDENCE, 0)
         else:  # an expression to inline, but its function ended before the reader
             texts = [self.read(operand) for operand in operands]
-            found = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
-        self.texts[value] = found
-        return found
+            entry = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
+        self.texts[value] = entry
+        return entry
 
     def _define(self, value: int, text: str, lines: list[str]) -> _Text:
         """Write a statement that names a value: as a local, or in the workspace if it is known to need a place."""

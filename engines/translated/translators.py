@@ -74,9 +74,9 @@ mypycify([*options, sys.argv[1]], target_dir="c")
 
 def _mypyc(folder: Path, module: str) -> Translated:
     text = _run("mypyc", ["-c", _MYPYC, f"{module}.py"], folder, "c/__native.c")
-    found = importlib.util.find_spec("mypyc")
-    assert found is not None and found.origin is not None
-    return Translated(text, (f"-I{Path(found.origin).parent / 'lib-rt'}", f"-I{folder / 'c'}"))
+    spec = importlib.util.find_spec("mypyc")
+    assert spec is not None and spec.origin is not None
+    return Translated(text, (f"-I{Path(spec.origin).parent / 'lib-rt'}", f"-I{folder / 'c'}"))
 
 
 def _run(tool: str, arguments: Sequence[str], folder: Path, result: str) -> str:

@@ -22,18 +22,18 @@ def layers(shape: Sequence[int], parameters: array[float]) -> list[tuple[Any, An
 
     parameters: neuron by neuron, the weights before the bias.
     """
-    found, end = [], 0
+    pairs, end = [], 0
     for nin, nout in zip(shape, shape[1:]):
         start, end = end, end + nout * (nin + 1)
         neurons = np.asarray(parameters[start:end]).reshape(nout, nin + 1)
-        found.append((np.array(neurons[:, :-1].T, order="C"), np.array(neurons[:, -1])))
-    return found
+        pairs.append((np.array(neurons[:, :-1].T, order="C"), np.array(neurons[:, -1])))
+    return pairs
 
 
 def flat(layers: Iterable[tuple[Any, Any]]) -> array[float]:
     """The inverse of `layers`."""
-    found = array("d")
+    numbers = array("d")
     for weights, biases in layers:
         neurons = np.column_stack((np.asarray(weights).T, np.asarray(biases)))
-        found.frombytes(np.ascontiguousarray(neurons, np.float64).tobytes())
-    return found
+        numbers.frombytes(np.ascontiguousarray(neurons, np.float64).tobytes())
+    return numbers

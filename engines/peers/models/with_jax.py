@@ -87,18 +87,18 @@ class JaxModel(Model):
         return jax.tree.map(jnp.add, sums, gradient), losses
 
     def restart(self, parameters: array[float]) -> None:
-        found = layers(self.task.network.shape, parameters)
-        self.layers = jax.tree.map(jnp.array, found)
+        start = layers(self.task.network.shape, parameters)
+        self.layers = jax.tree.map(jnp.array, start)
         # `jnp.zeros_like` would compile a function for each shape, which no user of whole batches needs.
-        self.sums = jax.tree.map(lambda parameter: jnp.array(np.zeros_like(parameter)), found)
+        self.sums = jax.tree.map(lambda parameter: jnp.array(np.zeros_like(parameter)), start)
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        found = []
+        batches = []
         for number, rate in enumerate(rates):
             start = first + number * batch
             self.layers, losses = self.step(self.layers, self.x, self.y, start, rate, batch=batch)
-            found.append(losses)
-        return found
+            batches.append(losses)
+        return batches
 
     def accumulate(self, first: int, rows: int) -> Any:
         self.sums, losses = self.some_rows(self.layers, self.sums, self.x, self.y, first, rows=rows)
@@ -119,8 +119,8 @@ class JaxModel(Model):
         return flat(self.sums)
 
     def predict(self, features: array[float]) -> Sequence[float]:
-        found: list[float] = self.outputs(self.layers, jnp.asarray([features], jnp.float64))[0].tolist()
-        return found
+        outputs: list[float] = self.outputs(self.layers, jnp.asarray([features], jnp.float64))[0].tolist()
+        return outputs
 
 
 class ScanModel(JaxModel):

@@ -28,7 +28,7 @@ class NumpyModel(Model):
         self.gradient = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        found = []
+        batches = []
         for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
             losses, gradient = self.forward_backward(start, batch)
             for (w, b), (dw, db) in zip(self.layers, gradient):
@@ -36,8 +36,8 @@ class NumpyModel(Model):
                 db *= rate / batch
                 w -= dw
                 b -= db
-            found.append(losses)
-        return found
+            batches.append(losses)
+        return batches
 
     def accumulate(self, first: int, rows: int) -> Any:
         losses, gradient = self.forward_backward(first, rows)
@@ -55,14 +55,14 @@ class NumpyModel(Model):
 
     def forward(self, x: Any) -> list[Any]:
         """The inputs of every layer, then the outputs of the last one."""
-        found = [x]
+        values = [x]
         for number, (w, b) in enumerate(self.layers):
-            z = found[-1] @ w
+            z = values[-1] @ w
             z += b
             if self.has_activation(number):
                 (np.tanh if self.network.activation == "tanh" else _relu)(z, out=z)
-            found.append(z)
-        return found
+            values.append(z)
+        return values
 
     def forward_backward(self, first: int, rows: int) -> tuple[Any, list[tuple[Any, Any]]]:
         """Loss of each row, and the sum of their gradients, layer by layer."""
@@ -107,8 +107,8 @@ class NumpyModel(Model):
         return flat(self.gradient)
 
     def predict(self, features: array[float]) -> Sequence[float]:
-        found: list[float] = self.forward(np.asarray([features]))[-1][0].tolist()
-        return found
+        outputs: list[float] = self.forward(np.asarray([features]))[-1][0].tolist()
+        return outputs
 
 
 def _relu(z: Any, out: Any) -> Any:

@@ -70,13 +70,13 @@ class TorchModel(Model):
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
         losses_of = self.of_whole_batch if batch == self.task.batch else self.losses
-        found = []
+        batches = []
         for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
             losses = losses_of(self.x[start : start + batch], self.y[start : start + batch])
             losses.sum().backward()
             self.update(rate / batch)
-            found.append(losses.detach())
-        return found
+            batches.append(losses.detach())
+        return batches
 
     def accumulate(self, first: int, rows: int) -> Any:
         losses = self.losses(self.x[first : first + rows], self.y[first : first + rows])
@@ -100,8 +100,8 @@ class TorchModel(Model):
 
     def predict(self, features: array[float]) -> Sequence[float]:
         with torch.no_grad():
-            found: list[float] = self.model(torch.tensor([list(features)], dtype=torch.float64))[0].tolist()
-        return found
+            outputs: list[float] = self.model(torch.tensor([list(features)], dtype=torch.float64))[0].tolist()
+        return outputs
 
 
 class CompiledTorchModel(TorchModel):
