@@ -109,8 +109,6 @@ class JitProfile(Profile):
     """Optimising traces and turning them into machine code."""
     loops: Count = 0
     bridges: Count = 0
-    operations: Count = 0
-    """Operations recorded in all traces."""
     machine_code_bytes: Bytes = 0
     aborts: dict[OneLine, Count] = Field(default_factory=dict)
     """Reason -> number of aborted traces."""
@@ -144,8 +142,6 @@ class AnatomyProfile(Profile):
     """Time of a step with timed stages."""
     plain_step_seconds: Seconds = 0.0
     """Time of a warmed-up step in the same process before any stage was wrapped."""
-    preparation_seconds: Seconds = 0.0
-    """Time of one-off work: `replay` builds and orders its graph once."""
 
     def part(self, *names: str) -> float:
         """Share of the named parts in the step."""

@@ -70,7 +70,6 @@ def jit(session: Session) -> dict[str, Any]:
         "backend": min(1.0, readings.get("BACKEND_seconds", 0.0) / seconds),
         "loops": readings.get("TOTAL_COMPILED_LOOPS", 0),
         "bridges": readings.get("TOTAL_COMPILED_BRIDGES", 0),
-        "operations": readings.get("RECORDED_OPS", 0),
         "machine_code_bytes": max(0, readings.get("machine_code_bytes", 0)),
         "aborts": {reason: int(readings[name]) for name, reason in ABORTS.items() if readings.get(name)},
         "first_step_seconds": steps[0],

@@ -111,7 +111,6 @@ class Vouchers:
             raise NoResult(**answer.reply)
         return Voucher(
             cell=cell,
-            checked_by=tuple(witness.cell.key for witness in witnesses),
             drills=tuple(answer.reply["drills"]),
             steps=answer.reply["steps"],
             worker_seconds=answer.seconds,

@@ -41,9 +41,7 @@ def export(material: Material) -> Export:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
-    writer.writerows(
-        {name: f"'{value}" if _FORMULA.match(value) else value for name, value in row.items()} for row in rows
-    )
+    writer.writerows({name: _safe(value) for name, value in row.items()} for row in rows)
     return Export(text.getvalue(), sum(not blocks[cell] for cell in blocks))
 
 

@@ -223,11 +223,7 @@ def test_the_reference_vouches_for_two_engines_that_vouch_for_all_others(tmp_pat
     assert (first["steps"], second["steps"]) == (MOST_STEPS, 64)  # as many steps as the first one took
     (vouching,) = store.vouchings()
     assert vouching.reference == cell("tcc")
-    assert [(one.cell.engine, one.checked_by, one.steps) for one in vouching.vouchers] == [
-        ("tuple", (), 64),
-        ("tcc", ("tuple/cpython-3.13/xor",), 64),
-        ("clang-O0", ("tuple/cpython-3.13/xor", "tcc/cpython-3.13/xor"), 64),
-    ]
+    assert [(one.cell.engine, one.steps) for one in vouching.vouchers] == [("tuple", 64), ("tcc", 64), ("clang-O0", 64)]
 
 
 def test_without_a_compiler_python_engines_vouch(tmp_path):

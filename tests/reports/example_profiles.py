@@ -69,7 +69,7 @@ def symbols(where, groups, shares=(), **fields):
     return made(SymbolProfile, where, samples=1000, groups=groups, symbols=found, **fields)
 
 
-def anatomy(where, *, plain=0.9, pauses=None, preparation=0.0, **seconds):
+def anatomy(where, *, plain=0.9, pauses=None, **seconds):
     """Return an anatomy profile. seconds: part -> seconds of a step; parts not named take none."""
     parts = {part: seconds.get(part, 0.0) for part in PARTS}
     return made(
@@ -79,7 +79,6 @@ def anatomy(where, *, plain=0.9, pauses=None, preparation=0.0, **seconds):
         pauses=pauses or {},
         step_seconds=sum(parts.values()),
         plain_step_seconds=plain,
-        preparation_seconds=preparation,
     )
 
 
@@ -99,7 +98,7 @@ def dissected():
             plain=1.1 - 0.15 * index,
         )
         yield anatomy(cell(engine, PYPY), **common, build=0.2, order=0.1, collector=0.1, plain=0.5 - 0.13 * index)
-    yield anatomy(cell("replay"), forward=0.02, backward=0.03, update=0.005, plain=0.05, preparation=1.5)
+    yield anatomy(cell("replay"), forward=0.02, backward=0.03, update=0.005, plain=0.05)
 
 
 def memory(where, *resident, warm_up=1.0, steps=20):
@@ -113,7 +112,7 @@ RISING = tuple(10**7 * (5 + n + n % 3) for n in range(10))
 
 
 def jit(where, *, last=0.01, loops=10, aborts=None, **fields):
-    values = {"tracing": 0.2, "backend": 0.1, "loops": loops, "bridges": loops // 2, "operations": 12_345, **fields}
+    values = {"tracing": 0.2, "backend": 0.1, "loops": loops, "bridges": loops // 2, **fields}
     return made(JitProfile, where, first_step_seconds=0.5, last_step_seconds=last, aborts=aborts or {}, **values)
 
 

@@ -83,7 +83,6 @@ class Clock:
 def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
     """Train unwrapped first; then time every stage while the caller trains; then compute without a graph."""
     trainer: Any = subject.trainer
-    readings["preparation_seconds"] = sum(trainer.phases.values())
     portions(trainer, WARM_UP * subject.seconds)
     plain = portions(trainer, subject.seconds)
     readings["plain_step_seconds"] = sum(seconds for _, seconds in plain) / sum(steps for steps, _ in plain)
