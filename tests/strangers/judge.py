@@ -107,11 +107,15 @@ def _lines(run):
     return re.sub(r"<[^<>\n]*(<[^<>\n]*>[^<>\n]*)*0x[0-9a-f]{6,}>", "<…>", run.output).splitlines()
 
 
+def _rounded(run):
+    return re.sub(NUMBER, lambda number: f"{float(number[0]):.6g}", "\n".join(_lines(run)))
+
+
 def _beyond_noise(alone, again, found, found_again):
     """How the output differs, without what also differs from run to run: times, and the order of sets."""
     noise = _unstable(alone, again) | _unstable(found, found_again)
     differing = _differing(alone, found, noise)
-    unordered = noise and parts("\n".join(_lines(alone))) == parts("\n".join(_lines(found)))
+    unordered = noise and parts(_rounded(alone)) == parts(_rounded(found))
     return f"{differing:,} lines differ" if differing and not unordered else SAME
 
 

@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional
@@ -136,6 +135,8 @@ def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[st
     except SyntaxError as error:
         if error.filename != str(path):
             raise
+        import traceback  # takes a while
+
         sys.exit("".join(traceback.format_exception_only(SyntaxError, error)).rstrip())  # without frames of ours
 
 

@@ -14,7 +14,6 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Optional
@@ -27,8 +26,12 @@ Names = Mapping[str, Any]
 MODULES = ("micrograd", "micrograd.engine", "micrograd.nn", "autograd", "nn")
 
 
-class Modules(MetaPathFinder, Loader):
-    """Import modules from dictionaries instead of files. The dictionaries are made at the first import."""
+class Modules:
+    """Import modules from dictionaries instead of files. The dictionaries are made at the first import.
+
+    It has the methods of a finder and a loader, but not the base classes, which take longer to import than a program
+    to start.
+    """
 
     def __init__(self, contents: Callable[[], Mapping[str, Names]], imported: set[str]) -> None:
         self._contents = contents
@@ -36,7 +39,8 @@ class Modules(MetaPathFinder, Loader):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
         inside = name.partition(".")[0] in self._imported or "." not in name  # not of a `micrograd` of the program
-        return ModuleSpec(name, self, is_package=name == "micrograd") if name in MODULES and inside else None
+        loader: Any = self
+        return ModuleSpec(name, loader, is_package=name == "micrograd") if name in MODULES and inside else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Return None: the import system makes the module."""
