@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zoomgrad.engines.saving import parameters as saved
 from zoomgrad.engines.saving.parameters import BadFile, load_parameters, save_parameters
 
 pytestmark = pytest.mark.host
@@ -99,19 +98,6 @@ def test_a_damaged_file_loads_or_is_refused(tmp_path_factory, patch, start, stop
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the system has no sparse files or FIFOs")
-def test_a_huge_sparse_file_is_refused_unread(file):
-    header = json.dumps({"a": tensor([1 << 37], 0, 1 << 40)}).encode()
-    with file.open("wb") as stream:
-        stream.write(raw(header))
-        stream.truncate(8 + len(header) + (1 << 40))
-    with pytest.raises(BadFile, match="which is the limit"):
-        load_parameters(file)
-    with pytest.raises(BadFile, match="it holds"):
-        saved.save_parameters(file.with_name("other"), [1.0])
-        load_parameters(file.with_name("other"), count=2)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="the system has no sparse files or FIFOs")
 def test_what_is_not_a_file_is_neither_read_nor_replaced(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -153,25 +139,3 @@ def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):
         save_parameters(file, [2.0])
     assert list(file.parent.iterdir()) == [file]
     assert load_parameters(file).parameters[0] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "text"),
-    [
-        ({"shapes": {"w": (3,)}}, ValueError, "the shapes hold 3 numbers, and there are 2 parameters\n"),
-        ({"shapes": {"w": (-1, -2)}}, ValueError, "must be a whole number"),
-        ({"shapes": {"__metadata__": (2,)}}, ValueError, "nor '__metadata__' a tensor\n"),
-        ({"settings": {"zoomgrad": "mine"}}, ValueError, "'zoomgrad' can't be a setting"),
-        ({"settings": {"rate": 0.1}}, TypeError, "a setting must be a text"),
-        ({"settings": {"note": "n" * saved.MOST_HEADER_BYTES}}, ValueError, "the limits are"),
-    ],
-)
-def test_wrong_arguments_write_nothing(arguments, error, text, file):
-    with pytest.raises(error, match=text):
-        save_parameters(file, [1.0, 2.0], **arguments)
-    assert not file.exists()
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(BadFile, match="its folder does not exist\n  Make"):
-        save_parameters(tmp_path / "absent" / "model", [1.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import sys
 import threading
 from array import array
@@ -12,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from tests.engines.graphs import bits, classifier
-from zoomgrad import engines
+from tests.engines.graphs import bits
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.value import Value
 from zoomgrad.harness import workloads
@@ -121,28 +119,6 @@ def test_threads_that_share_one_program(engine, impatient):
 # --- one program per thread --------------------------------------------------------------------------------------
 
 
-def graph_of(engine):
-    graph, kinds = classifier()
-    leaves = [engine.Value(number) for number in graph.numbers]
-    loss = graph.build(engine.Value, leaves)[-1]
-    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
-    return loss, chosen["input"], chosen["parameter"]
-
-
-def test_threads_compile_the_same_graph(engine, impatient):
-    loss, inputs, parameters = graph_of(engine)
-    rows = array("d", [0.1 * n for n in range(len(inputs) * 5)])
-
-    def make():
-        program = engine.compile(loss, inputs=inputs, parameters=parameters)
-        losses = program.train(rows, rate=0.1, batch=2, steps=20)
-        return bits(losses), bits(program.parameters), bits(program.gradients)
-
-    alone = make()
-    assert together(*[make] * THREADS) == [alone] * THREADS
-    assert {v._row for v in loss.topo()} == {-1}
-
-
 @pytest.mark.parametrize("name", ["tuple", "replay"])
 def test_threads_train_workloads(name, impatient):
     engine = usable(name)
@@ -171,16 +147,3 @@ def test_the_collector_runs_again_after_the_last_pause():
     assert not gc.isenabled(), "the collector runs during the second pause"
     second.__exit__(None, None, None)
     assert gc.isenabled()
-
-
-def test_no_thread_leaves_the_collector_off(impatient):
-    engine = engines.load("bytecode")
-
-    def make():
-        for _ in range(10):
-            p = Value(1.0)
-            engine.compile(p * p, inputs=[], parameters=[p])
-
-    together(*[make] * THREADS)
-    assert gc.isenabled()
-    assert math.isfinite(square(engine).forward())

@@ -51,12 +51,6 @@ def test_without_the_package_the_remedy_installs_it(name, package, monkeypatch):
     assert f"pip install {'--python' if '--python' in raised.value.remedy else package}" in raised.value.remedy
 
 
-@pytest.mark.skipif(CPYTHON, reason="for other interpreters")
-def test_another_interpreter_is_told_why():
-    with pytest.raises(Unavailable, match="extension modules are for CPython"):
-        engines.load("mypyc").check()
-
-
 MODULE = """
 #include <Python.h>
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "zoomgrad_translated_stub", NULL, -1, NULL};

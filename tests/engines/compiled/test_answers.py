@@ -13,7 +13,7 @@ import pytest
 
 from tests.engines.compiled.test_toolchains import GCC, forget, script
 from zoomgrad.engines import asking
-from zoomgrad.engines.files import CACHE, cache_folder
+from zoomgrad.engines.files import CACHE
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.toolchains import find
 
@@ -136,33 +136,3 @@ def test_an_answer_that_cannot_be_trusted_is_asked_for(add, cache, asked, recwar
     assert find("gcc").version == "12.2.0"
     assert asked == ["gcc"] * 2
     assert not recwarn.list, "a memory that can't be used is not reported"
-
-
-@pytest.mark.parametrize("setting", ["off", "relative/folder", "/proc/no/such/folder"])
-def test_without_a_memory(add, asked, monkeypatch, recwarn, tmp_path, setting):
-    monkeypatch.setenv(CACHE, setting)
-    monkeypatch.chdir(tmp_path)
-    add("gcc", GCC.format("12.2.0"))
-    for _ in range(2):
-        assert find("gcc").version == "12.2.0"
-        forget()
-    assert asked == ["gcc", "gcc"]
-    assert not recwarn.list
-    assert not (tmp_path / "relative").exists()
-
-
-def test_places_of_the_caches(monkeypatch):
-    for own, shared, home, expected in (
-        ("/own", "/shared", "/home/me", "/own/x"),
-        ("", "/shared", "/home/me", "/shared/zoomgrad/x"),
-        ("", "relative", "/home/me", "/home/me/.cache/zoomgrad/x"),
-        ("~/own", "", "/home/me", "/home/me/own/x"),
-        ("off", "", "/home/me", "None"),
-        ("relative", "", "/home/me", "None"),
-        ("~nobody-of-that-name/x", "", "/home/me", "None"),
-        ("", "", "", "None"),
-    ):
-        monkeypatch.setenv("ZOOMGRAD_CACHE", own)
-        monkeypatch.setenv("XDG_CACHE_HOME", shared)
-        monkeypatch.setenv("HOME", home)
-        assert str(cache_folder("x")) == expected

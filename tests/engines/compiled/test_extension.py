@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 import sysconfig
@@ -77,28 +76,6 @@ def replaced(arguments, index, value):
 def test_a_wrong_argument_raises(module, method, arguments, error, message):
     with pytest.raises(error, match=message):
         getattr(module, method)(*arguments)
-
-
-def test_wrong_arguments_leave_no_buffer_locked(module):
-    """An array can't grow while it is exported."""
-    inputs, losses = doubles(2), doubles(0)
-    for wrong in (replaced(TRAIN, 5, ()), replaced(TRAIN, 11, losses)):
-        with pytest.raises(ValueError, match="must"):
-            module.train(inputs, *wrong[1:])
-    inputs.append(1.0)
-    losses.append(1.0)
-
-
-@pytest.mark.parametrize("column", [(b"\xff\xff", 1, 1.0, True), (b"12", 1, 0.0, False), (b"12", 1, -math.nan, False)])
-def test_data_that_a_program_would_refuse_stays_in_its_buffers(module, column):
-    """A kept module has no `Program` that checks labels and divisors first."""
-    buffers = [doubles(*[1e67] * 24) for _ in range(3)]
-    x, p, q = (memoryview(buffer)[8:9] for buffer in buffers)
-    p[0] = q[0] = 0.0
-    module.set_input(x, (column,), 1)
-    module.train(x, p, W, Y, q, (column,), 0, 2, 1, 0, doubles(0.1, 0.1), doubles(0, 0), True, 0)
-    for buffer in buffers:
-        assert set(buffer[:8]) == set(buffer[9:]) == {1e67}
 
 
 def test_the_module_compiles_without_warnings(tmp_path):

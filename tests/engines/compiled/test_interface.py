@@ -6,7 +6,6 @@ from pathlib import Path
 import cffi
 import pytest
 
-from zoomgrad import engines
 from zoomgrad.engines.kernel import generated, library
 from zoomgrad.engines.kernel.c_text import read
 
@@ -37,10 +36,3 @@ def test_an_edited_header_is_parsed_again(monkeypatch):
     before = library.interface().sizeof("struct stretch")
     monkeypatch.setattr(library, "read", lambda name: edited)
     assert library.interface.__wrapped__().sizeof("struct stretch") == before + 8
-
-
-def test_the_generated_module_is_the_one_in_use():
-    from zoomgrad.engines.kernel.generated.kernel_ffi import ffi
-
-    engines.load("tcc").check()
-    assert library.interface() is ffi

@@ -7,8 +7,6 @@ import math
 from array import array
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
@@ -16,13 +14,9 @@ from tests.engines.compiled.compiling import (
     ONE_OF_EACH_KIND,
     by_kernel,
     compiled,
-    examples,
-    is_slow,
-    reference,
     usable,
 )
-from tests.engines.compiled.test_differential import cases
-from tests.engines.graphs import bits, classifier, tame_values
+from tests.engines.graphs import bits, classifier
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.value import Value
@@ -88,27 +82,6 @@ def test_a_network_in_minibatches(name):
     found = compiled(usable(name), graph, kinds, graph.numbers, [0, 1, -1])
     for batch, steps in ((1, 3), (3, 7), (9, 20)):
         check_minibatches(found.program, CLASSIFIER_ROWS, batch, steps)
-
-
-@pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if not is_slow(name)))
-def test_random_graphs_in_minibatches(name):
-    engine = usable(name)
-
-    @settings(max_examples=max(3, examples(name) // 5), deadline=None)
-    @given(data=st.data(), batch=st.integers(1, 5), steps=st.integers(0, 11))
-    def agree(data, batch, steps):
-        graph, kinds, _, outputs = data.draw(cases(tame_values, most_rows=1))
-        width = kinds.count("input")
-        assume(width and reference(graph, graph.numbers))
-        row = st.lists(tame_values, min_size=width, max_size=width)
-        rows = data.draw(st.lists(row, min_size=1, max_size=4))
-        found = compiled(engine, graph, kinds, graph.numbers, outputs)
-        try:
-            check_minibatches(found.program, rows, batch, steps)
-        except (ArithmeticError, ValueError):
-            assume(False)
-
-    agree()
 
 
 # --- accumulate ------------------------------------------------------------------------------------------------------
@@ -221,15 +194,3 @@ def test_rows_of_numpy(model):
     for wrong in (np.zeros((0, 3)), np.zeros((3, 0)), (features, targets[:3].copy()), np.zeros((2, 4))):
         with pytest.raises(ValueError, match=r"at least one|each row has 4 numbers"):
             model.accumulate(wrong)
-
-
-def test_rows_that_share_memory_with_the_program_are_refused(engine):
-    x, y, p = Value(1.0), Value(2.0), Value(0.5)
-    program = engine.compile(x * y * p, inputs=[x, y], parameters=[p], outputs=[x])
-    mine = doubles(0.5, 1.0, 2.0, 3.0)
-    program.parameters = memoryview(mine)[:1]
-    for rows in (mine, program.inputs, Column(memoryview(mine)[:2], 2), memoryview(mine)[:2].toreadonly()):
-        for use in (program.predict, program.accumulate, lambda rows: program.train(rows, rate=0.1)):
-            with pytest.raises(ValueError, match=r"rows must not share memory with the program's .*\n  Copy them"):
-                use(rows)
-    assert list(program.accumulate(memoryview(mine)[2:])) == [3.0]

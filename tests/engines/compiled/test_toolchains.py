@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from tests.engines.test_asking import is_gone
 from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel import building, toolchains
@@ -28,7 +25,6 @@ GCC = "gcc (Debian {0}-14) {0}\nCopyright (C) 2022 Free Software Foundation, Inc
 CLANG = "Debian clang version {0} (3)\nTarget: x86_64-pc-linux-gnu"
 APPLE = "Apple clang version {0} (clang-1500.3.9.4)\nTarget: arm64-apple-darwin23.4.0"
 TCC = "tcc version {0} (x86_64 Linux)"
-LINKER = toolchains.linker
 
 
 def script(path, text):
@@ -155,12 +151,6 @@ OUTPUT = 'while [ "$1" != -o ]; do shift; done; echo object > "$2"'
 """Script of a working compiler: writes the file named by -o."""
 
 
-def failure(tool, units=("int x;",), **limits):
-    with pytest.raises(BuildFailed) as error, build(tool, units, (), **limits):
-        pass
-    return str(error.value)
-
-
 def test_a_build_is_private_and_deleted(compiler):
     with build(compiler(OUTPUT), ["int x;"], ()) as built:
         assert built.path.read_text() == "object\n"
@@ -169,64 +159,6 @@ def test_a_build_is_private_and_deleted(compiler):
         assert compiler.folder().samefile(built.path.parent)
         assert (built.path.parent / "unit_0.c").read_text() == "int x;"
     assert not built.path.parent.exists()
-
-
-def test_arguments_and_environment_of_a_compiler(compiler, monkeypatch):
-    """A compiler gets flags, the private folder as TMPDIR, empty stdin, English messages, and little else."""
-    for name in ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CFLAGS"):
-        monkeypatch.setenv(name, "/nowhere")
-    text = f'echo "$@" > arguments; cat >> arguments; env > environment\n{OUTPUT}'
-    with build(compiler(text), ["x"], ["-O1"]) as built:
-        folder = built.path.parent
-        arguments = (folder / "arguments").read_text().split()
-        lines = (folder / "environment").read_text().splitlines()
-    assert arguments[:2] == ["-O1", "-fPIC"]
-    assert "-shared" in arguments
-    usual = {*toolchains.asking.INHERITED, "TMPDIR", "PATH", "LC_ALL", "PWD", "OLDPWD", "SHLVL", "_"}
-    assert {line.partition("=")[0] for line in lines} <= usual
-    assert {f"TMPDIR={folder}", "LC_ALL=C"} <= {*lines}
-
-
-@pytest.fixture(autouse=True)
-def drivers_link(monkeypatch):
-    """Disable the separate linker, which can't read the fake compilers' objects."""
-    monkeypatch.setattr(building, "linker", lambda _: ())
-
-
-FAILING = {
-    "exit 1": "fakecc ended with exit code 1: it printed nothing\n",
-    r"printf 'bad \377 byte \033[2J\007'; exit 1": "fakecc ended with exit code 1: bad \N{REPLACEMENT CHARACTER} byte ",
-    "echo so far; kill -KILL $$": "fakecc was ended by SIGKILL: so far\n",
-    "exit 0": "fakecc reported success but wrote no object: ",
-    "exec yes": "fakecc wrote more than 16,777,216 bytes: ",
-}
-
-
-@pytest.mark.parametrize("text", FAILING)
-def test_how_a_compiler_failed(compiler, text):
-    message = failure(compiler(text))
-    assert message.startswith(FAILING[text])
-    assert message.replace("\n", "").isprintable(), "control characters reach the terminal"
-
-
-def test_a_compiler_that_hangs_is_killed_with_its_children(compiler, tmp_path):
-    text = f'sleep 1000 & echo $! > "{tmp_path}/child"; echo working; wait'
-    message = failure(compiler(text), seconds=0.5)
-    assert message.startswith("fakecc took longer than 0.5 s: working\n")
-    assert is_gone(int((tmp_path / "child").read_text()))
-    assert not compiler.folder().exists()
-
-
-def test_a_compiler_that_needs_too_much_memory(tmp_path, compiler):
-    resource = pytest.importorskip("resource", reason="the limits need the resource module")
-    if not hasattr(resource, "prlimit"):
-        pytest.skip("this system or interpreter has no resource.prlimit, so it can't limit another process")
-    greedy = tmp_path / "greedy.py"
-    greedy.write_text("import time\ntime.sleep(0.2)\nbytearray(3 << 30)\n")
-    text = f'exec "{sys.executable}" -S "{greedy}"'
-    assert "MemoryError" in failure(compiler(text), most_bytes=2 << 30)
-    greedy.write_text("import time\ntime.sleep(0.2)\nbytearray(1 << 20)\n")
-    assert "wrote no object" in failure(compiler(text), most_bytes=2 << 30)
 
 
 # --- a single unit -----------------------------------------------------------------------------------------------
@@ -247,6 +179,12 @@ MISBEHAVING = {
 }
 
 
+@pytest.fixture(autouse=True)
+def drivers_link(monkeypatch):
+    """Disable the separate linker, which can't read the fake compilers' objects."""
+    monkeypatch.setattr(building, "linker", lambda _: ())
+
+
 @pytest.mark.parametrize("text", MISBEHAVING)
 def test_a_compiler_that_misbehaves_is_skipped_and_listed(path, monkeypatch, text):
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}/usr/bin{os.pathsep}/bin")
@@ -257,17 +195,6 @@ def test_a_compiler_that_misbehaves_is_skipped_and_listed(path, monkeypatch, tex
     reasons = {skipped.path: skipped.reason for skipped in toolchains.skipped()}
     assert reasons[str(bad)].startswith(MISBEHAVING[text])
     assert reasons[str(bad)].isprintable()
-
-
-@pytest.mark.parametrize("text", ["exec sleep 1000", r"printf '\377'; exit 2"])
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux uses a separate linker")
-def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
-    folder = Path(os.environ["PATH"])
-    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
-    monkeypatch.setattr(toolchains.asking, "ANSWER_SECONDS", 0.5)
-    script(folder / "ld", text)
-    assert LINKER(Toolchain("gcc", ("gcc",), "12.2.0")) == ()
-    assert str(folder / "ld") in [skipped.path for skipped in toolchains.skipped()]
 
 
 # --- hostile environments ----------------------------------------------------------------------------------------
@@ -296,28 +223,3 @@ def test_a_truncated_object_fails_the_build(name, tmp_path):
         (tmp_path / "cut").write_bytes(whole[:size])
         with pytest.raises(BuildFailed, match=rf"wrote {size:,} of [\d,]+ bytes of the object"):
             building._check_whole(tool, tmp_path / "cut")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can limit another process")
-def test_an_endless_file_ends_the_compiler(compiler, monkeypatch):
-    resource = pytest.importorskip("resource")
-    if not hasattr(resource, "prlimit"):
-        pytest.skip("this system or interpreter has no resource.prlimit")
-    monkeypatch.setattr(building, "LARGEST_FILE_BYTES", 1 << 20)
-    assert "SIGXFSZ" in failure(compiler("sleep 0.2; exec yes > file"))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has `prlimit`")
-def test_a_compiler_keeps_the_memory_limit_of_its_worker():
-    """A worker that runs as root could otherwise raise the limit."""
-    import resource
-
-    lower = 1 << 30
-    sleeper = subprocess.Popen(["sleep", "60"])
-    try:
-        resource.prlimit(sleeper.pid, resource.RLIMIT_AS, (lower, lower))
-        asking.lower_limits(sleeper.pid, {"AS": 4 * lower})
-        assert resource.prlimit(sleeper.pid, resource.RLIMIT_AS) == (lower, lower)
-    finally:
-        sleeper.kill()
-        sleeper.wait()

@@ -18,10 +18,9 @@ from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import REFERENCE, bits, leaf_values
 from tests.examples import examples
 from zoomgrad import engines
-from zoomgrad.engines.api import Network, NonFiniteLoss, Unavailable
+from zoomgrad.engines.api import Network, NonFiniteLoss
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.optimisers import ADAM, SGD
-from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.nn import as_list, cross_entropy, squared_error
 from zoomgrad.harness import workloads
@@ -143,17 +142,6 @@ def test_it_trains_as_the_reference_does(name, workload, stretches, batch):
         assert bits(trainer.predict(task.row(3))) == prediction
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_a_trainer_records_its_compile_phases_and_sizes(name):
-    trainer = usable(name).prepare(workloads.load("xor"))
-    phases = dict(trainer.phases)
-    assert (phases.pop("trace"), phases.pop("lower")) == (0.0, 0.0)
-    assert set(phases) == {"generate", "compile", "load"}
-    assert all(seconds > 0.0 for seconds in phases.values())
-    sizes = {"source_bytes", "object_bytes", "translation_units", "parallel_compilers", "vector_doubles"}
-    assert set(trainer.sizes) == sizes
-
-
 # --- a program -------------------------------------------------------------------------------------------------------
 
 
@@ -269,20 +257,3 @@ def test_unsupported_networks_are_refused(network, reason):
     with pytest.raises(ValueError, match=f"handwritten can't run unlike: {reason}"):
         engine.prepare(Unlike(network))
     assert "adam" in engine.supports(replace(workloads.load("digits"), optimiser=ADAM))
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_gcc_replaces_a_missing_clang_and_one_of_them_is_needed(name, monkeypatch):
-    monkeypatch.delenv(toolchains.CLANG, raising=False)  # the harness sets it to a Clang that it has fetched
-    gcc = toolchains.Toolchain("gcc", ("gcc",), "12.2.0")
-    there = {"clang": gcc._replace(family="clang", version="19.1.7"), "gcc": gcc}
-    monkeypatch.setattr(toolchains, "_survey", lambda family: toolchains._Survey(there.get(family), ()))
-    assert engines.load(name).toolchain().family == "clang"
-    del there["clang"]
-    assert engines.load(name).toolchain() == gcc
-    engines.load(name).check()
-    there.clear()
-    with pytest.raises(Unavailable) as missing:
-        engines.load(name).check()
-    assert missing.value.reason == "there is no clang or gcc on PATH"
-    assert "apt install clang" in missing.value.remedy
