@@ -9,9 +9,9 @@ from importlib.util import find_spec
 import typer
 from filelock import FileLock, Timeout
 
-from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE
+from zoomgrad.harness.cli.app import FAILED, WRONG_USE
 from zoomgrad.harness.cli.console import complain, say, say_next
-from zoomgrad.harness.cli.measuring import alone, resuming, tell_left_out
+from zoomgrad.harness.cli.measuring import alone, resumable, resuming, tell_left_out
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.fleet.home import Home
 from zoomgrad.harness.fleet.where import BadPlace, Where, parse
@@ -70,16 +70,10 @@ def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait
         store = store or Store.create(plan.run)
         resume = f"{resuming(plan)} --on {text}"
         try:
-            with _only_client(store), connected(where) as client, FleetProgress(0) as progress:
+            with resumable(resume), _only_client(store), connected(where) as client, FleetProgress(0) as progress:
                 Collector(plan, Home(store), client, progress, shares_machine=is_local).collect()
         except FleetLost as lost:
             complain(str(lost))
             say_next(f"Resume with: {resume}")
             raise typer.Exit(FAILED) from None
-        except OSError as error:
-            error.add_note(f"All records so far are kept: continue with `{resume}`.")
-            raise
-        except KeyboardInterrupt:
-            say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")
-            raise typer.Exit(INTERRUPTED) from None
     yield store

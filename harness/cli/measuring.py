@@ -84,22 +84,29 @@ def measuring(
     wait: as for `alone`. with_peers: make the environments of peers, which may download gigabytes.
     """
     tell_left_out()
+    resume = " && ".join(filter(None, [resuming(plan), then]))
     with alone(wait=wait):
         store = store or Store.create(plan.run)
-        try:
-            os.environ[RUN] = plan.run.id
+        os.environ[RUN] = plan.run.id
+        with resumable(resume):
             get_ready(plan, with_peers=with_peers)
             with RunProgress(len(plan.run.cells) * plan.run.blocks) as progress:
                 schedule = Schedule(plan, store, isolate, environments.environment, progress)
                 yield schedule
                 schedule.clean_up()
-        except OSError as error:
-            error.add_note(f"All records so far are kept: continue with `{resuming(plan)}`.")
-            raise
-        except KeyboardInterrupt:
-            resume = " && ".join(filter(None, [resuming(plan), then]))
-            say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")
-            raise typer.Exit(INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def resumable(command: str) -> Iterator[None]:
+    """Print the command that resumes the run after Ctrl-C or an error of the system."""
+    try:
+        yield
+    except OSError as error:
+        error.add_note(f"All records so far are kept: continue with `{command}`.")
+        raise
+    except KeyboardInterrupt:
+        say_next(f"Interrupted. All results so far are on disk. Resume with: {command}")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def resuming(plan: Plan) -> str:
