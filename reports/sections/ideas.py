@@ -8,6 +8,7 @@ from typing import Any
 
 from zoomgrad.reports.measured.headline import by_coverage
 from zoomgrad.reports.measured.table import each, in_order, measured, racing
+from zoomgrad.reports.sections.first import bits
 from zoomgrad.reports.text.figures import Bar, Figure, Section, Sheet
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -90,5 +91,5 @@ def _line(view: View, gain: Gain, longest: float) -> tuple[Figure, ...]:
         Figure(units.ratio(gain.factor), mark="" if gain.is_sure else "unsure", bars=(bar,)),
         Figure(units.duration(row.step_seconds)),
         Figure(str(row.workload), "" if row.on_reference else str(row.interpreter)),
-        Figure(view.run.engines[str(row.engine)].idea, "" if row.bits == "identical" else str(row.bits), "reason"),
+        Figure(view.run.engines[str(row.engine)].idea, "" if row.bits == "identical" else bits(row).text, "reason"),
     )
