@@ -32,7 +32,11 @@ def absences(view: View, index: ProfileIndex | None) -> Section | None:
     for status, reason, remedy, key in (*cells, *profiles):
         grouped.setdefault((status, reason, remedy), []).append(key)
     rows = tuple(
-        (Figure(status_text(status), mark=status), Figure(_keys(keys)), *(Figure(text, mark="reason") for text in why))
+        (
+            Figure(status_text(status), mark=status),
+            Figure(_keys(keys), mark="reason"),
+            *(Figure(text, mark="reason") for text in why),
+        )
         for (status, *why), keys in grouped.items()
     )
     counted = (units.count(len(missing), what) for missing, what in ((cells, "cell"), (profiles, "profile")) if missing)

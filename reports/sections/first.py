@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from zoomgrad.reports.charts.trade_off import trade_off
-from zoomgrad.reports.measured.headline import by_coverage, leader
+from zoomgrad.reports.measured.headline import by_coverage, leader, status_text
 from zoomgrad.reports.measured.outcome import MEASURED
 from zoomgrad.reports.measured.table import each, ladder, measured
 from zoomgrad.reports.plot import Drawing
@@ -71,6 +71,8 @@ def headline(view: View) -> tuple[Span, ...]:
     """Return the headline: what the fastest engine costs to compile and for an epoch, and what it gains."""
     rows = view.table[view.table["workload"] == view.headline_workload]
     row = leader(rows[rows["epoch_seconds"].notna()])
+    if not view.run.blocks and view.run.cells:
+        return (("This run has profiles only: it timed nothing.", False),)
     if row is None:
         what = "No engine with identical bits was measured." if len(measured(view.table)) else "Nothing was measured."
         return (("The plan of this run is empty." if view.table.empty else what, False),)
@@ -99,8 +101,6 @@ def correctness(view: View) -> str:
 def coverage(view: View) -> str:
     """Say how many cells were measured."""
     done, planned = len(measured(view.table)), len(view.table)
-    if not view.run.blocks and view.run.cells:
-        return "This run has profiles only: it timed nothing."
     return f"{'All' if done == planned else f'{done} of'} {units.count(planned, 'cell')} measured." if planned else ""
 
 
@@ -160,7 +160,7 @@ def _missing(rows: pd.DataFrame) -> str:
     by_status: dict[str, list[str]] = {}
     for row in each(rows[rows["status"] != MEASURED]):
         by_status.setdefault(str(row.status), []).append(str(row.engine))
-    parts = (f"{listed(names, 6)} ({status.replace('-', ' ')})" for status, names in by_status.items())
+    parts = (f"{listed(names, 6)} ({status_text(status)})" for status, names in by_status.items())
     return f"Without a result: {'; '.join(parts)}." if by_status else ""
 
 
