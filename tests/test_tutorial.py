@@ -1,7 +1,4 @@
-"""The second part of docs/tutorial.md: its engine is proved and refused as the page shows, in a copy.
-
-The first part is Python, which tests/test_docs.py runs.
-"""
+"""The engine of docs/tutorial.md is proved and refused as the page shows, in a copy of the project."""
 
 import os
 import re
