@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.graph.ops import OPS
@@ -32,12 +33,11 @@ class Look(NamedTuple):
     backward: str  # the method
     rule: str
     rule_kind: str  # FUNCTIONS or NUMBERS
-    op: str
     constants: dict[str, Any]  # further attributes with the same value in each object
     computed: list[str]  # those whose value follows from the data
     heirs: bool  # whether operators create the subclass of their operand
     style: tuple[bool, bool, bool, bool]  # float_data, float_grad, float_one and float_terms of `Value._dress`
-    texts: dict[str, Any]  # name of an operation in C -> the program's `op`
+    texts: dict[str, dict[str, Any]]  # attribute such as `_op` -> name of an operation in C -> its value, if another
     methods: dict[str, str]  # operation -> the method in C that replaces it; empty if the program's own stays
     note: str  # how the operations that stay differ
 
@@ -62,8 +62,7 @@ def dress(own: Any, look: Look, value: Any) -> Any:
     parts.update({look.backward: ours["backward"], look.data: ours["data"], look.grad: ours["grad"]})
     parts[look.children] = _children(look, value)
     parts[look.rule] = (_numbers if look.rule_kind == NUMBERS else _function)(look, value, names["__init__"])
-    if look.op:
-        parts[look.op] = _op(look, value)
+    parts.update({name: _text(name, texts, value) for name, texts in look.texts.items()})
     parts.update({name: _computed(own, name) for name in look.computed})
     for name, part in parts.items():
         if name not in OF_A_CLASS and name != look.methods.get(name):
@@ -134,13 +133,14 @@ def _derivatives(v: Any) -> tuple[Any, ...]:
     return found if len(operands) == 2 else (found,)
 
 
-def _op(look: Look, value: Any) -> Any:
-    """The name of the operation, as the program calls it."""
-    descriptor = vars(value)["_op"]
-    return property(
-        lambda v: look.texts.get(v._name, descriptor.__get__(v)),
-        lambda v, name: descriptor.__set__(v, name if isinstance(name, str) else ""),
-    )
+def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:
+    """What the program calls an operation, unless it has set the attribute."""
+    op = vars(value)["_op"]
+
+    def get(v: Any) -> Any:
+        return v.__dict__[name] if name in v.__dict__ else texts.get(v._name, op.__get__(v))
+
+    return property(get, lambda v, text: v.__dict__.__setitem__(name, text))
 
 
 def _computed(own: Any, name: str) -> functools.cached_property[Any]:

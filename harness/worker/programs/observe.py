@@ -40,8 +40,9 @@ def observe(own: Any) -> Look:
         raise Differs("no attribute of a result holds its operands")
     backward, grad = _backward(own)
     rule, kind = _rule(own, children, grad)
-    op = _one(name for name, x in fields(product).items() if type(x) is str and fields(total)[name] != x)
-    known = {data, children, grad, rule, op}
+    texts = [name for name, x in fields(product).items() if type(x) is str and fields(a)[name] == fields(b)[name]]
+    ops = [name for name in texts if getattr(product, name) != getattr(total, name)]
+    known = {data, children, grad, rule, *ops}
     constants, computed = _others(own, known, [a, b, product, total])
     return Look(
         data=data,
@@ -51,12 +52,11 @@ def observe(own: Any) -> Look:
         backward=backward,
         rule=rule,
         rule_kind=kind,
-        op=op,
         constants=constants,
         computed=computed,
         heirs=_heirs(own),
         style=_style(own, data, grad, backward),
-        texts={"": getattr(a, op)} if op and getattr(a, op) else {},
+        texts={name: {"": getattr(a, name)} for name in ops},
         methods={},
         note="",
     )

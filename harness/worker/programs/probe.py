@@ -201,8 +201,8 @@ class _Comparison:
         note = "; ".join(f"{name.strip('_')}: {text}" for name, text in notes.items() if text)
         if note and (self.strict or notes["__add__"] or notes["__mul__"]):
             raise Differs(note)
-        texts = {**self.known.texts, **self._texts(bare, methods)}
-        look = self.known._replace(methods=methods, texts=texts, note=note)
+        self._add_texts(self.known.texts, methods)
+        look = self.known._replace(methods=methods, note=note)
         cls = dress(self.own, look, self.value)
         for sample in self._samples(methods):
             for again in (False, True):
@@ -240,20 +240,19 @@ class _Comparison:
         operands = 1 if name == "__neg__" or name in UNARY else 2
         return code is None or code.co_argcount != operands or bool(code.co_kwonlyargcount or code.co_flags & VARIABLE)
 
-    def _texts(self, bare: Any, methods: dict[str, str]) -> dict[str, Any]:
-        """Name of an operation in C -> what the program calls it, where that differs.
+    def _add_texts(self, texts: dict[str, dict[str, Any]], methods: dict[str, str]) -> None:
+        """What the program calls each operation, where that differs.
 
         A difference or quotient that is one node in the program, and two in C, becomes the program's own.
         """
-        texts = {}
-        for name in [name for name, method in methods.items() if method and self.known.op]:
+        cls = dress(self.own, self.known._replace(methods=methods), self.value)
+        for name, attribute in ((name, attribute) for name in methods for attribute in texts if methods[name]):
             with contextlib.suppress(Exception):
-                own, ours = (self._evaluated(OPERATORS[name][0], make) for make in (self.own, bare))
-                if getattr(own, self.known.op) != ours._op and name in DERIVED:
+                own, ours = (self._evaluated(OPERATORS[name][0], make) for make in (self.own, cls))
+                if getattr(own, attribute) != getattr(ours, attribute) and name in DERIVED:
                     methods[name] = ""
-                elif getattr(own, self.known.op) != ours._op:
-                    texts[ours._name] = getattr(own, self.known.op)
-        return texts
+                elif getattr(own, attribute) != getattr(ours, attribute):
+                    texts[attribute][ours._name] = getattr(own, attribute)
 
     def _samples(self, methods: Mapping[str, str]) -> Iterator[Sample]:
         """Graphs, and the operations that stay the program's own: all methods that create objects of the class."""

@@ -40,7 +40,7 @@ def changed(text, changes):
 
 # name: text of the class, changes in it, statements after USE
 REPLACED = {
-    "of the video": (CLOSURES, [], "print(a._prev == set(), c._op, len(c._prev), a.tanh().data)"),
+    "of the video": (CLOSURES, [], "print(a._prev == set(), c._op, len(c._prev), a.tanh()._op)"),
     "of microgpt": (NUMBERS, [], "print(a.relu().data, a._local_grads, c._local_grads, (a * b)._local_grads)"),
     "with its own text": (
         CLOSURES,
@@ -65,6 +65,11 @@ REPLACED = {
         CLOSURES,
         [("data", "value"), ("grad", "slope"), ("_prev", "parents"), ("_op", "kind"), ("backward", "backprop")],
         "print(c.parents == {*c.parents}, c.kind)",
+    ),
+    "with two texts of an operation": (
+        CLOSURES,
+        [('"+")', '"+", "add")'), ('"*")', '"*", "mul")')],
+        "d.label = 'x'; print(c.label, a.label, d.label, (a * b).label, a.tanh()._op, a.tanh().label)",
     ),
     "with a label of its data": (
         CLOSURES,
