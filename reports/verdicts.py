@@ -40,7 +40,10 @@ class VerdictTable:
 
     def content(self) -> dict[str, Any]:
         """Return the table for programs: times in seconds unless a unit is named, ratios as new over old."""
-        told = [asdict(replace(verdict, cell=None)) for verdict in self.verdicts]
+        told = [
+            {name: value for name, value in asdict(replace(verdict, cell=None)).items() if name != "cell"}
+            for verdict in self.verdicts
+        ]
         return {"title": self.title, "sentence": self.sentence, "failed": self.failed, "verdicts": told}
 
 

@@ -19,7 +19,7 @@ class RunProgress:
         self._block = -1
         self._left = ""
         self._counts = Counter[str]()
-        self._status = out.status("starting")
+        self._status = out.status("starting", refresh_per_second=1)  # a refresh wakes the harness during a timing
 
     def __enter__(self) -> Self:
         self._status.start()

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from zoomgrad.results import compare
+from zoomgrad.results import compare, units
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP, Verdict
 from zoomgrad.results.fields import Blocks, Count, Moment, Name, OneLine, Seconds, StepSeconds, Text
 from zoomgrad.results.record import Cell, Model
@@ -181,7 +181,7 @@ def _compared(plan: Plan, figure: str, cell: Cell, blocks: Sequence[Block]) -> V
         then=median(block.base.seconds(figure) for block in blocks),
         now=median(block.head.seconds(figure) for block in blocks),
         limit=within,
-        reason=f"{len(logs)} blocks" if word == "unsure" else "",
+        reason=units.count(len(logs), "block") if word == "unsure" else "",
         cell=cell,
     )
 

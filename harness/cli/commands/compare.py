@@ -23,7 +23,7 @@ from zoomgrad.harness.cli.measuring import alone
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.compare.measuring import measure
 from zoomgrad.harness.compare.sides import Side, placed, sides
-from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Absence, Outcome, Plan, verdicts
+from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Absence, Block, Outcome, Plan, verdicts
 from zoomgrad.harness.machine import facts
 from zoomgrad.harness.run.isolate import RUN
 from zoomgrad.results import units
@@ -166,11 +166,12 @@ def _compare_in_turns(plan: Plan, both: Mapping[str, Side], *, wait: bool, as_js
 
 
 def _tell(plan: Plan, outcomes: list[Outcome]) -> None:
-    """Print a failure at once, and one line for each round: how many figures are known so far."""
+    """Print a failure at once, and one line for each block: how many figures are known so far."""
     last = outcomes[-1]
     if isinstance(last, Absence):
         say(f"{plan.subject(last.cell)}: no result{f' on {last.side}' if last.side else ''}: {last.reason}")
-    if len(outcomes) % len(plan.cells) == 0:
+    numbers = [one.block for one in outcomes if isinstance(one, Block)]
+    if numbers[-1:] != numbers[-2:-1]:  # the first cell of another block
         compared = [one for one in verdicts(plan, outcomes) if one.figure != RESULT]
         known = sum(one.word != "unsure" for one in compared)
-        say(f"[{known}/{len(compared)} known] {units.count(len(outcomes), 'block')}")
+        say(f"[{known}/{len(compared)} known] block {numbers[-1] + 1}")
