@@ -25,6 +25,56 @@ class Defect(NamedTuple):
 
 
 DEFECTS = (
+    # --- the library -------------------------------------------------------------------------------------------------
+    Defect(
+        "trace: a division by data is computed without its hook",
+        "zoomgrad/trace.py",
+        "lambda v, w: w * value.__pow__(v, -1)}",
+        "lambda v, w, power=value.__pow__: w * power(v, -1)}",
+        "zoomgrad/test_purity.py::test_a_look_is_refused_with_its_place_and_remedy[unused division]",
+    ),
+    Defect(
+        "trace: a backward pass in the function runs",
+        "zoomgrad/trace.py",
+        "            if name in _LASTING:\n                return None\n",
+        "",
+        "zoomgrad/test_purity.py::test_a_look_leaves_the_function_as_it_is[backward-1]",
+    ),
+    Defect(
+        "check: gradients are not compared",
+        "zoomgrad/check.py",
+        'ours += [("a gradient", grad) for grad in gradients()]',
+        "del numbers[len(ours) :]",
+        "zoomgrad/test_purity.py::test_gradients_are_checked",
+    ),
+    Defect(
+        "check: only the first call is checked",
+        "zoomgrad/check.py",
+        "        self.next = 2\n",
+        "        self.next = 1 << 60\n",
+        "zoomgrad/test_purity.py::test_a_result_that_differs_is_found_by_the_second_call",
+    ),
+    Defect(
+        "held: of two functions, the second loses its names",
+        "zoomgrad/held.py",
+        "        if (id(holder), path) in self._texts:\n            return\n",
+        "",
+        "zoomgrad/test_purity.py::test_state_that_changes_between_calls[global of two functions]",
+    ),
+    Defect(
+        "loss: gradients below the arguments are passed on in another order",
+        "zoomgrad/loss.py",
+        "value(0.0, tuple(computed))",
+        "value(0.0, tuple(reversed(computed)))",
+        "zoomgrad/test_compiled.py::test_a_loss_of_predictions_has_the_bits_of_the_whole_graph",
+    ),
+    Defect(
+        "signature: strides are not part of the structure",
+        "zoomgrad/signature.py",
+        "int if is_whole else float, a.strides)",
+        "int if is_whole else float, a.copy().strides)",
+        "zoomgrad/test_purity.py::test_the_memory_order_of_arrays[by columns]",
+    ),
     # --- interpreted engines -----------------------------------------------------------------------------------------
     Defect(
         "tuple: the partials of * are swapped",

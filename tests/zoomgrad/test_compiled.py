@@ -157,9 +157,9 @@ def mse(predictions, targets):
 def test_a_loss_of_predictions_has_the_bits_of_the_whole_graph(engine):
     """The gradients below the arguments are summed in the order of the whole graph."""
     numbers, loss = random.Random(3), compile_with(engine, mse)
-    ours, plain = (nn.bind(engine.Value).MLP(2, [3, 2], rng=random.Random(7)) for _ in range(2))
+    ours, plain = (nn.bind(engine.Value).MLP(2, [3, 4], rng=random.Random(7)) for _ in range(2))
     for _ in range(6):
-        x, y = [numbers.uniform(-1, 1) for _ in range(2)], [numbers.uniform(-1, 1) for _ in range(2)]
+        x, y = [numbers.uniform(-1, 1) for _ in range(2)], [numbers.uniform(-1, 1) for _ in range(4)]
         for model, function in ((ours, loss), (plain, mse)):
             total = function(model(x), y)
             total.backward()

@@ -25,14 +25,16 @@ Value = zoomgrad.Value
 
 
 def both(make, calls):
-    """The results of a function and of the compiled one, each made anew."""
+    """The results of a function and of the compiled one, each made anew, and the gradients that they leave."""
     shown = []
     for wrap in (lambda function: function, zoomgrad.compiled(ENGINE)):
         random.seed(0)
         function = wrap(make())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCompiled)
-            shown.append(str([function(Value(start), *others).data for start, *others in calls]))
+            values = [Value(start) for start, *_ in calls]
+            results = [function(v, *others).data for v, (_, *others) in zip(values, calls)]
+        shown.append(str((results, [v.grad for v in values])))
     return shown
 
 
@@ -102,6 +104,7 @@ LOOKS = {
     "power": (by_power, r"gets \w+Error from __pow__"),
     "division": (by_division, r"gets \w+Error"),
     "overflow": (by_everything, "gets OverflowError from exp"),
+    "unused division": (lambda v, x: (v / x, v * x)[1], "does not use the result"),
     "unused": (by_an_unused_result, "gets ValueError|does not use the result of 'log'"),
     "constant": (lambda v, x: v * float("nan") if x < -5 else v * x * float("inf"), "needs the number|must be finite"),
     "number": (lambda v, x: 3.0, "it returned a float"),
@@ -183,7 +186,7 @@ class Model:
 
 
 def scaled(v):
-    return v * SCALE
+    return v * SCALE * math.sqrt(1.0)
 
 
 class Sub(Value):
@@ -353,13 +356,25 @@ def test_the_check_draws_none_of_the_programs_numbers():
     assert random.getstate() == before and loss.cache_info().calls == 200
 
 
-def test_a_result_that_differs_at_each_call_is_found_by_the_second_one():
-    clock, numbers = itertools.count(), random.SystemRandom()
-    for function in (lambda v: v * next(clock), lambda v: v * numbers.random(), lambda v: v * time.perf_counter()):
+def test_a_result_that_differs_is_found_by_the_second_call():
+    clock, late, numbers = itertools.count(), itertools.count(), random.SystemRandom()
+    for function in (
+        lambda v: v * next(clock),
+        lambda v: v * (next(late) // 2),
+        lambda v: v * numbers.random(),
+        lambda v: v * time.perf_counter(),
+    ):
         loss = zoomgrad.compiled(ENGINE)(function)
         with pytest.warns(NotCompiled, match="when it runs as it is"):
-            results = {loss(Value(1.0)).data for _ in range(10)}
-        assert len(results) == 10
+            assert loss(Value(1.0)).data != loss(Value(1.0)).data
+
+
+def test_gradients_are_checked():
+    """The function runs as it is, and is traced, on two graphs with the same result."""
+    runs = itertools.count()
+    loss = zoomgrad.compiled(ENGINE)(lambda v: v * v if next(runs) == 0 else v * 2.0)
+    with pytest.warns(NotCompiled, match="a gradient is 4.0 when it runs as it is, but a gradient is 2.0 compiled"):
+        loss(Value(2.0))
 
 
 @pytest.mark.parametrize("lock", [threading.Lock(), threading.RLock(), threading.Semaphore()])
