@@ -30,6 +30,7 @@ class Look(NamedTuple):
     grad: str
     children: str
     container: str  # the type of `children`
+    leaf_has_none: bool  # whether `children` is None where there are no operands
     backward: str  # the method
     rule: str
     rule_kind: str  # FUNCTIONS or NUMBERS
@@ -83,10 +84,15 @@ def let_super_find(own: Any, cls: Any) -> None:
 
 def _children(look: Look, value: Any) -> Any:
     descriptor = vars(value)["_prev"]
-    if look.container == "tuple":
+    if look.container == "tuple" and not look.leaf_has_none:
         return descriptor
     kind = CONTAINERS[look.container]
-    return property(lambda v: kind(descriptor.__get__(v)), descriptor.__set__)
+
+    def get(v: Any) -> Any:
+        operands = descriptor.__get__(v)
+        return kind(operands) if operands or not look.leaf_has_none else None
+
+    return property(get, lambda v, operands: descriptor.__set__(v, () if operands is None else operands))
 
 
 def _function(look: Look, value: Any, init: Any) -> property:

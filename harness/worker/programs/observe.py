@@ -35,7 +35,7 @@ def observe(own: Any) -> Look:
     data = _one(name for name, x in fields(a).items() if _is(x, 2.5) and _is(fields(product).get(name), -3.75))
     if not data:
         raise Differs("no attribute of its objects holds their number as a float")
-    children = _one(name for name, x in fields(product).items() if _holds(x, a, b) and _holds(fields(a).get(name)))
+    children = _one(name for name, x in fields(product).items() if _holds(x, a, b) and not fields(a).get(name, ...))
     if not children:
         raise Differs("no attribute of a result holds its operands")
     backward, grad = _backward(own)
@@ -49,6 +49,7 @@ def observe(own: Any) -> Look:
         grad=grad,
         children=children,
         container=type(getattr(product, children)).__name__,
+        leaf_has_none=getattr(a, children) is None,
         backward=backward,
         rule=rule,
         rule_kind=kind,

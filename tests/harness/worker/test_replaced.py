@@ -66,6 +66,15 @@ REPLACED = {
         [("data", "value"), ("grad", "slope"), ("_prev", "parents"), ("_op", "kind"), ("backward", "backprop")],
         "print(c.parents == {*c.parents}, c.kind)",
     ),
+    "with operands of results only": (
+        CLOSURES,
+        [
+            *(("_children=()", "_children=None"), ("set(_children)", "_children and [*_children]")),
+            *(("        self._backward = lambda: None\n", ""), ("in v._prev", "in v._prev or ()")),
+            ("v._backward()", "v._prev and v._backward()"),
+        ],
+        "print(a._prev, len(c._prev), Value(1.0, None, label='x').label)",
+    ),
     "with two texts of an operation": (
         CLOSURES,
         [('"+")', '"+", "add")'), ('"*")', '"*", "mul")')],
