@@ -215,60 +215,37 @@ def test_the_github_action_file_follows_the_published_format(example):
 # The command
 
 
-def fill(folder, example):
-    """Write the example as the folder's only run."""
-    made = material_of(example)
-    store = Store.create(example.run, under=folder / "runs")
-    for record in example.records:
-        store.write(record)
-    for cell, text in made.suites.items():
-        (store.folder / "pyperf" / file_name(cell)).write_text(text)
-
-
-def environment(folder):
-    return {"ZOOMGRAD_RUNS": str(folder / "runs"), "PATH": "", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
-
-
 @pytest.fixture(scope="module")
 def export(example, tmp_path_factory):
     """`export(*arguments)` runs `zoomgrad export` on the example as the only run; one process serves all calls."""
     folder = tmp_path_factory.mktemp("exports")
-    fill(folder, example)
-    with Answering(env=environment(folder), cwd=folder) as zoomgrad:
+    store = Store.create(example.run, under=folder / "runs")
+    for record in example.records:
+        store.write(record)
+    for cell, text in material_of(example).suites.items():
+        (store.folder / "pyperf" / file_name(cell)).write_text(text)
+    environment = {"ZOOMGRAD_RUNS": str(folder / "runs"), "PATH": "", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    with Answering(env=environment, cwd=folder) as zoomgrad:
         ask = partial(zoomgrad, "export")
         ask.folder = folder
         yield ask
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", ["csv", "pyperf"])
 def test_the_command_writes_into_the_run_and_explains_the_file(name, example, export):
-    result = export("--format", name)
-    assert result.returncode == 0, result.stderr
+    for _ in range(2):  # the second export writes over its own file
+        result = export("--format", name)
+        assert result.returncode == 0, result.stderr
     file = export.folder / "runs" / example.run.id / "export" / EXPORTERS[name].FILE
     made = exported(name, example)
     assert file.read_bytes() == made.text.encode()
-    *_, last = result.stdout.splitlines()
-    assert str(file.relative_to(export.folder)) in last
+    assert str(file.relative_to(export.folder)) in result.stdout.splitlines()[-1]
     assert (f"{made.left_out} cells of the plan left out" in result.stdout) == bool(made.left_out)
-    if name == "csv":
-        assert export(example.run.id, "--format", name).returncode == 0, "a second export over its own file failed"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--format", "cvs"], "'cvs' is not one of 'csv'"),
-        (["2001-01-01", "--format", "csv"], "no run '2001-01-01'"),
-        (["--format", "speedscope"], "has no stacks\n  Make some with `zoomgrad profile"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments, message, export):
-    result = export(*arguments)
-    assert result.returncode == 2, result.stdout
-    assert message in result.stderr
 
 
 def test_stdout_gets_only_the_export(example, export):
     result = export("--format", "csv", "--output", "-")
     assert result.stdout.splitlines() == exported("csv", example).text.splitlines()
     assert "pandas" in result.stderr
+    refused = export("--format", "speedscope")
+    assert (refused.returncode, "has no stacks\n  Make some with `zoomgrad profile" in refused.stderr) == (2, True)
