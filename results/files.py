@@ -141,9 +141,15 @@ def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
 
 def first_of(error: ValidationError, *, whole: str = "the file as a whole") -> str:
     """The first invalid field, or `whole`, and the reason, each shortened because it may quote the file."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or whole
-    return f"{_short(field)}: {_short(first['msg'])}"
+    first = error.errors(include_url=False, include_context=False)[0]
+    # A union's own part of the path is the status that chose the model.
+    field = ".".join(str(part) for part in first["loc"] if part not in _STATUSES) or whole
+    value = first["input"]
+    shown = "" if value is None or isinstance(value, (dict, list, bytes)) else f", not {value!r}"
+    return f"{_short(field)}: {_short(first['msg'] + shown)}"
+
+
+_STATUSES = ("measured", "skipped", "failed")
 
 
 def _short(text: str) -> str:

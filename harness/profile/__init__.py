@@ -22,7 +22,7 @@ from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.profile import compilers, perf, probes, scalene
 from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
-from zoomgrad.harness.run.replies import first_error
+from zoomgrad.results.files import first_of
 from zoomgrad.results.profile import PROFILE, AnyProfile
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
@@ -107,5 +107,5 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     try:
         return PROFILE.validate_python({**common, **fields})
     except ValidationError as error:  # figures of an engine or a tool that are out of range
-        reason = f"{cell.engine}: the figures of {name} are invalid: {first_error(error)}"
+        reason = f"{cell.engine}: the figures of {name} are invalid: {first_of(error)}"
         return PROFILE.validate_python({**common, "status": "failed", "reason": reason})

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from zoomgrad.results.fields import Count, OneLine, Seconds, Text
-from zoomgrad.results.files import NotAsWritten, read_bytes
+from zoomgrad.results.files import NotAsWritten, first_of, read_bytes
 from zoomgrad.results.record import Figures, Model
 
 REMEDY = "Fix the engine."
@@ -95,17 +95,8 @@ def read_reply(file: Path, task: str) -> dict[str, Any] | None:
     try:
         reply: dict[str, Any] = REPLIES[task].validate_json(content, strict=True).model_dump(exclude_unset=True)
     except ValidationError as error:
-        raise WrongReply(f"its reply is invalid: {first_error(error)}") from None
+        raise WrongReply(f"its reply is invalid: {first_of(error)}") from None
     return reply
-
-
-def first_error(error: ValidationError) -> str:
-    """One line: the first invalid field, what it should be, and what it is."""
-    first = error.errors(include_url=False)[0]
-    statuses = {"measured", "skipped", "failed"}
-    field = ".".join(str(part) for part in first["loc"] if part not in statuses) or "the file as a whole"
-    value = "" if isinstance(first.get("input"), (dict, list, bytes)) else f", not {str(first.get('input'))[:80]!r}"
-    return f"{field}: {first['msg'][:200]}{value}"
 
 
 def read_bounded(file: Path) -> bytes | None:

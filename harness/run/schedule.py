@@ -25,10 +25,10 @@ from zoomgrad.harness.machine.environments import WORKER, NoEnvironment, NotMade
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, Isolate
-from zoomgrad.harness.run.replies import REMEDY, NoResult, first_error, read_bounded, read_times
+from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_times
 from zoomgrad.harness.run.vouchers import Vouchers
 from zoomgrad.harness.worker.job import Job
-from zoomgrad.results.files import write_atomically
+from zoomgrad.results.files import first_of, write_atomically
 from zoomgrad.results.precision import MOST_BLOCKS, imprecise, looks
 from zoomgrad.results.record import Cell, Record, Vouching
 from zoomgrad.results.store import Store
@@ -194,7 +194,7 @@ class Schedule:
                 }
             )
         except ValidationError as error:
-            reason = f"{cell.engine}: its figures are out of range for a record: {first_error(error)}"
+            reason = f"{cell.engine}: its figures are out of range for a record: {first_of(error)}"
             raise NoResult("failed", reason, REMEDY, seconds=answer.seconds) from None
         except ValueError as error:
             reason = f"pyperf refuses to merge this block with the others: {error}"

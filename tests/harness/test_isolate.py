@@ -244,7 +244,7 @@ def rewritten(field, value):
     ("text", "said"),
     [
         (figures("phases", "{'compile': float('nan')}"), "its reply is invalid: phases.compile: "),
-        (figures("sizes", "{'rows': 3}"), "its reply is invalid: rows: Extra inputs are not permitted, not '3'"),
+        (figures("sizes", "{'rows': 3}"), "its reply is invalid: rows: Extra inputs are not permitted, not 3"),
         (figures("sizes", "{'tape_rows': 0.5}"), "its reply is invalid: tape_rows: Input should be a valid integer"),
         ("engine.supports = lambda workload: True", "supports() returned True"),
         ("engine.supports = lambda workload: ''", "supports() returned ''"),
