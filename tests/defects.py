@@ -133,6 +133,20 @@ DEFECTS = (
         "engines/rerolled/test_prefix.py::test_tapes_that_do_not_begin_another",
     ),
     Defect(
+        "page: an engine with an error bound has a rank",
+        "reports/view.py",
+        "rows.loc[contenders(rows).index.union(",
+        "rows.loc[rows.index.union(",
+        "reports/test_sections.py::test_a_panel_ranks_engines_by_the_time_of_an_epoch_and_greys_what_is_for_comparison",
+    ),
+    Defect(
+        "break-even: an engine leads from the image at which the totals are equal",
+        "reports/break_even.py",
+        "return math.floor(crossing) + 1 if",
+        "return math.floor(crossing) if",
+        "reports/test_break_even.py::test_an_engine_overtakes_another_once_it_stays_ahead",
+    ),
+    Defect(
         "claims: gc_collect_main is compared with the whole collector group",
         "reports/profiling/claims.py",
         "    return sum(shares) if shares[0] >= LEAST else None",

@@ -24,14 +24,6 @@ NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 OLD, NEW, PYPY = "cpython-3.9", "cpython-3.13", "pypy-3.11"
 WORKLOAD = "mnist"
 LADDER = ("baseline", "tuple", "slots", "hoisted")
-BUILDS_ON = {
-    "tuple": "baseline",
-    "slots": "tuple",
-    "hoisted": "slots",
-    "replay": "hoisted",
-    "python-source": "hoisted",
-    "clang-O1": "tuple",
-}
 NASTY = "</code><script>window.ran = 1</script> | `x` *y*"
 """A hostile line of source, which a report must show but never execute."""
 
@@ -146,18 +138,14 @@ def ladder(interpreter=NEW):
 def sampled(interpreter=NEW):
     """Yield perf's symbol profiles of the ladder's variants."""
     for index, engine in enumerate(LADDER):
-        share = 0.88 if not index else 0.47 - 0.06 * index
-        groups = {"garbage collector": share, "evaluation loop": 0.3, "calls": 0.1, "dictionaries": 0.05}
-        if not index:
-            groups |= {"evaluation loop": 0.06, "calls": 0.03, "dictionaries": 0.02}
-        groups["others"] = 1 - sum(groups.values())
-        found = {"visit_decref": 0.1, "func_traverse": 0.03 if index < 3 else 0.001}
+        share = 0.47 - 0.06 * index if index else 0.88
+        groups = {"garbage collector": share, "evaluation loop": 0.3 if index else 0.06, "others": 0.06}
+        shares = {"visit_decref": 0.1, "func_traverse": 0.03 if index < 3 else 0.001}
         if index < 2:
-            found["PyObject_VisitManagedDict.lto_priv.0"] = 0.02
+            shares["PyObject_VisitManagedDict.lto_priv.0"] = 0.02
         if not index:
-            found |= {"gc_collect_main.lto_priv.0": 0.3, "gc_collect_main": 0.08, "deduce_unreachable": 0.28}
-            found["visit_reachable"] = 0.1
-        yield symbols(cell(engine, interpreter), groups, found)
+            shares |= {"gc_collect_main.lto_priv.0": 0.3, "gc_collect_main": 0.08, "deduce_unreachable": 0.28}
+        yield symbols(cell(engine, interpreter), groups, {**shares, "visit_reachable": 0.1})
 
 
 def run():
@@ -173,12 +161,7 @@ def run():
         cells=tuple(cell(engine, interpreter) for engine in engines for interpreter in (OLD, NEW, PYPY)),
         reference_interpreter=NEW,
         engines={
-            name: EngineFacts(
-                idea=name,
-                builds_on=BUILDS_ON.get(name, ""),
-                strict=name != "baseline",
-                error_bound=1e-9 if name == "baseline" else None,
-            )
+            name: EngineFacts(idea=name, strict=name != "baseline", error_bound=None if name != "baseline" else 1e-9)
             for name in engines
         },
         workloads={

@@ -114,17 +114,6 @@ def test_a_changed_run_is_refused_or_rendered(small, tmp_path_factory, data):
         assert len(str(error)) < 2_000
 
 
-def test_engines_that_build_on_each_other_in_a_cycle_are_rendered(small, tmp_path):
-    """A run from elsewhere may have such a cycle; discovery prevents it for our own engines."""
-    for name, content in small.items():
-        if name.name == "run.json":
-            facts = {engine: {**fact, "builds_on": "tuple"} for engine, fact in content["engines"].items()}
-            content = {**content, "engines": facts}
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(json.dumps(content))
-    make_everything(tmp_path)
-
-
 def test_figures_at_the_schemas_limits_are_drawn(small, tmp_path):
     """Each record is at a different extreme of the schema. No ratio or logarithm of them may break a chart."""
     ends = {

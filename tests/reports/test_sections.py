@@ -1,7 +1,5 @@
 """What each section of the report concludes from a run, and the runs that have no such section."""
 
-import math
-
 import pandas as pd
 import pytest
 
@@ -114,9 +112,6 @@ def test_a_row_keeps_all_its_values_in_order(example):
     assert places[0] == max(places)
     assert places[-1] == min(places)
     assert values.warm_up == ""
-
-
-FEW = (math.nan, math.nan)
 
 
 def row(engine, step, promise="identical bits", peer="", workload="xor"):
@@ -302,13 +297,11 @@ def doubts(example, **facts):
 @pytest.mark.parametrize(
     ("loads", "facts", "caution"),
     [
-        ((0.0,), {}, ""),
         ((1.5,), {}, "Other programs used 1.5 processors"),
         ((1.5, 0.0, 0.0, 0.0, 0.0, 0.0), {}, ""),
         ((0.0,), {"blocks": 2}, "2 blocks is too few"),
         ((0.0,), {"blocks": 2, "precision": 0.05}, ""),
         ((0.0,), {"machine": {"frequency governor": "powersave"}}, "powersave"),
-        ((0.0,), {"machine": {"frequency governor": "performance"}}, ""),
     ],
 )
 def test_a_caution_names_the_load_the_blocks_or_the_governor(quiet, loads, facts, caution):
