@@ -10,6 +10,7 @@ lies behind a library's object: changes there are found when the function runs b
 from __future__ import annotations
 
 import contextlib
+import dis
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -145,8 +146,8 @@ class Held:
 
 
 def _names_in(code: types.CodeType) -> Iterator[str]:
-    """The names in a function's code and in the functions inside it."""
-    yield from code.co_names
+    """The global names that a function's code and the functions inside it read."""
+    yield from (each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             yield from _names_in(inner)

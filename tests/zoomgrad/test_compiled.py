@@ -207,8 +207,9 @@ def test_a_loss_in_another_expression_is_the_functions_own(engine, use):
 # --- state ------------------------------------------------------------------------------------------------------------
 
 
-def test_momentum_on_values_keeps_the_program(engine):
-    """An attribute of a Value that the function does not read may change."""
+def test_momentum_on_values_keeps_the_program(engine, monkeypatch):
+    """An attribute of a Value that the function does not read may change, and a global name like an attribute."""
+    monkeypatch.setitem(globals(), "w", -1.0)
 
     class Weight(engine.Value):
         pass
@@ -217,7 +218,7 @@ def test_momentum_on_values_keeps_the_program(engine):
     model.w = Weight(0.5)
     loss = compile_with(engine, lambda model, x: model.w * x)
     for step in range(12):
-        model.w.m = float(step)
+        model.w.m = globals()["w"] = float(step)
         loss(model, 2.0)
     assert loss.cache_info()[:2] == (12, 1) and "traced again" not in loss.report()
 
