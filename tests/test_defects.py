@@ -22,7 +22,12 @@ PASSED, FAILED = 0, 1
 def checkout(tmp_path_factory):
     """A copy of the sources for seeding defects."""
     folder = tmp_path_factory.mktemp("defects") / "checkout"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".[!z]*", ".zoomgrad", "runs", "report", "__pycache__"))
+    shutil.copytree(
+        ROOT,
+        folder,
+        symlinks=True,
+        ignore=shutil.ignore_patterns(".[!z]*", ".zoomgrad", "runs", "report", "__pycache__"),
+    )
     return folder
 
 
