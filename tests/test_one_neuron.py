@@ -134,7 +134,6 @@ def listings(one, three):
         "tape": text(one.tape.lines()),
         "sums": text(one.pulled.lines()),
         "sums, chained": text(one.chained.lines()),
-        "sums, fused": text(one.fused.lines()),
         "loops": text(one.loops.lines()),
         "turn": section(one.plain, "turn"),
         "turn in place": section(one.step, "turn"),
