@@ -35,7 +35,6 @@ pytestmark = pytest.mark.host
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "one-neuron.md"
 BLOCK = re.compile(r"(?s)(<!-- listing: ([^>]*) -->\n```[a-z]*\n)(.*?)(```\n)")
-MACHINE_CODE = ("machine code", "machine code of three neurons")
 CUT = "…\n"
 
 ONE = """\
@@ -123,8 +122,7 @@ def text(lines):
 
 def listings(one, three):
     """Name -> text of each listing except the machine code."""
-    areas = re.findall(r"^enum \{ .*\*/\n", one.c, re.MULTILINE)
-    functions = ("loops_0_to_3", "loops_4_to_5", "loops_6_to_7_in_place", "turn")
+    functions = ("loops_0_to_3", "loops_6_to_7_in_place", "turn")
     return {
         "rounding": "".join(f">>> {sum_}\n{eval(sum_)!r}\n" for sum_ in ROUNDING),
         "program": ONE,
@@ -137,7 +135,7 @@ def listings(one, three):
         "loops": text(one.loops.lines()),
         "turn": section(one.plain, "turn"),
         "turn in place": section(one.step, "turn"),
-        "C": CUT.join(["", "".join(areas), *(definition(one.c, name) for name in functions)]) + CUT,
+        "C": CUT.join(["", *(definition(one.c, name) for name in functions)]) + CUT,
         "three neurons": THREE,
         "sums of three neurons": text(line for line in three.chained.lines() if line.count("+") == 5) + CUT,
         "loops of three neurons": text(three.loops.lines()),
@@ -160,15 +158,10 @@ def first_loop(c):
     return c[c.index("    /* Loop 0") : c.index("    /* Loop 1")]
 
 
-def machine_code(gcc, one, three, folder):
-    """Name -> text of each listing of machine code."""
+def machine_code(gcc, one, folder):
+    """Text of the listing of machine code."""
     by = f"; gcc {gcc.version.split('.')[0]} -O1 -march=x86-64\n"
-    loop = disassembled(gcc, three.c, "loops_0_to_3", folder)
-    end = next(n for n, (_, instruction, _) in enumerate(loop) if instruction == "jne") + 1
-    return {
-        "machine code": by + assembly(disassembled(gcc, one.c, "loops_0_to_3", folder)),
-        "machine code of three neurons": by + assembly(loop[:end]) + CUT,
-    }
+    return by + assembly(disassembled(gcc, one.c, "loops_0_to_3", folder))
 
 
 def disassembled(gcc, c, function, folder):
@@ -211,11 +204,11 @@ def test_each_listing_matches_the_code(request, one, three):
     usable("native")  # the graph that is shown was recorded in C, which stores doubles
     made = listings(one, three)
     compare(request, made)
-    assert sorted(blocks()) == sorted([*made, *MACHINE_CODE])
+    assert sorted(blocks()) == sorted([*made, "machine code"])
 
 
 @pytest.mark.alone
-def test_the_machine_code_matches_gccs(request, tmp_path, one, three):
+def test_the_machine_code_matches_gccs(request, tmp_path, one):
     """The newest gcc must have the version that the document names; --update-golden names the version of this one."""
     if not toolchains.IS_X86 or sys.platform != "linux":
         pytest.skip("the document shows the machine code of x86-64, with Linux's calling convention")
@@ -225,7 +218,7 @@ def test_the_machine_code_matches_gccs(request, tmp_path, one, three):
         gcc = toolchains.find("gcc")
     except engines.Unavailable as missing:
         pytest.skip(missing.reason)
-    (shown,) = {re.match(r"; gcc (\d+) ", blocks()[name])[1] for name in MACHINE_CODE}
+    shown = re.match(r"; gcc (\d+) ", blocks()["machine code"])[1]
     if gcc.version.split(".")[0] != shown and not request.config.getoption("--update-golden"):
         pytest.skip(f"the document shows the machine code of gcc {shown}, and this is {gcc}")
-    compare(request, machine_code(gcc, one, three, tmp_path))
+    compare(request, {"machine code": machine_code(gcc, one, tmp_path)})
