@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.worker.own_classes import CLOSURES
+
 pytest.importorskip("uv")
 
 from uv import find_uv_bin
@@ -164,8 +166,10 @@ def test_commands_work_beside_files_with_our_names_and_write_only_below_home(els
         "import datasets\nfrom micrograd.engine import Value\nprint(datasets.mine, Value(2.0) * 3)\n"
     )
     assert elsewhere("zoomgrad", "exec", "program.py", "--engine", "slots") == "True Value(data=6.0, grad=0)\n"
+    (elsewhere.folder / "own.py").write_text(f"{CLOSURES}print((Value(2.0) * 3.0).data, hasattr(Value, '_record'))\n")
+    assert elsewhere("zoomgrad", "exec", "own.py") == "6.0 True\n"
     elsewhere("zoomgrad", "compare", "main", "HEAD", code=2)
-    assert set(elsewhere.folder.iterdir()) == before | {elsewhere.folder / "program.py"}
+    assert set(elsewhere.folder.iterdir()) == before | {elsewhere.folder / name for name in ("program.py", "own.py")}
     assert (elsewhere.home / ".local" / "share" / "zoomgrad" / "packages").is_dir()
 
 
