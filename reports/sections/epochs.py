@@ -50,12 +50,10 @@ def _sequence(won: Sequence[Winner], one: str) -> str:
 
 
 def _line(workload: str, winner: Winner, place: int) -> tuple[Figure, ...]:
-    one = noun(workload)
-    start = f"the first {one}" if winner.samples == 1 else f"{one} {about(winner.samples)}"
     return (
         Figure("" if place else workload),
         Figure(winner.cost.engine),
-        Figure(start),
+        Figure(f"{noun(workload)} {about(winner.samples)}"),
         Figure(compile_time(winner.cost.compile_seconds)),
         Figure(units.duration(winner.cost.sample_seconds)),
     )

@@ -165,7 +165,7 @@ def test_the_engine_for_each_length_of_training(example):
     epochs = section(example, "epochs")
     assert epochs.answer == "local-grads up to 38 images, then clang-O1"
     assert texts(epochs.sheets[0])[:2] == [
-        ("mnist", "local-grads", "the first image", "none", "418 ms"),
+        ("mnist", "local-grads", "image 1", "none", "418 ms"),
         ("", "clang-O1", "image 39", "16.3 s", "163 µs"),
     ]
     (chart,) = epochs.charts
