@@ -133,6 +133,20 @@ def _published(base: str, options: Options, compile_row_seconds: float) -> Row:
     return compiled(f"{base}-published", _POST, base, options, seconds, takes=takes, refuses={**_PUBLISHED, **refuses})
 
 
+_MACHINE = {
+    **dict.fromkeys(("O", "native", "generic"), "no compiler makes its code, which is for this processor"),
+    "fma": "rerolled-machine-fast fuses",
+    "threads": "its steps are not divided yet",
+    "frozen": "its weights are in memory",
+}
+
+
+def _machine(name: str, idea: str, builds_on: str, **changes: Any) -> Row:
+    options = Options("loops", target="machine", native=True, **changes)
+    bound = 1e-9 if options.fast else None
+    return compiled(name, idea, builds_on, options, (1e-10, 2e-6), refuses=_MACHINE, error_bound=bound)
+
+
 ENGINES = (
     interpreted(
         "baseline", "micrograd as published: set children, closures", "", baseline.Value, 12e-6, error_bound=1e-9
@@ -292,6 +306,16 @@ ENGINES = (
         refuses={"fma": "it already fuses"},
         error_bound=1e-9,
     ),
+    _machine(
+        "rerolled-machine", "loops recovered from the scalar tape, as machine code, without a compiler", "rerolled-tcc"
+    ),
+    _machine(
+        "rerolled-machine-sparse",
+        "plus skipping, at run time, terms whose input is exactly 0",
+        "rerolled-machine",
+        sparse=True,
+    ),
+    _machine("rerolled-machine-fast", "plus fused multiply-add", "rerolled-machine", fast=True),
     peer("numpy", "NumPy, with derivatives by hand", Peer("with_numpy", "NumpyModel", "numpy")),
     peer("torch", "PyTorch in eager mode", Peer("with_torch", "TorchModel", "torch"), "peers-torch-worker"),
     peer(

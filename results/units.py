@@ -52,6 +52,11 @@ def duration_interval(low: float, high: float) -> str:
     return ABSENT if math.isnan(low) or math.isnan(high) else f"{duration(low)} to {duration(high)}"
 
 
+def ratio_interval(low: float, high: float) -> str:
+    """3.30× to 3.52×, or ABSENT if a bound is NaN."""
+    return ABSENT if math.isnan(low) or math.isnan(high) else f"{ratio(low)} to {ratio(high)}"
+
+
 def error(value: float) -> str:
     """A relative error as 0 or 1.2e-11."""
     return ABSENT if math.isnan(value) else "0" if value == 0 else "∞" if math.isinf(value) else f"{value:.1e}"

@@ -127,7 +127,7 @@ DEFECTS = (
     ),
     Defect(
         "prefix: a first row gets a term of a row that the shorter graph lacks",
-        "engines/rerolled/recover/prefix.py",
+        "engines/rerolled/merged/prefix.py",
         "                if operand < rows:\n                    return False",
         "                if operand < rows:\n                    continue",
         "engines/rerolled/test_prefix.py::test_tapes_that_do_not_begin_another",
@@ -559,6 +559,28 @@ DEFECTS = (
         "for text in dict.fromkeys(leaves))",
         "for text in set(leaves))",
         "engines/test_everywhere.py::test_generated_texts_are_the_same_under_any_hash_seed",
+    ),
+    # --- machine code ------------------------------------------------------------------------------------------------
+    Defect(
+        "machine: a short distance counts in the wrong units",
+        "engines/machine/encode.py",
+        "shift = 3 if row.scalar or not row.narrow else",
+        "shift = 3 if row.scalar or row.narrow else",
+        "engines/machine/test_encode.py::test_a_vector_instruction[vaddpd]",
+    ),
+    Defect(
+        "machine: an update in place subtracts the weight",
+        "engines/machine/nest.py",
+        'self.code.vector(f"vsub{kind}", old, old, total)',
+        'self.code.vector(f"vsub{kind}", old, total, old)',
+        "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
+    ),
+    Defect(
+        "machine: a loop over terms is one round short",
+        "engines/machine/nest.py",
+        "code.put(counter, rounds)",
+        "code.put(counter, rounds - 1)",
+        "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     # --- handwritten C ---------------------------------------------------------------------------------------------
     Defect(

@@ -99,8 +99,7 @@ def add_chart(project):
     """Add `counted`: one file, and a line in a section."""
     (project / "reports/charts/counted.py").write_text(CHART.lstrip(), encoding="utf-8")
     section = project / "reports/sections/ideas.py"
-    imported = r"from zoomgrad.reports.charts.counted import counted\n\1"
-    edit(section, r"(from zoomgrad.reports.measured.table import)", imported)
+    edit(section, r"(\nimport pandas as pd\n)", r"\1\nfrom zoomgrad.reports.charts.counted import counted\n")
     edit(section, r"tuple\(sheets\), \(\), ", 'tuple(sheets), (counted("counted", view.table),), ')
 
 

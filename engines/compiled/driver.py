@@ -18,6 +18,8 @@ from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.object_cache import of_user
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
+from zoomgrad.engines.machine import target
+from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.native.recorder import recorder
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
@@ -52,6 +54,10 @@ class Compiled:
         if options.code == "loops":
             _import_numpy()
         recorder()
+        if options.target == "machine":
+            target.check()
+            interface()
+            are_those_of_libm()
         if not options.compiler:
             return
         tool = toolchains.find(options.compiler)

@@ -10,6 +10,7 @@ from zoomgrad.engines.compiled.lower import variants_of
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.extension import MODULE, as_module
+from zoomgrad.engines.machine.program import assemble as assemble_machine
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
 from zoomgrad.engines.rerolled.emit.c_merged import c_merged
@@ -65,6 +66,9 @@ EMITTERS: dict[str, Callable[[Any, Options], Any]] = {
     "module": module,
     "Python": lambda code, _: python_source(code),
     "bytecode": lambda code, _: assemble(code),
+    "machine": lambda code, options: (
+        assemble_machine(code, fitted(options)) if isinstance(code, Step) else assemble(code)
+    ),
     "NumPy": lambda code, _: code if isinstance(code, Step) else assemble(code),
 }
 """Target -> what makes its source of the code. A file that adds a target may emit a kernel, which is its own source."""

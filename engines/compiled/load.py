@@ -10,6 +10,8 @@ from zoomgrad.engines.kernel.building import Built, loading
 from zoomgrad.engines.kernel.extension import Extension
 from zoomgrad.engines.kernel.library import Library
 from zoomgrad.engines.kernel.program import Kernel
+from zoomgrad.engines.machine.kernel import MachineKernel
+from zoomgrad.engines.machine.program import Code
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
 from zoomgrad.engines.rerolled.step.step import Step
@@ -30,7 +32,7 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
 
 
 def load_python(source: Any, clock: Clock) -> Kernel:
-    """A kernel of what needs no C compiler: a PythonText, which Python compiles, Bytecode, a Step, or a Kernel."""
+    """A kernel of what needs no C compiler: a PythonText, Bytecode, a Step for NumPy, machine code, or a Kernel."""
     if isinstance(source, PythonText):
         clock.sizes["source_bytes"] = source.size
         with clock.phase("compile"):
@@ -38,5 +40,7 @@ def load_python(source: Any, clock: Clock) -> Kernel:
     with clock.phase("load"):
         if isinstance(source, Step):
             return NumpyKernel(source)
+        if isinstance(source, Code):
+            return MachineKernel(source)
         kernel: Kernel = Interpreter(source) if isinstance(source, Bytecode) else source
         return kernel

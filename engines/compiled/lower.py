@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Optional
 
 from zoomgrad.engines.graph.bind import bind
 from zoomgrad.engines.graph.tape import Tape
@@ -29,7 +29,7 @@ def lower(tape: Tape, options: Options, parameters: Sequence[float] = ()) -> Any
     """
     if options.code == "tape":
         return tape
-    loops = reroll_regular(tape) if options.code == "loops" else None
+    loops = _loops(tape, options)
     if loops is None:
         return straight_lines(bind(tape, parameters) if options.frozen else tape)
     return freeze(plain(loops), parameters) if options.frozen else rearrange(plain(loops), fitted(options))
@@ -37,10 +37,17 @@ def lower(tape: Tape, options: Options, parameters: Sequence[float] = ()) -> Any
 
 def lower_passes(tape: Tape, options: Options) -> Any:
     """The same for a kernel of which only the two passes are called."""
-    loops = reroll_regular(tape) if options.code == "loops" else None
+    loops = _loops(tape, options)
     if loops is not None:
         return passes_of(loops, form_of_passes(options))
     return tape if options.code == "tape" else straight_lines(tape)
+
+
+def _loops(tape: Tape, options: Options) -> Optional[Loops]:
+    """The loops of the tape; None if the engine compiles straight lines, of every tape or of an irregular one."""
+    if options.code != "loops":
+        return None
+    return reroll_regular(tape, options.target == "machine")
 
 
 def passes_of(loops: Loops, form: Form) -> Step:

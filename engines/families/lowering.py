@@ -1,4 +1,4 @@
-"""Tapes of a family -> Steps: lower the longest graph, and cut its loops for all that begin it (`recover/prefix.py`).
+"""Tapes of a family -> Steps: lower the longest graph, and cut its loops for all that begin it (`merged/prefix.py`).
 
 Any other graph is lowered on its own.
 """
@@ -13,9 +13,9 @@ from zoomgrad.engines.compiled.lower import passes_of
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.merged.prefix import Prefix, marked, prefixes
+from zoomgrad.engines.rerolled.merged.shorten import Shortening, Unlike
 from zoomgrad.engines.rerolled.recover.check import check_loops
-from zoomgrad.engines.rerolled.recover.prefix import Prefix, marked, prefixes
-from zoomgrad.engines.rerolled.recover.shorten import Shortening, Unlike
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.step import Step
 

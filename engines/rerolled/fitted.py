@@ -7,6 +7,7 @@ from dataclasses import replace
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.machine import CORES, second_level_cache
 from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.machine.target import form_of, native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.widths import width_of
@@ -26,6 +27,8 @@ def fitted(options: Options) -> Form:
         return form
     if options.target == "NumPy":
         return ARRAYS
+    if options.target == "machine":
+        return form_of(options, native())
     if options.compiler == "tcc":
         return SCALARS
     tool, flags = toolchains.find(options.compiler), flags_of(options)

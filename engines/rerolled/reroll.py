@@ -25,6 +25,9 @@ ROWS = 60
 """With fewer rows for each different group, straight lines compile sooner than loops: with TCC, and with half as many
 with Clang. Networks have 200 rows and more."""
 
+MANY_FOR_MACHINE = 20_000
+"""Different groups of an irregular tape beyond which its machine code would take several seconds to write."""
+
 
 def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
     """Recover loops from a tape: all stages in order. If CHECKED, check the result of each.
@@ -47,9 +50,12 @@ def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
     return check_loops(loops) if CHECKED else loops
 
 
-def reroll_regular(tape: Tape) -> Optional[Loops]:
-    """Recover loops from a tape; None if it is irregular, so that straight lines compile sooner."""
+def reroll_regular(tape: Tape, for_machine: bool = False) -> Optional[Loops]:
+    """Recover loops from a tape; None if it is irregular, so that straight lines compile sooner.
+
+    for_machine: whether loops become machine code, which takes no longer for many loops than for straight lines.
+    """
     try:
-        return reroll(tape, max(MANY, len(tape) // ROWS))
+        return reroll(tape, MANY_FOR_MACHINE if for_machine else max(MANY, len(tape) // ROWS))
     except Irregular:
         return None

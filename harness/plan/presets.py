@@ -111,7 +111,7 @@ PRESETS = {
             Part(("mnist",), ("baseline", "rerolled-clang-sparse")),
             Part(
                 ("mnist",),
-                (NATIVE, "tcc", "clang-O1", "rerolled-tcc", "rerolled-gcc", "rerolled-clang", "handwritten-sparse"),
+                (NATIVE, "tcc", "clang-O1", *REROLLED_C, "rerolled-machine", "handwritten-sparse"),
                 cpython_only=True,
             ),
             Part(

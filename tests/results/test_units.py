@@ -30,6 +30,6 @@ def test_the_suffix_of_a_name_gives_its_unit():
 
 
 def test_no_interval_is_a_dash():
-    assert units.duration_interval(NAN, NAN) == units.ABSENT
-    assert units.duration_interval(3.3, 3.5) == "3.30 s to 3.50 s"
+    assert units.duration_interval(NAN, NAN) == units.ratio_interval(NAN, NAN) == units.ABSENT
+    assert units.ratio_interval(3.3, 3.5) == "3.30× to 3.50×"
     assert (units.count(1, "cell"), units.count(60_000, "step")) == ("1 cell", "60,000 steps")

@@ -44,10 +44,8 @@ class Watch(NamedTuple):
 
         def build_class(body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
             own = build(body, name, *bases, **keywords)
-            if not _is_own(body) or not isinstance(own, type):
-                return own
             is_it = name == self.named if self.named else _is_like_value(own)
-            return self._choose(own, body.__code__) if is_it else own
+            return self._choose(own, body.__code__) if is_it and isinstance(own, type) and _is_own(body) else own
 
         builtins.__build_class__ = build_class  # type: ignore[assignment]
 
@@ -86,9 +84,9 @@ class Watch(NamedTuple):
 
 def _is_own(body: Any) -> bool:
     """Whether a class is the program's, not one of a library."""
+    file = os.path.abspath(body.__code__.co_filename)  # noqa: PTH100
     module = str(body.__globals__.get("__name__"))
-    is_other = module.startswith("zoomgrad.") or body.__code__.co_filename.startswith((*OTHERS, "<frozen"))
-    return "micrograd" in module or not is_other
+    return "micrograd" in module or not (module.startswith("zoomgrad.") or file.startswith(OTHERS))
 
 
 def _is_like_value(own: Any) -> bool:

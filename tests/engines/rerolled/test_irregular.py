@@ -66,7 +66,7 @@ def lowered(tape):
     return lower(tape, usable("rerolled-tcc").options)
 
 
-@pytest.mark.parametrize("name", REROLLED)
+@pytest.mark.parametrize("name", [name for name in REROLLED if "machine" not in name])
 def test_irregular_tapes_are_straight_lines(name):
     engine = usable(name)
     code = lower(tape_of(*entries(400)), engine.options)

@@ -21,11 +21,11 @@ from zoomgrad.engines.compiled.lower import form_of_passes
 from zoomgrad.engines.families.lowering import lower_graphs
 from zoomgrad.engines.families.prepare import BEFORE_MERGING
 from zoomgrad.engines.graph.tape import NONE
+from zoomgrad.engines.rerolled.merged import prefix as prefix_module
 from zoomgrad.engines.rerolled.merged.merge import merge
 from zoomgrad.engines.rerolled.merged.places import Unmergeable
-from zoomgrad.engines.rerolled.recover import prefix as prefix_module
-from zoomgrad.engines.rerolled.recover.prefix import marked, prefixes
-from zoomgrad.engines.rerolled.recover.shorten import Shortening, Unlike
+from zoomgrad.engines.rerolled.merged.prefix import marked, prefixes
+from zoomgrad.engines.rerolled.merged.shorten import Shortening, Unlike
 from zoomgrad.engines.rerolled.reroll import reroll
 
 pytestmark = pytest.mark.host

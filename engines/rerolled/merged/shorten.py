@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
+from zoomgrad.engines.rerolled.merged.prefix import Prefix
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Segment, Table
-from zoomgrad.engines.rerolled.recover.prefix import Prefix
 from zoomgrad.engines.rerolled.recover.sums import NONE
 
 if TYPE_CHECKING:

@@ -1,0 +1,7 @@
+"""Step -> machine code for x-86-64, without a compiler.
+
+The stages, in order and one per file: `nest` writes a run of a routine as loops, `section` writes the statements of a
+training step around the routines, `program` puts both together, `memory` makes the bytes executable, and `kernel` calls
+them. `encode` is the assembler that they write to, `expression` and `powers` evaluate a term in registers, and `lists`
+lists the inputs that are not 0.0.
+"""

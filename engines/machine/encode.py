@@ -1,0 +1,457 @@
+"""Instructions -> bytes: an assembler for the part of x-86-64 that the emitter needs, with AVX2 or AVX-512.
+
+A register is `Reg` (64 bits, for integers and addresses), a vector is `Vec` (8, 16, 32 or 64 bytes of doubles), and an
+operand in memory is `Mem`: `base + scale * index + disp`, or a label, whose address is relative to the instruction.
+
+Vector instructions are rows of a table: prefix, map of opcodes, opcode, and the W bit. A row has two encodings. VEX is
+the shorter one, with 16 registers of up to 32 bytes. EVEX has 32 registers of up to 64 bytes. Example: `vaddpd` is the
+row (66, 0F, 58). Adding ymm2 to ymm1 is `C5 F5 58 C2` in VEX, and adding zmm2 to zmm1 is `62 F1 F5 48 58 C2` in EVEX.
+
+Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, "Instruction Format".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Optional, Union
+
+
+class Reg(NamedTuple):
+    """A general register."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return _NAMES[self.number]
+
+
+_NAMES = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{n}" for n in range(8, 16)))
+RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 = map(Reg, range(16))
+
+
+class Vec(NamedTuple):
+    """A vector register, and how many bytes of it an instruction uses."""
+
+    number: int
+    size: int
+    """8 for a single double, 16, 32 or 64."""
+
+    def __str__(self) -> str:
+        return f"{'zyx'[(64, 32, 16).index(max(self.size, 16))]}mm{self.number}"
+
+
+@dataclass(frozen=True)
+class Mem:
+    """An operand in memory."""
+
+    base: Optional[Reg]
+    """None: relative to the next instruction, from `label`."""
+    disp: int = 0
+    index: Optional[Reg] = None
+    scale: int = 1
+    label: str = ""
+
+    def __str__(self) -> str:
+        if self.base is None:
+            return f"[{self.label}{f' + {self.disp}' if self.disp else ''}]"
+        parts = [str(self.base), *([f"{self.scale}*{self.index}"] if self.index else [])]
+        sign = f" {'-' if self.disp < 0 else '+'} {abs(self.disp)}" if self.disp else ""
+        return f"[{' + '.join(parts)}{sign}]"
+
+
+class Row(NamedTuple):
+    """A row of the table of vector instructions."""
+
+    prefix: int
+    """0, 0x66, 0xF3 or 0xF2."""
+    map: int
+    """1 for 0F, 2 for 0F38, 3 for 0F3A."""
+    opcode: int
+    wide: bool = True
+    """The W bit in EVEX."""
+    wide_vex: bool = False
+    """The W bit in VEX."""
+    scalar: bool = False
+    """Whether it uses one double, so that a vector register's size does not count."""
+    narrow: int = 1
+    """An operand in memory has the register's size divided by this."""
+
+
+def _arithmetic(opcode: int) -> dict[str, Row]:
+    return {"pd": Row(0x66, 1, opcode), "sd": Row(0xF2, 1, opcode, scalar=True)}
+
+
+TABLE: dict[str, Row] = {
+    **{
+        f"v{name}{suffix}": row
+        for name, opcode in (("add", 0x58), ("mul", 0x59), ("sub", 0x5C), ("div", 0x5E), ("sqrt", 0x51))
+        for suffix, row in _arithmetic(opcode).items()
+    },
+    "vmovupd": Row(0x66, 1, 0x10),
+    "vmovupd_store": Row(0x66, 1, 0x11),
+    "vmovsd": Row(0xF2, 1, 0x10, scalar=True),
+    "vmovsd_store": Row(0xF2, 1, 0x11, scalar=True),
+    "vmovapd": Row(0x66, 1, 0x28),
+    "vbroadcastsd": Row(0x66, 2, 0x19, narrow=0),
+    "vmovddup": Row(0xF2, 1, 0x12, narrow=0),
+    "vcmppd": Row(0x66, 1, 0xC2),
+    "vcmpsd": Row(0xF2, 1, 0xC2, scalar=True),
+    "vblendvpd": Row(0x66, 3, 0x4B),
+    "vblendmpd": Row(0x66, 2, 0x65),
+    "vandpd": Row(0x66, 1, 0x54),
+    "vorpd": Row(0x66, 1, 0x56),
+    "vxorpd": Row(0x66, 1, 0x57),
+    "vucomisd": Row(0x66, 1, 0x2E, scalar=True),
+    "vfmadd231pd": Row(0x66, 2, 0xB8, wide_vex=True),
+    "vfmadd231sd": Row(0x66, 2, 0xB9, wide_vex=True, scalar=True),
+    "vfnmadd231pd": Row(0x66, 2, 0xBC, wide_vex=True),
+    "vfnmadd231sd": Row(0x66, 2, 0xBD, wide_vex=True, scalar=True),
+    "vpmovzxbd": Row(0x66, 2, 0x31, wide=False, narrow=4),
+    "vcvtdq2pd": Row(0xF3, 1, 0xE6, wide=False, narrow=2),
+    "vpaddd": Row(0x66, 1, 0xFE, wide=False),
+    "vpcompressd": Row(0x66, 2, 0x8B, wide=False),
+    "vcvtsi2sd": Row(0xF2, 1, 0x2A, wide_vex=True, scalar=True),
+}
+
+_PREFIXES = {0: 0, 0x66: 1, 0xF3: 2, 0xF2: 3}
+_LENGTHS = {8: 0, 16: 0, 32: 1, 64: 2}
+CONDITIONS = {
+    "b": 2,
+    "ae": 3,
+    "e": 4,
+    "ne": 5,
+    "be": 6,
+    "a": 7,
+    "p": 10,
+    "np": 11,
+    "l": 12,
+    "ge": 13,
+    "le": 14,
+    "g": 15,
+}
+"""Condition of a jump -> the low bits of its opcode."""
+_INTEGER = {"add": (0x01, 0), "or": (0x09, 1), "and": (0x21, 4), "sub": (0x29, 5), "xor": (0x31, 6), "cmp": (0x39, 7)}
+"""Operation -> the opcode for two registers, and the extension for a constant."""
+
+
+class Line(NamedTuple):
+    """An instruction, a label or a comment of a listing. Its text is made only when somebody asks for it."""
+
+    offset: int
+    size: int
+    """0 for labels and comments."""
+    name: str
+    operands: tuple[Any, ...] = ()
+    """Those of the instruction; for a vector instruction, the arguments of `Assembler.vector`."""
+
+    def __str__(self) -> str:
+        shown = self.operands
+        name, mask = self.name, ""
+        if name in TABLE:
+            to, first, second, immediate, number, zero = self.operands
+            to = f"k{to}" if isinstance(to, int) else to
+            shown = tuple(part for part in (to, first, second, immediate) if part is not None)
+            mask = f" {{k{number}}}{' {z}' * zero}" if number else ""
+        if name.endswith("_store"):
+            name, shown = name.replace("_store", ""), shown[::-1]
+        return f"{name} {', '.join(map(str, shown))}{mask}".strip()
+
+
+class Assembler:
+    """Code as it grows, with labels that may be used before they are placed."""
+
+    def __init__(self) -> None:
+        self.code = bytearray()
+        self.lines: list[Line] = []
+        self._labels: dict[str, int] = {}
+        self._uses: list[tuple[int, str, int]] = []
+        """Place of a 4-byte distance, label, and what to add."""
+        self._constants: dict[bytes, str] = {}
+        self._made = 0
+        self.functions: set[str] = set()
+        """Functions elsewhere, whose addresses the code reads from places with their names as labels."""
+
+    # --- labels, constants, comments ---------------------------------------------------------------------------------
+
+    def new_label(self, stem: str = "l") -> str:
+        """A label that nothing else has."""
+        self._made += 1
+        return f"{stem}{self._made}"
+
+    def label(self, name: str) -> None:
+        """Place a label here."""
+        self._labels[name] = len(self.code)
+        self.lines.append(Line(len(self.code), 0, f"{name}:"))
+
+    def comment(self, text: object) -> None:
+        """A line of the listing that is not code: the text of the object, when the listing is made."""
+        self.lines.append(Line(len(self.code), 0, "", (text,)))
+
+    def constant(self, data: bytes, disp: int = 0) -> Mem:
+        """The operand for constant data, which is placed after the code. Equal data share a place."""
+        label = self._constants.setdefault(data, f"k{len(self._constants)}")
+        return Mem(None, disp, label=label)
+
+    def function(self, name: str) -> Mem:
+        """The operand for the address of a function elsewhere, which whoever loads the code fills in."""
+        self.functions.add(name)
+        return Mem(None, label=name)
+
+    def finish(self) -> tuple[bytes, dict[str, int]]:
+        """The code with its constants and all distances, and the offset of each label."""
+        self.code += bytes(-len(self.code) % 8)
+        for name in sorted(self.functions):
+            self._labels[name] = len(self.code)
+            self.code += bytes(8)
+        for data, name in sorted(self._constants.items(), key=lambda item: -min(64, len(item[0]))):
+            self.code += bytes(-len(self.code) % min(64, max(8, 1 << (len(data) - 1).bit_length())))
+            self._labels[name] = len(self.code)
+            self.code += data
+        for at, name, more in self._uses:
+            struct.pack_into("<i", self.code, at, self._labels[name] - (at + 4) + more)
+        return bytes(self.code), self._labels
+
+    def listing(self) -> Iterator[str]:
+        """Address, bytes and text of each instruction; labels and comments on lines of their own."""
+        for line in self.lines:
+            if line.size:
+                shown = self.code[line.offset : line.offset + line.size].hex()
+                yield f"{line.offset:6x}  {shown:24}  {line}"
+            else:
+                yield str(line)
+
+    def _done(self, start: int, name: str, *operands: Any) -> None:
+        """Note an instruction that began at `start` for the listing."""
+        self.lines.append(Line(start, len(self.code) - start, name, operands))
+
+    # --- vectors -----------------------------------------------------------------------------------------------------
+
+    def vector(
+        self,
+        name: str,
+        to: Union[Vec, int],
+        first: Optional[Vec],
+        second: Union[Vec, Mem, Reg],
+        *,
+        immediate: Optional[int] = None,
+        mask: int = 0,
+        zero: bool = False,
+    ) -> None:
+        """Append a vector instruction. to: a vector, or the number of a mask register. first: the operand in `vvvv`.
+
+        mask: the number of the mask register that selects lanes; 0: all. zero: clear the other lanes.
+        """
+        code = self.code
+        start, row = len(code), TABLE[name]
+        of_register = to if isinstance(to, Vec) else first
+        assert of_register is not None
+        size = 8 if row.scalar else of_register.size
+        field = to if isinstance(to, int) else to.number
+        vvvv = first.number if first else 0
+        r, x, b = _high_bits(field, second)
+        is_evex = size == 64 or field > 15 or vvvv > 15 or of_register is not to or mask > 0
+        shift = 0
+        if is_evex or (isinstance(second, Vec) and second.number > 15):
+            is_evex = True
+            if isinstance(second, Vec):
+                x = second.number >> 4
+            code += bytes(
+                (
+                    0x62,
+                    (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | (field >> 4 ^ 1) << 4 | row.map,
+                    row.wide << 7 | (~vvvv & 15) << 3 | 4 | _PREFIXES[row.prefix],
+                    zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | mask,
+                    row.opcode,
+                )
+            )
+            # A distance counts in units of the operand's size.
+            shift = 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
+        else:
+            last = (~vvvv & 15) << 3 | (size == 32) << 2 | _PREFIXES[row.prefix]
+            if row.map == 1 and not x and not b and not row.wide_vex:
+                code += bytes((0xC5, (r ^ 1) << 7 | last, row.opcode))
+            else:
+                high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
+                code += bytes((0xC4, high, row.wide_vex << 7 | last, row.opcode))
+        self._operand(field, second, shift, int(immediate is not None))
+        if immediate is not None:
+            code.append(immediate)
+        self.lines.append(Line(start, len(code) - start, name, (to, first, second, immediate, mask, zero)))
+
+    def _operand(self, field: int, operand: Union[Vec, Mem, Reg], shift: int, tail: int) -> None:
+        """Append ModRM, SIB and the distance. shift: a short distance counts in units of 2**shift bytes.
+
+        tail: the bytes that follow the distance, which a label's distance must skip.
+        """
+        code, low = self.code, (field & 7) << 3
+        if not isinstance(operand, Mem):
+            code.append(0xC0 | low | operand.number & 7)
+            return
+        if operand.base is None:
+            code.append(low | 5)
+            self._uses.append((len(code), operand.label, operand.disp - tail))
+            code += bytes(4)
+            return
+        base, disp = operand.base.number & 7, operand.disp
+        short = disp >> shift
+        is_short = short << shift == disp and -128 <= short < 128
+        mode = 0 if disp == 0 and base != 5 else 1 if is_short else 2
+        if operand.index or base == 4:
+            index = operand.index.number & 7 if operand.index else 4
+            code += bytes((mode << 6 | low | 4, operand.scale.bit_length() - 1 << 6 | index << 3 | base))
+        else:
+            code.append(mode << 6 | low | base)
+        if mode == 1:
+            code.append(short & 255)
+        elif mode:
+            code += disp.to_bytes(4, "little", signed=True)
+
+    # --- integers ----------------------------------------------------------------------------------------------------
+
+    def _integer(
+        self, opcode: bytes, field: int, operand: Union[Reg, Mem], name: str, *shown: Any, tail: bytes = b""
+    ) -> None:
+        start = len(self.code)
+        r, x, b = _high_bits(field, operand)
+        self.code += bytes((0x48 | r << 2 | x << 1 | b,)) + opcode
+        self._operand(field, operand, 0, len(tail))
+        self.code += tail
+        self._done(start, name, *shown)
+
+    def move(self, to: Union[Reg, Mem], source: Union[Reg, Mem]) -> None:
+        """Copy 8 bytes between registers, or between a register and memory."""
+        if isinstance(to, Reg):
+            self._integer(b"\x8b", to.number, source, "mov", to, source)
+        else:
+            assert isinstance(source, Reg)
+            self._integer(b"\x89", source.number, to, "mov", to, source)
+
+    def put(self, to: Union[Reg, Mem], number: int) -> None:
+        """Move a constant of 32 bits to a register or to memory; of 64 bits, to a register."""
+        if -(2**31) <= number < 2**31:
+            self._integer(b"\xc7", 0, to, "mov", to, number, tail=struct.pack("<i", number))
+            return
+        assert isinstance(to, Reg)
+        start = len(self.code)
+        self.code += bytes((0x48 | to.number >> 3, 0xB8 | to.number & 7)) + struct.pack("<q", number)
+        self._done(start, "mov", to, f"{number:#x}")
+
+    def address(self, to: Reg, operand: Mem) -> None:
+        """Compute an address."""
+        self._integer(b"\x8d", to.number, operand, "lea", to, operand)
+
+    def integer(self, name: str, to: Union[Reg, Mem], second: Union[Reg, int]) -> None:
+        """Append `add`, `or`, `and`, `sub`, `xor` or `cmp`."""
+        opcode, extension = _INTEGER[name]
+        if isinstance(second, Reg):
+            self._integer(bytes((opcode,)), second.number, to, name, to, second)
+        elif -128 <= second < 128:
+            self._integer(b"\x83", extension, to, name, to, second, tail=struct.pack("<b", second))
+        else:
+            self._integer(b"\x81", extension, to, name, to, second, tail=struct.pack("<i", second))
+
+    def compare(self, first: Reg, second: Union[Reg, Mem]) -> None:
+        """Compare a register with a register or memory."""
+        self._integer(b"\x3b", first.number, second, "cmp", first, second)
+
+    def add_from(self, to: Reg, operand: Mem) -> None:
+        """Add 8 bytes of memory."""
+        self._integer(b"\x03", to.number, operand, "add", to, operand)
+
+    def multiply(self, to: Reg, source: Union[Reg, Mem], by: int) -> None:
+        """Multiply by a constant."""
+        self._integer(b"\x69", to.number, source, "imul", to, source, by, tail=struct.pack("<i", by))
+
+    def multiply_by(self, to: Reg, by: Union[Reg, Mem]) -> None:
+        """Multiply by a register or memory."""
+        self._integer(b"\x0f\xaf", to.number, by, "imul", to, by)
+
+    def load_int(self, to: Reg, operand: Mem) -> None:
+        """Load a signed number of 4 bytes."""
+        self._integer(b"\x63", to.number, operand, "movsxd", to, operand)
+
+    def move_int(self, to: Mem, source: Reg) -> None:
+        """Store the lower 4 bytes of a register."""
+        start = len(self.code)
+        r, x, b = _high_bits(source.number, to)
+        self.code += bytes((0x40 | r << 2 | x << 1 | b, 0x89))
+        self._operand(source.number, to, 0, 0)
+        self._done(start, "mov dword", to, source)
+
+    def count_bits(self, to: Reg, source: Reg) -> None:
+        """Count the bits that are set."""
+        start = len(self.code)
+        self.code += bytes((0xF3, 0x48 | (to.number >> 3) << 2 | source.number >> 3, 0x0F, 0xB8))
+        self._operand(to.number, source, 0, 0)
+        self._done(start, "popcnt", to, source)
+
+    def signs_to(self, to: Reg, source: Vec) -> None:
+        """Collect the sign of each lane of a register of 32 bytes, below number 8."""
+        start = len(self.code)
+        self.code += bytes((0xC5, 0xFD, 0x50, 0xC0 | to.number << 3 | source.number))
+        self._done(start, "vmovmskpd", to, source)
+
+    def mask_to(self, to: Reg, mask: int) -> None:
+        """Copy the lowest 8 bits of a mask register."""
+        start = len(self.code)
+        self.code += bytes((0xC5, 0xF9, 0x93, 0xC0 | to.number << 3 | mask))
+        self._done(start, "kmovb", to, f"k{mask}")
+
+    def load_byte(self, to: Reg, operand: Mem) -> None:
+        """Load an unsigned byte."""
+        self._integer(b"\x0f\xb6", to.number, operand, "movzx", to, operand)
+
+    def shift_left(self, to: Reg, by: int) -> None:
+        """Shift left."""
+        self._integer(b"\xc1", 4, to, "shl", to, by, tail=bytes((by,)))
+
+    # --- control -----------------------------------------------------------------------------------------------------
+
+    def jump(self, label: str, condition: str = "") -> None:
+        """Jump to a label, always or if a condition holds."""
+        start = len(self.code)
+        self.code += bytes((0x0F, 0x80 | CONDITIONS[condition])) if condition else b"\xe9"
+        self._distance(label)
+        self._done(start, f"j{condition or 'mp'}", label)
+
+    def call(self, target: Union[str, Reg]) -> None:
+        """Call a label, or the address in a register."""
+        start = len(self.code)
+        if isinstance(target, Reg):
+            self.code += bytes((0x41,) * (target.number > 7)) + bytes((0xFF, 0xD0 | target.number & 7))
+        else:
+            self.code.append(0xE8)
+            self._distance(target)
+        self._done(start, "call", target)
+
+    def _distance(self, label: str) -> None:
+        self._uses.append((len(self.code), label, 0))
+        self.code += bytes(4)
+
+    def push(self, register: Reg) -> None:
+        """Push a register."""
+        start = len(self.code)
+        self.code += bytes((0x41,) * (register.number > 7)) + bytes((0x50 | register.number & 7,))
+        self._done(start, "push", register)
+
+    def pop(self, register: Reg) -> None:
+        """Pop a register."""
+        start = len(self.code)
+        self.code += bytes((0x41,) * (register.number > 7)) + bytes((0x58 | register.number & 7,))
+        self._done(start, "pop", register)
+
+    def plain(self, name: str) -> None:
+        """Append `ret` or `vzeroupper`."""
+        start = len(self.code)
+        self.code += {"ret": b"\xc3", "vzeroupper": b"\xc5\xf8\x77"}[name]
+        self._done(start, name)
+
+
+def _high_bits(field: int, operand: Union[Vec, Mem, Reg]) -> tuple[int, int, int]:
+    """The high bits of the register field, of the index, and of the base or second register."""
+    if isinstance(operand, Mem):
+        index = operand.index.number >> 3 if operand.index else 0
+        return field >> 3 & 1, index, operand.base.number >> 3 if operand.base else 0
+    return field >> 3 & 1, 0, operand.number >> 3 & 1

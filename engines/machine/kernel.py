@@ -1,0 +1,178 @@
+"""Machine code -> Kernel: NumPy copies between the caller's buffers and the workspace, machine code does the rest."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from zoomgrad.engines.columns import DOUBLES, Column
+from zoomgrad.engines.kernel.library import interface
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
+from zoomgrad.engines.machine import state
+from zoomgrad.engines.machine.memory import Memory, caller
+from zoomgrad.engines.machine.program import Code
+from zoomgrad.engines.machine.state import Word
+from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.step.language import DUE, If, Perform, walk
+
+ALIGNMENT = 64
+"""A workspace starts at a multiple of these bytes, because a vector that crosses a cache line takes twice the time."""
+
+
+class MachineKernel:
+    """A Kernel over machine code."""
+
+    def __init__(self, code: Code) -> None:
+        import numpy as np
+
+        self.np = np
+        self.step = step = code.step
+        self.memory = Memory(code.bytes, code.of_libm)
+        self._ffi = interface()
+        self._functions = {name: caller(self.memory.start + at) for name, at in code.functions.items()}
+        self._state = array("q", bytes(8 * len(Word)))
+        self._words = np.frombuffer(self._state, np.int64)
+        self._numbers = np.frombuffer(self._state, np.float64)
+        loops = step.loops
+        none = np.zeros(0, np.int64)
+        copies = [(copy.parameter.places(copy.counts), copy.place.places(copy.counts)) for copy in loops.copies]
+        self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
+        """The caller's index and the place of each parameter that the graph uses."""
+        self._outputs = [output.base if isinstance(output, Access) else -1 for output in loops.outputs]
+        self._constants = [0.0 if isinstance(output, Access) else output for output in loops.outputs]
+        self._settle = [
+            inner.routine
+            for statement in step.programs.get("leave", ())
+            if isinstance(statement, If) and statement.condition == DUE
+            for inner in walk(statement.then)
+            if isinstance(inner, Perform)
+        ]
+        self._workspaces: dict[int, Any] = {}
+
+    def workspace(self) -> array[float]:
+        return array("d", bytes(8 * (self.step.workspace + ALIGNMENT // 8)))
+
+    def _aligned(self, w: Doubles) -> Any:
+        """The aligned part of a workspace as an array, with the constants in place."""
+        start = int(self._ffi.cast("uintptr_t", self._ffi.from_buffer(w)))
+        first = -start % ALIGNMENT // 8
+        view = self.np.frombuffer(w, self.np.float64)[first : first + self.step.workspace]
+        k = self.step.loops.area("k").start
+        view[k : k + len(self.step.loops.numbers)] = self.step.loops.numbers
+        return view
+
+    def _run(self, function: str, w: Any) -> None:
+        self._functions[function](w, self._state)
+
+    # --- passes ------------------------------------------------------------------------------------------------------
+
+    def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
+        view = self._aligned(w)
+        view[: self.step.loops.inputs] = x
+        view[self._place] = self._array(p)[self._index]
+        self._list_every(view)
+        self._run("run values", view)
+        self._give_outputs(view, y)
+        loss = self.step.loops.loss
+        return float(view[loss.base]) if isinstance(loss, Access) else float(loss)  # type: ignore[arg-type]
+
+    def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
+        view, at = self._aligned(w), self._place + self.step.away
+        gradients = self._array(q)
+        view[at] = gradients[self._index]
+        self._list_every(view)
+        self._run("run gradients", view)
+        loss = self.step.loops.loss
+        if self.step.loops.has_parameter_as_loss and isinstance(loss, Access):
+            view[loss.base + self.step.away] = 0.0  # the sink then sets it to 1
+        self._run("run sinks", view)
+        gradients[self._index] = view[at]
+
+    def _list_every(self, view: Any) -> None:
+        """List every input, as the passes for callers require."""
+        if self.step.skips:
+            first, stop = self.step.skips.inputs
+            at = self.step.area("live").start
+            view[at : at + 1].view(self.np.int64)[:] = stop - first
+            view[at + 1 : at + 1 + (stop - first)].view(self.np.int32)[: stop - first] = range(stop - first)
+
+    def _array(self, buffer: Any) -> Any:
+        return self.np.asarray(memoryview(buffer))
+
+    def _give_outputs(self, view: Any, y: Doubles) -> None:
+        if self._outputs:
+            outputs = view[self._outputs]
+            for at, place in enumerate(self._outputs):
+                if place < 0:
+                    outputs[at] = self._constants[at]
+            y[:] = array("d", outputs.tobytes())
+
+    def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
+        x[:] = array("d", [value for column in columns for value in column.values(row)])
+
+    def zero_grad(self, q: Doubles) -> None:
+        self._array(q)[:] = 0.0
+
+    def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
+        with self.np.errstate(all="ignore"):
+            gradients = self._array(q)
+            change = rate * gradients
+            self._array(p)[:] -= change if batch == 1 else change / batch
+            gradients[:] = 0.0
+
+    # --- training ----------------------------------------------------------------------------------------------------
+
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        if not stretch.steps:
+            return 0
+        x, p, w, y, q = buffers
+        view = self._aligned(w)
+        parameters, gradients = self._array(p), self._array(q)
+        view[self._place] = parameters[self._index]
+        view[self._place + self.step.away] = gradients[self._index]
+        alive = self._enter(stretch, p, y, q)
+        if self.step.skips:
+            self._list_every(view)
+            with self.np.errstate(all="ignore"):
+                weights = [view[start:stop] for start, stop in self.step.skips.weights]
+                self._numbers[Word.BOUND] = 1.0 + sum(float((part * part).sum()) for part in weights)
+        self._run("train" if stretch.learns else "evaluate all", view)
+        del alive
+        if self._words[Word.DUE]:
+            for routine in self._settle:
+                self._run(f"run {routine}", view)
+        x[:] = array("d", view[: self.step.loops.inputs].tobytes())
+        if stretch.learns:
+            self._give_outputs(view, y)
+        parameters[self._index] = view[self._place]
+        gradients[self._index] = view[self._place + self.step.away]
+        return int(self._words[Word.STEP])
+
+    def _enter(self, stretch: Stretch, p: Doubles, y: Doubles, q: Doubles) -> list[Any]:
+        """Fill in the state. Returns the buffers that must live as long as the code runs."""
+        words, alive = self._words, []
+
+        def address(buffer: Any) -> int:
+            pointer = self._ffi.from_buffer("char[]", buffer)
+            alive.append(pointer)
+            return int(self._ffi.cast("uintptr_t", pointer))
+
+        columns = self.np.zeros((len(stretch.columns), len(state.Column)), self.np.int64)
+        for described, column in zip(columns, stretch.columns):
+            size = 8 * column.width if column.kind == DOUBLES else 1 if column.one_hot else column.width
+            data = address(memoryview(column.data).cast("B"))
+            described[:] = data, column.width, column.kind, size, 0
+            described.view(self.np.float64)[state.Column.DIVISOR] = column.divisor
+        alive.append(columns)
+        words[:] = 0
+        words[Word.STEPS] = stretch.steps
+        words[Word.ROWS] = stretch.columns[0].rows
+        words[Word.ROW] = stretch.first_row
+        words[Word.BATCH], words[Word.TAKEN] = stretch.batch, stretch.taken
+        words[Word.RATES], words[Word.LOSSES] = address(stretch.rates), address(stretch.losses)
+        words[Word.OUTPUTS], words[Word.OUTPUTS_APART] = address(y), 8 * stretch.y_step
+        words[Word.COLUMNS], words[Word.COLUMN_COUNT] = columns.ctypes.data, len(columns)
+        words[Word.PARAMETERS], words[Word.GRADIENTS] = address(p), address(q)
+        self._numbers[Word.SIZE] = stretch.batch
+        return alive

@@ -1,0 +1,312 @@
+"""Lists of the inputs that are not 0.0, for steps that skip zeros.
+
+A list is its length in 8 bytes, then a number of 4 bytes for each entry. `rearrange/zeros` explains when skipping is
+safe: two bounds must be below LIMIT, otherwise a list holds every input.
+
+Example: with vectors of 4, the inputs 0.0, 0.5, 0.0, 2.0 are not 0.0 in lanes 1 and 3, a mask of 1010. The table says
+that such a mask has the numbers 1, 3, which are stored side by side, and 2 entries more follow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Optional
+
+from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.state import Word, word
+from zoomgrad.engines.machine.target import Target, W
+from zoomgrad.engines.rerolled.step.language import Place
+from zoomgrad.engines.rerolled.step.step import Step
+
+LIMIT = 1e300
+"""On magnitudes; infinity and NaN are not below it."""
+NOT_EQUAL = 4
+"""Predicate of comparisons: true if an operand is NaN."""
+LIST_INPUTS, LIST_EVERY = "list_inputs", "list_every"
+"""Routines. RSI: the address of the inputs; RDI: the address of the list. They keep RSI and RDI."""
+
+
+class Lists:
+    """Writes the statements about lists. first, count: the place and number of the inputs that may be skipped."""
+
+    def __init__(self, code: Assembler, step: Step, target: Target, evaluator: Evaluator) -> None:
+        assert step.skips is not None
+        self.code = code
+        self.step = step
+        self.target = target
+        self.evaluator = evaluator
+        self.first, stop = step.skips.inputs
+        self.count = stop - self.first
+
+    # --- routines ----------------------------------------------------------------------------------------------------
+
+    def write_routines(self) -> None:
+        """Write LIST_EVERY and LIST_INPUTS."""
+        code, again = self.code, self.code.new_label()
+        code.label(LIST_EVERY)
+        code.put(RAX, 0)
+        code.label(again)
+        code.move_int(Mem(RDI, 8, RAX, 4), RAX)
+        code.integer("add", RAX, 1)
+        code.integer("cmp", RAX, self.count)
+        code.jump(again, "l")
+        code.move(Mem(RDI), RAX)
+        code.plain("ret")
+        code.label(LIST_INPUTS)
+        self.unless_bounded(LIST_EVERY)
+        width = self.target.width
+        wide = self.count // width if self.count >= 4 * width else 0  # a store writes entries beyond the last one
+        code.put(RCX, 0)
+        self._in_vectors(wide, width)
+        self._one_by_one(wide * width)
+        code.move(Mem(RDI), RCX)
+        code.plain("ret")
+
+    def _in_vectors(self, rounds: int, width: int) -> None:
+        """RCX counts entries, RDX goes through the inputs."""
+        if not rounds:
+            return
+        code, again = self.code, self.code.new_label()
+        zero, numbers, packed = Vec(0, 8 * width), Vec(1, 4 * width), Vec(2, 4 * width)
+        self.evaluator.clear(zero)
+        # Compressing keeps the lanes' own numbers. The table has lanes, which count from the first one.
+        first = range(width) if self.target.masks else [0] * width
+        self.evaluator.load(numbers, code.constant(struct.pack(f"<{width}i", *first)))
+        code.put(RDX, 0)
+        code.label(again)
+        inputs = Mem(RSI, 0, RDX, 8)
+        if self.target.masks:
+            code.vector("vcmppd", 1, zero, inputs, immediate=NOT_EQUAL)
+            code.vector("vpcompressd", numbers, None, packed, mask=1, zero=True)
+            code.mask_to(RAX, 1)
+        else:
+            code.vector("vcmppd", Vec(3, 8 * width), zero, inputs, immediate=NOT_EQUAL)
+            code.signs_to(RAX, Vec(3, 8 * width))
+            table = b"".join(struct.pack("<4i", *_numbers_of(mask)) for mask in range(1 << width))
+            code.address(R8, code.constant(table))
+            code.multiply(R9, RAX, 16)
+            code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
+        self.evaluator.store(Mem(RDI, 8, RCX, 4), packed)
+        code.count_bits(RAX, RAX)
+        code.integer("add", RCX, RAX)
+        code.vector("vpaddd", numbers, numbers, code.constant(struct.pack("<i", width) * width))
+        code.integer("add", RDX, width)
+        code.integer("cmp", RDX, rounds * width)
+        code.jump(again, "l")
+
+    def _one_by_one(self, start: int) -> None:
+        if start >= self.count:
+            return
+        code, again, skipped = self.code, self.code.new_label(), self.code.new_label()
+        code.put(RDX, start)
+        code.label(again)
+        code.move_int(Mem(RDI, 8, RCX, 4), RDX)
+        code.move(RAX, Mem(RSI, 0, RDX, 8))
+        code.shift_left(RAX, 1)  # without the sign
+        code.integer("cmp", RAX, 0)
+        code.jump(skipped, "e")
+        code.integer("add", RCX, 1)
+        code.label(skipped)
+        code.integer("add", RDX, 1)
+        code.integer("cmp", RDX, self.count)
+        code.jump(again, "l")
+
+    # --- bounds ------------------------------------------------------------------------------------------------------
+
+    def unless_bounded(self, label: str) -> None:
+        """Jump to the label unless the bound on weights is below LIMIT."""
+        self._unless_below(Vec(0, 8), word(Word.BOUND), label)
+
+    def _unless_below(self, register: Vec, bound: Mem, label: str) -> None:
+        below = self.code.new_label()
+        self.evaluator.load(register, self.evaluator.constant(LIMIT, 1))
+        self.code.vector("vucomisd", register, None, bound)
+        self.code.jump(below, "a")
+        self.code.jump(label)
+        self.code.label(below)
+
+    def measure_weights(self) -> None:
+        """`bound = 1 + the sum of the weights' squares`, because |x| <= 1 + x * x."""
+        assert self.step.skips is not None
+        self._sum_of_squares([(8 * start, stop - start) for start, stop in self.step.skips.weights])
+        self._add_one()
+        self.evaluator.store(word(Word.BOUND), Vec(0, 8))
+
+    def check_factors(self, at: Optional[Place], ends: Callable[[str], None], list_address: Callable[[], None]) -> None:
+        """List every input unless all products with factors are bounded; raise the bound on weights by their bound.
+
+        ends: jumps to a label unless the row ends its batch. list_address: puts the address of the row's list in RDI.
+        """
+        assert self.step.skips is not None
+        code, middle, few = self.code, self.code.new_label(), self.code.new_label()
+        self._sum_of_squares_at(at)
+        self._add_one()
+        self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
+        self._sum_of_squares([(8 * start, stop - start) for start, stop in self.step.skips.factors])
+        self._add_one()
+        reach, other = Vec(0, 8), Vec(1, 8)
+        code.vector("vmulsd", reach, reach, Mem(RSP, -16))
+        ends(middle)
+        code.move(RAX, word(Word.RATES))
+        self.evaluator.load(other, Mem(RAX))
+        code.vector("vmulsd", other, other, other)
+        code.vector("vaddsd", other, other, self.evaluator.constant(1.0, 1))
+        code.vector("vmulsd", reach, reach, other)
+        code.label(middle)
+        self.evaluator.store(Mem(RSP, -16), reach)
+        code.vector("vaddsd", other, reach, word(Word.BOUND))
+        self.evaluator.store(word(Word.BOUND), other)
+        unbounded = code.new_label()
+        self._unless_below(other, Mem(RSP, -16), unbounded)
+        code.jump(few)
+        code.label(unbounded)
+        list_address()
+        code.call(LIST_EVERY)
+        code.label(few)
+
+    def _sum_of_squares_at(self, at: Optional[Place]) -> None:
+        if at is None:
+            self._sum_of_squares([(8 * self.first, self.count)])
+            return
+        self.code.multiply(RAX, word(Word.CURRENT), 8 * at.per_row)
+        self._sum_of_squares([(8 * (at.base + self.first), self.count)], RAX)
+
+    def _add_one(self) -> None:
+        self.code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
+
+    def _sum_of_squares(self, spans: Sequence[tuple[int, int]], moved: Optional[Reg] = None) -> None:
+        """The sum of the squares of these places, in xmm0. spans: bytes from W and count. moved: more bytes."""
+        code, width = self.code, self.target.width
+        sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
+        one, singles = Vec(4, 8), Vec(5, 8)
+        if moved:
+            code.move(RDX, moved)
+        for each in (*sums, singles):
+            self.evaluator.clear(each)
+        for start, count in spans:
+            code.address(RSI, Mem(W, start))
+            if moved:
+                code.integer("add", RSI, RDX)
+            rounds, rest = divmod(count, 4 * width)
+            if rounds:
+                again = code.new_label()
+                code.put(RCX, rounds)
+                code.label(again)
+                for number, each in enumerate(sums):
+                    self.evaluator.load(square, Mem(RSI, 8 * width * number))
+                    code.vector("vmulpd", square, square, square)
+                    code.vector("vaddpd", each, each, square)
+                code.integer("add", RSI, 32 * width)
+                code.integer("sub", RCX, 1)
+                code.jump(again, "ne")
+            for number in range(rest):
+                self.evaluator.load(one, Mem(RSI, 8 * number))
+                code.vector("vmulsd", one, one, one)
+                code.vector("vaddsd", singles, singles, one)
+        for each in sums[1:]:
+            code.vector("vaddpd", sums[0], sums[0], each)
+        self.evaluator.store(Mem(RSP, -128), sums[0])  # below the stack, where no signal writes
+        self.evaluator.load(Vec(0, 8), Mem(RSP, -128))
+        for lane in range(1, width):
+            code.vector("vaddsd", Vec(0, 8), Vec(0, 8), Mem(RSP, -128 + 8 * lane))
+        code.vector("vaddsd", Vec(0, 8), Vec(0, 8), singles)
+
+    # --- lists of rows taken together --------------------------------------------------------------------------------
+
+    def list_rows(self, at: Place) -> None:
+        """List the inputs of each row taken together."""
+        code, again = self.code, self.code.new_label()
+        code.put(word(Word.CURRENT), 0)
+        code.label(again)
+        code.multiply(RSI, word(Word.CURRENT), 8 * at.per_row)
+        code.address(RSI, Mem(RSI, 8 * (at.base + self.first), W))
+        self.list_of_row(RDI)
+        code.put(Mem(RDI), 0)
+        code.call(LIST_INPUTS)
+        code.integer("add", word(Word.CURRENT), 1)
+        code.move(RAX, word(Word.CURRENT))
+        code.compare(RAX, word(Word.COUNT))
+        code.jump(again, "l")
+
+    def list_of_row(self, to: Reg) -> None:
+        """The address of the current row's list."""
+        self.code.multiply(to, word(Word.CURRENT), self.list_bytes)
+        self.code.address(to, Mem(to, 8 * self.step.area("lists").start, W))
+
+    def unless_all_listed(self, label: str) -> None:
+        """Jump to the label unless the lists of all rows taken together hold every input."""
+        code, again = self.code, self.code.new_label()
+        code.move(RCX, word(Word.COUNT))
+        code.address(RSI, Mem(W, 8 * self.step.area("lists").start))
+        code.label(again)
+        code.integer("cmp", Mem(RSI), self.count)
+        code.jump(label, "ne")
+        code.integer("add", RSI, self.list_bytes)
+        code.integer("sub", RCX, 1)
+        code.jump(again, "g")
+
+    def turn(self) -> None:
+        """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
+        code, start = self.code, 8 * self.step.area("turned").start
+        clear, row, entry, done, end = (code.new_label() for _ in range(5))
+        code.address(RSI, Mem(W, start))
+        code.put(RCX, self.count)
+        code.label(clear)
+        code.put(Mem(RSI), 0)
+        code.integer("add", RSI, self.turned_bytes)
+        code.integer("sub", RCX, 1)
+        code.jump(clear, "ne")
+        code.put(R8, 0)
+        code.address(RDI, Mem(W, 8 * self.step.area("lists").start))
+        code.label(row)
+        code.compare(R8, word(Word.COUNT))
+        code.jump(end, "ge")
+        code.put(RDX, 0)
+        code.label(entry)
+        code.compare(RDX, Mem(RDI))
+        code.jump(done, "ge")
+        code.load_int(RAX, Mem(RDI, 8, RDX, 4))
+        code.multiply(RSI, RAX, self.turned_bytes)
+        code.address(RSI, Mem(RSI, start, W))
+        code.move(RCX, Mem(RSI))
+        code.move_int(Mem(RSI, 8, RCX, 4), R8)
+        code.integer("add", RCX, 1)
+        code.move(Mem(RSI), RCX)
+        code.integer("add", RDX, 1)
+        code.jump(entry)
+        code.label(done)
+        code.integer("add", RDI, self.list_bytes)
+        code.integer("add", R8, 1)
+        code.jump(row)
+        code.label(end)
+
+    @property
+    def list_bytes(self) -> int:
+        return list_bytes(self.step)
+
+    @property
+    def turned_bytes(self) -> int:
+        return turned_bytes(self.step)
+
+
+def list_bytes(step: Step) -> int:
+    """From one row's list to the next one's."""
+    assert step.skips is not None
+    first, stop = step.skips.inputs
+    return 8 * (stop - first + 1)
+
+
+def turned_bytes(step: Step) -> int:
+    """From the list of one input's rows to the next one's."""
+    assert step.skips is not None
+    first, stop = step.skips.inputs
+    area = step.area("turned")
+    return (area.stop - area.start) // (stop - first) * 8
+
+
+def _numbers_of(mask: int) -> list[int]:
+    """The lanes of a mask of 4, packed to the left."""
+    lanes = [lane for lane in range(4) if mask >> lane & 1]
+    return lanes + [0] * (4 - len(lanes))

@@ -1,0 +1,716 @@
+"""Run -> loops in machine code: lanes in vectors, and blocks of sums that stay in registers.
+
+The terms are those of `emit/c_nest`: a *strip* is vectors side by side along the innermost lanes, a *block* is a strip
+for each of several outer lanes, a *tile* is a block whose outer lanes are rows taken together. Each lane adds in the
+order of the listing, so the bits are those of C.
+
+Example: `for i<16: v[i] = sum(t<3: p[16*t + i] * x[t])` in vectors of 8. A pointer goes through `p` by 16 places a term
+and another one through `x` by 1; the three terms are unrolled:
+
+        vxorpd zmm31, zmm31, zmm31
+        vxorpd zmm30, zmm30, zmm30
+        vbroadcastsd zmm29, [rbx]                  x[0]
+        vmulpd zmm28, zmm29, [rbx + 128]           p[0], lanes 0 to 7
+        vaddpd zmm31, zmm31, zmm28
+        vmulpd zmm29, zmm29, [rbx + 192]           lanes 8 to 15
+        vaddpd zmm30, zmm30, zmm29
+        …
+        vmovupd [rbx + 512], zmm31
+        vmovupd [rbx + 576], zmm30
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Optional, Union
+
+from zoomgrad.engines.graph.expr import Apply, Leaf, calls
+from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.expression import Evaluator, Operand, Registers, Value
+from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
+from zoomgrad.engines.machine.powers import are_those_of_libm
+from zoomgrad.engines.machine.state import Word, word
+from zoomgrad.engines.machine.target import Target, W
+from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
+from zoomgrad.engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment, Table
+from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
+from zoomgrad.engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.step.language import Due, Run
+from zoomgrad.engines.rerolled.step.step import Step
+
+UNROLLED = 24
+"""Terms are unrolled up to about this many sums, and at most 4 terms."""
+
+
+class Strips(NamedTuple):
+    """Equal strips, one after the other along the innermost lanes."""
+
+    at: int
+    """The first lane."""
+    widths: Sequence[int]
+    """The vectors of a strip."""
+    repeats: int
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of one strip."""
+        return sum(self.widths)
+
+
+class Lanes(NamedTuple):
+    """A vector of lanes of a block."""
+
+    offsets: tuple[int, ...]
+    """From the current iteration, for each lane count."""
+    width: int
+
+
+class Writer:
+    """Writes runs."""
+
+    def __init__(self, code: Assembler, step: Step, form: Form, target: Target) -> None:
+        self.code = code
+        self.step = step
+        self.form = form
+        self.target = target
+
+    def write(self, run: Run) -> None:
+        """Write the instructions of a run. A loop with a small table becomes single sums."""
+        for loop in unrolled(run.loop):
+            self._loop(run, loop if loop.counts else with_a_lane(loop))
+
+    def _loop(self, run: Run, loop: Loop) -> None:
+        form = self.form
+        called = any(True for segment in loop.segments for _ in calls(segment.template))
+        widest = form.width if lies_in_vectors(loop) and not called else 1
+        widths = vector_widths(loop.counts[-1], loop.room, widest)
+        summed = any(segment.counts for segment in loop.segments)
+        # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
+        most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
+        if is_listed(loop, -1):
+            most = 1
+        if run.rows > 1:
+            widths = widths if run.is_live else narrowest(widths, loop.counts[-1])
+        at = first = 0
+        while first < len(widths):
+            same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
+            tall, wide = self._tile(same) if run.rows > 1 else (1, min(most, same))
+            if run.rows > 1 and run.is_live:
+                tall, wide = 1, min(same, form.registers // 2)
+            strips = Strips(at, widths[first : first + wide], same // wide)
+            if run.rows > 1:
+                Nest(self, run, loop, strips, tall).write_tiles()
+            else:
+                Nest(self, run, loop, strips, most).write()
+            first += strips.repeats * len(strips.widths)
+            at += strips.repeats * strips.lanes
+
+    def _tile(self, vectors: int) -> tuple[int, int]:
+        """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
+
+        Besides the sums, a term takes a register for each vector of weights, for a row's number, and for a product.
+        """
+        widest = 4 if self.target.registers == 32 else 2
+        strips = -(-vectors // widest)
+        wide = -(-vectors // strips)
+        return min(8, (self.target.registers - 2 - wide) // wide), wide
+
+
+class Source:
+    """An operand of a segment, and the registers that its address needs."""
+
+    def __init__(self, base: Reg, disp: int, lanes: tuple[Stride, ...], index: Optional[Reg] = None) -> None:
+        self.base = base
+        self.disp = disp
+        self.lanes = lanes
+        self.index = index
+        """Added to the address, `scale` times."""
+        self.scale = 8
+        self.terms: tuple[Stride, ...] = ()
+        self.list: Optional[Reg] = None
+        """Points to a list of places or of offsets, of which each element has 4 bytes."""
+        self.list_lanes: tuple[int, ...] = ()
+        """From lane to lane in that list."""
+        self.list_terms: tuple[int, ...] = ()
+        """From term to term in that list."""
+        self.owned: list[Reg] = []
+        """Registers to release after the segment."""
+
+    def offset(self, lanes: Lanes, term: int) -> int:
+        """The distance in places from the pointer, for lanes of a block and an unrolled term."""
+        total = 0
+        for stride, by in zip(self.lanes, lanes.offsets):
+            if by:
+                assert isinstance(stride, int)
+                total += stride * by
+        if term and self.terms and isinstance(self.terms[-1], int):
+            total += self.terms[-1] * term
+        return total
+
+    def is_same(self, width: int) -> bool:
+        """Whether all lanes of a vector read the same place."""
+        return width > 1 and not self.lanes[-1]
+
+    def element(self, lanes: Lanes, term: int) -> int:
+        """The distance in bytes from the list's pointer."""
+        at = sum(stride * by for stride, by in zip(self.list_lanes, lanes.offsets))
+        return 4 * (at + (self.list_terms[-1] * term if self.list_terms and term else 0))
+
+
+Key = tuple[int, int, int, int]
+"""Slot, distance, place in a list, width: what a value that several sums read depends on."""
+
+
+class Nest:
+    """Loops over lanes around a block."""
+
+    def __init__(self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int) -> None:
+        """most: the most vectors of a block, or the rows of a tile."""
+        self.writer = writer
+        self.code = writer.code
+        self.run = run
+        self.loop = loop
+        self.strips = strips
+        self.registers = Registers(writer.target)
+        self.evaluator = Evaluator(
+            writer.code,
+            writer.target,
+            self.registers,
+            fast=writer.form.is_fast,
+            powers=are_those_of_libm(),
+        )
+        self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
+        self.limits[-1], self.steps[-1] = strips.repeats * strips.lanes, strips.lanes
+        if run.rows > 1:
+            self.steps[0] = most
+        elif len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
+            fitting = most // len(strips.widths)
+            self.steps[-2] = max((n for n in range(1, fitting + 1) if self.limits[-2] % n == 0), default=1)
+        self.index: list[Optional[Reg]] = [None] * len(self.limits)
+        """The register that holds the current index of each lane count, if it moves."""
+        self.rate: Optional[Vec] = None
+
+    def lanes(self, tall: int) -> list[Lanes]:
+        """The vectors of a block, for so many outer lanes."""
+        starts = [self.strips.at + sum(self.strips.widths[:n]) for n in range(len(self.strips.widths))]
+        outer: Sequence[int] = range(tall) if len(self.limits) > 1 else [0]
+        rows_first = self.run.rows > 1
+        return [
+            Lanes(self._offsets(o, start, rows_first), width)
+            for o in outer
+            for start, width in zip(starts, self.strips.widths)
+        ]
+
+    def _offsets(self, outer: int, start: int, rows_first: bool) -> tuple[int, ...]:
+        offsets = [0] * len(self.limits)
+        if len(offsets) > 1:
+            offsets[0 if rows_first else -2] = outer
+        offsets[-1] = start
+        return tuple(offsets)
+
+    # --- loops over lanes --------------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Write the nest of a run over one row."""
+        with self._hoisted_rate():
+            self._over_lanes(0, lambda: self._block(self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)))
+
+    def _over_lanes(self, level: int, body: Callable[[], None]) -> None:
+        if level == len(self.limits):
+            body()
+            return
+        if level == self.run.live_lane:
+            with self._listed() as index:
+                self.index[level] = index
+                self._over_lanes(level + 1, body)
+            self.index[level] = None
+            return
+        if self.limits[level] <= self.steps[level]:
+            self._over_lanes(level + 1, body)
+            return
+        with self._counted(level, 0, self.limits[level], self.steps[level]):
+            self._over_lanes(level + 1, body)
+
+    @contextmanager
+    def _counted(self, level: int, start: int, limit: int, step: int) -> Iterator[None]:
+        code, counter, again = self.code, self.registers.integer(), self.code.new_label()
+        self.index[level] = counter
+        code.put(counter, start)
+        code.label(again)
+        yield
+        code.integer("add", counter, step)
+        code.integer("cmp", counter, limit)
+        code.jump(again, "l")
+        self.index[level] = None
+        self.registers.release(counter)
+
+    def write_tiles(self) -> None:
+        """Write the nest of a run over rows taken together: whole tiles, then rows one by one.
+
+        The first lane count is the rows; for a sink it is the inputs, and the rows are its terms.
+        """
+        tall = self.steps[0]
+        with self._hoisted_rate():
+            if self.strips.repeats > 1:
+                with self._counted(len(self.limits) - 1, 0, self.limits[-1], self.steps[-1]):
+                    self._tiles(tall)
+            else:
+                self._tiles(tall)
+
+    def _tiles(self, tall: int) -> None:
+        code, index = self.code, self.registers.integer()
+        self.index[0] = index
+        code.put(index, 0)
+        for step in dict.fromkeys((tall, 1)):
+            again, end = code.new_label(), code.new_label()
+            code.label(again)
+            code.address(RAX, Mem(index, step))
+            if self.loop.phase == Phase.SINK:
+                code.integer("cmp", RAX, self.loop.counts[0])
+            else:
+                code.compare(RAX, word(Word.COUNT))
+            code.jump(end, "g")
+            self._inner_lanes(1, step)
+            code.integer("add", index, step)
+            code.jump(again)
+            code.label(end)
+        self.index[0] = None
+        self.registers.release(index)
+
+    def _inner_lanes(self, level: int, tall: int) -> None:
+        """Loops over the lane counts between the rows and the innermost lanes."""
+        if level >= len(self.limits) - 1:
+            self._block(self.lanes(tall))
+        elif self.limits[level] == 1:
+            self._inner_lanes(level + 1, tall)
+        else:
+            with self._counted(level, 0, self.limits[level], 1):
+                self._inner_lanes(level + 1, tall)
+
+    @contextmanager
+    def _listed(self) -> Iterator[Reg]:
+        """A loop over a list: the register holds one entry after the other."""
+        code, registers = self.code, self.registers
+        entries, at, entry = registers.integer(), registers.integer(), registers.integer()
+        again, end = code.new_label(), code.new_label()
+        self._list_address(entries)
+        code.put(at, 0)
+        code.label(again)
+        code.compare(at, Mem(entries))
+        code.jump(end, "ge")
+        code.load_int(entry, Mem(entries, 8, at, 4))
+        yield entry
+        code.integer("add", at, 1)
+        code.jump(again)
+        code.label(end)
+        registers.release(entries, at, entry)
+
+    def _list_address(self, to: Reg) -> None:
+        """The address of the list: of the row's inputs, of each row's inputs, or of each input's rows."""
+        step = self.writer.step
+        if self.run.rows == 1:
+            self.code.address(to, Mem(W, 8 * step.area("live").start))
+            return
+        is_sink, first = self.loop.phase == Phase.SINK, self.index[0]
+        assert first is not None
+        self.code.multiply(to, first, turned_bytes(step) if is_sink else list_bytes(step))
+        self.code.address(to, Mem(to, 8 * step.area("turned" if is_sink else "lists").start, W))
+
+    @contextmanager
+    def _hoisted_rate(self) -> Iterator[None]:
+        if self.run.takes_rate:
+            width = max(self.strips.widths)
+            self.rate = self.registers.vector(width)
+            self.evaluator.spread(self.rate, word(Word.RATE))
+        yield
+        if self.rate:
+            self.registers.free(self.rate)
+            self.rate = None
+
+    # --- addresses ---------------------------------------------------------------------------------------------------
+
+    def _moving(self, lanes: Sequence[Stride]) -> list[tuple[Reg, Stride]]:
+        """The lane counts that move an access: the register of each, and its stride."""
+        return [(index, stride) for index, stride in zip(self.index, lanes) if index and stride]
+
+    def _point(self, to: Reg, access: Access) -> None:
+        """Compute the address of an access for the current lanes."""
+        code = self.code
+        code.address(to, Mem(W, 8 * access.base))
+        for index, stride in self._moving(access.lanes):
+            if isinstance(stride, tuple):
+                code.address(RCX, code.constant(struct.pack(f"<{len(stride)}i", *stride)))
+                code.load_int(RCX, Mem(RCX, 0, index, 4))
+                code.address(to, Mem(to, 0, RCX, 8))
+            elif stride in (1, 2, 4, 8) and stride == 1:
+                code.address(to, Mem(to, 0, index, 8))
+            else:
+                code.multiply(RCX, index, 8 * stride)
+                code.integer("add", to, RCX)
+
+    def _simple(self, access: Access) -> Optional[Source]:
+        """The source of an access that needs no pointer: nothing moves it, or one lane count by one place."""
+        moving = self._moving(access.lanes)
+        if not moving:
+            return Source(W, 8 * access.base, access.lanes)
+        if len(moving) == 1 and moving[0][1] == 1:
+            return Source(W, 8 * access.base, access.lanes, moving[0][0])
+        return None
+
+    def _target(self, access: Access) -> Source:
+        """Where the sums are stored. RAX may hold its address for the next instructions."""
+        simple = self._simple(access)
+        if simple:
+            return simple
+        self._point(RAX, access)
+        return Source(RAX, 0, access.lanes)
+
+    def _source(self, operand: LoopOperand, segment: Segment) -> Union[float, Source]:
+        """An operand of a segment; its pointers are taken from the pool."""
+        if isinstance(operand, float):
+            return operand
+        if isinstance(operand, Table):
+            return self._listed_places(operand, segment)
+        moves = any(stride and count > 1 for stride, count in zip(operand.terms, segment.counts))
+        if not moves and (simple := self._simple(operand)):
+            return simple
+        pointer = self.registers.integer()
+        self._point(pointer, operand)
+        source = Source(pointer, 0, operand.lanes)
+        source.owned.append(pointer)
+        source.terms = operand.terms
+        listed = [level for level, stride in enumerate(operand.terms) if isinstance(stride, tuple)]
+        if listed:
+            (level,) = listed
+            offsets = operand.terms[level]
+            assert isinstance(offsets, tuple)
+            source.list = self.registers.integer()
+            source.owned.append(source.list)
+            self.code.address(source.list, self.code.constant(struct.pack(f"<{len(offsets)}i", *offsets)))
+            source.list_terms = tuple(int(other == level) for other in range(len(operand.terms)))
+            source.terms = tuple(0 if other == level else stride for other, stride in enumerate(operand.terms))
+        return source
+
+    def _listed_places(self, table: Table, segment: Segment) -> Source:
+        sizes = (*self.loop.counts, *segment.counts)
+        strides = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))[::-1]
+        lanes, terms = strides[: len(self.loop.counts)], strides[len(self.loop.counts) :]
+        places = table.places.reshape(-1).tolist()
+        source = Source(W, 0, (0,) * (len(self.loop.counts) - 1) + (1,))
+        source.list = self.registers.integer()
+        source.owned.append(source.list)
+        self.code.address(source.list, self.code.constant(struct.pack(f"<{len(places)}i", *places)))
+        for index, stride in self._moving(lanes):
+            self.code.multiply(RCX, index, 4 * int(stride))  # type: ignore[arg-type]
+            self.code.integer("add", source.list, RCX)
+        source.list_lanes, source.list_terms = tuple(lanes), tuple(terms)
+        return source
+
+    def _memory(self, source: Source, lanes: Lanes, term: int) -> Mem:
+        """The operand in memory. If it has a list, RAX holds its offset until the next instructions."""
+        if source.list is not None:
+            self.code.load_int(RAX, Mem(source.list, source.element(lanes, term)))
+            distance = 0 if source.list_lanes else 8 * source.offset(lanes, term)
+            return Mem(source.base, source.disp + distance, RAX, 8)
+        at = source.disp + 8 * source.offset(lanes, term)
+        return Mem(source.base, at, source.index, source.scale if source.index else 1)
+
+    # --- blocks ------------------------------------------------------------------------------------------------------
+
+    def _block(self, block: Sequence[Lanes]) -> None:
+        """The sums, the segments' terms, and the stores."""
+        loop, run = self.loop, self.run
+        access = loop.target
+        if run.in_place:
+            access = access._replace(base=access.base - self.writer.step.away)
+        adds = loop.phase == Phase.SINK and not run.in_place
+        sums: list[Optional[Vec]] = [None] * len(block)
+        if adds:
+            target = self._target(access)
+            for n, lanes in enumerate(block):
+                sums[n] = register = self.registers.vector(lanes.width)
+                self.evaluator.load(register, self._memory(target, lanes, 0))
+        elif loop.segments[0].counts:
+            for n, lanes in enumerate(block):
+                sums[n] = register = self.registers.vector(lanes.width)
+                self.evaluator.clear(register)
+        for number, segment in enumerate(loop.segments):
+            due = run.due if run.due and run.due.segment == number else None
+            self._segment(number, segment, block, sums, due)
+        target = self._target(access)
+        for lanes, total in zip(block, sums):
+            assert total is not None
+            memory = self._memory(target, lanes, 0)
+            if run.in_place:
+                self._subtract(memory, total)
+            else:
+                self.evaluator.store(memory, total)
+            self.registers.free(total)
+
+    def _subtract(self, memory: Mem, total: Vec) -> None:
+        """`memory -= rate * total`. The register of the total is used up."""
+        assert self.rate is not None
+        kind, width = ("pd" if total.size > 8 else "sd"), total.size // 8
+        self.code.vector(f"vmul{kind}", total, total, self.rate._replace(size=total.size))
+        old = self.registers.vector(width)
+        self.evaluator.load(old, memory)
+        self.code.vector(f"vsub{kind}", old, old, total)
+        self.evaluator.store(memory, old)
+        self.registers.free(old)
+
+    def _segment(
+        self, number: int, segment: Segment, block: Sequence[Lanes], sums: list[Optional[Vec]], due: Optional[Due]
+    ) -> None:
+        """Add all terms of a segment to the sums."""
+        sources = [self._source(operand, segment) for operand in segment.operands]
+        extra: list[Union[float, Source]] = []
+        if due:
+            extra = [self._source(due.before, segment), self._source(due.factor, segment)]
+        pointers = [source for source in (*sources, *extra) if isinstance(source, Source)]
+        self._over_terms(
+            0, number, segment, pointers, lambda term: self._term(segment, block, sums, sources, extra, due, term)
+        )
+        for source in pointers:
+            self.registers.release(*source.owned)
+
+    def _over_terms(
+        self, level: int, number: int, segment: Segment, pointers: Sequence[Source], body: Callable[[int], None]
+    ) -> int:
+        """Loops over terms. Returns how many terms of this level the pointers have moved on."""
+        code, counts = self.code, segment.counts
+        if level == len(counts):
+            body(0)
+            return 0
+        if self.run.live_segment == number:
+            self._over_listed_terms(pointers, body)
+            return 0
+        if self.run.rows > 1 and self.loop.phase == Phase.SINK and level == len(counts) - 1:
+            return self._over_rows(level, pointers, body)
+        count, is_last = counts[level], level == len(counts) - 1
+        together = (
+            max(
+                1,
+                min(
+                    4,
+                    UNROLLED
+                    // (
+                        len(self.strips.widths)
+                        * max(1, self.steps[0] if self.run.rows > 1 else self.steps[-2] if len(self.steps) > 1 else 1)
+                    ),
+                ),
+            )
+            if is_last
+            else 1
+        )
+        rounds = count // together
+        if is_last and rounds <= 1:
+            for term in range(count):
+                body(term)
+            return 0
+        counter, again = self.registers.integer(), code.new_label()
+        code.put(counter, rounds)
+        code.label(again)
+        moved = 0
+        if is_last:
+            for term in range(together):
+                body(term)
+        else:
+            moved = self._over_terms(level + 1, number, segment, pointers, body)
+        for source in pointers:
+            self._advance(source, level, together, moved)
+        code.integer("sub", counter, 1)
+        code.jump(again, "ne")
+        self.registers.release(counter)
+        if is_last:
+            for term in range(count % together):
+                body(term)
+        return rounds * together
+
+    def _over_listed_terms(self, pointers: Sequence[Source], body: Callable[[int], None]) -> None:
+        """The only level of terms runs over a list."""
+        with self._listed() as entry:
+            taken = []
+            for source in pointers:
+                by = source.terms[0] if source.terms else 0
+                assert isinstance(by, int)
+                if by == 1:
+                    source.index, source.scale = entry, 8
+                elif by:
+                    source.index, source.scale = self.registers.integer(), 1
+                    taken.append(source.index)
+                    self.code.multiply(source.index, entry, 8 * by)
+            body(0)
+            self.registers.release(*taken)
+
+    def _advance(self, source: Source, level: int, terms: int, moved: int) -> None:
+        """Move a pointer on by so many terms of a level, and back over the terms of the next level."""
+
+        def step(strides: Sequence[Stride]) -> int:
+            if not strides:
+                return 0
+            by, inner = strides[level], strides[level + 1] if moved else 0
+            assert isinstance(by, int)
+            assert isinstance(inner, int)
+            return by * terms - inner * moved
+
+        if source.terms and (by := step(source.terms)):
+            self.code.integer("add", source.base, 8 * by)
+        if source.list is not None and (by := step(source.list_terms)):
+            self.code.integer("add", source.list, 4 * by)
+
+    def _over_rows(self, level: int, pointers: Sequence[Source], body: Callable[[int], None]) -> int:
+        """The terms of a sink over rows taken together are the rows."""
+        code, counter = self.code, self.registers.integer()
+        again, end = code.new_label(), code.new_label()
+        code.move(counter, word(Word.COUNT))
+        code.integer("cmp", counter, 0)
+        code.jump(end, "e")
+        code.label(again)
+        body(0)
+        for source in pointers:
+            self._advance(source, level, 1, 0)
+        code.integer("sub", counter, 1)
+        code.jump(again, "ne")
+        code.label(end)
+        self.registers.release(counter)
+        return 0
+
+    def _term(
+        self,
+        segment: Segment,
+        block: Sequence[Lanes],
+        sums: list[Optional[Vec]],
+        sources: Sequence[Union[float, Source]],
+        extra: Sequence[Union[float, Source]],
+        due: Optional[Due],
+        term: int,
+    ) -> None:
+        """One term of each sum. A value that several sums read is loaded once."""
+        keys = [[self._key(slot, source, lanes, term) for slot, source in enumerate(sources)] for lanes in block]
+        left = Counter(key for of_sum in keys for key in of_sum if key)
+        loaded: dict[Key, Vec] = {}
+        before = factor = None
+        if due:
+            before, factor = extra
+        old: Optional[Vec] = None
+        if isinstance(before, Source):
+            width = max(lanes.width for lanes in block)
+            old = self.registers.vector(width)
+            self.evaluator.spread(old, self._memory(before, block[0], term))
+        for n, lanes in enumerate(block):
+            updated: Optional[Vec] = None
+            leaves: list[Operand] = []
+            for slot, (source, key) in enumerate(zip(sources, keys[n])):
+                if due and slot == due.slot:
+                    assert isinstance(source, Source)
+                    assert isinstance(factor, Source)
+                    assert old is not None
+                    updated = self._updated(source, factor, old, lanes, term)
+                    leaves.append(updated)
+                elif isinstance(source, float):
+                    leaves.append(self.evaluator.constant(source, lanes.width))
+                else:
+                    assert key
+                    leaves.append(self._leaf(source, key, lanes, term, left, loaded))
+            self._add(segment, leaves, sums, n, lanes.width)
+            if updated:
+                self.registers.free(updated)
+            for key in keys[n]:
+                if key:
+                    left[key] -= 1
+                    if not left[key] and key in loaded:
+                        self.registers.free(loaded.pop(key))
+        if due and due.keeps and isinstance(before, Source):
+            self._keep(before, sources[1 - due.slot], block[0], term)
+        if old:
+            self.registers.free(old)
+
+    def _key(self, slot: int, source: Union[float, Source], lanes: Lanes, term: int) -> Optional[Key]:
+        if isinstance(source, float):
+            return None
+        element = source.element(lanes, term) if source.list is not None else 0
+        width = -lanes.width if source.is_same(lanes.width) else lanes.width
+        return slot, source.offset(lanes, term), element, width
+
+    def _leaf(
+        self, source: Source, key: Key, lanes: Lanes, term: int, left: Counter[Key], loaded: dict[Key, Vec]
+    ) -> Operand:
+        """The operand, in a register if several sums read it, if all lanes are the same, or if it is listed."""
+        if key in loaded:
+            return loaded[key]
+        memory = self._memory(source, lanes, term)
+        if left[key] == 1 and not source.is_same(lanes.width) and source.list is None:
+            return memory
+        loaded[key] = register = self.registers.vector(lanes.width)
+        if source.is_same(lanes.width):
+            self.evaluator.spread(register, memory)
+        else:
+            self.evaluator.load(register, memory)
+        return register
+
+    def _add(self, segment: Segment, leaves: Sequence[Operand], sums: list[Optional[Vec]], n: int, width: int) -> None:
+        """Add the term to a sum; the first term of a sum without a start becomes the sum."""
+        total, template, kind = sums[n], segment.template, "pd" if width > 1 else "sd"
+        if total is not None and self.evaluator.fast and _is_product(template):
+            assert isinstance(template, Apply)
+            first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
+            if isinstance(first.operand, Mem):
+                first, second = second, first
+            first = self.evaluator.in_register(first, width)
+            assert isinstance(first.operand, Vec)
+            self.code.vector(f"vfmadd231{kind}", total, first.operand, second.operand)
+            self.evaluator.free(first, second)
+            return
+        value = self.evaluator.evaluate(template, leaves, width)
+        if total is None:
+            if not value.is_ours:
+                register = self.registers.vector(width)
+                self.evaluator.load(register, value.operand)
+                value = Value(register, True)
+            assert isinstance(value.operand, Vec)
+            sums[n] = value.operand
+            return
+        self.code.vector(f"vadd{kind}", total, total, value.operand)
+        self.evaluator.free(value)
+
+    def _updated(self, weights: Source, factor: Source, old: Vec, lanes: Lanes, term: int) -> Vec:
+        """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
+        assert self.rate is not None
+        size, kind = 8 * lanes.width, "pd" if lanes.width > 1 else "sd"
+        change = self.registers.vector(lanes.width)
+        by = self._memory(factor, lanes, term)
+        if factor.is_same(lanes.width):
+            self.evaluator.spread(change, by)
+            self.code.vector(f"vmul{kind}", change, change, old._replace(size=size))
+        else:
+            self.code.vector(f"vmul{kind}", change, old._replace(size=size), by)
+        self.code.vector(f"vmul{kind}", change, change, self.rate._replace(size=size))
+        place = self._memory(weights, lanes, term)
+        new = self.registers.vector(lanes.width)
+        self.evaluator.load(new, place)
+        self.code.vector(f"vsub{kind}", new, new, change)
+        self.evaluator.store(place, new)
+        self.registers.free(change)
+        return new
+
+    def _keep(self, before: Source, inputs: Union[float, Source], lanes: Lanes, term: int) -> None:
+        """Keep an input for the next update."""
+        if isinstance(inputs, Source):
+            register = self.registers.vector(1)
+            self.evaluator.load(register, self._memory(inputs, lanes, term))
+            self.evaluator.store(self._memory(before, lanes, term), register)
+            self.registers.free(register)
+
+
+def _is_product(template: object) -> bool:
+    return (
+        isinstance(template, Apply)
+        and template.primitive == "mul"
+        and all(isinstance(operand, Leaf) for operand in template.operands)
+    )

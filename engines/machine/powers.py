@@ -1,0 +1,179 @@
+"""Powers with libm's bits, without a call in 24 of 25 cases: of the exponents in EXPONENTS.
+
+emit/powers.h explains the method: a result is first the sum of two doubles, `head` and `tail`. If adding a margin to
+the tail, or subtracting it, rounds to the same double, then libm returns this double. Otherwise libm is called.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import struct
+from array import array
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.machine.expression import Evaluator
+
+EXPONENTS = (2.0, 1.0, -1.0, -0.5, -2.0, -1.5)
+MARGIN = 0.0152 * 2.0**-52
+_LEAST, _MOST = 2.0**-64, 2.0**64
+
+
+class Pair(NamedTuple):
+    """A sum of two doubles."""
+
+    head: Vec
+    tail: Vec
+
+
+class Powers:
+    """Writes powers of one double in registers."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.code: Assembler = evaluator.code
+
+    def write(self, x: Vec, exponent: float, to: Vec, otherwise: Callable[[], None]) -> None:
+        """`to = x ** exponent`. otherwise: computes it by calling libm."""
+        code, registers = self.code, self.evaluator.registers
+        if exponent == 1.0:
+            self.evaluator.load(to, x)
+            return
+        slow, end = code.new_label(), code.new_label()
+        size = registers.vector(1)
+        self.evaluator.load(size, x)
+        if exponent == 2.0:
+            magnitude = self.evaluator.code.constant(struct.pack("<qq", *[2**63 - 1] * 2))
+            code.vector("vandpd", size._replace(size=16), size._replace(size=16), magnitude)
+        code.vector("vucomisd", size, None, self._number(_LEAST))
+        code.jump(slow, "b")
+        code.vector("vucomisd", size, None, self._number(_MOST))
+        code.jump(slow, "a")
+        registers.free(size)
+        result = self._pair(x, exponent)
+        low, high = (self._copy(result.tail) for _ in range(2))
+        self._fused("vfnmadd231sd", low, result.head, self._number(MARGIN))
+        self._fused("vfmadd231sd", high, result.head, self._number(MARGIN))
+        code.vector("vaddsd", low, result.head, low)
+        code.vector("vaddsd", high, result.head, high)
+        self.evaluator.load(to, low)
+        code.vector("vucomisd", low, None, high)
+        code.jump(end, "e")
+        registers.free(*result, low, high)
+        code.label(slow)
+        otherwise()
+        code.label(end)
+
+    def _pair(self, x: Vec, exponent: float) -> Pair:
+        if exponent == 2.0:
+            return self._square(x)
+        if exponent == -1.0:
+            return self._inverse(x)
+        root = self._inverse_root(x)
+        if exponent == -0.5:
+            return root
+        inverse = self._inverse(x)
+        return self._product(inverse, inverse if exponent == -2.0 else root)
+
+    def _square(self, x: Vec) -> Pair:
+        head, tail = self._new(), self._new()
+        self.code.vector("vmulsd", head, x, x)
+        self.evaluator.clear(tail)
+        self.code.vector("vsubsd", tail, tail, head)
+        self._fused("vfmadd231sd", tail, x, x)
+        return Pair(head, tail)
+
+    def _inverse(self, x: Vec) -> Pair:
+        """1 / x"""
+        head, tail = self._load(1.0), self._load(1.0)
+        self.code.vector("vdivsd", head, head, x)
+        self._fused("vfnmadd231sd", tail, x, head)
+        self.code.vector("vmulsd", tail, tail, head)
+        return Pair(head, tail)
+
+    def _inverse_root(self, x: Vec) -> Pair:
+        """1 / sqrt(x)"""
+        root, head, excess, lack = self._new(), self._load(1.0), self._new(), self._load(1.0)
+        self.code.vector("vsqrtsd", root, x, x)
+        self.code.vector("vdivsd", head, head, root)
+        self.evaluator.load(excess, x)
+        self._fused("vfnmadd231sd", excess, root, root)
+        self._fused("vfnmadd231sd", lack, root, head)
+        # tail = head * (lack - 0.5 * excess * head * head), in the order of the C
+        self.code.vector("vmulsd", excess, excess, self._number(-0.5))
+        self.code.vector("vmulsd", excess, excess, head)
+        self._fused("vfmadd231sd", lack, excess, head)
+        self.code.vector("vmulsd", lack, lack, head)
+        self.evaluator.registers.free(root, excess)
+        return Pair(head, lack)
+
+    def _product(self, a: Pair, b: Pair) -> Pair:
+        head, tail, rest = self._new(), self._new(), self._new()
+        self.code.vector("vmulsd", head, a.head, b.head)
+        self.code.vector("vmulsd", rest, a.tail, b.head)
+        self._fused("vfmadd231sd", rest, a.head, b.tail)
+        self.evaluator.clear(tail)
+        self.code.vector("vsubsd", tail, tail, head)
+        self._fused("vfmadd231sd", tail, a.head, b.head)
+        self.code.vector("vaddsd", tail, tail, rest)
+        self.evaluator.registers.free(*{*a, *b}, rest)
+        return Pair(head, tail)
+
+    def _new(self) -> Vec:
+        return self.evaluator.registers.vector(1)
+
+    def _load(self, number: float) -> Vec:
+        register = self._new()
+        self.evaluator.load(register, self._number(number))
+        return register
+
+    def _copy(self, source: Vec) -> Vec:
+        register = self._new()
+        self.evaluator.load(register, source)
+        return register
+
+    def _number(self, number: float) -> Mem:
+        return self.evaluator.constant(number, 1)
+
+    def _fused(self, name: str, to: Vec, first: Vec, second: Union[Vec, Mem]) -> None:
+        self.code.vector(name, to, first, second)
+
+
+@cache
+def are_those_of_libm() -> bool:
+    """Whether libm is glibc 2.28 or newer and agrees on 256 random numbers for each exponent."""
+    from zoomgrad.engines.machine.expression import Evaluator, Registers
+    from zoomgrad.engines.machine.memory import Memory, caller
+    from zoomgrad.engines.machine.target import Target
+
+    try:
+        name, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
+        if name != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 28):
+            return False
+    except (ValueError, OSError, AttributeError):
+        return False
+    code, numbers = Assembler(), array("d", (random.Random(1).lognormvariate(0.0, 2.0) for _ in range(256)))
+    results = array("d", bytes(8 * len(EXPONENTS)))
+    registers = Registers(Target(4))
+    evaluator = Evaluator(code, Target(4), registers)
+    for at, exponent in enumerate(EXPONENTS):
+        x, to = registers.vector(1), registers.vector(1)
+        evaluator.load(x, Mem(RDI))
+        Powers(evaluator).write(x, exponent, to, lambda to=to: evaluator.load(to, evaluator.constant(math.nan, 1)))  # type: ignore[misc]
+        evaluator.store(Mem(RSI, 8 * at), to)
+        registers.free(x, to)
+    code.plain("ret")
+    memory = Memory(code.finish()[0])
+    call = caller(memory.start)
+    for at in range(len(numbers)):
+        call(memoryview(numbers)[at:], results)
+        for exponent, result in zip(EXPONENTS, results):
+            if result == result and result != math.pow(numbers[at], exponent):
+                return False
+    return True

@@ -1,0 +1,74 @@
+"""Step -> one piece of machine code: routines, sections and the functions that Python calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zoomgrad.engines.machine.encode import Assembler
+from zoomgrad.engines.machine.expression import Evaluator, Registers
+from zoomgrad.engines.machine.lists import Lists
+from zoomgrad.engines.machine.nest import Writer
+from zoomgrad.engines.machine.section import Section, write_call, write_loop, write_read_row
+from zoomgrad.engines.machine.target import Target
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.step.language import Perform, Run, walk
+from zoomgrad.engines.rerolled.step.step import Step
+
+LOOPS = {"turn": "train", "evaluate": "evaluate all"}
+"""Section -> the function that runs it until all steps are done."""
+
+
+class Described(NamedTuple):
+    """A run as a comment of the listing, whose text takes longer to make than its code."""
+
+    step: Step
+    run: Run
+
+    def __str__(self) -> str:
+        return f"; {self.run}: {self.step.line(self.run)}"
+
+
+class Code(NamedTuple):
+    """Machine code before it is loaded."""
+
+    step: Step
+    bytes: bytes
+    functions: dict[str, int]
+    """Name -> offset: those of LOOPS, and `run NAME` for each routine."""
+    of_libm: dict[str, int]
+    """Function of libm -> the offset of its address, which is not filled in."""
+    assembler: Assembler
+
+    def lines(self) -> Iterator[str]:
+        """The listing: address, bytes and instruction; before a loop, its text."""
+        return self.assembler.listing()
+
+
+def assemble(step: Step, form: Form) -> Code:
+    """Write the code of a step."""
+    code, target = Assembler(), Target(form.width)
+    names = {s.routine for program in step.programs.values() for s in walk(program) if isinstance(s, Perform)}
+    writer = Writer(code, step, form, target)
+    for name, runs in step.routines.items():
+        if name not in names:
+            continue
+        code.label(name)
+        for run in runs:
+            code.comment(Described(step, run))
+            writer.write(run)
+        code.plain("ret")
+    write_read_row(code, target)
+    if step.skips:
+        registers = Registers(target)
+        Lists(code, step, target, Evaluator(code, target, registers)).write_routines()
+    for section, loop in LOOPS.items():
+        if section in step.programs:
+            Section(code, step, target).write(section)
+            write_loop(code, loop, section)
+    for name in sorted(names):
+        write_call(code, f"run {name}", name)
+    content, labels = code.finish()
+    exported = {*LOOPS.values(), *(f"run {name}" for name in names)}
+    functions = {name: at for name, at in labels.items() if name in exported}
+    return Code(step, content, functions, {name: labels[name] for name in code.functions}, code)

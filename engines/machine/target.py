@@ -1,0 +1,87 @@
+"""The processor that code is made for: its vectors, its registers, and where things are while code runs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.compiled.machine import second_level_cache
+from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15, RBP, RBX, RDI, RDX, RSI, Reg
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.form import Form
+
+
+class Target(NamedTuple):
+    """A processor's vectors."""
+
+    width: int
+    """Doubles in a vector: 4 with AVX2, 8 with AVX-512."""
+
+    @property
+    def registers(self) -> int:
+        return 32 if self.width == 8 else 16
+
+    @property
+    def masks(self) -> bool:
+        """Whether a comparison gives a mask register."""
+        return self.width == 8
+
+
+W, T = RBX, R15
+"""Hold the workspace and the state of training (`state`) in all code."""
+POOL: tuple[Reg, ...] = (RSI, RDI, R8, R9, R10, R11, RDX, RBP, R12, R13, R14)
+"""Registers for counters and pointers. RAX and RCX are free for a few instructions at a time."""
+CALLER_SAVED = frozenset((RSI, RDI, R8, R9, R10, R11, RDX))
+"""Those that a function of libm may change. It may change all vector registers."""
+CALLEE_SAVED = (RBX, RBP, R12, R13, R14, R15)
+"""Those that our functions must restore."""
+
+ALTERNATIVE = "Use `rerolled-gcc` or `rerolled-clang`."
+
+VECTORS = "ZOOMGRAD_VECTORS"
+"""Environment variable: the doubles in a vector."""
+AVX2 = frozenset(("avx2", "fma"))
+AVX512 = frozenset(("avx512f", "avx512vl", "avx512dq"))
+
+
+def form_of(options: Options, target: Target) -> Form:
+    """The form of the code for that target: vectors, registers and rearrangements."""
+    zeros = ("zeros skipped",) if options.sparse else ()
+    return Form(
+        width=target.width,
+        registers=target.registers,
+        accumulators=target.registers // 2,
+        rearrangements=("in place", *zeros, "deferred", "rows together"),
+        cache=second_level_cache() or Form.cache,
+        is_fast=options.fast,
+    )
+
+
+@cache
+def features() -> frozenset[str]:
+    """The processor's instruction sets, as Linux names them; empty if they can't be read."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("flags"):
+                return frozenset(line.split(":", 1)[1].split())
+    return frozenset()
+
+
+def check() -> None:
+    """Raise Unavailable unless the processor and the system run our code."""
+    here = platform.machine().lower()
+    if here not in ("x86_64", "amd64") or sys.platform != "linux":
+        raise Unavailable(f"its machine code is for Linux on x86-64, not {sys.platform} on {here}", ALTERNATIVE)
+    if not features() >= AVX2:
+        raise Unavailable(f"the processor lacks {', '.join(sorted(AVX2 - features()))}", ALTERNATIVE)
+
+
+def native() -> Target:
+    """This processor, with the vectors that VECTORS asks for, else the widest ones."""
+    return Target(8 if features() >= AVX512 and os.environ.get(VECTORS) != "4" else 4)

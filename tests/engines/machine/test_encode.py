@@ -1,0 +1,160 @@
+"""Every row of the table of instructions, with random operands, against an independent disassembler."""
+
+import random
+import re
+
+import pytest
+
+from zoomgrad.engines.machine.encode import CONDITIONS, RSP, TABLE, Assembler, Mem, Reg, Vec
+
+capstone = pytest.importorskip("capstone")
+
+pytestmark = pytest.mark.host
+
+DISPLACEMENTS = (0, 4, 8, -8, 64, 128, -128, 1024, 100_000, -100_000)
+WITHOUT_FIRST = {"vmovupd", "vmovupd_store", "vmovsd", "vmovsd_store", "vmovapd", "vbroadcastsd", "vmovddup"}
+WITHOUT_FIRST |= {"vucomisd", "vpmovzxbd", "vcvtdq2pd", "vsqrtpd", "vpcompressd"}
+IN_MEMORY = {"vmovupd_store", "vmovsd", "vmovsd_store", "vmovddup", "vpmovzxbd"}
+
+
+def disassembled(code):
+    """The instructions, as (mnemonic, operands)."""
+    engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    found = list(engine.disasm(bytes(code), 0))
+    assert sum(each.size for each in found) == len(code), bytes(code).hex()
+    return [(each.mnemonic, each.op_str) for each in found]
+
+
+def memory(rng):
+    index = rng.choice([None, *(Reg(n) for n in range(16) if n != RSP.number)])
+    scale = rng.choice([1, 2, 4, 8]) if index else 1
+    return Mem(Reg(rng.randrange(16)), rng.choice(DISPLACEMENTS), index, scale)
+
+
+def address(text):
+    """An address as its parts: what is added, and how many times."""
+    parts = {}
+    for sign, part in re.findall(r"([+-]?)\s*([^+\-\s]+(?:\s*\*\s*[^+\-\s]+)?)", text):
+        name, _, times = part.replace(" ", "").partition("*")
+        if name.isdigit() and times:
+            name, times = times, name
+        count = int(times or 1) * (-1 if sign == "-" else 1)
+        if re.fullmatch(r"0x[0-9a-f]+|\d+", name):
+            name, count = "", int(name, 0) * count
+        parts[name] = parts.get(name, 0) + count
+    return {name: count for name, count in parts.items() if count}
+
+
+def operands(text):
+    """The registers of an instruction's text, and its address."""
+    inside = re.search(r"\[(.*)\]", text)
+    outside = re.sub(r"\[.*?\]|\w+ ptr", "", text)
+    registers = re.findall(r"[xyz]mm\d+|k\d|\br\w+", outside)
+    return sorted(registers), address(inside[1]) if inside else None
+
+
+def instruction(name, rng):
+    """One random instruction of that row, in its own assembler."""
+    row, size = TABLE[name], rng.choice([16, 32, 64])
+    wide = size == 64 or rng.random() < 0.3
+
+    def vector(bytes_=None):
+        return Vec(rng.randrange(32 if wide else 16), 8 if row.scalar else bytes_ or size)
+
+    to, first, options = vector(), None if name in WITHOUT_FIRST else vector(), {}
+    second = memory(rng) if name in IN_MEMORY or rng.random() < 0.5 else vector()
+    if name in ("vblendvpd", "vcmpsd") or (name == "vcmppd" and size < 64 and rng.random() < 0.5):
+        size = min(size, 32)
+        to, first = (Vec(rng.randrange(16), 8 if row.scalar else size) for _ in range(2))
+        second = second if isinstance(second, Mem) else Vec(rng.randrange(16), to.size)
+        options["immediate"] = rng.randrange(16) << 4 if name == "vblendvpd" else rng.randrange(31)
+    elif name == "vcmppd":
+        to, options["immediate"] = rng.randrange(8), rng.randrange(31)
+    elif name == "vblendmpd":
+        options["mask"] = rng.randrange(1, 8)
+    elif name == "vpcompressd":
+        second, options = vector(), {"mask": rng.randrange(1, 8), "zero": True}
+    elif name == "vbroadcastsd":
+        to = to._replace(size=max(32, size))
+        second = second if isinstance(second, Mem) else second._replace(size=16)
+    elif name == "vmovddup":
+        to = Vec(rng.randrange(16), 16)
+    elif name == "vcvtdq2pd":
+        second = second._replace(size=max(16, size // 2)) if isinstance(second, Vec) else second
+    elif name == "vcvtsi2sd":
+        second = second if isinstance(second, Mem) else Reg(rng.randrange(16))
+    code = Assembler()
+    code.vector(name, to, first, second, **options)
+    return code
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_vector_instruction(name):
+    rng = random.Random(name)
+    for _ in range(200):
+        code = instruction(name, rng)
+        text = str(code.lines[0])
+        ((mnemonic, found),) = disassembled(code.code)
+        wanted = name.replace("_store", "")
+        assert mnemonic == wanted or (wanted[:4] == "vcmp" == mnemonic[:4] and mnemonic[-2:] == wanted[-2:]), text
+        if name == "vblendvpd":
+            last = int(text.rpartition(", ")[2]) >> 4
+            text = f"{text.rpartition(',')[0]}, {'xy'[code.lines[0].operands[0].size == 32]}mm{last}"
+        assert operands(found) == operands(text.partition(" ")[2]), (text, found)
+
+
+INTEGERS = {
+    "mov": lambda code, a, b, m, n: (code.move(a, b), code.move(a, m), code.move(m, a), code.put(a, n), code.put(m, n)),
+    "lea": lambda code, a, b, m, n: code.address(a, m),
+    "movabs": lambda code, a, b, m, n: code.put(a, n * 2**31 + 2**40),
+    "cmp": lambda code, a, b, m, n: (code.compare(a, b), code.compare(a, m)),
+    "imul": lambda code, a, b, m, n: (code.multiply(a, b, n), code.multiply(a, m, n), code.multiply_by(a, m)),
+    "movsxd": lambda code, a, b, m, n: code.load_int(a, m),
+    "movzx": lambda code, a, b, m, n: code.load_byte(a, m),
+    "shl": lambda code, a, b, m, n: code.shift_left(a, n % 63 + 1),
+    "popcnt": lambda code, a, b, m, n: code.count_bits(a, b),
+    "push": lambda code, a, b, m, n: code.push(a),
+    "pop": lambda code, a, b, m, n: code.pop(a),
+    "call": lambda code, a, b, m, n: code.call(a),
+    **{
+        name: lambda code, a, b, m, n, name=name: (
+            code.integer(name, a, b),
+            code.integer(name, m, b),
+            code.integer(name, a, n),
+        )
+        for name in ("add", "or", "and", "sub", "xor")
+    },
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_an_integer_instruction(name):
+    rng = random.Random(name)
+    for _ in range(100):
+        code = Assembler()
+        a, b = (Reg(rng.randrange(16)) for _ in range(2))
+        INTEGERS[name](code, a, b, memory(rng), rng.choice([1, -1, 127, 128, -129, 70_000]))
+        for (mnemonic, found), line in zip(disassembled(code.code), code.lines, strict=True):
+            assert mnemonic == name, (str(line), mnemonic, found)
+            assert operands(found) == operands(str(line).partition(" ")[2]), (str(line), found)
+
+
+def test_jumps_and_constants_reach_their_labels():
+    code = Assembler()
+    code.label("start")
+    for condition in CONDITIONS:
+        code.jump("end", condition)
+    code.vector("vmovupd", Vec(1, 64), None, code.constant(bytes(range(64))))
+    code.vector("vcmppd", 1, Vec(0, 64), code.constant(bytes(64)), immediate=4)
+    code.call("start")
+    code.label("end")
+    code.plain("ret")
+    content, labels = code.finish()
+    engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    found = list(engine.disasm(content[: labels["end"] + 1], 0))
+    assert [int(each.op_str, 0) for each in found[: len(CONDITIONS)]] == [labels["end"]] * len(CONDITIONS)
+    for each, label in zip(found[len(CONDITIONS) :], ("k0", "k1")):
+        distance = int(re.search(r"rip \+ (0x[0-9a-f]+)", each.op_str)[1], 0)
+        assert each.address + each.size + distance == labels[label]
+        assert labels[label] % 64 == 0
+    assert int(found[-2].op_str, 0) == labels["start"]

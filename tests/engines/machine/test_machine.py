@@ -1,0 +1,87 @@
+"""Machine code of whole steps: its listing, its bits for both widths, and no access outside its buffers."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from array import array
+
+import pytest
+
+from tests.engines.graphs import bits
+from zoomgrad import engines
+from zoomgrad.engines.columns import columns
+from zoomgrad.engines.compiled.trace import trace
+from zoomgrad.engines.kernel.program import Stretch
+from zoomgrad.engines.machine.kernel import MachineKernel
+from zoomgrad.engines.machine.program import assemble
+from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features, form_of
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.rearrange import rearrange
+from zoomgrad.engines.rerolled.reroll import reroll
+from zoomgrad.engines.rerolled.step.plain import plain
+from zoomgrad.harness import workloads
+
+pytestmark = pytest.mark.host
+
+WIDTHS = [
+    pytest.param(width, marks=pytest.mark.skipif(not features() >= needed, reason=f"no vectors of {width}"))
+    for width, needed in ((4, AVX2), (8, AVX512))
+]
+KINDS = {"dense": Options("loops", target="machine"), "sparse": Options("loops", target="machine", sparse=True)}
+STEPS = {"xor": 40, "tour": 20, "digits": 5, "recurrent": 3, "conv-2d": 2, "attention": 2, "mlp-64x32x10-b4": 11}
+
+
+def step_of(name, options, width):
+    workload = workloads.load(name)
+    graph = trace(workload, workload.row(0))
+    return rearrange(plain(reroll(graph.tape())), form_of(options, Target(width))), graph.numbers()[1]
+
+
+def at_the_end_of_a_page(count):
+    """A buffer of doubles. The page after it can't be read or written."""
+    size = -(-8 * max(1, count) // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = mmap.mmap(-1, size + mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    protect = ctypes.CDLL(None).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    assert protect(start + size, mmap.PAGESIZE, 0) == 0
+    return memoryview(pages)[size - 8 * count : size].cast("d")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", STEPS)
+def test_bits_within_guarded_buffers(name, width, kind):
+    """Every buffer ends at a page without access, so a read or a write beyond it ends the process."""
+    options, workload, steps = KINDS[kind], workloads.load(name), STEPS[name]
+    step, start = step_of(name, options, width)
+    kernel = MachineKernel(assemble(step, form_of(options, Target(width))))
+    sizes = (step.loops.inputs, len(start), len(kernel.workspace()), len(step.loops.outputs), len(start))
+    x, p, w, y, q = buffers = tuple(map(at_the_end_of_a_page, sizes))
+    p[:] = array("d", start)
+    updates = steps // workload.batch
+    rates = array("d", [workload.rate(update) for update in range(updates + 1)])
+    losses = array("d", bytes(8 * steps))
+    data = columns(workload.columns(), len(x))
+    assert kernel.train(buffers, Stretch(data, 0, steps, workload.batch, 0, rates, losses)) == steps
+    reference = engines.load("tuple").prepare(workload)
+    reference.train(steps)
+    assert bits(losses) == bits(reference.losses)
+    assert bits(p) == bits(reference.parameters())
+    kernel.forward(x, p, w, y)
+    kernel.backward(x, p, w, q)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("name", ["tour", "digits", "mlp-64x32x10-b4"])
+def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
+    capstone = pytest.importorskip("capstone")
+    step, _ = step_of(name, KINDS[kind], width)
+    code = assemble(step, form_of(KINDS[kind], Target(width)))
+    lines = [line for line in code.assembler.lines if line.size]
+    end = lines[-1].offset + lines[-1].size
+    engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    found = list(engine.disasm(code.bytes[:end], 0))
+    assert [(each.address, each.size) for each in found] == [(line.offset, line.size) for line in lines]
