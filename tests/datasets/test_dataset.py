@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from zoomgrad.datasets import Dataset, Unavailable, moons, synthetic, tour, xor
+from zoomgrad.datasets import Dataset, moons, synthetic, tour, xor
 
 
 def digest(dataset):
@@ -21,11 +21,6 @@ def test_small_sets_are_doubles_all_for_training(load, rows):
     assert dataset.features.typecode == dataset.targets.typecode == "d"
     assert (dataset.divisor, dataset.classes, dataset.target_width) == (1.0, 0, 1)
     assert len(dataset.targets) == rows
-
-
-def test_xor_is_exclusive_or():
-    dataset = xor.load()
-    assert [list(dataset.inputs(row)) for row in range(4)] == [[a, b, float(a != b)] for a in (0, 1) for b in (0, 1)]
 
 
 def test_tour_targets_are_reachable_by_tanh_and_relu():
@@ -69,9 +64,3 @@ def test_inputs_refuse_a_row_out_of_range(row):
     with pytest.raises(IndexError) as caught:
         xor.load().inputs(row)
     assert str(caught.value) == f"xor: row {row} is not one of its 4 rows, 0 to 3"
-
-
-def test_unavailable_shows_reason_then_remedy():
-    error = Unavailable("mnist: not here", "Get it.")
-    assert (error.reason, error.remedy) == ("mnist: not here", "Get it.")
-    assert str(error) == "mnist: not here\n  Get it."

@@ -78,13 +78,3 @@ def test_every_length_is_trained_on(tmp_path):
         data = names.read(file)
         trained = {len(tokens) for tokens in data.tokens[: data.train_rows]}
         assert trained == {6, length + 2}
-
-
-def test_damage(tmp_path, monkeypatch):
-    """A damaged embedded file is an error, not other names."""
-    file = tmp_path / "names.bz2"
-    for content in (names.PATH.read_bytes()[:-9], b""):
-        file.write_bytes(content)
-        monkeypatch.setattr(names, "PATH", file)
-        with pytest.raises(CorruptData, match="Restore it"):
-            names._embedded.__wrapped__()

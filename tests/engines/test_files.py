@@ -42,18 +42,6 @@ def test_content_is_kept_and_found(folder):
     assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, file)] == [0o700, 0o600]
 
 
-@pytest.mark.parametrize("most_bytes", [None, MOST])
-def test_content_is_synced_before_it_is_renamed_unless_it_is_a_caches(tmp_path, monkeypatch, most_bytes):
-    synced, fsync = [], os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(names(tmp_path)), fsync(descriptor)))
-    put(tmp_path, A, b"content", most_bytes=most_bytes)
-    if most_bytes is None:
-        draft, whole = synced
-        assert (f"{A}.object" in draft, whole) == (False, [f"{A}.object"]), "the rename was not synced"
-    else:
-        assert not synced
-
-
 def test_a_write_that_fails_leaves_nothing(folder, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -76,12 +64,6 @@ def test_a_folder_that_others_may_write_is_refused(folder, mode):
     assert names(folder) == [f"{A}.object"]
     folder.chmod(0o755)
     assert get(folder, A, MOST), "a folder that others may only read was refused"
-
-
-def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
-    with pytest.raises(Unavailable, match="belongs to another user"):
-        get(folder, A, MOST)
 
 
 def test_a_folder_that_is_a_link_is_refused(tmp_path, folder):

@@ -83,14 +83,3 @@ def test_every_user_may_lock_the_file_and_nobody_writes_it(file, tmp_path):
     with pytest.raises(OSError), locked():
         pass
     assert (tmp_path / "precious").read_text() == "precious"
-
-
-def test_workers_do_not_inherit_the_lock(file):
-    with locked():
-        ours = [
-            int(entry.name)
-            for entry in Path("/dev/fd").iterdir()
-            if entry.exists() and entry.name.isdigit() and os.path.samestat(entry.stat(), file.stat())
-        ]
-        assert ours
-        assert not any(os.get_inheritable(number) for number in ours)

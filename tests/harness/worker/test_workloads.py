@@ -11,7 +11,6 @@ from tests.engines.ladder import FAST_TO_COMPILE, available, promised, runnable,
 from zoomgrad import engines
 from zoomgrad.engines.api import NonFiniteLoss, UnknownName
 from zoomgrad.harness import workloads
-from zoomgrad.harness.workloads.models import Mlp
 
 KINDS = (
     *("slots", "local-grads", "replay", "native", "bytecode", "python-source", "tcc", "tcc-extension"),
@@ -52,12 +51,6 @@ def test_unknown_names_and_shapes_are_refused():
     assert workloads.load("mlp-784x50x10").network.shape == (784, 50, 10)
     in_batches = workloads.load("mlp-784x50x10-b20")
     assert (in_batches.batch, in_batches.network) == (20, workloads.load("mlp-784x50x10").network)
-
-
-def test_other_models_and_unnamed_losses_have_no_network():
-    others = {name for name in workloads.names() if not isinstance(workloads.load(name).build, Mlp)}
-    assert {"recurrent", "shuffled"} <= others <= {*SHAPES}
-    assert replace(workloads.load("xor"), loss_of=lambda model, outputs, targets: outputs[0] ** 2).network is None
 
 
 @cache
