@@ -10,6 +10,7 @@ from typing import Any, Optional, Protocol
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Store, Trainer, Unavailable, Workload
 from zoomgrad.engines.compiled.trace import Graph
+from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.toolchains import FUSED_ERROR_BOUND, Toolchain
 from zoomgrad.engines.options import Options, check
@@ -127,3 +128,22 @@ class Row:
 
     def __repr__(self) -> str:
         return f"<engine {self.name}>"
+
+
+def mlp_refusal(workload: Workload, activations: Sequence[str]) -> Optional[str]:
+    """Why an engine of whole models, written for MLPs with these activations, can't run a workload; None if it can."""
+    network = workload.network
+    if network is None:
+        return "it is written for MLPs, and this model is not an MLP"
+    if network.activation not in activations:
+        return f"it is written for {' and '.join(activations)}, and this model has {network.activation}"
+    if network.loss not in MLP_LOSSES:
+        return f"it is written for {' and '.join(MLP_LOSSES)}, and this loss is {network.loss}"
+    if workload.optimiser is not SGD:
+        return f"it is written for plain descent, and this optimiser is {workload.optimiser.name}"
+    if network.samples != 1:
+        return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
+    return None
+
+
+MLP_LOSSES = ("cross_entropy", "squared_error")

@@ -57,10 +57,10 @@ def check_exponent(exponent: Any) -> Number:
     return number  # type: ignore[no-any-return]
 
 
-def numpy_number(given: Any) -> Any:
+def numpy_number(number: Any) -> Any:
     """A number of NumPy, or an array of one without dimensions, as it is: the bits of x**2 differ. None for others."""
-    is_number = type(given).__module__ == "numpy" and given.shape == () and given.dtype.kind in "biufc"
-    return given if is_number else None
+    is_number = type(number).__module__ == "numpy" and number.shape == () and number.dtype.kind in "biufc"
+    return number if is_number else None
 
 
 def refuse_closure(engine: str) -> NoReturn:

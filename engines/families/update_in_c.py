@@ -44,11 +44,11 @@ def update_in_c(optimiser: Optimiser) -> Iterator[str]:
     yield "static void optimise(double *p, double *q, double *const *states, double update, double rate, double batch,"
     yield "                     long long count)"
     yield "{"
-    given = {name: name for name in ("p", "q", "rate", "batch")}
-    given |= {name: f"states[{index}]" for index, name in enumerate(optimiser.states)}
+    arguments = {name: name for name in ("p", "q", "rate", "batch")}
+    arguments |= {name: f"states[{index}]" for index, name in enumerate(optimiser.states)}
     leaves = {UPDATE.name: ("update", ATOM_PRECEDENCE)}
-    given |= {name: C.spell(expr, leaves)[0] for name, expr in optimiser.factors.items()}
-    yield f"    const struct update u = {{{', '.join(given[name] for name in (*buffers, *numbers))}}};"
+    arguments |= {name: C.spell(expr, leaves)[0] for name, expr in optimiser.factors.items()}
+    yield f"    const struct update u = {{{', '.join(arguments[name] for name in (*buffers, *numbers))}}};"
     yield "    long long i = 0;"
     yield "    (void)states, (void)update;"
     yield "#ifdef IN_LANES"

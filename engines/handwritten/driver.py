@@ -11,15 +11,12 @@ from typing import Any, Optional
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Store, Workload
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
-from zoomgrad.engines.row import Row
-
-LOSSES = ("cross_entropy", "squared_error")
+from zoomgrad.engines.row import Row, mlp_refusal
 
 # The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
 FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
@@ -53,20 +50,12 @@ class ByHand:
 
     def supports(self, row: Row, workload: Workload) -> Optional[str]:
         network = workload.network
-        if network is None:
-            return "it is written for MLPs, and this model is not an MLP"
-        if len(network.shape) != 3:
+        if network and len(network.shape) != 3:
             return f"it is written for two layers of weights, and this model has {len(network.shape) - 1}"
-        if network.activation != "relu" or not network.last_linear:
+        if network and (network.activation != "relu" or not network.last_linear):
             last = "" if network.last_linear else " on all layers"
             return f"it is written for ReLU and a linear last layer, and this model has {network.activation}{last}"
-        if network.loss not in LOSSES:
-            return f"it is written for {' and '.join(LOSSES)}, and this loss is {network.loss}"
-        if workload.optimiser is not SGD:
-            return f"it is written for plain descent, and this optimiser is {workload.optimiser.name}"
-        if network.samples != 1:
-            return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
-        return None
+        return mlp_refusal(workload, ("relu",))
 
     def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> CompiledTrainer:
         clock = Clock()

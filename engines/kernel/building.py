@@ -112,11 +112,11 @@ def build(
     with private_folder() as folder:
         target = folder / "program.so"
         limits = _Limits(folder, seconds, most_bytes)
-        its_linker = linker(tool)
+        link_command = linker(tool)
         objects = _compiled_by(waiting, units) if waiting else []
         if not objects:
             files = _written(folder, units)
-            if len(files) == 1 and not its_linker:
+            if len(files) == 1 and not link_command:
                 limits.run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
             else:
                 objects = [file.with_suffix(".o") for file in files]
@@ -124,7 +124,7 @@ def build(
                 limits.run([[*compile_c, "-o", str(o), str(c)] for c, o in zip(files, objects)])
                 _check_there(tool, objects)
         if objects:
-            limits.run([[*(its_linker or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
+            limits.run([[*(link_command or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
         _check_there(tool, [target])
         _check_whole(tool, target)
         yield Built(target, target.stat().st_size)

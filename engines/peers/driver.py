@@ -13,13 +13,11 @@ from zoomgrad.engines import nn
 from zoomgrad.engines.api import Store, Unavailable, Workload
 from zoomgrad.engines.columns import check_labels, columns
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.engines.peers.peer import Model, PeerTrainer, Task
-from zoomgrad.engines.row import Row
+from zoomgrad.engines.row import Row, mlp_refusal
 
 ACTIVATIONS = ("relu", "tanh")
-LOSSES = ("cross_entropy", "squared_error")
 
 
 @dataclass(frozen=True)
@@ -52,18 +50,10 @@ class Peer:
         return model
 
     def supports(self, row: Row, workload: Workload) -> Optional[str]:
-        network = workload.network
-        if network is None:
-            return "it is written for MLPs, and this model is not an MLP"
-        if network.activation not in ACTIVATIONS:
-            return f"it is written for {' and '.join(ACTIVATIONS)}, and this model has {network.activation}"
-        if network.loss not in LOSSES:
-            return f"it is written for {' and '.join(LOSSES)}, and this loss is {network.loss}"
-        if workload.optimiser is not SGD:
-            return f"it is written for plain descent, and this optimiser is {workload.optimiser.name}"
-        if network.samples != 1:
-            return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
-        return None if workload.learns else "it is written for training, and this workload only runs forward"
+        refusal = mlp_refusal(workload, ACTIVATIONS)
+        if refusal or workload.learns:
+            return refusal
+        return "it is written for training, and this workload only runs forward"
 
     def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> PeerTrainer:
         refusal, network = self.supports(row, workload), workload.network

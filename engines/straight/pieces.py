@@ -140,16 +140,16 @@ class _Writer:
                 if a < first:
                     left = names[a]
                 else:
-                    left, its_binds, its_size = known(a) or fetch(a)
-                    size += its_size
-                    if its_binds < binds:
+                    left, operand_binds, operand_size = known(a) or fetch(a)
+                    size += operand_size
+                    if operand_binds < binds:
                         left = f"({left})"
                 if b < first:
                     right = names[b]
                 else:
-                    right, its_binds, its_size = known(b) or fetch(b)
-                    size += its_size
-                    if its_binds <= binds:
+                    right, operand_binds, operand_size = known(b) or fetch(b)
+                    size += operand_size
+                    if operand_binds <= binds:
                         right = f"({right})"
                 text = f"{left} {symbol} {right}"
             elif kind == NUMBER:

@@ -60,9 +60,9 @@ static void change(long long *place, long long value)
     pthread_mutex_unlock(&sleep_lock);
 }
 
-static void *help(void *its)
+static void *help(void *argument)
 {
-    const struct helper *const h = its;
+    const struct helper *const h = argument;
     for (long long seen = h->seen;; seen++) {
         wait_for_change(&current, seen);
         if (h->part < count)
