@@ -744,7 +744,7 @@ DEFECTS = (
         "gate: a compile time is compared as measured",
         "reports/gate/rules.py",
         "compiled_seconds(at_pace)",
-        "compiled_seconds(records)",
+        "compiled_seconds(store.records())",
         "reports/gate/test_rules.py",
     ),
     Defect(

@@ -22,7 +22,7 @@ from zoomgrad.results import units
 from zoomgrad.results.comparability import same_machine, unlike_settings
 from zoomgrad.results.compare import COMPILE_TIME, ERROR, RESULT, SPEEDUP, Verdict, Word, between_runs
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.record import BASELINE, Cell, Record, Run
+from zoomgrad.results.record import BASELINE, Cell, Run
 from zoomgrad.results.samples import Blocks, at_median_pace, baseline_of, common, compiled_seconds, step_seconds
 from zoomgrad.results.stats import intervals
 from zoomgrad.results.stats.intervals import MIN_PROCESSES
@@ -69,15 +69,10 @@ class MeasuredRun:
         return math.inf if facts.error_bound is None else facts.error_bound
 
 
-def measured_run(run: Run, records: Iterable[Record]) -> MeasuredRun:
-    """Return a run with what the rules need of its records."""
-    at_pace = at_median_pace(records)
-    return MeasuredRun(run, outcomes(run, at_pace), step_seconds(at_pace), compiled_seconds(at_pace))
-
-
-def of_store(store: Store) -> MeasuredRun:
-    """As `measured_run`, from the run's folder or file."""
-    return measured_run(store.run, store.records())
+def measured_run(store: Store) -> MeasuredRun:
+    """Return a stored run with what the rules need of its records."""
+    at_pace = at_median_pace(store.records())
+    return MeasuredRun(store.run, outcomes(store.run, at_pace), step_seconds(at_pace), compiled_seconds(at_pace))
 
 
 def verdicts(new: MeasuredRun, old: MeasuredRun, limits: Limits, *, tolerant: bool = True) -> list[Verdict]:

@@ -44,11 +44,11 @@ def measured(tmp_path, name, slowdown=lambda block: 1.0):
     ],
 )
 def test_suspects_are_measured_again_with_their_baseline_before_they_fail(tmp_path, slowdown, more, failing):
-    old = rules.of_store(measured(tmp_path, "baseline-run")[0].store)
+    old = rules.measured_run(measured(tmp_path, "baseline-run")[0].store)
     schedule, workers = measured(tmp_path, "new", slowdown)
 
     def judge(store):
-        return rules.verdicts(rules.of_store(store), old, Limits(slowdown=0.10))
+        return rules.verdicts(rules.measured_run(store), old, Limits(slowdown=0.10))
 
     notes = settle(schedule, judge, Limits(slowdown=0.10))
     assert notes == ([f"Suspected regressions were measured again in {more} more blocks."] if more else [])

@@ -84,7 +84,9 @@ def check(
     limits = Limits(**context.obj.limits) if context.obj else Limits()
 
     def judge(store: Store) -> list[Verdict]:
-        return rules.verdicts(rules.of_store(store), rules.of_store(baseline_run), limits) if baseline_run else []
+        if not baseline_run:
+            return []
+        return rules.verdicts(rules.measured_run(store), rules.measured_run(baseline_run), limits)
 
     words = {"--suite": context.obj and short(context.obj.file), "--against": against}
     more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)

@@ -124,7 +124,7 @@ def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> No
     from zoomgrad.reports.verdicts import other_tools, verdict_table
 
     limits = Limits(slowdown=within, compile_growth=max(within, COMPILE_WITHIN), reruns=0)
-    found = rules.verdicts(rules.of_store(new), rules.of_store(old), limits, tolerant=False)
+    found = rules.verdicts(rules.measured_run(new), rules.measured_run(old), limits, tolerant=False)
     notes = (*other_tools(new.run, old.run), OF_RUNS)
     table = verdict_table(f"{new.run.id} against {old.run.id}", (old.run.id, new.run.id), found, notes)
     conclude(table, None, as_json=as_json)

@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -31,7 +32,8 @@ class Race(NamedTuple):
 
 
 def verdicts(new, old, limits, **how):
-    return rules.verdicts(measured_run(*new), measured_run(*old), limits, **how)
+    stores = (SimpleNamespace(run=race.run, records=lambda race=race: race.records) for race in (new, old))
+    return rules.verdicts(*map(measured_run, stores), limits, **how)
 
 
 def cell(engine):
