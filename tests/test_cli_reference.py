@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.test_readme import ROOT
@@ -26,22 +28,42 @@ def row(parameter, context):
     return f"| `{name}` | {' '.join(text.split())} |".replace("||", "\\|\\|")
 
 
-def section(name):
-    """A command's section: what it does, then its arguments and options."""
+def rows(name):
+    """The rows of a command's arguments, then of its options."""
     command = load(name)
     context = command.make_context(name, [], resilient_parsing=True)
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and p.expose_value]
-    table = [row(parameter, context) for parameter in (*arguments, *options)]
-    paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
-    return "\n\n".join(
-        [f"## zoomgrad {name}", *paragraphs, *(["\n".join(["| | |", "|---|---|", *table])] if table else [])]
-    )
+    return [row(parameter, context) for parameter in (*arguments, *options)]
+
+
+def table(lines):
+    return "\n".join(["| | |", "|---|---|", *lines])
+
+
+def section(name, shared):
+    """A command's section: what it does, then its arguments and options; those of several commands by their names."""
+    own = [line for line in rows(name) if line not in shared]
+    also = [line.split("`")[1].split()[0].strip(",") for line in rows(name) if line in shared]
+    parts = [" ".join(part.split()) for part in (load(name).help or "").split("\n\n")]
+    if own:
+        parts.append(table(own))
+    if also:
+        parts.append(f"Also {', '.join(f'`{option}`' for option in also)}.")
+    return "\n\n".join([f"## zoomgrad {name}", *parts])
+
+
+def page():
+    """The whole page. Options that several commands describe in the same words are listed once."""
+    counts = Counter(line for name in COMMANDS for line in rows(name))
+    shared = [line for line, count in counts.items() if count > 1]
+    several = f"## Arguments and options of several commands\n\n{table(shared)}"
+    return "\n\n".join([HEAD.strip(), several, *(section(name, shared) for name in COMMANDS)]) + "\n"
 
 
 @pytest.mark.host
 def test_the_reference_is_what_the_commands_say(request):
-    text = "\n\n".join([HEAD.strip(), *map(section, COMMANDS)]) + "\n"
+    text = page()
     if request.config.getoption("--update-golden"):
         PAGE.write_text(text, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == text, "run `pytest tests/test_cli_reference.py --update-golden`"
