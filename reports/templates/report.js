@@ -5,7 +5,7 @@
   const AFTER = { none: "ascending", ascending: "descending", descending: "none" };
   const collator = new Intl.Collator("en", { numeric: true });
   // The text of a cell, without its bar and what is below it.
-  const name = cell => cell?.querySelector("summary b")?.textContent
+  const name = cell => cell?.querySelector("summary b, .beside")?.textContent
     ?? [...(cell?.childNodes ?? [])].find(node => node.nodeType === 3)?.textContent.trim() ?? "";
 
   // The seconds, bytes or ratio that a text stands for; null without a figure. "none" compiles in no time.

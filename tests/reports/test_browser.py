@@ -53,6 +53,7 @@ SHOWN = """
     cut: shown("p, h1, h2, h3, li, summary span, label, footer, figure").filter(
       one => one.getBoundingClientRect().right > innerWidth + 1 || one.scrollWidth > one.clientWidth + 1
         && getComputedStyle(one).display !== "inline").map(name),
+    covered: shown("td, th").filter(one => one.scrollWidth > one.clientWidth + 1).map(name),
     small: shown("svg").filter(one => one.getBoundingClientRect().width <= 100).length,
     colourless: shown(".bar i").filter(one => getComputedStyle(one).backgroundColor === "rgba(0, 0, 0, 0)").length,
     lang: document.documentElement.lang,
@@ -70,6 +71,7 @@ WELL_SHOWN = {
     "ran": 0,
     "fits": True,
     "cut": [],
+    "covered": [],
     "small": 0,
     "colourless": 0,
     "lang": "en",
