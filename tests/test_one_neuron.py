@@ -131,7 +131,6 @@ def listings(one, three):
         "call": f"program = engine.compile(loss, {', '.join(ONE_NAMES).replace(' = ', '=')})\n",
         "tape": text(one.tape.lines()),
         "sums": text(one.pulled.lines()),
-        "sums, chained": text(one.chained.lines()),
         "loops": text(one.loops.lines()),
         "turn": section(one.plain, "turn"),
         "turn in place": section(one.step, "turn"),
