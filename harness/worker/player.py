@@ -23,6 +23,9 @@ from typing import Any
 VALUE_SECONDS = 0.02
 """Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
 
+MOST_SECONDS = 0.5
+"""A value of a program that mostly waits takes no longer than about this."""
+
 MOST_PADDINGS = 8
 """The padding is linked up to this many times, so that each link moves the code behind it."""
 
@@ -62,12 +65,15 @@ class Player:
         return {}
 
     def scout(self) -> dict[str, Any]:
-        """Return how many steps fill a value, in whole batches, so that each value has its share of updates."""
+        """Return how many steps fill a value, in whole batches, so that each value has its share of updates.
+
+        Time in which other processes have the processor does not count.
+        """
         steps = self._workload.batch
-        seconds = self._pass(steps)
-        while 2 * seconds <= VALUE_SECONDS:
+        times = self._pass(steps)
+        while 2 * min(times) <= VALUE_SECONDS and max(times) < MOST_SECONDS:
             steps *= 2
-            seconds = self._pass(steps)
+            times = self._pass(steps)
         return {"steps": steps}
 
     def warm(self, steps: int, seconds: float, processor: int) -> dict[str, Any]:
@@ -87,16 +93,17 @@ class Player:
 
     def value(self, steps: int, layout: int) -> dict[str, Any]:
         """Return the seconds of these first steps of training, the processor's seconds, and how often it waited."""
-        waits, processor = _waits(), process_time()
-        seconds = self._pass(steps, layout)
-        return {"seconds": seconds, "processor_seconds": process_time() - processor, "waits": _waits() - waits}
+        waits = _waits()
+        seconds, processor_seconds = self._pass(steps, layout)
+        return {"seconds": seconds, "processor_seconds": processor_seconds, "waits": _waits() - waits}
 
-    def _pass(self, steps: int, layout: int = 0) -> float:
+    def _pass(self, steps: int, layout: int = 0) -> tuple[float, float]:
+        """Train those steps from the start. Return the seconds, and the processor's seconds."""
         trainer = self._trainers[layout]
         trainer.restart(batch=self._workload.batch)
-        start = perf_counter()
+        start, processor = perf_counter(), process_time()
         trainer.train(steps)
-        return perf_counter() - start
+        return perf_counter() - start, process_time() - processor
 
 
 def _waits() -> int:

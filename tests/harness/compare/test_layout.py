@@ -1,10 +1,11 @@
-"""Layouts of a block's programs: what is linked, in which order, and what is not compiled again."""
+"""What a player does: how it links, what it does not compile again, and how long its values are."""
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 from zoomgrad.harness.compare import layout
-from zoomgrad.harness.worker.player import MOST_PADDINGS, Layout
+from zoomgrad.harness.worker.player import MOST_PADDINGS, Layout, Player
 
 
 def made(**draw):
@@ -47,3 +48,11 @@ def test_layouts_differ_and_pad_code():
             assert not padding or Path(padding).stat().st_size > layout.CODE_ALIGNMENT
     assert drawn[0].draw != drawn[1].draw
     assert drawn[0].job != drawn[1].job
+
+
+def test_a_busy_machine_does_not_shorten_values():
+    """On a busy machine a pass takes ten times as long as its processor time; nothing else may count then."""
+    player = Player.__new__(Player)
+    player._workload = SimpleNamespace(batch=4)
+    player._pass = lambda steps: (0.01 * steps, 0.001 * steps)
+    assert player.scout() == {"steps": 16}
