@@ -83,9 +83,16 @@ def sine(found):
 
 
 def add_engine(project):
-    """Add `another`: one file, here like `slots`, and a row of the page about engines."""
+    """Add `another`: the class of `slots` in a file, a row of the table, and a row of the page about engines."""
     slots = (project / "engines/interpreted/slots.py").read_text(encoding="utf-8")
-    (project / "engines/interpreted/another.py").write_text(slots.replace('"slots"', '"another"'), encoding="utf-8")
+    (project / "engines/interpreted/another.py").write_text(slots, encoding="utf-8")
+    table = project / "engines/table.py"
+    edit(table, r"(import )(baseline, hoisted)", r"\1another, \2")
+    edit(
+        table,
+        r"( +interpreted\(\"slots\".*\n)",
+        r'\1    interpreted("another", "the same", "slots", another.Value, 8e-6),\n',
+    )
     edit(project / "docs/engines.md", r"(\| `slots`.*\n)", r"\1| `another` | the same |\n")
 
 
@@ -99,7 +106,7 @@ def add_chart(project):
     """Add `counted`: one file, and a line in a section."""
     (project / "reports/charts/counted.py").write_text(CHART.lstrip(), encoding="utf-8")
     section = project / "reports/sections/ideas.py"
-    edit(section, r"(\nimport pandas as pd\n)", r"\1\nfrom zoomgrad.reports.charts.counted import counted\n")
+    edit(section, r"(from typing import Any\n\n)", r"\1from zoomgrad.reports.charts.counted import counted\n")
     edit(section, r"tuple\(sheets\), \(\), ", 'tuple(sheets), (counted("counted", view.table),), ')
 
 
@@ -177,7 +184,7 @@ def test_an_op_and_an_engine(project):
 
 def test_workloads_are_trained_and_documented(project):
     chosen = "tiny or parabola or unnamed or every_engine"
-    assert passing(project, WORKLOAD, "tests/test_readme.py", "-k", chosen) > 8
+    assert passing(project, WORKLOAD, "tests/test_readme.py", "-k", chosen) > 7
 
 
 def test_a_chart(project):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.worker.own_classes import CLOSURES
+from tests.own import ENGINE
 
 pytest.importorskip("uv")
 
@@ -131,8 +132,7 @@ def test_an_install_and_an_uninstall_leave_a_package_named_datasets_as_it_was(wh
 def test_an_edit_and_a_new_engine_take_effect_in_a_checkout_at_once(checkout, tmp_path):
     site = made(tmp_path / "environment", "--editable", checkout)
     (site / "others.pth").write_text(f"{HERE}\n")
-    slots = (checkout / "engines/interpreted/slots.py").read_text()
-    (checkout / "engines/interpreted/dropped.py").write_text(slots.replace('"slots"', '"dropped-in"'))
+    (checkout / "engines/interpreted/dropped.py").write_text(ENGINE.replace('"mine"', '"dropped-in"'))
     with (checkout / "results/units.py").open("a") as file:
         file.write("EDITED = True\n")
     code = "import zoomgrad; from zoomgrad.results import units; print('dropped-in' in zoomgrad.names(), units.EDITED)"
