@@ -16,7 +16,7 @@ from zoomgrad.harness import workloads
 
 @pytest.fixture
 def time(monkeypatch):
-    """A clock for `engines.kernel.engine`: `time.now` in seconds, which tests advance, and each reading a little."""
+    """A clock for `compiled/clock.py`: `time.now` in seconds, which tests advance, and each reading a little."""
     time = SimpleNamespace(now=100.0, readings=[])
 
     def read():
