@@ -14,10 +14,7 @@ from zoomgrad.datasets import idx
 from zoomgrad.datasets.dataset import Dataset, Unavailable
 from zoomgrad.engines import files
 
-REMEDY = (
-    "Run `python -m zoomgrad.datasets.fetch` with a network connection, "
-    "or point ZOOMGRAD_DATA at a folder with the four files."
-)
+REMEDY = "Run `python -m zoomgrad.datasets.fetch` online, or point ZOOMGRAD_DATA at a folder with the four files."
 
 
 class File(NamedTuple):

@@ -68,8 +68,7 @@ def test_the_cache_is_private_and_holds_raw_files_named_by_hash(given):
 
 def test_missing_data_names_the_places_searched(small, monkeypatch):
     remedy = (
-        "\n  Run `python -m zoomgrad.datasets.fetch` with a network connection, "
-        "or point ZOOMGRAD_DATA at a folder with the four files."
+        "\n  Run `python -m zoomgrad.datasets.fetch` online, or point ZOOMGRAD_DATA at a folder with the four files."
     )
     cache = small.cache / "mnist"
     assert refusal(Unavailable) == (
