@@ -185,6 +185,15 @@ class Assembler:
         self._labels[name] = len(self.code)
         self.lines.append(Line(len(self.code), 0, f"{name}:"))
 
+    def place(self) -> tuple[int, int, int]:
+        """This place in the code, for `back_to`."""
+        return len(self.code), len(self.lines), len(self._uses)
+
+    def back_to(self, place: tuple[int, int, int]) -> None:
+        """Forget all code from that place on."""
+        for parts, length in zip((self.code, self.lines, self._uses), place):
+            del parts[length:]  # type: ignore[attr-defined]
+
     def comment(self, text: object) -> None:
         """A line of the listing that is not code: the text of the object, when the listing is made."""
         self.lines.append(Line(len(self.code), 0, "", (text,)))

@@ -28,13 +28,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Optional, Union
 
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.expr import Apply, Leaf, calls
 from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import Evaluator, Operand, Registers, Value
+from zoomgrad.engines.machine.expression import Evaluator, Operand, OutOfRegisters, Registers, Value
 from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.state import Word, word
-from zoomgrad.engines.machine.target import Target, W
+from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from zoomgrad.engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
 from zoomgrad.engines.rerolled.recover.groups import Phase
@@ -86,6 +87,17 @@ class Writer:
             self._loop(run, loop if loop.counts else with_a_lane(loop))
 
     def _loop(self, run: Run, loop: Loop) -> None:
+        """Write a loop, in smaller blocks if its terms need more registers than there are."""
+        start = self.code.place()
+        for part in (1, 2, 4, 8, 16):
+            try:
+                return self._blocks(run, loop, part)
+            except OutOfRegisters:
+                self.code.back_to(start)
+        raise Unavailable("a loop needs more registers than the processor has", ALTERNATIVE)
+
+    def _blocks(self, run: Run, loop: Loop, part: int) -> None:
+        """part: blocks have at most this part of the sums that registers usually hold."""
         form = self.form
         called = any(True for segment in loop.segments for _ in calls(segment.template))
         widest = form.width if lies_in_vectors(loop) and not called else 1
@@ -93,8 +105,7 @@ class Writer:
         summed = any(segment.counts for segment in loop.segments)
         # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
         most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
-        if is_listed(loop, -1):
-            most = 1
+        most = 1 if is_listed(loop, -1) else max(1, most // part)
         if run.rows > 1:
             widths = widths if run.is_live else narrowest(widths, loop.counts[-1])
         at = first = 0
@@ -103,6 +114,8 @@ class Writer:
             tall, wide = self._tile(same) if run.rows > 1 else (1, min(most, same))
             if run.rows > 1 and run.is_live:
                 tall, wide = 1, min(same, form.registers // 2)
+            if run.rows > 1:
+                tall, wide = max(1, tall // part), max(1, wide // (part if tall == 1 else 1))
             strips = Strips(at, widths[first : first + wide], same // wide)
             if run.rows > 1:
                 Nest(self, run, loop, strips, tall).write_tiles()
@@ -348,7 +361,7 @@ class Nest:
                 code.address(RCX, code.constant(struct.pack(f"<{len(stride)}i", *stride)))
                 code.load_int(RCX, Mem(RCX, 0, index, 4))
                 code.address(to, Mem(to, 0, RCX, 8))
-            elif stride in (1, 2, 4, 8) and stride == 1:
+            elif stride == 1:
                 code.address(to, Mem(to, 0, index, 8))
             else:
                 code.multiply(RCX, index, 8 * stride)

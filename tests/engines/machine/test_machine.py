@@ -8,12 +8,17 @@ from array import array
 
 import pytest
 
-from tests.engines.graphs import bits
+from tests.engines.compiled.compiling import compiled, difference, engine_of, reference
+from tests.engines.graphs import Graph, bits
 from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import columns
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.program import Stretch
+from zoomgrad.engines.machine import target
+from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.kernel import MachineKernel
+from zoomgrad.engines.machine.memory import Memory, caller
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features, form_of
 from zoomgrad.engines.options import Options
@@ -85,3 +90,45 @@ def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     found = list(engine.disasm(code.bytes[:end], 0))
     assert [(each.address, each.size) for each in found] == [(line.offset, line.size) for line in lines]
+
+
+def products(outer, inner, terms):
+    """A graph whose sums have three factors. Registers can't hold a usual block of sums and all its factors."""
+    of_outer, of_inner = outer * terms, inner * terms
+
+    def build(Value, leaves):
+        a, b, c = leaves[:of_outer], leaves[of_outer : of_outer + of_inner], leaves[of_outer + of_inner :]
+        rows, columns = (a[at : at + terms] for at in range(0, of_outer, terms)), range(inner)
+        sums = [sum(f * (u * v) for f, u, v in zip(row, b[at::inner], c[at::inner])) for row in rows for at in columns]
+        return [sum(each * each for each in sums)]
+
+    numbers = tuple(0.1 + at % 7 / 13 for at in range(of_outer + 2 * of_inner))
+    return Graph("products", numbers, build), ["input"] * of_outer + ["parameter"] * (2 * of_inner)
+
+
+@pytest.mark.parametrize(("width", "outer", "inner"), [(4, 4, 16), (8, 16, 64)])
+def test_blocks_shrink_until_they_fit_the_registers(width, outer, inner):
+    if not features() >= (AVX512 if width == 8 else AVX2):
+        pytest.skip(f"no vectors of {width}")
+    graph, kinds = products(outer, inner, 3)
+    form = form_of(KINDS["dense"], Target(width))
+    engine = engine_of("", form, code="loops", target="machine")
+    program = compiled(engine, graph, kinds, graph.numbers)
+    assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
+
+
+def test_a_processor_without_the_instructions_runs_no_code(monkeypatch):
+    """Also if nobody asked `check`: the process would end at the first call."""
+    monkeypatch.setattr(target, "features", lambda: frozenset(("fma",)))
+    with pytest.raises(Unavailable, match="avx2"):
+        Memory(b"\xc3")
+
+
+def test_code_takes_no_buffer_that_it_could_not_write():
+    code = Assembler()
+    code.plain("ret")
+    memory = Memory(code.finish()[0])
+    call = caller(memory.start)
+    call(bytearray(8), bytearray(8))
+    with pytest.raises((TypeError, BufferError)):
+        call(bytes(8), bytearray(8))
