@@ -153,15 +153,15 @@ class MachineKernel:
         """Fill in the state. Returns the buffers that must live as long as the code runs."""
         words, alive = self._words, []
 
-        def address(buffer: Any) -> int:
-            pointer = self._ffi.from_buffer("char[]", buffer)
+        def address(buffer: Any, writable: bool = True) -> int:
+            pointer = self._ffi.from_buffer("char[]", buffer, writable)
             alive.append(pointer)
             return int(self._ffi.cast("uintptr_t", pointer))
 
         columns = self.np.zeros((len(stretch.columns), len(state.Column)), self.np.int64)
         for described, column in zip(columns, stretch.columns):
             size = 8 * column.width if column.kind == DOUBLES else 1 if column.one_hot else column.width
-            data = address(memoryview(column.data).cast("B"))
+            data = address(memoryview(column.data).cast("B"), False)
             described[:] = data, column.width, column.kind, size, 0
             described.view(self.np.float64)[state.Column.DIVISOR] = column.divisor
         alive.append(columns)

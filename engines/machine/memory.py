@@ -13,14 +13,18 @@ from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel.library import interface
-from zoomgrad.engines.machine.target import ALTERNATIVE
+from zoomgrad.engines.machine.target import ALTERNATIVE, check
 
 
 class Memory:
     """Executable pages, freed with the object."""
 
     def __init__(self, code: bytes, of_libm: Mapping[str, int] = MappingProxyType({})) -> None:
-        """of_libm: function of libm -> the offset of its address. Raises Unavailable if pages can't be executable."""
+        """of_libm: function of libm -> the offset of its address.
+
+        Raises Unavailable if the processor lacks the instructions, or if the system forbids executable pages.
+        """
+        check()  # other processors would end the process at the first call
         size = -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE
         self._pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._pages[: len(code)] = code
@@ -40,7 +44,8 @@ def caller(address: int) -> Callable[[Any, Any], None]:
     """A function that calls machine code with the addresses of two writable buffers."""
     ffi = interface()
     function = ffi.cast("void (*)(void *, void *)", address)
-    return lambda first, second: function(ffi.from_buffer(first), ffi.from_buffer(second))
+    # Without True, PyPy's cffi silently copies a buffer that it can't address.
+    return lambda first, second: function(*(ffi.from_buffer("char[]", each, True) for each in (first, second)))
 
 
 def function_of_libm(name: str) -> int:
