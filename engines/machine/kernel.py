@@ -14,7 +14,7 @@ from zoomgrad.engines.machine.memory import Memory, caller
 from zoomgrad.engines.machine.program import Code
 from zoomgrad.engines.machine.state import Word
 from zoomgrad.engines.rerolled.recover.loops import Access
-from zoomgrad.engines.rerolled.step.language import DUE, If, Perform, walk
+from zoomgrad.engines.rerolled.step.language import DUE, Give, If, Perform, walk
 
 ALIGNMENT = 64
 """A workspace starts at a multiple of these bytes, because a vector that crosses a cache line takes twice the time."""
@@ -41,9 +41,12 @@ class MachineKernel:
         """The caller's index and the place of each parameter that the graph uses."""
         self._outputs = [output.base if isinstance(output, Access) else -1 for output in loops.outputs]
         self._constants = [0.0 if isinstance(output, Access) else output for output in loops.outputs]
+        leave = step.programs.get("leave", ())
+        self._gives_outputs = Give("outputs") in leave
+        """Otherwise an output is a parameter, and each row gives its outputs before the update."""
         self._settle = [
             inner.routine
-            for statement in step.programs.get("leave", ())
+            for statement in leave
             if isinstance(statement, If) and statement.condition == DUE
             for inner in walk(statement.then)
             if isinstance(inner, Perform)
@@ -143,7 +146,7 @@ class MachineKernel:
             for routine in self._settle:
                 self._run(f"run {routine}", view)
         x[:] = array("d", view[: self.step.loops.inputs].tobytes())
-        if stretch.learns:
+        if stretch.learns and self._gives_outputs:
             self._give_outputs(view, y)
         parameters[self._index] = view[self._place]
         gradients[self._index] = view[self._place + self.step.away]

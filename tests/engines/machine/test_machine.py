@@ -34,6 +34,7 @@ WIDTHS = [
     for width, needed in ((4, AVX2), (8, AVX512))
 ]
 KINDS = {"dense": Options("loops", target="machine"), "sparse": Options("loops", target="machine", sparse=True)}
+LOOPS = {"code": "loops", "target": "machine"}
 STEPS = {"xor": 40, "tour": 20, "digits": 5, "recurrent": 3, "conv-2d": 2, "attention": 2, "mlp-64x32x10-b4": 11}
 
 
@@ -112,9 +113,19 @@ def test_blocks_shrink_until_they_fit_the_registers(width, outer, inner):
         pytest.skip(f"no vectors of {width}")
     graph, kinds = products(outer, inner, 3)
     form = form_of(KINDS["dense"], Target(width))
-    engine = engine_of("", form, code="loops", target="machine")
+    engine = engine_of("", form, **LOOPS)
     program = compiled(engine, graph, kinds, graph.numbers)
     assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
+
+
+def test_an_output_that_is_a_parameter_has_its_value_before_the_update():
+    outputs = []
+    for engine in (engines.load("tcc"), engine_of("", form_of(KINDS["dense"], target.native()), **LOOPS)):
+        x, w, unused = map(engine.Value, (1.0, 0.5, 3.0))
+        program = engine.compile((w * x - 1.0) ** 2, inputs=[x], parameters=[w, unused], outputs=[w, unused, x])
+        program.train(array("d", [1.0, 2.0]), rate=0.1, steps=2)
+        outputs.append(bits(program.outputs))
+    assert outputs[0] == outputs[1]
 
 
 def test_a_processor_without_the_instructions_runs_no_code(monkeypatch):
