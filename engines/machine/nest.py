@@ -506,21 +506,7 @@ class Nest:
         if self.run.rows > 1 and self.loop.phase == Phase.SINK and level == len(counts) - 1:
             return self._over_rows(level, pointers, body)
         count, is_last = counts[level], level == len(counts) - 1
-        together = (
-            max(
-                1,
-                min(
-                    4,
-                    UNROLLED
-                    // (
-                        len(self.strips.widths)
-                        * max(1, self.steps[0] if self.run.rows > 1 else self.steps[-2] if len(self.steps) > 1 else 1)
-                    ),
-                ),
-            )
-            if is_last
-            else 1
-        )
+        together = self._terms_together() if is_last else 1
         rounds = count // together
         if is_last and rounds <= 1:
             for term in range(count):
@@ -544,6 +530,11 @@ class Nest:
             for term in range(count % together):
                 body(term)
         return rounds * together
+
+    def _terms_together(self) -> int:
+        """How many terms to unroll: as UNROLLED says."""
+        outer = self.steps[0] if self.run.rows > 1 else self.steps[-2] if len(self.steps) > 1 else 1
+        return max(1, min(4, UNROLLED // (len(self.strips.widths) * outer)))
 
     def _over_listed_terms(self, pointers: Sequence[Source], body: Callable[[int], None]) -> None:
         """The only level of terms runs over a list."""
