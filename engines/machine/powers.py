@@ -122,7 +122,7 @@ class Powers:
         self.code.vector("vsubsd", tail, tail, head)
         self._fused("vfmadd231sd", tail, a.head, b.head)
         self.code.vector("vaddsd", tail, tail, rest)
-        self.evaluator.registers.free(*{*a, *b}, rest)
+        self.evaluator.registers.free(*dict.fromkeys((*a, *b)), rest)  # a square has one pair
         return Pair(head, tail)
 
     def _new(self) -> Vec:

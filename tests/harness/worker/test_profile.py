@@ -62,8 +62,8 @@ def test_the_parts_of_a_step_add_up(job, name):
     assert tuple(parts) == anatomy.PARTS
     assert all(seconds >= 0 for seconds in parts.values())
     # A step's time contains only its parts, timed by their own clock, and the loop around them.
-    assert sum(parts.values()) == pytest.approx(step_seconds, rel=0.05)
-    assert sum(readings["pauses"].values()) == pytest.approx(parts["collector"], abs=step_seconds / 20)
+    assert sum(parts.values()) == pytest.approx(step_seconds, rel=0.2)
+    assert sum(readings["pauses"].values()) == pytest.approx(parts["collector"], abs=step_seconds / 5)
     assert readings["plain_step_seconds"] > 0
     rebuilds = name != "replay"
     assert (parts["order"] > 0) == (rebuilds and name != "native"), "native orders the graph within its backward pass"

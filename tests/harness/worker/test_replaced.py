@@ -2,10 +2,12 @@
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +16,16 @@ from tests.harness.worker.own_classes import CLOSURES, NUMBERS, USE
 
 pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="only CPython has classes in C")
 
+ROOT = Path(__file__).parents[3]
+
 
 def execute(path, text, *options):
     """Run a program under `exec`: its output, and what standard error says."""
     usable("native")
     path.write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "zoomgrad", "exec", *options, path.name]
-    return subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # a worker's environment has no zoomgrad
+    return subprocess.run(command, cwd=path.parent, env=environment, capture_output=True, text=True)
 
 
 def by_itself(text):
