@@ -33,12 +33,12 @@ from pydantic import TypeAdapter
 
 from zoomgrad.results import files
 from zoomgrad.results.files import Stored, Unreadable, files_inside, folder_inside, inside, read, write_atomically
-from zoomgrad.results.places import IS_CHECKOUT, STATE
+from zoomgrad.results.places import IS_CHECKOUT, ROOT, STATE
 from zoomgrad.results.profile import PROFILE, AnyProfile
 from zoomgrad.results.record import Cell, Model, Record, Run, Vouching
 from zoomgrad.results.run_file import SUFFIX, Snapshot, pack, unpack
 
-_HERE = Path(__file__).parent if IS_CHECKOUT else STATE
+_HERE = ROOT / "results" if IS_CHECKOUT else STATE
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or _HERE / "runs")
 """Default folder of runs."""

@@ -22,7 +22,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     """Table of text below its title. Markup in cells is printed literally."""
     made = Table(header_style="bold", box=None, pad_edge=False, collapse_padding=True)
     for index, column in enumerate(columns):
-        made.add_column(column, overflow="fold", no_wrap=index == 0)  # the first column names the row
+        made.add_column(column, overflow="fold", no_wrap=index == 0 or column == "engine")  # a name of the row
     for row in rows:
         made.add_row(*(escape(cell) for cell in row))
     # Rich would wrap the table's own title to the table's width.
