@@ -172,6 +172,7 @@ _BESIDE: tuple[Place, ...] = (
     *((8.0, 0.0, "start"), (-8.0, 0.0, "end"), (6.0, 11.0, "start"), (6.0, -11.0, "start")),
     *((-6.0, 11.0, "end"), (-6.0, -11.0, "end")),
     *((0.0, 14.0, "middle"), (0.0, -14.0, "middle")),
+    *((6.0, 24.0, "start"), (6.0, -24.0, "start"), (-6.0, 24.0, "end"), (-6.0, -24.0, "end")),
 )
 """Places for a label: to the right of its mark, above it, and its anchor."""
 
