@@ -66,11 +66,12 @@ class Clock:
             finally:
                 pauses = self._paused - paused
                 seconds = perf_counter() - start - pauses
-                # PyPy reports collections slightly late, perhaps after the part that they interrupted.
-                self.seconds[part] += max(0.0, seconds - self._inner)
+                # PyPy may report a pause after the part that it interrupted. The part around makes up the difference.
+                counted = max(seconds, self._inner)
+                self.seconds[part] += counted - self._inner
                 self.seconds["collector"] += pauses - self._inner_pauses
                 self.pauses[part] += pauses - self._inner_pauses
-                self._inner, self._inner_pauses = before + seconds, before_pauses + pauses
+                self._inner, self._inner_pauses = before + counted, before_pauses + pauses
 
         return stage
 
