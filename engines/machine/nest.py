@@ -26,7 +26,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Optional, Union
+from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.expr import Apply, Leaf, calls
@@ -37,7 +37,7 @@ from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.state import Word, word
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
-from zoomgrad.engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
+from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment, Table
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
@@ -47,29 +47,6 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 UNROLLED = 24
 """Terms are unrolled up to about this many sums, and at most 4 terms."""
-
-
-class Strips(NamedTuple):
-    """Equal strips, one after the other along the innermost lanes."""
-
-    at: int
-    """The first lane."""
-    widths: Sequence[int]
-    """The vectors of a strip."""
-    repeats: int
-
-    @property
-    def lanes(self) -> int:
-        """The lanes of one strip."""
-        return sum(self.widths)
-
-
-class Lanes(NamedTuple):
-    """A vector of lanes of a block."""
-
-    offsets: tuple[int, ...]
-    """From the current iteration, for each lane count."""
-    width: int
 
 
 class Writer:
@@ -155,7 +132,7 @@ class Source:
         self.owned: list[Reg] = []
         """Registers to release after the segment."""
 
-    def offset(self, lanes: Lanes, term: int) -> int:
+    def offset(self, lanes: Vector, term: int) -> int:
         """The distance in places from the pointer, for lanes of a block and an unrolled term."""
         total = 0
         for stride, by in zip(self.lanes, lanes.offsets):
@@ -170,7 +147,7 @@ class Source:
         """Whether all lanes of a vector read the same place."""
         return width > 1 and not self.lanes[-1]
 
-    def element(self, lanes: Lanes, term: int) -> int:
+    def element(self, lanes: Vector, term: int) -> int:
         """The distance in bytes from the list's pointer."""
         at = sum(stride * by for stride, by in zip(self.list_lanes, lanes.offsets))
         return 4 * (at + (self.list_terms[-1] * term if self.list_terms and term else 0))
@@ -209,13 +186,13 @@ class Nest:
         """The register that holds the current index of each lane count, if it moves."""
         self.rate: Optional[Vec] = None
 
-    def lanes(self, tall: int) -> list[Lanes]:
+    def lanes(self, tall: int) -> list[Vector]:
         """The vectors of a block, for so many outer lanes."""
         starts = [self.strips.at + sum(self.strips.widths[:n]) for n in range(len(self.strips.widths))]
         outer: Sequence[int] = range(tall) if len(self.limits) > 1 else [0]
         rows_first = self.run.rows > 1
         return [
-            Lanes(self._offsets(o, start, rows_first), width)
+            Vector(self._offsets(o, start, rows_first), width)
             for o in outer
             for start, width in zip(starts, self.strips.widths)
         ]
@@ -425,7 +402,7 @@ class Nest:
         source.list_lanes, source.list_terms = tuple(lanes), tuple(terms)
         return source
 
-    def _memory(self, source: Source, lanes: Lanes, term: int) -> Mem:
+    def _memory(self, source: Source, lanes: Vector, term: int) -> Mem:
         """The operand in memory. If it has a list, RAX holds its offset until the next instructions."""
         if source.list is not None:
             self.code.load_int(RAX, Mem(source.list, source.element(lanes, term)))
@@ -436,7 +413,7 @@ class Nest:
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 
-    def _block(self, block: Sequence[Lanes]) -> None:
+    def _block(self, block: Sequence[Vector]) -> None:
         """The sums, the segments' terms, and the stores."""
         loop, run = self.loop, self.run
         access = loop.target
@@ -478,7 +455,7 @@ class Nest:
         self.registers.free(old)
 
     def _segment(
-        self, number: int, segment: Segment, block: Sequence[Lanes], sums: list[Optional[Vec]], due: Optional[Due]
+        self, number: int, segment: Segment, block: Sequence[Vector], sums: list[Optional[Vec]], due: Optional[Due]
     ) -> None:
         """Add all terms of a segment to the sums."""
         sources = [self._source(operand, segment) for operand in segment.operands]
@@ -588,7 +565,7 @@ class Nest:
     def _term(
         self,
         segment: Segment,
-        block: Sequence[Lanes],
+        block: Sequence[Vector],
         sums: list[Optional[Vec]],
         sources: Sequence[Union[float, Source]],
         extra: Sequence[Union[float, Source]],
@@ -635,7 +612,7 @@ class Nest:
         if old:
             self.registers.free(old)
 
-    def _key(self, slot: int, source: Union[float, Source], lanes: Lanes, term: int) -> Optional[Key]:
+    def _key(self, slot: int, source: Union[float, Source], lanes: Vector, term: int) -> Optional[Key]:
         if isinstance(source, float):
             return None
         element = source.element(lanes, term) if source.list is not None else 0
@@ -643,7 +620,7 @@ class Nest:
         return slot, source.offset(lanes, term), element, width
 
     def _leaf(
-        self, source: Source, key: Key, lanes: Lanes, term: int, left: Counter[Key], loaded: dict[Key, Vec]
+        self, source: Source, key: Key, lanes: Vector, term: int, left: Counter[Key], loaded: dict[Key, Vec]
     ) -> Operand:
         """The operand, in a register if several sums read it, if all lanes are the same, or if it is listed."""
         if key in loaded:
@@ -683,7 +660,7 @@ class Nest:
         self.code.vector(f"vadd{kind}", total, total, value.operand)
         self.evaluator.free(value)
 
-    def _updated(self, weights: Source, factor: Source, old: Vec, lanes: Lanes, term: int) -> Vec:
+    def _updated(self, weights: Source, factor: Source, old: Vec, lanes: Vector, term: int) -> Vec:
         """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
         assert self.rate is not None
         size, kind = 8 * lanes.width, "pd" if lanes.width > 1 else "sd"
@@ -703,7 +680,7 @@ class Nest:
         self.registers.free(change)
         return new
 
-    def _keep(self, before: Source, inputs: Union[float, Source], lanes: Lanes, term: int) -> None:
+    def _keep(self, before: Source, inputs: Union[float, Source], lanes: Vector, term: int) -> None:
         """Keep an input for the next update."""
         if isinstance(inputs, Source):
             register = self.registers.vector(1)

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import ClassVar
 
+from zoomgrad.engines.columns import BYTES
 from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator, Registers
 from zoomgrad.engines.machine.lists import LIST_EVERY, LIST_INPUTS, Lists
-from zoomgrad.engines.machine.state import BYTES, COLUMN_BYTES, Column, Word, word
+from zoomgrad.engines.machine.state import COLUMN_BYTES, Column, Word, word
 from zoomgrad.engines.machine.target import CALLEE_SAVED, T, Target, W
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand
 from zoomgrad.engines.rerolled.step import language as steps

@@ -69,4 +69,3 @@ class Column(IntEnum):
 
 
 COLUMN_BYTES = 8 * len(Column)
-DOUBLES, BYTES, CLASSES = range(3)

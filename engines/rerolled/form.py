@@ -5,8 +5,9 @@ Only `is_fast` changes bits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 
@@ -104,3 +105,26 @@ def narrowest(widths: list[int], lanes: int) -> list[int]:
     while width // 2 >= left:
         width //= 2
     return [*widths[:-1], width]
+
+
+class Strips(NamedTuple):
+    """Equal strips of vectors, one after the other along the innermost lanes."""
+
+    at: int
+    """The first lane."""
+    widths: Sequence[int]
+    """The vectors of a strip."""
+    repeats: int
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of one strip."""
+        return sum(self.widths)
+
+
+class Vector(NamedTuple):
+    """A vector of lanes of a block."""
+
+    offsets: tuple[int, ...]
+    """From the current iteration, for each lane count."""
+    width: int

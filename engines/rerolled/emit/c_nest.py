@@ -36,7 +36,7 @@ from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
 from zoomgrad.engines.kernel.c_tree import Assign, Block, Declare, For, Include, Statement
 from zoomgrad.engines.rerolled.emit.c_expr import constant, spell, spread, vector
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
-from zoomgrad.engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
+from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
@@ -59,13 +59,6 @@ _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
 """A leaf -> a placeholder for its text. The sums of a block differ only in these texts."""
 COUNT = "count"
 """The C name of the number of rows that were taken together."""
-
-
-class Vector(NamedTuple):
-    """A vector of lanes, with its offset from the current iteration for each lane count."""
-
-    offsets: tuple[int, ...]
-    width: int
 
 
 class _Pointer(NamedTuple):
@@ -147,7 +140,7 @@ class Nests:
                 is_wide = lies_in_vectors(loop) and not called
                 lanes = [width(self.form.width) if is_wide else 1]
                 most = 1 if called else self.form.accumulators
-                body.append(Block(_Nest(self, run, loop, _Strips(0, lanes, 1), most, {}).statements()))
+                body.append(Block(_Nest(self, run, loop, Strips(0, lanes, 1), most, {}).statements()))
             else:
                 body.append(Block(list(self._loop(run, loop))))
         return body if rounds == 1 and not isinstance(rounds, Varying) else [For(ROUND, rounds, body)]
@@ -177,7 +170,7 @@ class Nests:
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
             strip = widths[first : first + min(most, same)]
             repeats = same // len(strip)
-            yield from _Nest(self, run, loop, _Strips(at, strip, repeats), most, {}).statements()
+            yield from _Nest(self, run, loop, Strips(at, strip, repeats), most, {}).statements()
             first += repeats * len(strip)
             at += repeats * sum(strip)
 
@@ -190,7 +183,7 @@ class Nests:
             if run.is_live:
                 tall, wide = 1, min(same, self.form.registers // 2)
             strip, repeats = widths[first : first + wide], same // wide
-            strips, hoisted = _Strips(at, strip, repeats), dict[tuple[str, int], str]()
+            strips, hoisted = Strips(at, strip, repeats), dict[tuple[str, int], str]()
             limit = loop.counts[0] if loop.phase == Phase.SINK else COUNT
             whole = _Nest(self, run, loop, strips, tall, hoisted)
             rest = _Nest(self, run, loop, strips, 1, hoisted)
@@ -257,26 +250,11 @@ def _tiles_of_part(
     ]
 
 
-class _Strips(NamedTuple):
-    """Equal strips, one after the other along the innermost lanes."""
-
-    at: int
-    """The first lane."""
-    widths: Sequence[int]
-    """The vectors of a strip."""
-    repeats: int
-
-    @property
-    def lanes(self) -> int:
-        """The lanes of one strip."""
-        return sum(self.widths)
-
-
 class _Nest:
     """Loops over lanes around a block: a strip for each of as many outer lanes as fit."""
 
     def __init__(
-        self, nests: Nests, run: Run, loop: Loop, strips: _Strips, most: int, hoisted: dict[tuple[str, int], str]
+        self, nests: Nests, run: Run, loop: Loop, strips: Strips, most: int, hoisted: dict[tuple[str, int], str]
     ) -> None:
         """most: the most vectors of a block, or the rows of a tile. hoisted: as filled by `fixed`."""
         self.nests = nests
