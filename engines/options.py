@@ -52,11 +52,6 @@ class Options:
     flags: Optional[tuple[str, ...]] = None
     """The exact flags of the compiler after those for strict bits, for tests; None: as the other options say."""
 
-    @property
-    def merges(self) -> bool:
-        """Whether the graphs of a family share one kernel, if their loops can be merged."""
-        return self.code == "loops" and self.target == "C"
-
 
 class Option(NamedTuple):
     """An option in a name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -10,10 +9,8 @@ from zoomgrad.engines.api import Engine, Unavailable
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import Graph
-from zoomgrad.engines.families.prepare import merged
 from zoomgrad.engines.graph.show import show
 from zoomgrad.engines.handwritten.driver import ByHand, source
-from zoomgrad.engines.rerolled.merged.places import Unmergeable
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.row import Row
@@ -59,10 +56,6 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     options = engine.options if isinstance(engine, Row) and engine.compiles else None
     if stage is Stage.source and isinstance(engine, Row) and isinstance(engine.driver, ByHand):
         return source(engine, workload)
-    if stage in (Stage.step, Stage.source) and workload.varies and options and options.merges:
-        with contextlib.suppress(Unmergeable):  # each graph is compiled separately: show the first
-            loops = merged(workload, options)
-            return _joined(loops.lines()) if stage is Stage.step else text_of(loops, options)
     graph = trace(engine, workload, stage)
     if stage is Stage.graph:
         return _joined(show(graph.loss))

@@ -126,13 +126,6 @@ DEFECTS = (
         "harness/worker/test_profile.py::test_a_moment_belongs_to_one_part",
     ),
     Defect(
-        "prefix: a first row gets a term of a row that the shorter graph lacks",
-        "engines/rerolled/merged/prefix.py",
-        "                if operand < rows:\n                    return False",
-        "                if operand < rows:\n                    continue",
-        "engines/rerolled/test_prefix.py::test_tapes_that_do_not_begin_another",
-    ),
-    Defect(
         "page: an engine with an error bound has a rank",
         "reports/view.py",
         "rows.loc[contenders(rows).index.union(",
@@ -515,43 +508,6 @@ DEFECTS = (
         "rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)",
         "rows[0] = 0.0",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-numpy-networks]",
-    ),
-    Defect(
-        "merged loops: a number does not change from round to round",
-        "engines/rerolled/merged/table.py",
-        "return base + n * step",
-        "return base + 0 * step",
-        "engines/rerolled/test_merged.py::test_how_a_number_varies",
-    ),
-    Defect(
-        "merged loops: the C of a number that a list has for each round takes the first one",
-        "engines/rerolled/merged/table.py",
-        'f" + {name(self.listed)}[{ROUND}]"',
-        'f" + {name(self.listed)}[0]"',
-        "engines/rerolled/test_merged.py::test_c_has_the_bits_of_each_graph[tcc-form0-40]",
-    ),
-    Defect(
-        "merged loops: kinds that only another graph has replace those of the pattern",
-        "engines/rerolled/merged/align.py",
-        "        found += pattern[start:stop]\n        if pattern[start:stop] != kinds[first:last]:\n",
-        "        if pattern[start:stop] == kinds[first:last]:\n"
-        "            found += pattern[start:stop]\n"
-        "        else:\n",
-        "engines/rerolled/test_merged.py::test_every_graph_finds_its_loops_in_order",
-    ),
-    Defect(
-        "merged loops: the loss of every graph is where the first graph has it",
-        "engines/rerolled/merged/merge.py",
-        "Number(places[0], table.column(places))",
-        "Number(places[0], places[0])",
-        "engines/rerolled/test_merged.py::test_c_has_the_bits_of_each_graph[tcc-form0-40]",
-    ),
-    Defect(
-        "merged C: gaps between parameters keep what whole vectors wrote there",
-        "engines/rerolled/emit/merged.c",
-        "q[gaps[i]] = 0.0;",
-        "(void)q;",
-        "engines/rerolled/test_merged.py::test_c_has_the_bits_of_each_graph[gcc-form1-6]",
     ),
     Defect(
         "rerolled C: shared expressions are in set order",

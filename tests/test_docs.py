@@ -46,7 +46,6 @@ EXCEPTIONS = {
     'engines = ["baseline", "mine"]': "tests/harness/test_suite.py runs it",
     "[project.entry-points": "tests/harness/test_discovery.py installs one like it",
     "0: for i<": "tests/test_readme.py compares them with the loops",
-    "for i<c0": "tests/engines/rerolled/test_merged.py compares it with the merged loops",
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""

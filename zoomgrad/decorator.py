@@ -54,16 +54,13 @@ from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
 from zoomgrad.signature import NotTraced, Signature, matcher, take_apart
 from zoomgrad.trace import Traced
-from zoomgrad.variant import Plain, Variant, graph_of, parts_of_family
+from zoomgrad.variant import Plain, Variant, graph_of
 
 VARIANTS = 32
 """Default number of variants that a function keeps."""
 
 MOST_GRAPHS = 8
 """How often one variant may compile another graph before it runs as it is."""
-
-MOST_APART = 4
-"""After so many compilations, advise to compile programs together."""
 
 _CHANGES = "it changes something that outlives the call", "Return it, and keep it outside."
 _DRAWS = "it draws random numbers", "Draw them before the call, and pass them."
@@ -212,31 +209,6 @@ class Compiled:
         except NotTraced as problem:
             return held, plain, problem
 
-    def prepare(self, *calls: tuple[Any, ...]) -> None:
-        """Compile the programs of several calls together, such as those of a loss over names of any length.
-
-        calls: the arguments of each. An engine of recovered loops in C compiles one kernel for all structures. Example:
-        `loss.prepare(*[(one_hot(name),) for name in names])`. Raises NotTraced for arguments that can't be taken.
-        """
-        fresh: dict[Any, tuple[Signature, Held, Any, Traced]] = {}
-        with self._lock:
-            for arguments in calls:
-                signature = take_apart(self._engine.Value, arguments, {})
-                if signature.structure in self._variants or signature.structure in fresh:
-                    continue
-                held, plain, traced = self._recorded(signature)
-                if isinstance(traced, NotTraced):
-                    self._keep(signature.structure, Plain(signature, traced.reason))
-                    self._refuse(traced)
-                else:
-                    fresh[signature.structure] = signature, held, plain, traced
-            parts, kernels = parts_of_family(self._engine, [traced for *_, traced in fresh.values()])
-            self._compilations += kernels
-            for (signature, held, plain, traced), part in zip(fresh.values(), parts):
-                variant = Variant(self._engine, signature, traced, held, Schedule(self._chance), self._again, part)
-                self._keep(signature.structure, variant)
-                self._run(variant, signature, plain)
-
     def _keep(self, key: Any, variant: Plain) -> None:
         self._variants[key] = variant
         if len(self._variants) > self._most:
@@ -267,11 +239,6 @@ class Compiled:
         if variant.overlaps(variant.parameters_of(signature.values)):
             raise NotTraced("an argument is computed from another parameter", "Compute it in the function.")
         self._compilations += 1
-        if self._compilations == MOST_APART and self._engine.options.merges:
-            self._warn(
-                f"{self.__name__} has compiled {MOST_APART} programs, each for arguments of another structure\n"
-                f"  Call `{self.__name__}.prepare(…)` first, with the arguments of one call for each: it compiles one."
-            )
         return variant
 
     def _run(self, variant: Variant, signature: Signature, plain: Any) -> Any:

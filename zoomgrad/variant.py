@@ -18,9 +18,6 @@ from math import isfinite
 from typing import Any, Callable, Optional
 
 from zoomgrad.check import Schedule
-from zoomgrad.engines.compiled.trace import Graph
-from zoomgrad.engines.families.programs import compile_together
-from zoomgrad.engines.families.trainer import NONE
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.engines.graph.tape import Tape
@@ -69,12 +66,8 @@ class Variant(Plain):
         held: Held,
         schedule: Schedule,
         again: Any,
-        part: Optional[tuple[Any, list[int]]] = None,
     ) -> None:
-        """again: runs the function as it is, for a loss in another expression.
-
-        part: a program of a family, and the parameter in each place of its buffers, -1 for none.
-        """
+        """again: runs the function as it is, for a loss in another expression."""
         super().__init__(signature, "")
         self.graph, self._tape = graph_of(traced)
         self.schedule, self.again = schedule, again
@@ -91,13 +84,11 @@ class Variant(Plain):
         """The loss of the program's last forward pass."""
         self._checks = Checks(traced.loss, traced.outputs)
         outputs, leaves = [*traced.outputs, *self._checks.values], traced.parameters
-        program, order = part or (None, None)
-        if program is None:
-            program = engine.compile(traced.loss, inputs=traced.inputs, parameters=leaves, outputs=outputs)
-        self._program, self._outputs = program, len(traced.outputs)
-        x, p, q, forward, backward = program.bound()
-        self._passes = _packer(x, len(traced.inputs)), _packer(p, len(p), order), forward
-        self._gradients = _packer(q, len(q), order), backward, _reader(q, order, len(leaves))
+        self._program = engine.compile(traced.loss, inputs=traced.inputs, parameters=leaves, outputs=outputs)
+        self._outputs = len(traced.outputs)
+        x, p, q, forward, backward = self._program.bound()
+        self._passes = _packer(x), _packer(p), forward
+        self._gradients = _packer(q), backward, q.tolist
         self._bits = struct.Struct(f"{len(leaves)}d").pack
         self._floats = (float,) * len(leaves)
         self._gather = _gather(traced.sources, len(signature.numbers))
@@ -249,23 +240,6 @@ class Variant(Plain):
             continue_below(self._value, [loss.parameters[at] for at in self._computed if at not in self._idle])
 
 
-def parts_of_family(engine: Any, traces: Sequence[Traced]) -> tuple[list[tuple[Any, list[int]]], int]:
-    """The `part` of each trace, compiled together, and how many kernels they have."""
-    if not traces:
-        return [], 0
-    union = list({id(v): v for traced in traces for v in traced.parameters}.values())
-    graphs = []
-    for traced in traces:
-        outputs = [*traced.outputs, *Checks(traced.loss, traced.outputs).values]
-        graphs.append(Graph(traced.loss, traced.inputs, union, outputs))
-    together = compile_together(graphs, engine.options)
-    parts = []
-    for traced, program in zip(traces, together.programs):
-        own = {id(v): at for at, v in enumerate(traced.parameters)}
-        parts.append((program, [-1 if index == NONE else own.get(id(union[index]), -1) for index in together.order]))
-    return parts, 1 if together.is_one else len(parts)
-
-
 def graph_of(traced: Traced) -> tuple[Any, Tape]:
     """A description of the graph, equal if two runs recorded the same one, and its tape."""
     try:
@@ -293,24 +267,9 @@ def _gather(places: list[int], length: int) -> Optional[Callable[[Sequence[Any]]
     return (lambda numbers: (numbers[places[0]],)) if places else (lambda numbers: ())
 
 
-def _packer(buffer: Any, count: int, order: Optional[list[int]] = None) -> Callable[..., None]:
-    """A function that stores its arguments in the first places of a buffer of doubles.
-
-    order: the argument in each place, -1 for 0.0.
-    """
-    pack = partial(struct.Struct(f"{count}d").pack_into, buffer, 0)
-    if order is None:
-        return pack
-    pick = operator.itemgetter(*order)
-    return lambda *numbers: pack(*pick((*numbers, 0.0)))
-
-
-def _reader(buffer: Any, order: Optional[list[int]], count: int) -> Callable[[], list[float]]:
-    """A function that returns the numbers which `_packer` stores."""
-    if order is None:
-        return buffer.tolist  # type: ignore[no-any-return]
-    pick = operator.itemgetter(*map(order.index, range(count)), -1)
-    return lambda: list(pick(buffer.tolist()))[:-1]
+def _packer(buffer: Any) -> Callable[..., None]:
+    """A function that stores its arguments in a buffer of doubles."""
+    return partial(struct.Struct(f"{len(buffer)}d").pack_into, buffer, 0)
 
 
 class _Hole:

@@ -10,7 +10,6 @@ from zoomgrad.engines.compile import compile as compile_graph
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.trace import Graph, trace
-from zoomgrad.engines.families.prepare import prepare_family
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel import extension, toolchains
 from zoomgrad.engines.kernel.building import BuildFailed
@@ -18,6 +17,7 @@ from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.object_cache import of_user
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
+from zoomgrad.engines.lengths.prepare import prepare_lengths
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.native.recorder import recorder
@@ -30,7 +30,7 @@ from zoomgrad.engines.threads import pool
 def prepare(workload: Workload, options: Options, store: Optional[Store] = None) -> Trainer:
     """Compile the workload's step and check its rows."""
     if workload.varies or (workload.learns and workload.optimiser is not SGD):
-        return prepare_family(workload, options, store)
+        return prepare_lengths(workload, options, store)
     clock = Clock()
     program = compile_graph(
         partial(trace, workload, workload.row(0)), options, clock, store=store, batch=workload.batch

@@ -13,9 +13,7 @@ from zoomgrad.engines.kernel.extension import MODULE, as_module
 from zoomgrad.engines.machine.program import assemble as assemble_machine
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
-from zoomgrad.engines.rerolled.emit.c_merged import c_merged
 from zoomgrad.engines.rerolled.fitted import fitted
-from zoomgrad.engines.rerolled.merged.merge import Merged
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.bytecode import assemble
 from zoomgrad.engines.straight.c_source import c_source, form_of
@@ -58,7 +56,7 @@ def _c(code: Any, options: Options) -> Source:
         return published_source(code)
     if isinstance(code, Code):
         return c_source(code, form_of(options))
-    return c_merged(code, fitted(options)) if isinstance(code, Merged) else loops_in_c(code, fitted(options))
+    return loops_in_c(code, fitted(options))
 
 
 EMITTERS: dict[str, Callable[[Any, Options], Any]] = {

@@ -45,10 +45,3 @@ long long train(const struct buffers *buffers, const struct stretch *stretch);
 
 /* Only in a kernel that divides its work: the pool's `divide`, and the most threads to use. See threads/pool.h. */
 void use_pool(void *divide, long long threads);
-
-/* Only in a kernel of several graphs: the passes of each, over the same buffers. */
-struct passes {
-    double (*forward)(const double *x, const double *p, double *w, double *y);
-    void (*backward)(const double *x, const double *p, double *w, double *q);
-};
-const struct passes *passes_of(long long graph);

@@ -114,10 +114,6 @@ class Library:
                 "  Slice a memoryview before its cast, not after: `memoryview(buffer)[8:].cast('d')`."
             ) from None
 
-    def of_graph(self, graph: int) -> Library:
-        """The kernel of one graph, if the object has those of several."""
-        return _OfGraph(self, graph)
-
     def address(self, function: str) -> int:
         """The address of one of the kernel's functions."""
         return int(self._ffi.cast("uintptr_t", getattr(self._lib, function)))
@@ -134,19 +130,3 @@ class Library:
                     "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
                 )
         return described, alive
-
-
-class _OfGraph(Library):
-    """The passes of one graph of a kernel of several."""
-
-    def __init__(self, library: Library, graph: int) -> None:
-        self._workspace, self._ffi = library._workspace, library._ffi
-        self._lib = _Passes(library._lib, library._lib.passes_of(graph))
-
-
-class _Passes:
-    """The functions of an object, with the passes of one graph."""
-
-    def __init__(self, lib: Any, passes: Any) -> None:
-        self.forward, self.backward, self.set_input = passes.forward, passes.backward, lib.set_input
-        self._lib = lib

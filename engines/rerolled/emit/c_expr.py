@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
-from zoomgrad.engines.rerolled.recover.loops import VaryingConstant
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
     """Spell an expression over vectors of that width, or over numbers if it is 1."""
     if isinstance(expr, Literal):
-        return spread(constant(expr.number), width), ATOM_PRECEDENCE
+        return spread(number(expr.number)[0], width), ATOM_PRECEDENCE
     if not isinstance(expr, Apply):
         return leaves[expr.name]  # type: ignore[attr-defined]
     operands = [spell(operand, leaves, width) for operand in expr.operands]
@@ -24,11 +23,6 @@ def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
 
 
 _COMPARISONS = ("less", "greater")
-
-
-def constant(x: float) -> str:
-    """Spell a number of the graph."""
-    return x.name if isinstance(x, VaryingConstant) else number(x)[0]
 
 
 def vector(width: int) -> str:

@@ -32,9 +32,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
 from zoomgrad.engines.kernel.c_tree import Assign, Block, Declare, For, Include, Statement
-from zoomgrad.engines.rerolled.emit.c_expr import constant, spell, spread, vector
+from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
 from zoomgrad.engines.rerolled.recover.groups import Phase
@@ -429,7 +429,7 @@ class _Nest:
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector, segment: Segment) -> str:
         if isinstance(operand, float):
-            return spread(constant(operand), block.width)
+            return spread(number(operand)[0], block.width)
         if isinstance(operand, Table):
             sizes = (*self.loop.counts, *segment.counts)
             strides = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))[::-1]

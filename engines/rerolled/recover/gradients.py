@@ -79,11 +79,6 @@ def pull(tape: Tape) -> Sums:
     return _Builder(tape).build()
 
 
-def value_numbers(tape: Tape) -> Ints:
-    """Row -> the row that computes its value: the first that is known to compute the same."""
-    return _Builder(tape).value
-
-
 class _Kind(NamedTuple):
     """All rows with the same op and constant."""
 

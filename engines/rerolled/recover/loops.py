@@ -216,7 +216,7 @@ class Loops:
 
     def _operand(self, operand: Operand) -> str:
         if isinstance(operand, float):
-            return operand.name if isinstance(operand, VaryingConstant) else number(operand)[0]
+            return number(operand)[0]
         if isinstance(operand, Table):
             area = self.area_of(int(operand.places.flat[0]))
             return f"{area.name}[{operand.places.size} places]"
@@ -233,9 +233,9 @@ LANE_NAMES, TERM_NAMES = "ijlm", "tsrz"
 
 
 class Varying(int):
-    """A number of a loop that changes, from round to round of a series or from graph to graph. Its text says how.
+    """A number of a loop that changes from round to round of a series. Its text says how.
 
-    As an int, it is the number in the first round, of the first graph that has the loop.
+    As an int, it is the number in the first round.
     """
 
     constant: int
@@ -264,17 +264,6 @@ class Varying(int):
         """The text of a product with a variable or a number."""
         text = str(self)
         return f"({text})*{name}" if " " in text else f"{text}*{name}"
-
-
-class VaryingConstant(float):
-    """A constant of the graph that differs from graph to graph. Its text is its name."""
-
-    name: str
-
-    def __new__(cls, number: float, name: str) -> VaryingConstant:
-        made = super().__new__(cls, number)
-        made.name = name
-        return made
 
 
 def affine(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loop, Loops
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loops
 from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
     Place,
@@ -132,10 +132,6 @@ class Step:
         varying = (repeated.varying(lambda _, name: f"at({name})") for repeated in series.period)
         texts = "; ".join(self._listing.line(loop).removeprefix("for ") for loop in varying)
         return f"{series}: for {ROUND}<{series.rounds} {texts}"
-
-    def listing_line(self, loop: Loop) -> str:
-        """A loop in the text form of loops."""
-        return self._listing.line(loop)
 
     @cached_property
     def _listing(self) -> Loops:

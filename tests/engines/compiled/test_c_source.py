@@ -14,12 +14,11 @@ from zoomgrad import engines
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
-from zoomgrad.engines.families import in_c
-from zoomgrad.engines.families.prepare import merged
 from zoomgrad.engines.graph.optimisers import ADAM
 from zoomgrad.engines.handwritten.driver import source as by_hand
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import FOLDER, read
+from zoomgrad.engines.lengths import in_c
 from zoomgrad.engines.native import build
 from zoomgrad.engines.rerolled.rearrange import divided
 from zoomgrad.engines.straight.c_source import Form, c_source
@@ -90,8 +89,6 @@ def every_text(monkeypatch):
     texts = [text_of(lower(tape, options), options) for options in (engines.load(name).options for name in names)]
     texts.append(build.source(toolchains.find("tcc")))
     texts += [in_c.source(ADAM, width=1), in_c.source(ADAM, width=1, is_fast=True), pool.source()]
-    family = engines.load("rerolled-tcc").options
-    texts.append(text_of(merged(workloads.load("microgpt-L1-D2-H1-T3"), family), family))
     return [*texts, *(by_hand(engines.load(name), workloads.load(workload)) for name, workload in BY_HAND)]
 
 

@@ -8,9 +8,9 @@ from array import array
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from zoomgrad.engines.families.conductor import Conductor, Shared
-from zoomgrad.engines.families.prepare import conductor_of
 from zoomgrad.engines.graph.optimisers import OPTIMISERS
+from zoomgrad.engines.lengths.conductor import Conductor, Shared
+from zoomgrad.engines.lengths.prepare import conductor_of
 from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host

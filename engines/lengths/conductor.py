@@ -1,4 +1,4 @@
-"""Steps over the kernels of a family, in Python: the meaning of `conduct.c`."""
+"""Steps over the kernels over several lengths, in Python: the meaning of `conduct.c`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Course(NamedTuple):
 
 
 class Conductor:
-    """Takes the steps of a family."""
+    """Takes the steps over several lengths."""
 
     def __init__(self, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
         self.members = members

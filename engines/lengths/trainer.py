@@ -1,4 +1,4 @@
-"""The Trainer over a family of kernels, which share parameters."""
+"""The Trainer over kernels of several lengths, which share parameters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import NamedTuple, Optional
 from zoomgrad.engines.api import NonFiniteLoss, Shape, Workload
 from zoomgrad.engines.arguments import finite_rates, one_each, whole
 from zoomgrad.engines.columns import check_labels
-from zoomgrad.engines.families.conductor import Conductor, Course, Member, Shared
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
 
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""
-NONE = -1
-"""A place in the family's order that holds no parameter."""
-SPARE = 16
-"""Doubles after the inputs, because a kernel may read whole vectors."""
 
 Conduct = Callable[[Sequence[Member], Shared], Conductor]
 
@@ -34,7 +30,7 @@ class Built(NamedTuple):
     """All phases together."""
 
 
-class FamilyTrainer:
+class TrainerOfLengths:
     """Trains with a kernel for each shape."""
 
     def __init__(
@@ -51,7 +47,7 @@ class FamilyTrainer:
     ) -> None:
         """built: the kernels of all shapes.
 
-        parameters: in the kernels' order. order: index of each in the model, or NONE. conduct: makes the conductor of
+        parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor of
         members. copy: copies numbers into a buffer for all kernels.
         """
         self._order = order
@@ -77,7 +73,7 @@ class FamilyTrainer:
         spaces = _workspaces([each.kernel for each in built])
         members = [_member(each, space) for each, space in zip(built, spaces)]
         self._conductor = conduct(members, self._shared)
-        self._of_length = {len(member.x) - SPARE: member for member in members}
+        self._of_length = {len(member.x): member for member in members}
         self.shape_seconds = {inputs: each.seconds for inputs, each in zip(self._of_length, built)}
         """Inputs of a shape -> seconds that its kernel took, all phases together."""
 
@@ -136,14 +132,13 @@ class FamilyTrainer:
         return self._as_in_the_model(self._shared.q)
 
     def _in_our_order(self, numbers: Sequence[float]) -> array[float]:
-        one_each(numbers, sum(index != NONE for index in self._order))
-        return array("d", (0.0 if index == NONE else numbers[index] for index in self._order))
+        one_each(numbers, len(self._order))
+        return array("d", (numbers[index] for index in self._order))
 
     def _as_in_the_model(self, ours: Doubles) -> array[float]:
-        in_model = array("d", bytes(8 * sum(index != NONE for index in self._order)))
+        in_model = array("d", bytes(8 * len(self._order)))
         for number, index in zip(ours, self._order):
-            if index != NONE:
-                in_model[index] = number
+            in_model[index] = number
         return in_model
 
     def predict(self, row: array[float]) -> array[float]:
@@ -154,7 +149,7 @@ class FamilyTrainer:
             )
         check_arithmetic()
         member = self._of_length[len(row)]
-        member.x[: len(row)] = row
+        member.x[:] = row
         member.kernel.forward(member.x, self._shared.p, member.w, member.y)
         return member.y[:]
 
@@ -171,5 +166,5 @@ def _workspaces(kernels: Sequence[Kernel]) -> list[Doubles]:
 
 
 def _member(built: Built, w: Doubles) -> Member:
-    x = array("d", bytes(8 * (sum(column.width for column in built.shape.columns) + SPARE)))
+    x = array("d", bytes(8 * sum(column.width for column in built.shape.columns)))
     return Member(built.kernel, built.shape, x, w, array("d", bytes(8 * built.outputs)))

@@ -1,4 +1,4 @@
-"""Training over several graphs that share parameters, and with optimisers other than plain descent.
+"""Training over rows of several lengths, and with optimisers other than plain descent.
 
 `engines/compile.py` compiles one graph, whose kernel has a loop over rows and plain descent. Here, `prepare` compiles
 the graph of each length of a row, `trainer` holds their kernels, `conductor` takes steps over them in Python, and

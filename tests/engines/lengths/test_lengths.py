@@ -17,12 +17,12 @@ from tests.engines.ladder import willing
 from tests.examples import examples
 from zoomgrad import engines
 from zoomgrad.datasets import names
-from zoomgrad.engines.families import in_c
-from zoomgrad.engines.families.conductor import Conductor, Shared
-from zoomgrad.engines.families.update_in_c import BLOCK
 from zoomgrad.engines.graph.expr import Leaf, call
 from zoomgrad.engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.lengths import in_c
+from zoomgrad.engines.lengths.conductor import Conductor, Shared
+from zoomgrad.engines.lengths.update_in_c import BLOCK
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills

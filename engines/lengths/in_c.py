@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from zoomgrad.engines.families.conductor import Conductor, Course, Member, Shared
-from zoomgrad.engines.families.update_in_c import update_in_c
 from zoomgrad.engines.graph.optimisers import Optimiser, power
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import libm, read, unit
 from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
 from zoomgrad.engines.kernel.library import Library
+from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
+from zoomgrad.engines.lengths.update_in_c import update_in_c
 
 PROBES = 256
 """Numbers whose powers are compared with libm's before lanes are used."""
@@ -31,11 +31,11 @@ def source(optimiser: Optimiser, width: int, *, is_fast: bool = False) -> str:
             libm([("pow", 2)]),
             Define("KEEPS_BITS", int(not is_fast)),
             *([Include("kernel/fast.h")] if is_fast else []),
-            Include("families/rounding.h"),
+            Include("lengths/rounding.h"),
             Declarations(["static long long libm_is_known;", *update_in_c(optimiser)]),
             Include("kernel/kernel.h"),
-            Include("families/conduct.h"),
-            Include("families/conduct.c"),
+            Include("lengths/conduct.h"),
+            Include("lengths/conduct.c"),
         ]
     )
 
@@ -47,7 +47,7 @@ def interface() -> Any:
 
     parsed = cffi.FFI()
     parsed.cdef(read("kernel/kernel.h"))
-    parsed.cdef(read("families/conduct.h"))
+    parsed.cdef(read("lengths/conduct.h"))
     return parsed
 
 
@@ -85,7 +85,7 @@ def _are_as_libm(lib: Any) -> bool:
 
 
 class ConductorInC(Conductor):
-    """Takes the steps of a family whose kernels are loaded through cffi."""
+    """Takes the steps over several lengths whose kernels are loaded through cffi."""
 
     def __init__(self, lib: Any, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
         super().__init__(optimiser, members, shared)

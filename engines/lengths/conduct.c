@@ -1,4 +1,4 @@
-/* Steps over the kernels of a family. `optimise` comes before this file. */
+/* Steps over the kernels over several lengths. `optimise` comes before this file. */
 
 void update_shared(const struct shared *shared, long long index, double rate, double batch)
 {

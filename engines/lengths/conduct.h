@@ -1,4 +1,4 @@
-/* The interface of a family's conductor. cffi parses this file after kernel.h. */
+/* The interface over several lengths's conductor. cffi parses this file after kernel.h. */
 
 /* The kernel of one shape, with buffers of its own. */
 struct member {

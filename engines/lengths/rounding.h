@@ -21,7 +21,7 @@
 
    If r is a power of two, the doubles below it are half as far apart as those above. The sum rounds there as it should,
    and the bound holds for units of either size, because it is for the smallest unit: results just below a power of two.
-   Few numbers have such a result, and `tests/engines/families` compares all of them. */
+   Few numbers have such a result, and `tests/engines/lengths` compares all of them. */
 
 #if LANES > 1 && defined(__FMA__) && defined(__x86_64__) && (LANES <= 4 || defined(__AVX512F__))
 #define IN_LANES

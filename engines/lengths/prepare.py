@@ -1,0 +1,141 @@
+"""Workload -> Trainer over several graphs that share parameters, or with an optimiser other than plain descent.
+
+Each length of a row has a graph, which is compiled on its own.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple, Optional
+
+from zoomgrad.engines.api import Shape, Store, Workload
+from zoomgrad.engines.columns import columns
+from zoomgrad.engines.compile import kernel_of
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.compiled.flags import flags_of
+from zoomgrad.engines.compiled.lower import lower_passes, sizes
+from zoomgrad.engines.compiled.trace import networks, trace
+from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.optimisers import Optimiser
+from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.buffers import at_cache_line
+from zoomgrad.engines.kernel.program import Doubles
+from zoomgrad.engines.lengths import in_c
+from zoomgrad.engines.lengths.conductor import Conductor
+from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
+from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.fitted import fitted
+from zoomgrad.engines.rerolled.step.step import Step
+
+
+class Traced(NamedTuple):
+    """The graph of a shape, and how long its own stages took."""
+
+    shape: Shape
+    tape: Tape
+    parameters: list[float]
+    clock: Clock
+
+
+def prepare_lengths(workload: Workload, options: Options, store: Optional[Store]) -> TrainerOfLengths:
+    """Compile the graph of each shape, and the update by the workload's optimiser."""
+    shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
+    clock = Clock()
+    # The conductor depends on no graph, so its compiler runs beside our own stages.
+    with COLLECTOR.paused(), ThreadPoolExecutor(1) as beside:
+        conductor = beside.submit(conductor_of, workload.optimiser, options)
+        order, parameters = _order_of(workload, shapes[0], options, clock)
+        built = [_built(workload, shape, options, store, order, clock) for shape in shapes]
+        with clock.phase("compile"):
+            conduct = conductor.result()
+        clock.stop()
+    return TrainerOfLengths(
+        workload,
+        built,
+        parameters=parameters,
+        order=order,
+        conduct=conduct,
+        copy=at_cache_line if options.compiler else _copy,
+        phases=clock.phases,
+        sizes=clock.sizes,
+    )
+
+
+def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
+    """What takes steps over the kernels: in C, unless the kernels have no addresses."""
+    if not options.compiler or options.target == "module":
+        return partial(Conductor, optimiser)
+    tool, flags = toolchains.find(options.compiler), flags_of(options)
+    if not options.fast:
+        # The update has the bits of the Python text, so leave out flags that change rounding.
+        target = (flag for flag in flags if flag.startswith("-m") and flag not in toolchains.FUSED)
+        flags = (*toolchains.STRICT, *(("-O2",) if options.compiler != "tcc" else ()), *target)
+    width = fitted(options).width if options.code == "loops" else 1
+    lib = in_c.load(tool, flags, optimiser, width, is_fast=options.fast)
+    return partial(in_c.ConductorInC, lib, optimiser)
+
+
+def _copy(numbers: array[float]) -> Doubles:
+    return numbers[:]
+
+
+def _traced(workload: Workload, shape: Shape, order: Optional[Sequence[int]] = None) -> Traced:
+    """The tape of a shape's first row. order: the numbers of the parameters in the order of the tape."""
+    clock = Clock()
+    with clock.phase("trace"):
+        graph = trace(workload, workload.row(shape.rows[0]), order)
+    with clock.phase("lower"):
+        tape = graph.tape()
+        _, parameters = graph.numbers()
+    with clock.phase("trace"):
+        del graph
+    clock.stop()
+    return Traced(shape._replace(columns=columns(shape.columns, tape.inputs)), tape, parameters, clock)
+
+
+def _built(
+    workload: Workload, shape: Shape, options: Options, store: Optional[Store], order: Sequence[int], total: Clock
+) -> Built:
+    """The kernel of a shape. Adds the time of each phase, and the sizes, to the clock of all shapes."""
+    shape, tape, _, clock = _traced(workload, shape, order)
+    with clock.phase("lower"):
+        code = lower_passes(tape, options)
+    clock.sizes.update(tape_rows=len(tape), **sizes(code, options))
+    kernel = kernel_of(code, options, clock, store)
+    clock.stop()
+    total.add(clock)
+    return Built(shape, kernel, len(tape.outputs), sum(clock.phases.values()))
+
+
+def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) -> tuple[list[int], list[float]]:
+    """The parameters in the order in which all kernels' callers keep them: that of the smallest kernel's workspace.
+
+    A kernel with another order copies strided parameters and gradients for each row. Returns the index of each in
+    the model, and its starting number.
+    """
+    if workload.varies and options.code == "loops":
+        traced = _traced(workload, shape)
+        clock.add(traced.clock)
+        with clock.phase("lower"):
+            places = _places(lower_passes(traced.tape, options))
+        clock.stop()
+        parameters = traced.parameters
+    else:
+        places, parameters = [], [p.data for p in workload.model(networks()).parameters()]
+    chosen = dict.fromkeys(places)
+    order = [*chosen, *(index for index in range(len(parameters)) if index not in chosen)]
+    return order, [parameters[index] for index in order]
+
+
+def _places(code: Any) -> list[int]:
+    """The numbers of the parameters in the order of the kernel's workspace; empty without loops."""
+    if not isinstance(code, Step):
+        return []
+    pairs: list[tuple[int, int]] = []
+    for copy in code.loops.copies:
+        pairs += zip(copy.place.places(copy.counts).tolist(), copy.parameter.places(copy.counts).tolist())
+    return [index for _, index in sorted(pairs)]
