@@ -534,9 +534,16 @@ DEFECTS = (
     Defect(
         "machine: a loop over terms is one round short",
         "engines/machine/nest.py",
-        "code.put(counter, rounds)",
-        "code.put(counter, rounds - 1)",
+        "self._count(counter, count if isinstance(count, Count) else rounds)",
+        "self._count(counter, count if isinstance(count, Count) else rounds - 1)",
         "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
+    ),
+    Defect(
+        "machine: a count of a series does not change from round to round",
+        "engines/machine/nest.py",
+        "self._add_moved(to, ROUND, count.change, 1)",
+        "pass",
+        "engines/machine/test_machine.py::test_rounds_keep_the_reference_bits",
     ),
     # --- handwritten C ---------------------------------------------------------------------------------------------
     Defect(

@@ -210,11 +210,15 @@ class Assembler:
 
     def finish(self) -> tuple[bytes, dict[str, int]]:
         """The code with its constants and all distances, and the offset of each label."""
+        used = {name for _, name, _ in self._uses}  # not those of code that was taken back
+        self.functions &= used
         self.code += bytes(-len(self.code) % 8)
         for name in sorted(self.functions):
             self._labels[name] = len(self.code)
             self.code += bytes(8)
         for data, name in sorted(self._constants.items(), key=lambda item: -min(64, len(item[0]))):
+            if name not in used:
+                continue
             self.code += bytes(-len(self.code) % min(64, max(8, 1 << (len(data) - 1).bit_length())))
             self._labels[name] = len(self.code)
             self.code += data

@@ -30,10 +30,11 @@ from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.expr import Apply, Leaf, calls
-from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator, Operand, OutOfRegisters, Registers, Value
 from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
 from zoomgrad.engines.machine.powers import are_those_of_libm
+from zoomgrad.engines.machine.rounds import Count, has_one_nest, loop_in_rounds
 from zoomgrad.engines.machine.state import Word, word
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
@@ -43,10 +44,13 @@ from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment, Table
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due, Run
+from zoomgrad.engines.rerolled.step.series import Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step
 
 UNROLLED = 24
 """Terms are unrolled up to about this many sums, and at most 4 terms."""
+ROUND = R14
+"""Counts the rounds of a series. A function of libm restores it."""
 
 
 class Writer:
@@ -63,22 +67,44 @@ class Writer:
         for loop in unrolled(run.loop):
             self._loop(run, loop if loop.counts else with_a_lane(loop))
 
-    def _loop(self, run: Run, loop: Loop) -> None:
-        """Write a loop, in smaller blocks if its terms need more registers than there are."""
+    def write_series(self, series: Series) -> None:
+        """Write the instructions of loops that run in rounds."""
+        if not all(map(has_one_nest, series.period)):
+            for loop in series.loops():
+                self._loop(Run(series.first, loop), loop)
+            return
+        code, again = self.code, self.code.new_label()
+        code.put(ROUND, 0)
+        code.label(again)
+        for repeated in series.period:
+            loop = loop_in_rounds(repeated)
+            self._loop(Run(series.first, loop), loop, repeated)
+        code.integer("add", ROUND, 1)
+        code.integer("cmp", ROUND, series.rounds)
+        code.jump(again, "l")
+
+    def _loop(self, run: Run, loop: Loop, repeated: Optional[Repeated] = None) -> None:
+        """Write a loop, in smaller blocks if its terms need more registers than there are.
+
+        repeated: the loop of one round, if ROUND counts the outermost lanes.
+        """
         start = self.code.place()
         for part in (1, 2, 4, 8, 16):
             try:
-                return self._blocks(run, loop, part)
+                return self._blocks(run, loop, part, repeated)
             except OutOfRegisters:
                 self.code.back_to(start)
         raise Unavailable("a loop needs more registers than the processor has", ALTERNATIVE)
 
-    def _blocks(self, run: Run, loop: Loop, part: int) -> None:
+    def _blocks(self, run: Run, loop: Loop, part: int, repeated: Optional[Repeated]) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
         form = self.form
         called = any(True for segment in loop.segments for _ in calls(segment.template))
         widest = form.width if lies_in_vectors(loop) and not called else 1
-        widths = vector_widths(loop.counts[-1], loop.room, widest)
+        if repeated and isinstance(loop.counts[-1], Count):
+            widths = [repeated.width(widest)]
+        else:
+            widths = vector_widths(loop.counts[-1], loop.room, widest)
         summed = any(segment.counts for segment in loop.segments)
         # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
         most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
@@ -97,7 +123,7 @@ class Writer:
             if run.rows > 1:
                 Nest(self, run, loop, strips, tall).write_tiles()
             else:
-                Nest(self, run, loop, strips, most).write()
+                Nest(self, run, loop, strips, most, in_rounds=repeated is not None).write()
             first += strips.repeats * len(strips.widths)
             at += strips.repeats * strips.lanes
 
@@ -160,8 +186,10 @@ Key = tuple[int, int, int, int]
 class Nest:
     """Loops over lanes around a block."""
 
-    def __init__(self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int) -> None:
-        """most: the most vectors of a block, or the rows of a tile."""
+    def __init__(
+        self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int, *, in_rounds: bool = False
+    ) -> None:
+        """most: the most vectors of a block, or the rows of a tile. in_rounds: ROUND counts the outermost lanes."""
         self.writer = writer
         self.code = writer.code
         self.run = run
@@ -177,13 +205,19 @@ class Nest:
         )
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = strips.repeats * strips.lanes, strips.lanes
-        if run.rows > 1:
-            self.steps[0] = most
-        elif len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
-            fitting = most // len(strips.widths)
-            self.steps[-2] = max((n for n in range(1, fitting + 1) if self.limits[-2] % n == 0), default=1)
+        if isinstance(loop.counts[-1], Count):
+            self.limits[-1] = loop.counts[-1]
         self.index: list[Optional[Reg]] = [None] * len(self.limits)
         """The register that holds the current index of each lane count, if it moves."""
+        if in_rounds:
+            self.index[0] = ROUND
+            self.registers.integers.remove(ROUND)
+        outer = len(self.limits) - 2
+        if run.rows > 1:
+            self.steps[0] = most
+        elif outer >= in_rounds and run.live_lane != outer and not is_listed(loop, -2):
+            fitting = 1 if isinstance(self.limits[-2], Count) else most // len(strips.widths)
+            self.steps[-2] = max((n for n in range(1, fitting + 1) if self.limits[-2] % n == 0), default=1)
         self.rate: Optional[Vec] = None
 
     def lanes(self, tall: int) -> list[Vector]:
@@ -215,13 +249,16 @@ class Nest:
         if level == len(self.limits):
             body()
             return
+        if self.index[level]:  # ROUND
+            self._over_lanes(level + 1, body)
+            return
         if level == self.run.live_lane:
             with self._listed() as index:
                 self.index[level] = index
                 self._over_lanes(level + 1, body)
             self.index[level] = None
             return
-        if self.limits[level] <= self.steps[level]:
+        if self.limits[level] <= self.steps[level] and not isinstance(self.limits[level], Count):
             self._over_lanes(level + 1, body)
             return
         with self._counted(level, 0, self.limits[level], self.steps[level]):
@@ -235,10 +272,20 @@ class Nest:
         code.label(again)
         yield
         code.integer("add", counter, step)
-        code.integer("cmp", counter, limit)
+        if isinstance(limit, Count):
+            self._count(RCX, limit)
+            code.compare(counter, RCX)
+        else:
+            code.integer("cmp", counter, limit)
         code.jump(again, "l")
         self.index[level] = None
         self.registers.release(counter)
+
+    def _count(self, to: Reg, count: int) -> None:
+        """Compute a count."""
+        self.code.put(to, int(count))
+        if isinstance(count, Count):
+            self._add_moved(to, ROUND, count.change, 1)
 
     def write_tiles(self) -> None:
         """Write the nest of a run over rows taken together: whole tiles, then rows one by one.
@@ -334,15 +381,20 @@ class Nest:
         code = self.code
         code.address(to, Mem(W, 8 * access.base))
         for index, stride in self._moving(access.lanes):
-            if isinstance(stride, tuple):
-                code.address(RCX, code.constant(struct.pack(f"<{len(stride)}i", *stride)))
-                code.load_int(RCX, Mem(RCX, 0, index, 4))
-                code.address(to, Mem(to, 0, RCX, 8))
-            elif stride == 1:
-                code.address(to, Mem(to, 0, index, 8))
-            else:
-                code.multiply(RCX, index, 8 * stride)
-                code.integer("add", to, RCX)
+            self._add_moved(to, index, stride, 8)
+
+    def _add_moved(self, to: Reg, index: Reg, stride: Stride, size: int) -> None:
+        """Add a stride times an index, or an offset from a list, in units of that many bytes."""
+        code = self.code
+        if isinstance(stride, tuple):
+            code.address(RAX, code.constant(struct.pack(f"<{len(stride)}i", *stride)))
+            code.load_int(RAX, Mem(RAX, 0, index, 4))
+            code.address(to, Mem(to, 0, RAX, size))
+        elif stride == 1:
+            code.address(to, Mem(to, 0, index, size))
+        else:
+            code.multiply(RAX, index, size * stride)
+            code.integer("add", to, RAX)
 
     def _simple(self, access: Access) -> Optional[Source]:
         """The source of an access that needs no pointer: nothing moves it, or one lane count by one place."""
@@ -354,12 +406,12 @@ class Nest:
         return None
 
     def _target(self, access: Access) -> Source:
-        """Where the sums are stored. RAX may hold its address for the next instructions."""
+        """Where the sums are stored. RCX may hold its address for the next instructions."""
         simple = self._simple(access)
         if simple:
             return simple
-        self._point(RAX, access)
-        return Source(RAX, 0, access.lanes)
+        self._point(RCX, access)
+        return Source(RCX, 0, access.lanes)
 
     def _source(self, operand: LoopOperand, segment: Segment) -> Union[float, Source]:
         """An operand of a segment; its pointers are taken from the pool."""
@@ -483,14 +535,14 @@ class Nest:
         if self.run.rows > 1 and self.loop.phase == Phase.SINK and level == len(counts) - 1:
             return self._over_rows(level, pointers, body)
         count, is_last = counts[level], level == len(counts) - 1
-        together = self._terms_together() if is_last else 1
+        together = self._terms_together() if is_last and not isinstance(count, Count) else 1
         rounds = count // together
-        if is_last and rounds <= 1:
+        if is_last and rounds <= 1 and not isinstance(count, Count):
             for term in range(count):
                 body(term)
             return 0
         counter, again = self.registers.integer(), code.new_label()
-        code.put(counter, rounds)
+        self._count(counter, count if isinstance(count, Count) else rounds)
         code.label(again)
         moved = 0
         if is_last:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.expression import Evaluator, Registers
@@ -13,6 +13,7 @@ from zoomgrad.engines.machine.section import Section, write_call, write_loop, wr
 from zoomgrad.engines.machine.target import Target
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.step.language import Perform, Run, walk
+from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.step import Step
 
 LOOPS = {"turn": "train", "evaluate": "evaluate all"}
@@ -20,13 +21,15 @@ LOOPS = {"turn": "train", "evaluate": "evaluate all"}
 
 
 class Described(NamedTuple):
-    """A run as a comment of the listing, whose text takes longer to make than its code."""
+    """A run, or a series of runs, as a comment of the listing. Its text takes longer to make than its code."""
 
     step: Step
-    run: Run
+    runs: Union[Run, Series]
 
     def __str__(self) -> str:
-        return f"; {self.run}: {self.step.line(self.run)}"
+        if isinstance(self.runs, Series):
+            return f"; {self.step.line_of_series(self.runs)}"
+        return f"; {self.runs}: {self.step.line(self.runs)}"
 
 
 class Code(NamedTuple):
@@ -48,6 +51,7 @@ class Code(NamedTuple):
 def assemble(step: Step, form: Form) -> Code:
     """Write the code of a step."""
     code, target = Assembler(), Target(form.width)
+    in_series = {number: series for series in step.series for number in range(series.first, series.stop)}
     names = {s.routine for program in step.programs.values() for s in walk(program) if isinstance(s, Perform)}
     writer = Writer(code, step, form, target)
     for name, runs in step.routines.items():
@@ -55,8 +59,13 @@ def assemble(step: Step, form: Form) -> Code:
             continue
         code.label(name)
         for run in runs:
-            code.comment(Described(step, run))
-            writer.write(run)
+            series = in_series.get(run.number)
+            if not series:
+                code.comment(Described(step, run))
+                writer.write(run)
+            elif run.number == series.first:
+                code.comment(Described(step, series))
+                writer.write_series(series)
         code.plain("ret")
     write_read_row(code, target)
     if step.skips:

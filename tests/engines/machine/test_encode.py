@@ -158,3 +158,15 @@ def test_jumps_and_constants_reach_their_labels():
         assert each.address + each.size + distance == labels[label]
         assert labels[label] % 64 == 0
     assert int(found[-2].op_str, 0) == labels["start"]
+
+
+def test_code_that_is_taken_back_leaves_nothing():
+    code = Assembler()
+    code.vector("vmovupd", Vec(1, 16), None, code.constant(bytes(16)))
+    start = code.place()
+    code.vector("vmovupd", Vec(1, 16), None, code.constant(bytes(range(16))))
+    code.move(Reg(0), code.function("exp"))
+    code.back_to(start)
+    content, _ = code.finish()
+    assert content == content[:16] + bytes(16)
+    assert not code.functions  # these have places, too

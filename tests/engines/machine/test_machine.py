@@ -10,6 +10,9 @@ import pytest
 
 from tests.engines.compiled.compiling import compiled, difference, engine_of, reference
 from tests.engines.graphs import Graph, bits
+from tests.engines.rerolled.test_series import everywhere  # noqa: F401  (a fixture)
+from tests.engines.rerolled.test_tempting import hunt
+from tests.engines.rerolled.test_waves import texts
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import columns
@@ -116,6 +119,12 @@ def test_blocks_shrink_until_they_fit_the_registers(width, outer, inner):
     engine = engine_of("", form, **LOOPS)
     program = compiled(engine, graph, kinds, graph.numbers)
     assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rounds_keep_the_reference_bits(width):
+    hunt(engine_of("", form_of(KINDS["dense"], Target(width)), **LOOPS), texts, 20)
 
 
 def test_an_output_that_is_a_parameter_has_its_value_before_the_update():
