@@ -32,7 +32,7 @@ INHERITED = (
     *("HOME", "SYSTEMROOT", "TMPDIR", "XDG_CACHE_HOME"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # a compiler or a shared build of Python may not start without them
     "DEVELOPER_DIR",  # which Xcode macOS's compilers come from
-    *("ZOOMGRAD_RUN", "ZOOMGRAD_HARNESS"),  # mark the processes of a run
+    "ZOOMGRAD_HARNESS",  # marks the processes of a run
 )
 """Environment variables that programs inherit, besides the absolute folders of PATH."""
 
@@ -136,8 +136,7 @@ class Programs:
     """Programs that run side by side, each in a process group of its own, within limits.
 
     seconds: from the start of `finish`. most_bytes: of each output. limits: as for `lower_limits`. session: whether
-    each begins a session, whose members the caller ends. watch: called with each pid every `watch_seconds`; it may
-    raise NoAnswer.
+    each begins a session, whose members the caller ends.
     """
 
     def __init__(
@@ -149,11 +148,8 @@ class Programs:
         *,
         limits: Mapping[str, int] = MappingProxyType({}),
         session: bool = False,
-        watch: Optional[Callable[[int], None]] = None,
-        watch_seconds: float = 3600.0,
     ) -> None:
         self.seconds, self.most_bytes, self.limits = seconds, most_bytes, limits
-        self._watch, self._watch_seconds = watch, watch_seconds
         self._group = {"start_new_session": True} if session else _OWN_GROUP
         self._place: dict[str, Any] = {"cwd": folder, "env": surroundings() if environment is None else environment}
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -195,17 +191,13 @@ class Programs:
                     selector.register(pipe, selectors.EVENT_READ, process)  # type: ignore[arg-type]
                     for end in ends:
                         selector.register(end, selectors.EVENT_READ)  # type: ignore[arg-type]
-                sleeps, watched = all(len(each) > 1 for each in files.values()), monotonic()
+                sleeps = all(len(each) > 1 for each in files.values())
                 while files:
                     if (left := deadline - monotonic()) <= 0.0:
                         raise TimeoutError
-                    if self._watch and monotonic() - watched >= self._watch_seconds:
-                        watched = monotonic()
-                        for process in files:
-                            self._watch(process.pid)
                     # A program that has ended may leave a child behind that holds the pipe open.
                     ended = {process for process in files if process.poll() is not None}
-                    wait_seconds = 0.0 if ended else min(left, self._watch_seconds) if sleeps else _POLL_SECONDS
+                    wait_seconds = 0.0 if ended else left if sleeps else _POLL_SECONDS
                     ready = {key.data for key, _ in selector.select(wait_seconds)}
                     for process in list(files):
                         more = self._read(process, said[process]) if process in ready else process not in ended

@@ -99,24 +99,6 @@ class SymbolProfile(Profile):
     """Most frequent symbols, in descending order."""
 
 
-class JitProfile(Profile):
-    """PyPy's own counters of its just-in-time compiler and warm-up. Shares are of the wall time of all steps."""
-
-    profiler: Literal["jit"] = "jit"
-    tracing: Share = 0.0
-    """Recording traces."""
-    backend: Share = 0.0
-    """Optimising traces and turning them into machine code."""
-    loops: Count = 0
-    bridges: Count = 0
-    machine_code_bytes: Bytes = 0
-    aborts: dict[OneLine, Count] = Field(default_factory=dict)
-    """Reason -> number of aborted traces."""
-    first_step_seconds: Seconds = 0.0
-    last_step_seconds: Seconds = 0.0
-    """Median time of the last tenth of the steps."""
-
-
 PARTS: Final = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
 """Parts of a step in the order in which they happen; see AnatomyProfile."""
 ROUNDING: Final = 1e-6
@@ -185,27 +167,8 @@ class MemoryProfile(Profile):
         return min((one.resident_bytes for one in self.points if low <= one.seconds <= high), default=None)
 
 
-class Pass(Model):
-    """A compiler pass and its share of the compile time."""
-
-    name: OneLine
-    share: Share
-
-
-class CompilerProfile(Profile):
-    """A C compiler's own timing of one preparation. `seconds` is the sum that it reports over all its processes."""
-
-    profiler: Literal["compiler"] = "compiler"
-    flags: tuple[OneLine, ...] = ()
-    units: Count = 0
-    """Translation units."""
-    source_bytes: Bytes = 0
-    passes: tuple[Pass, ...] = ()
-    """Largest first. The remainder to 1 is in no listed pass."""
-
-
 AnyProfile = Annotated[
-    AnatomyProfile | MemoryProfile | LineProfile | SymbolProfile | JitProfile | CompilerProfile,
+    AnatomyProfile | MemoryProfile | LineProfile | SymbolProfile,
     Field(discriminator="profiler"),
 ]
 PROFILE: Final[TypeAdapter[AnyProfile]] = TypeAdapter(AnyProfile)

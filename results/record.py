@@ -26,14 +26,13 @@ from zoomgrad.results.fields import (
     Name,
     OneLine,
     PaceSeconds,
-    Seconds,
     Share,
     StepSeconds,
     Text,
     Values,
 )
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 BASELINE: Final = "baseline"
 """The engine that speedups are relative to."""
@@ -188,7 +187,7 @@ class Figures(Model):
 class Record(Figures):
     """The result of a cell in a block, or the reason for having none."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
     cell: Cell
     block: Blocks
     status: Status
@@ -196,7 +195,7 @@ class Record(Figures):
     """Why there is no result; empty for a result."""
     remedy: Text = ""
     """What the reader can do about it: a command, if one exists."""
-    limit: Literal["", "time", "memory", "output", "processes"] = ""
+    limit: Literal["", "time", "memory", "output"] = ""
     """The limit that the worker exceeded, if it was ended for that."""
     started_at: Moment
     worker_seconds: Elapsed = 0.0
@@ -288,8 +287,6 @@ class Settings(Model):
     """Memory limit of each of its processes: what it can write, used or not. Enforced on Linux."""
     output_bytes: Annotated[Bytes, Field(gt=0)] = 16 << 20
     """Limit of printed output."""
-    most_processes: Count = 512
-    """Limit of simultaneous processes. A compiler is two, and there may be one compiler per core."""
     vouch_seconds: Limit = 3.0
     """Approximate training time of a vouching engine. Its number of steps is the limit for a timed stretch."""
 
@@ -300,8 +297,6 @@ class HostFacts(Model):
     identity: OneLine
     """Digest that recognises the machine within this run, and nowhere else."""
     machine: dict[OneLine, OneLine]
-    interpreters: dict[Name, OneLine] = {}
-    """Version of each interpreter of the run that the machine has."""
     shared: bool = False
     """Whether it is one of several slots of one machine, for tests: its times prove nothing."""
 
@@ -309,7 +304,7 @@ class HostFacts(Model):
 class Run(Model):
     """One invocation of the harness: its plan, its machine and its settings."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
     id: Name
     created_at: Moment
     command: tuple[Text, ...]
@@ -317,11 +312,7 @@ class Run(Model):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     """Seed of the shuffled order of cells within each block."""
     blocks: Blocks
-    """Planned blocks per cell. `precision` may add more."""
-    precision: Share = 0.0
-    """Target for the relative half-width of every speedup's interval: imprecise cells get more blocks. 0: no target."""
-    budget_seconds: Seconds = 0.0
-    """No block is added for `precision` that would exceed this time of the whole run; 0: no limit."""
+    """Planned blocks per cell. `zoomgrad check` may add more."""
     settings: Settings = Settings()
     cells: Annotated[tuple[Cell, ...], Field(max_length=MOST_CELLS)]
     reference_interpreter: Name

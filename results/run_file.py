@@ -1,6 +1,6 @@
 """A run as one file: one line of JSON for its plan and for each record, vouching and profile, packed with xz.
 
-    {"run": {"schema_version": 2, "id": ...}}            first; `xzcat FILE | head -1` shows it
+    {"run": {"schema_version": 3, "id": ...}}            first; `xzcat FILE | head -1` shows it
     {"record": {"cell": {...}, "block": 0, ...}}         and so on, then "vouching", then "profile"
 
 The file may come from a stranger. It holds no paths, and unpacking writes nothing to the disk: it happens in memory, up

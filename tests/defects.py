@@ -606,9 +606,9 @@ DEFECTS = (
     ),
     Defect(
         "isolation: a process that left the worker's session outlives the worker",
-        "harness/containment/running.py",
-        "    descendants.end_orphans(known)\n",
-        "",
+        "harness/containment.py",
+        "        _end_orphans(known)\n",
+        "        pass\n",
         "harness/test_isolate.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session]",
     ),
     Defect(

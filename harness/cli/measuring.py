@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ import typer
 
 from zoomgrad import engines
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, files
-from zoomgrad.harness import containment, workloads
+from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
 from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE
 from zoomgrad.harness.cli.console import complain, out, say, say_next
@@ -24,7 +23,7 @@ from zoomgrad.harness.machine import environments, interpreters, named
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
-from zoomgrad.harness.run.isolate import RUN, isolate
+from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.lock import Busy, locked
 from zoomgrad.harness.run.schedule import Schedule, lock_of
 from zoomgrad.results.store import Store
@@ -87,7 +86,6 @@ def measuring(
     resume = " && ".join(filter(None, [resuming(plan), then]))
     with alone(wait=wait):
         store = store or Store.create(plan.run)
-        os.environ[RUN] = plan.run.id
         with resumable(resume):
             get_ready(plan, with_peers=with_peers)
             with RunProgress(len(plan.run.cells) * plan.run.blocks) as progress:
@@ -124,7 +122,7 @@ def tell_left_out() -> None:
 
 @contextlib.contextmanager
 def alone(*, wait: bool) -> Iterator[None]:
-    """Hold the machine's lock, so that only one run measures, and end the processes that a killed run left behind.
+    """Hold the machine's lock, so that only one run measures.
 
     wait: wait for the other run to end; otherwise exit with an error.
     """
@@ -134,9 +132,6 @@ def alone(*, wait: bool) -> Iterator[None]:
 
     try:
         with locked(waiting=waiting if wait else None):
-            left = containment.end_leftovers()
-            if left:
-                out.print(f"ended {left} {'process' if left == 1 else 'processes'} of a run that was killed")
             yield
     except Busy as busy:
         holder = f": {busy}" if str(busy) else ""

@@ -140,12 +140,6 @@ Memory = Annotated[
 Seed = Annotated[
     Optional[int], typer.Option(min=0, help="Seed of the shuffled order. Default: random. It is recorded either way.")
 ]
-Until = Annotated[
-    Optional[float],
-    typer.Option(
-        parser=share, metavar="SHARE", help="Add blocks until every speedup is known to within this share, e.g. 5%."
-    ),
-]
 Budget = Annotated[
     Optional[float], typer.Option(parser=duration, metavar="TIME", help="Add no block that would end later, e.g. 10m.")
 ]

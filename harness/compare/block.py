@@ -23,8 +23,7 @@ from typing import Any, Self
 from zoomgrad.harness.compare import SIDES
 from zoomgrad.harness.compare.layout import Layout
 from zoomgrad.harness.compare.sides import Place
-from zoomgrad.harness.containment import descendants
-from zoomgrad.harness.containment.running import end
+from zoomgrad.harness.containment import adopt_orphans, end
 from zoomgrad.harness.interrupts import uninterrupted
 from zoomgrad.harness.run.isolate import worker_environment
 from zoomgrad.results.record import Cell
@@ -84,8 +83,7 @@ class Process:
         part: dict[str, Any] = {"engine": job.cell.engine, "workload": job.cell.workload}
         part["layout"] = {**job.layout.job, "objects": str(folder / side)}
         python, _ = place.pythons[job.cell.interpreter]
-        descendants.adopt_orphans()
-        self._known = descendants.children()
+        self._known = adopt_orphans()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [str(python), str(PLAYER), str(place.checkout), json.dumps(part)],
             cwd=place.checkout,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import platform
 import shutil
 import sys
@@ -21,13 +20,13 @@ from pathlib import Path
 from zoomgrad import datasets
 from zoomgrad.datasets import fetch, mnist
 from zoomgrad.datasets.idx import CorruptData
-from zoomgrad.harness import containment, workloads
+from zoomgrad.harness import workloads
 from zoomgrad.harness.interrupts import raise_on_interrupts
 from zoomgrad.harness.machine import environments, facts, interpreters
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan import planning
-from zoomgrad.harness.run.isolate import RUN, isolate
+from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.lock import locked
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
@@ -66,7 +65,6 @@ def main(folder: Path) -> None:
     end_with_the_harness()
     raise_on_interrupts()
     request = Request.model_validate_json((folder / REQUEST).read_text(encoding="utf-8"))
-    os.environ[RUN] = request.run.id
     (folder / ANSWER).write_text(answer(request).model_dump_json(exclude_defaults=True), encoding="utf-8")
 
 
@@ -128,7 +126,6 @@ def _alone(slot: str) -> Iterator[None]:
         yield
         return
     with locked(waiting=lambda holder: None):
-        containment.end_leftovers()
         yield
 
 

@@ -69,8 +69,6 @@ def plan(
     everywhere: Sequence[str] = (),
     blocks: int | None = None,
     seed: int | None = None,
-    precision: float = 0.0,
-    budget_seconds: float = 0.0,
     fleet: str = "",
     **limits: float,
 ) -> Plan:
@@ -114,8 +112,6 @@ def plan(
         preset=preset_name,
         seed=secrets.randbelow(2**32) if seed is None else seed,
         blocks=blocks,
-        precision=precision,
-        budget_seconds=budget_seconds,
         settings=settings,
         cells=tuple(cells),
         reference_interpreter=interpreters.reference(found).name,

@@ -20,7 +20,7 @@ from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
-from zoomgrad.harness.profile import compilers, perf, probes, scalene
+from zoomgrad.harness.profile import perf, probes, scalene
 from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
 from zoomgrad.results.files import first_of
 from zoomgrad.results.profile import PROFILE, AnyProfile
@@ -32,17 +32,12 @@ PROFILERS: dict[str, Profiler] = {
     "memory": probes.memory,
     "scalene": scalene.profile,
     "perf": perf.profile,
-    "jit": probes.jit,
-    "compiler": compilers.profile,
 }
-ONCE = ("compiler",)
-"""Profilers of the compiled C, whose result does not depend on the interpreter. One interpreter is enough for them."""
 
 
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
     """Whether that profiler suits the cell. If it suits but is not installed, its profile says so."""
     engine = engines.load(cell.engine)
-    compiles_c = isinstance(engine, Row) and bool(engine.options.compiler) and engine.compiles
     is_interpreted = isinstance(engine, Row) and isinstance(engine.driver, Interpreted) and engine.driver.in_python
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
     return {
@@ -51,21 +46,17 @@ def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
         "memory": is_interpreted,
         "scalene": not has_jit,
         "perf": True,
-        "compiler": compilers.fits(engine),
-        # Steps in C give a JIT nothing to compile.
-        "jit": has_jit and not compiles_c,
     }[name]
 
 
 def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
     """Pairs of a cell and a profiler that fits it, in order."""
-    found: dict[object, tuple[Cell, str]] = {}
-    for cell in plan.run.cells:
-        for name in profilers:
-            if fits(name, cell, plan.interpreters.get(cell.interpreter)):
-                key = (cell.engine, cell.workload, name) if name in ONCE else (cell, name)
-                found.setdefault(key, (cell, name))
-    return list(found.values())
+    return [
+        (cell, name)
+        for cell in plan.run.cells
+        for name in profilers
+        if fits(name, cell, plan.interpreters.get(cell.interpreter))
+    ]
 
 
 def run_profilers(

@@ -2,12 +2,10 @@
 
 anatomy: seconds of building the graph, ordering it, forward, backward, update, freeing, collecting, by step.
 memory: the worker's resident bytes while it trains.
-jit: PyPy's counters of its just-in-time compiler, before and after the steps.
 """
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 from zoomgrad.harness.profile.profile_session import WORKER, NoProfile, Session, common
@@ -18,15 +16,6 @@ INSTRUMENTED = 0.5
 """Share of an anatomy's session for wrapped steps. The rest: unwrapped steps, and computing without a graph."""
 WARM_UP = 0.25
 """Warm-up as a share of the time, unless the first step takes longer."""
-ABORTS = {
-    "ABORT_TOO_LONG": "trace too long",
-    "ABORT_BRIDGE": "compiling a bridge failed",
-    "ABORT_ESCAPE": "the frame escaped",
-    "ABORT_BAD_LOOP": "no good loop",
-    "ABORT_FORCE_QUASIIMMUT": "a constant changed",
-    "ABORT_SEGMENTED_TRACE": "cut into segments",
-}
-"""Counter -> reason for the abort. PyPy cuts a trace that is too long into segments if it can."""
 
 
 def anatomy(session: Session) -> dict[str, Any]:
@@ -54,26 +43,6 @@ def memory(session: Session) -> dict[str, Any]:
         "seconds": seconds,
         "warm_up_seconds": max(reply["step_seconds"][0], WARM_UP * seconds),
         "points": points,
-    }
-
-
-def jit(session: Session) -> dict[str, Any]:
-    """Shares of tracing and compiling, and numbers of loops, bridges and aborted traces."""
-    if not session.interpreter.has_jit:
-        raise NoProfile("skipped", f"{session.interpreter.name} has no just-in-time compiler", "Profile PyPy.")
-    reply = _probed(session, "jit")
-    readings, seconds, steps = reply["readings"], reply["seconds"], reply["step_seconds"]
-    return {
-        **common(reply),
-        "tool": session.interpreter.full_version,
-        "tracing": min(1.0, readings.get("TRACING_seconds", 0.0) / seconds),
-        "backend": min(1.0, readings.get("BACKEND_seconds", 0.0) / seconds),
-        "loops": readings.get("TOTAL_COMPILED_LOOPS", 0),
-        "bridges": readings.get("TOTAL_COMPILED_BRIDGES", 0),
-        "machine_code_bytes": max(0, readings.get("machine_code_bytes", 0)),
-        "aborts": {reason: int(readings[name]) for name, reason in ABORTS.items() if readings.get(name)},
-        "first_step_seconds": steps[0],
-        "last_step_seconds": statistics.median(steps[-max(1, len(steps) // 10) :]),
     }
 
 

@@ -1,7 +1,7 @@
 """Job -> reply: start one worker in a fresh process within limits, and turn any outcome into a reply.
 
 This is the process boundary: tests replace `Isolate` with a fake that scripts a worker's answers. Real answers are
-checked by `harness/run/replies.py`. `harness/containment` enforces the limits.
+checked by `harness/run/replies.py`. `harness/containment.py` enforces the limits.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ from zoomgrad.harness.worker.job import Job, VouchJob
 from zoomgrad.harness.worker.lifeline import HARNESS
 
 Task = Literal["measure", "vouch"]
-
-RUN = "ZOOMGRAD_RUN"
-"""Environment variable: the id of the run that a process works for."""
 
 KEPT = (
     *("LANG", "LC_ALL", "PATH", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA"),

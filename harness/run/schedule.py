@@ -29,7 +29,6 @@ from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_ti
 from zoomgrad.harness.run.vouchers import Vouchers
 from zoomgrad.harness.worker.job import Job
 from zoomgrad.results.files import first_of, write_atomically
-from zoomgrad.results.precision import MOST_BLOCKS, imprecise, looks
 from zoomgrad.results.record import Cell, Record, Vouching
 from zoomgrad.results.store import Store
 
@@ -85,30 +84,15 @@ class Schedule:
     """Cells that gave no result while this schedule ran."""
 
     def execute(self) -> None:
-        """Measure all cells and blocks missing from the store, then add blocks until the run's precision is reached."""
+        """Measure all cells and blocks missing from the store."""
         self.measure(list(self.plan.order()))
-        run = self.plan.run
-        while run.precision:
-            records = self.store.records()
-            cells = imprecise(records, run.precision, looks(run))
-            if not cells or _next_block(records) >= MOST_BLOCKS or not self.add_block(cells):
-                break
 
-    def add_block(self, cells: Sequence[Cell]) -> bool:
-        """Measure one more block of some cells. Return whether anything was measured.
-
-        Nothing is measured if the block does not fit into the run's budget, or if all these cells were given up.
-        """
-        run, records = self.plan.run, self.store.records()
-        block = _next_block(records)
-        vouchers = [voucher for vouching in self.store.vouchings() for voucher in vouching.vouchers]
-        spent = sum(one.worker_seconds for one in records) + sum(one.worker_seconds for one in vouchers)
-        needed = sum(self.plan.block_seconds(cell, block) for cell in cells)
-        if run.budget_seconds and spent + needed > run.budget_seconds:
-            return False
+    def add_block(self, cells: Sequence[Cell]) -> int:
+        """Measure one more block of some cells. Return the number of records written."""
+        block = max((record.block for record in self.store.records()), default=-1) + 1
         self.observer.extended(len(cells))
-        order = random.Random(f"{run.seed} {block}").sample(list(cells), len(cells))
-        return bool(self.measure([(block, cell) for cell in order]))
+        order = random.Random(f"{self.plan.run.seed} {block}").sample(list(cells), len(cells))
+        return self.measure([(block, cell) for cell in order])
 
     def clean_up(self) -> None:
         """Remove files that only further blocks would need: shared objects and evidence, megabytes each."""
@@ -244,10 +228,6 @@ def lock_of(engine: str) -> str:
     """The lock file of an engine's environment. Only peers have environments of their own."""
     loaded = engines.load(engine)
     return str(getattr(loaded, "environment", WORKER)) if is_peer(loaded) else WORKER
-
-
-def _next_block(records: Sequence[Record]) -> int:
-    return max((record.block for record in records), default=-1) + 1
 
 
 def _is_final(record: Record) -> bool:

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from zoomgrad.reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_cell, outcomes, promise
-from zoomgrad.results.precision import error
 from zoomgrad.results.record import Cell, Record, Run
 from zoomgrad.results.samples import (
     Blocks,
@@ -191,7 +190,7 @@ def _row(
     records = of_one_host(records, results)
     row |= _times(run, cell, records)
     row |= _bounded("compile_seconds", _compile_time(records))
-    row |= _bounded("speedup", _speedup(cell, seconds, hosts, error(run)))
+    row |= _bounded("speedup", _speedup(cell, seconds, hosts))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 
@@ -210,7 +209,7 @@ def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
     return row
 
 
-def _speedup(cell: Cell, seconds: Mapping[Cell, Blocks], hosts: Mapping[int, str], error: float) -> intervals.Interval:
+def _speedup(cell: Cell, seconds: Mapping[Cell, Blocks], hosts: Mapping[int, str]) -> intervals.Interval:
     base = baseline_of(cell)
     if base not in seconds or cell not in seconds:  # blocks of a shared host have no speedup
         return intervals.Interval(NAN, NAN, NAN)
@@ -218,7 +217,7 @@ def _speedup(cell: Cell, seconds: Mapping[Cell, Blocks], hosts: Mapping[int, str
         return intervals.Interval(1.0, 1.0, 1.0)
     if hosts:
         return of_hosts(by_host(seconds[base], seconds[cell], hosts))
-    return speedup(seconds[base], seconds[cell], error)
+    return speedup(seconds[base], seconds[cell])
 
 
 def _bounded(column: str, figure: intervals.Interval) -> Row:

@@ -16,18 +16,14 @@ from typing import Literal
 
 from zoomgrad.reports.profiling.anatomy import backward_pass, forward_pass
 from zoomgrad.reports.profiling.hottest import HOTTEST, by_allocation, by_cpu
-from zoomgrad.reports.profiling.jit import compiles
 from zoomgrad.reports.profiling.profile_index import COLLECTOR, EVALUATION, Pair, ProfileIndex
 from zoomgrad.reports.text.figures import Figure, Sheet, share
 from zoomgrad.results import units
 from zoomgrad.results.profile import (
     AnatomyProfile,
-    CompilerProfile,
-    JitProfile,
     Line,
     LineProfile,
     MemoryProfile,
-    Pass,
     Profile,
     Symbol,
     SymbolProfile,
@@ -37,8 +33,7 @@ from zoomgrad.results.record import BASELINE, Cell
 MNIST = "mnist"
 """Workload of the published figures."""
 HOISTED = "hoisted"
-ARRAYS = "clang-O1-published"
-POST, HYPOTHESIS, NOTE = "the post", "the post, as a hypothesis", "a note in the post's source"
+POST, HYPOTHESIS = "the post", "the post, as a hypothesis"
 SKYBISON = "the post, of Skybison"
 
 HOLDS, DOES_NOT, NOT_SEEN, NO_PROFILE = "holds", "does not hold", "not seen", "no profile"
@@ -64,7 +59,6 @@ ADDITION, MULTIPLICATION = (re.compile(rf'\bValue\(.*"\{sign}"\)') for sign in "
 ZIP = re.compile(r"\bzip\(self\.w, x\)")
 DICTIONARY = re.compile(r"^dict_traverse$|Visit(ManagedDict|InstanceAttributes)$")
 FUNCTION = re.compile(r"^func_traverse$")
-SROA = re.compile(r"^SROA", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,7 @@ def _left(pattern: re.Pattern[str], before: SymbolProfile, after: SymbolProfile)
     return now / was if was >= LEAST else None
 
 
-def _share(pattern: re.Pattern[str], parts: Sequence[Symbol | Pass]) -> float:
+def _share(pattern: re.Pattern[str], parts: Sequence[Symbol]) -> float:
     """Return the total share of the parts whose names match."""
     return sum(part.share for part in parts if pattern.search(plain(part.name)))
 
@@ -266,18 +260,6 @@ CLAIMS = (
     Claim(
         "None of it changes the architecture: collecting garbage and evaluating bytecode stay dominant.",
         *(POST, "both over the largest other group, at least", SymbolProfile, (BASELINE, HOISTED), _architecture, 1.0),
-    ),
-    Claim(
-        "PyPy compiles the generated Python. (Or does it blow the trace limit?)",
-        *(HYPOTHESIS, "loops and bridges, 0 if a trace reached the length limit", JitProfile, ("python-source",)),
-        *(lambda one: float(one.loops + one.bridges) if compiles(one) else 0.0, 1.0),
-        interpreters="pypy",
-    ),
-    Claim(
-        "Clang -O1 over the arrays takes forever, and it looks like SROA.",
-        *(NOTE, "SROA's share of Clang's time", CompilerProfile, (ARRAYS,)),
-        *(lambda one: _share(SROA, one.passes) if one.passes else None, 0.25),
-        written=share,
     ),
 )
 UNTESTABLE = (

@@ -91,11 +91,11 @@ def _uneven(results: Sequence[Record]) -> Iterator[str]:
 def _few(view: View) -> Iterator[str]:
     widths = _widths(measured(view.table))
     wide = int((widths > WIDE).sum())
-    if view.run.blocks < MIN_PROCESSES and not view.run.precision:
-        yield f"{units.count(view.run.blocks, 'block')} is too few for an interval: run with --blocks 5 or --until 5%."
+    if view.run.blocks < MIN_PROCESSES:
+        yield f"{units.count(view.run.blocks, 'block')} is too few for an interval: run with --blocks 5."
     elif wide * 4 >= max(len(widths), 1):
         wide_text = f"{wide} of {units.count(len(widths), 'speedup')}"
-        yield f"{wide_text} are known only to ±{100 * WIDE:.0f} % or worse: add blocks with --until 10%."
+        yield f"{wide_text} are known only to ±{100 * WIDE:.0f} % or worse: run with more --blocks."
 
 
 def _governor(run: Run) -> Iterator[str]:

@@ -87,13 +87,13 @@ def test_inherited_variables(tmp_path, monkeypatch):
     for name in ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CFLAGS", "GIT_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("CCC_OVERRIDE_OPTIONS", "x-O1 +-O0")
-    monkeypatch.setenv("ZOOMGRAD_RUN", "the-run")
+    monkeypatch.setenv("ZOOMGRAD_HARNESS", "the-run")
     monkeypatch.setenv("PATH", os.pathsep.join(["", ".", "bin", *filter(None, os.environ["PATH"].split(os.pathsep))]))
     program = script(tmp_path / "p", "env")
     seen = dict(line.split("=", 1) for line in ask([program]).splitlines())
     shells_own = {"PWD", "OLDPWD", "SHLVL", "_"}
     assert set(seen) - shells_own <= {*asking.INHERITED, "PATH", "LC_ALL"}
-    assert (seen["ZOOMGRAD_RUN"], seen["LC_ALL"]) == ("the-run", "C")
+    assert (seen["ZOOMGRAD_HARNESS"], seen["LC_ALL"]) == ("the-run", "C")
     assert all(map(os.path.isabs, seen["PATH"].split(os.pathsep)))
     assert surroundings()["PATH"] == seen["PATH"]
 

@@ -23,8 +23,8 @@ from zoomgrad import engines
 from zoomgrad.engines.kernel.extension import check_header
 from zoomgrad.harness.cli import command_line
 from zoomgrad.harness.machine import interpreters
-from zoomgrad.harness.run.isolate import RUN
 from zoomgrad.harness.run.lock import LOCK, locked
+from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.store import RunFile, Store
 
 ROOT = Path(__file__).parent.parent.parent
@@ -145,9 +145,11 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["export", "--format", "xls"], "'xls' is not one of 'csv'"),
         (["run", "--memory", "much"], "'much' is not a size above 0; write for example 8G, 512M or 65536 (bytes)"),
         (["run", "--timeout", "1e8"], "timeout_seconds"),
-        (["run", "--until", "5"], "'5' is not a share between 0 and 1; write for example 5% or 0.05"),
-        (["run", "--budget", "soon"], "'soon' is not a time above 0; write for example 90s, 10m or 1h30m"),
-        (["run", "--budget", "1s"], "--budget limits the blocks that --until adds"),
+        (["compare", "a", "b", "--within", "5"], "'5' is not a share between 0 and 1; write for example 5% or 0.05"),
+        (
+            ["compare", "a", "b", "--budget", "soon"],
+            "'soon' is not a time above 0; write for example 90s, 10m or 1h30m",
+        ),
         (["rnu"], "rnu"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -297,7 +299,7 @@ def test_an_interrupted_run_loses_nothing_and_can_be_resumed(command, zoomgrad, 
         store = Store(next(runs.iterdir()))
         assert output.splitlines()[-1].endswith(f"Resume with: zoomgrad run --resume {store.run.id}")
         assert {record.status for record in store.records()} == {"measured"}
-        assert not marked(store.run.id)
+        assert not marked(process.pid)
         return store, {path: path.read_bytes() for path in store.folder.glob("records/[!.]*.json")}
 
     several = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -328,12 +330,12 @@ def test_a_second_run_does_not_measure_during_the_first(zoomgrad, tmp_path, monk
     assert not (tmp_path / "runs").exists()
 
 
-def marked(run):
-    """Processes that work for that run."""
+def marked(harness):
+    """Processes that work for that harness."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.environ().get(RUN) == run and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(HARNESS) == str(harness) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
 

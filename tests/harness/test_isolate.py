@@ -359,15 +359,6 @@ def test_invalid_times_are_a_failure(job, stand_in, content, said):
 # Limits
 
 HOG = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
-SLEEPERS = """
-import os, time
-def sleepers(trainer):
-    for _ in range(40):
-        if not os.fork():
-            time.sleep(600)
-    time.sleep(600)
-prepared(sleepers)
-"""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory from outside")
@@ -382,11 +373,9 @@ prepared(sleepers)
             "write less",
         ),
         (HOG, {"memory_bytes": 1 << 30}, "memory", "ran out of memory: its limit is 1 GiB", "--memory"),
-        (SLEEPERS, {"most_processes": 20}, "processes", "had more than 20 processes", "start fewer"),
     ],
 )
-def test_a_worker_beyond_a_limit_is_ended(misbehaving, monkeypatch, text, limits, limit, said, remedy):
-    monkeypatch.setattr("zoomgrad.harness.containment.running.COUNTING_SECONDS", 1.0)
+def test_a_worker_beyond_a_limit_is_ended(misbehaving, text, limits, limit, said, remedy):
     reply = misbehaving(text, **limits).reply
     assert (reply["status"], reply["limit"]) == ("failed", limit)
     assert reply["reason"].startswith(said)
@@ -453,8 +442,6 @@ import json, sys
 from pathlib import Path
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.run.isolate import Draw, isolate
-# No mark: another run on this machine would end the worker as a leftover.
-sys.modules["zoomgrad.harness.run.isolate"].HARNESS = "ZOOMGRAD_NO_HARNESS"
 sys.modules["zoomgrad.harness.run.isolate"].importable = Path.cwd
 isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
         package="tests.harness.misbehaving")

@@ -13,7 +13,6 @@ from tests.harness.workers import Workers
 from zoomgrad.harness.machine.interpreters import Interpreter, Missing
 from zoomgrad.harness.procedure import MOST_STEPS
 from zoomgrad.harness.run.schedule import Plan, Schedule
-from zoomgrad.results.precision import MOST_BLOCKS
 from zoomgrad.results.record import InterpreterFacts, Settings
 from zoomgrad.results.store import Store
 
@@ -317,22 +316,3 @@ def test_an_interrupt_keeps_the_records_and_resuming_measures_the_rest(tmp_path)
     assert len(measures(resumed)) == len(resumed.jobs), "it vouched again"
     steps = {job["steps_per_value"] for job in resumed.jobs if job["hash_seed"] == 2}
     assert steps == {50}  # the second session uses the count that the first one found
-
-
-def test_blocks_are_added_until_every_speedup_is_precise(tmp_path):
-    workers = Workers(tmp_path)
-    workers.seconds = lambda engine, block: [1.3, 1.0] if (engine, block) == ("tuple", 1) else [1.0, 1.0]
-    execute(plan(cells=CELLS[:2], precision=0.02), workers, tmp_path)
-    blocks = [block for _, block in workers.measured]
-    assert 3 <= max(blocks) < MOST_BLOCKS - 1
-    assert Counter(blocks) == dict.fromkeys(range(max(blocks) + 1), 2)
-
-
-def test_a_budget_limits_the_added_blocks_and_resuming_adds_none(tmp_path):
-    the_plan = plan(cells=CELLS[:2], precision=0.001, budget_seconds=30.0)
-    workers, again = Workers(tmp_path), Workers(tmp_path)
-    workers.seconds = lambda engine, block: [1.0 + 29 * block % 61 / 61] if engine == "tuple" else [1.0]
-    execute(the_plan, workers, tmp_path)
-    assert 3 <= max(block for _, block in workers.measured) < 8  # a fake worker takes 2 s
-    execute(the_plan, again, tmp_path)
-    assert not again.measured

@@ -8,13 +8,10 @@ from datetime import UTC, datetime
 from zoomgrad.results.profile import (
     PARTS,
     AnatomyProfile,
-    CompilerProfile,
-    JitProfile,
     Line,
     LineProfile,
     MemoryPoint,
     MemoryProfile,
-    Pass,
     Symbol,
     SymbolProfile,
 )
@@ -103,17 +100,6 @@ SAW = tuple(10**7 * (5 + n % 3) for n in range(10))
 RISING = tuple(10**7 * (5 + n + n % 3) for n in range(10))
 
 
-def jit(where, *, last=0.01, loops=10, aborts=None, **fields):
-    values = {"tracing": 0.2, "backend": 0.1, "loops": loops, "bridges": loops // 2, **fields}
-    return made(JitProfile, where, first_step_seconds=0.5, last_step_seconds=last, aborts=aborts or {}, **values)
-
-
-def compiler(where, seconds, **passes):
-    found = tuple(Pass(name=name, share=share) for name, share in passes.items())
-    sizes = {"units": 2, "source_bytes": 10**6}
-    return made(CompilerProfile, where, seconds=seconds, passes=found, **sizes)
-
-
 CHILDREN = "self._prev = set(_children)"
 CREATION = 'out = Value(self.data + other.data, (self, other), "+")'
 GRADIENT = "self.grad += out.grad"
@@ -175,10 +161,6 @@ def run():
 def profiles():
     """Return all profiles of the run, in no particular order."""
     return [
-        jit(cell("python-source", PYPY), aborts={"trace too long": 7}, preparations=3),
-        jit(cell("baseline", PYPY), last=0.04),
-        compiler(cell("clang-O1-whole"), 60.0, **{"Greedy Register Allocator": 0.6, "SROA": 0.1}),
-        compiler(cell("clang-O1"), 4.0, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
         *reversed(list(ladder())),
         *sampled(),
         *dissected(),
@@ -191,7 +173,7 @@ def profiles():
             LineProfile, cell("baseline", PYPY), reason=f"Scalene does not run on {PYPY}", remedy="Name a CPython."
         ),
         missing(LineProfile, cell("tuple", OLD), "timed-out", "took longer than 60 s"),
-        missing(JitProfile, cell("hoisted", PYPY), "failed", NASTY),
+        missing(SymbolProfile, cell("hoisted", PYPY), "failed", NASTY),
     ]
 
 

@@ -50,7 +50,7 @@ VALUES = 300
 @given(st.lists(st.floats(0.5, 2.0), min_size=VALUES, max_size=VALUES), st.sets(st.integers(0, 2), max_size=2))
 @settings(max_examples=20, deadline=None)
 def test_the_times_of_a_table_divide(example, paces, lost):
-    """Also if the baseline has blocks that the engine lacks, as after adding blocks for precision."""
+    """Also if the baseline has blocks that the engine lacks, as after an interrupted run."""
     lacking = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
     run = at(example, paces).mapped(lambda one: None if one.cell == lacking and one.block in lost else one)
     table = cells(run.run, run.records)

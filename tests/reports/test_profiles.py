@@ -1,4 +1,4 @@
-"""Profiles in the report: the anatomy of a step, hottest lines, PyPy's JIT, C compilers, links and missing profiles."""
+"""Profiles in the report: the anatomy of a step, hottest lines, links and missing profiles."""
 
 import re
 from urllib.parse import unquote
@@ -10,14 +10,12 @@ from tests.reports.example_profiles import NASTY, NEW, PYPY, WORKLOAD, cell
 from zoomgrad.reports.build import build
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.profiling.anatomy import anatomies, largest_parts
-from zoomgrad.reports.profiling.compilers import compilers
 from zoomgrad.reports.profiling.hottest import SHOWN, files, hottest
-from zoomgrad.reports.profiling.jit import jits
 from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.reports.sections.time_goes import time_goes
 from zoomgrad.reports.story import story
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.profile import JitProfile, LineProfile, SymbolProfile
+from zoomgrad.results.profile import LineProfile, MemoryProfile, SymbolProfile
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
 
@@ -34,14 +32,12 @@ def test_the_section_answers_with_the_largest_parts_and_the_claims(index):
     section = time_goes(index)
     assert section.answer == (
         f"A step of baseline on {NEW}: mostly collecting garbage (54 %) and ordering the graph (18 %); "
-        "15 of 19 published claims hold wherever tested"
+        "15 of 18 published claims hold wherever tested"
     )
     assert [sheet.title for sheet in section.sheets] == [
         "The anatomy of a step of mnist",
         "Do the published claims hold?",
         "The hottest lines",
-        "PyPy's compiler",
-        "Where C compilers spend their time",
         "Flame graphs and whole profiles",
     ]
     assert time_goes(index_of()) is None
@@ -98,20 +94,6 @@ def test_a_links_path_is_quoted():
     assert unquote(link.path) == f'profiles/a"b#c?%--{NEW}--{WORKLOAD}/scalene.html'
 
 
-def test_a_trace_at_the_length_limit_is_marked(index):
-    (sheet,) = jits(index)
-    by_engine = {row[0].text: row for row in sheet.rows}
-    given_up = by_engine["python-source"][8]
-    assert (given_up.text, given_up.below, given_up.mark) == ("7", "trace too long: 7", "steep")
-    assert by_engine["baseline"][8].mark == ""
-
-
-def test_an_engine_with_whole_passes_follows_the_one_that_splits_them(index):
-    (sheet,) = compilers(index)
-    assert [row[0].text for row in sheet.rows] == ["clang-O1", "clang-O1-whole"]
-    assert texts(sheet.rows[1])[2:4] == ["Greedy Register Allocator 60 %, SROA 10 %", "60.0 s"]
-
-
 def test_a_hostile_line_is_escaped(index, profiled_page):
     assert profiled_page.count("<script") == 1
     assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in profiled_page
@@ -130,7 +112,7 @@ def test_a_single_profile_makes_a_report(profile):
 
 
 def test_missing_profiles_have_a_reason_and_a_remedy():
-    kinds = (LineProfile, SymbolProfile, JitProfile)
+    kinds = (LineProfile, SymbolProfile, MemoryProfile)
     index = index_of(*(example_profiles.missing(model, cell("tuple")) for model in kinds))
     run = index.run.model_copy(update={"blocks": 0})
     profiles, absences, _ = story(run, [], index).sections

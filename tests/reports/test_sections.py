@@ -300,7 +300,6 @@ def doubts(example, **facts):
         ((1.5,), {}, "Other programs used 1.5 processors"),
         ((1.5, 0.0, 0.0, 0.0, 0.0, 0.0), {}, ""),
         ((0.0,), {"blocks": 2}, "2 blocks is too few"),
-        ((0.0,), {"blocks": 2, "precision": 0.05}, ""),
         ((0.0,), {"machine": {"frequency governor": "powersave"}}, "powersave"),
     ],
 )

@@ -1,24 +1,17 @@
-"""How often a figure errs that is looked at again and again: `python -m tests.studies.looks` prints the tables.
+"""How often a figure errs that is looked at again and again: `python -m tests.studies.looks` prints the table.
 
-They are part of docs/proof.md. The first simulates `run --until`: cells whose true speedup is known get blocks
-until their interval is narrow enough. The second simulates `check`: whole runs of equal code with ten figures, and
-runs in which one figure is worse. The seed is fixed.
+They are part of docs/proof.md, and simulate `check`: whole runs of equal code with ten figures, and runs in which one
+figure is worse. The seed is fixed.
 """
 
 from itertools import pairwise
 
 import numpy as np
 
-from tests.harness.runs import run
 from tests.studies.coverage import both, factors, skewed
 from zoomgrad.results.compare import ERROR, between_runs
-from zoomgrad.results.precision import MOST_BLOCKS, looks
-from zoomgrad.results.stats import intervals
 
 BLOCKS = 5
-AT = looks(run("until", blocks=BLOCKS, precision=0.05))
-OF_A_LOOK = intervals.ERROR / len(AT)
-TRIALS = 1000
 RUNS = 400
 SCENARIOS = {
     "equal spread, 3 %": both(factors),
@@ -27,24 +20,6 @@ SCENARIOS = {
     "1 process in 10 disturbed": both(factors, disturbed=0.1),
 }
 FIGURES, RERUNS = 10, 3
-
-
-def until(pair, rng, precision, at, error):
-    """The interval of a cell that gets blocks until an interval with that error is narrow enough, and how many."""
-    base, engine = (side[:, None].tolist() for side in pair(rng, MOST_BLOCKS))
-    for count in at:
-        found = intervals.speedup(base[:count], engine[:count], error)
-        if found.relative_width / 2 <= precision:
-            break
-    return found, count
-
-
-def missed(pair, precision, at, error, trials, seed=1):
-    """Share of cells whose last interval leaves out the truth, and the mean number of blocks."""
-    rng = np.random.default_rng(seed)
-    found = [until(pair, rng, precision, at, error) for _ in range(trials)]
-    wrong = sum(not last.low <= 1.0 <= last.high for last, _ in found)
-    return wrong / trials, sum(count for _, count in found) / trials
 
 
 def failing(pair, rng, slower, error, limit, figures):
@@ -76,14 +51,7 @@ SHARED = 2 * ERROR / (FIGURES * (1 + RERUNS))
 
 
 def main():
-    every = range(BLOCKS, MOST_BLOCKS + 1)
-    print(f"| `run --until`, blocks from {BLOCKS} to {MOST_BLOCKS} | ±2 % | ±3 % | ±5 % |\n|---|---:|---:|---:|")
-    for name, pair in SCENARIOS.items():
-        for rule, when, error in (("after each block", every, intervals.ERROR), ("after each doubling", AT, OF_A_LOOK)):
-            found = [missed(pair, precision, when, error, TRIALS) for precision in (0.02, 0.03, 0.05)]
-            shown = (f"{100 * wrong:.1f} % ({blocks:.0f})" for wrong, blocks in found)
-            print(f"| {name}: {rule}, {100 * error:g} % each time | {' | '.join(shown)} |", flush=True)
-    print("\n| `check` | equal, limit 2 % | equal, limit 10 % | 15 % slower | 25 % slower | 50 % slower |")
+    print("| `check` | equal, limit 2 % | equal, limit 10 % | 15 % slower | 25 % slower | 50 % slower |")
     print("|---|---:|---:|---:|---:|---:|")
     for name, pair in SCENARIOS.items():
         for rule, error in (("5 % for each interval", 1.0), ("and 1 % for equal code", SHARED)):

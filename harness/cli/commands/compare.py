@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import sys
 import time
@@ -25,7 +24,6 @@ from zoomgrad.harness.compare.measuring import measure
 from zoomgrad.harness.compare.sides import Side, placed, sides
 from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Absence, Block, Outcome, Plan, verdicts
 from zoomgrad.harness.machine import facts
-from zoomgrad.harness.run.isolate import RUN
 from zoomgrad.results import units
 from zoomgrad.results.compare import ERROR, RESULT
 from zoomgrad.results.files import Unreadable, inside, mark
@@ -136,7 +134,6 @@ def _compare_in_turns(plan: Plan, both: Mapping[str, Side], *, wait: bool, as_js
     from zoomgrad.reports.verdicts import verdict_table
 
     fetch_data(dict.fromkeys(cell.workload for cell in plan.cells))
-    os.environ[RUN] = plan.id
     outcomes: list[Outcome] = []
     interrupted = False
     with contextlib.ExitStack() as stack:

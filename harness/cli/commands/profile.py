@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Optional
 
 import typer
@@ -16,7 +15,6 @@ from zoomgrad.harness.cli.measuring import alone, get_ready, new_plan
 from zoomgrad.harness.cli.stores import folder_of, newest_or
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.profile import PROFILERS, planned, run_profilers
-from zoomgrad.harness.run.isolate import RUN
 from zoomgrad.results import units
 
 LOOK_SECONDS = 6.0
@@ -46,7 +44,7 @@ def profile(
 ) -> None:
     """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
 
-    Also shows what PyPy's JIT and the compilers report about themselves. Never runs at the same time as a timed run.
+    Never runs at the same time as a timed run.
     `zoomgrad export --format speedscope` writes the stacks for speedscope.app.
     """
     chosen = profilers or list(PROFILERS)
@@ -67,7 +65,6 @@ def profile(
 
     with alone(wait=wait):
         store = joined or newest_or(plan.run)
-        os.environ[RUN] = store.run.id
         get_ready(plan)
         failed = False
         try:

@@ -32,8 +32,6 @@ def run(
     seed: options.Seed = None,
     timeout: options.Timeout = None,
     memory: options.Memory = None,
-    until: options.Until = None,
-    budget: options.Budget = None,
     resume: Annotated[
         Optional[str], options.named("--resume", metavar="RUN", help="Interrupted run to continue: its id or folder.")
     ] = None,
@@ -67,9 +65,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
-    if budget and not until:
-        raise typer.BadParameter("--budget limits the blocks that --until adds: add --until")
-    where = _where(on, insecure=insecure, peers=peers, until=until) if on else None
+    where = _where(on, insecure=insecure, peers=peers) if on else None
     chosen = options.selection(engines, workloads, interpreters)
     resumed = folder_of(resume) if resume else None
     if resumed:
@@ -83,8 +79,6 @@ def run(
                 blocks=blocks,
                 seed=seed,
                 **options.limits(timeout, memory),
-                precision=until or 0.0,
-                budget_seconds=budget or 0.0,
                 fleet=where.recorded if where else "",
             ),
             every_python=bool(os.environ.get("CI")) if fetch is None else fetch,
@@ -116,10 +110,10 @@ def _end(store: Store) -> None:
         raise typer.Exit(FAILED)
 
 
-def _where(on: str, *, insecure: bool, peers: bool, until: float | None) -> Where:
+def _where(on: str, *, insecure: bool, peers: bool) -> Where:
     """The fleet's place. Exits with an error if it can't be used, or not with the other options."""
     from zoomgrad.harness.cli.fleet import place
 
-    if peers or until:
-        raise typer.BadParameter(f"a fleet does not support {'--peers' if peers else '--until'} yet: leave it out")
+    if peers:
+        raise typer.BadParameter("a fleet does not support --peers yet: leave it out")
     return place(on, insecure=insecure)

@@ -1,4 +1,4 @@
-"""Probes of the process while an engine trains: resident memory, and PyPy's just-in-time compiler.
+"""Probe of the process while an engine trains: its resident memory.
 
 A probe is a context manager around the training, and writes its readings into a plain dictionary. `anatomy` has a
 module of its own. `profile.PROBES` lists all of them.
@@ -6,7 +6,6 @@ module of its own. `profile.PROBES` lists all of them.
 
 from __future__ import annotations
 
-import importlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -110,30 +109,3 @@ def extremes(points: Sequence[Point], intervals: int) -> list[Point]:
     for inside in by_interval.values():
         kept |= {min(inside, key=lambda point: point[1]), max(inside, key=lambda point: point[1])}
     return sorted(kept)
-
-
-@contextmanager
-def jit(readings: Readings, subject: Subject) -> Iterator[None]:
-    """Read how long PyPy traced and compiled during the training, and what it compiled."""
-    _compile_something()
-    before = _jit_figures()
-    yield
-    after = _jit_figures()
-    readings.update({name: after[name] - before.get(name, 0) for name in after})
-
-
-def _jit_figures() -> dict[str, float]:
-    """PyPy's counters and times so far, in one flat dictionary."""
-    pypyjit = importlib.import_module("pypyjit")
-    snapshot = pypyjit.get_stats_snapshot()
-    figures = {**snapshot.counters, **{f"{name}_seconds": value for name, value in snapshot.counter_times.items()}}
-    figures["machine_code_bytes"] = pypyjit.get_stats_asmmemmgr()[1]
-    return figures
-
-
-def _compile_something() -> int:
-    """Trigger a compilation, because PyPy 7.3.11 crashes when its figures are read before it has compiled anything."""
-    total = 0
-    for number in range(10_000):
-        total += number & 3
-    return total

@@ -27,7 +27,6 @@ PROBES: dict[str, Probe] = {
     "nothing": probes.nothing,
     "anatomy": anatomy.anatomy,
     "memory": probes.memory,
-    "jit": probes.jit,
 }
 """Value of a job's `probe` -> the probe."""
 

@@ -50,15 +50,14 @@ class Fake:
 
 
 def test_profilers_by_cell(found, running):
-    engines = ["tuple", "tcc", "gcc-O1"]
+    engines = ["tuple", "gcc-O1"]
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
     by_engine = {name: [p for cell, p in profile.planned(chosen, ALL) if cell.engine == name] for name in engines}
     assert by_engine["tuple"] == ["anatomy", "memory", "scalene", "perf"]
-    assert by_engine["gcc-O1"] == ["scalene", "perf", "compiler"]
-    assert by_engine["tcc"] == ["scalene", "perf"], "TCC does not time its passes"
+    assert by_engine["gcc-O1"] == ["scalene", "perf"]
 
 
-def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, running):
+def test_pypy_has_no_scalene(found, running):
     pypy = next((i.name for i in found if i.has_jit), None)
     if not pypy:
         pytest.skip("no PyPy on this machine")
@@ -66,9 +65,8 @@ def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, r
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name, pypy])
     planned = profile.planned(chosen, ALL)
     on_pypy = [(cell.engine, p) for cell, p in planned if cell.interpreter == pypy]
-    of_tuple = [("tuple", name) for name in ("anatomy", "memory", "perf", "jit")]
+    of_tuple = [("tuple", name) for name in ("anatomy", "memory", "perf")]
     assert on_pypy == [*of_tuple, ("gcc-O1", "perf")]
-    assert [p for _, p in planned].count("compiler") == 1
 
 
 READINGS = {"points": [(0.0, 10), (1.0, 30), (2.0, 20)], "steps": 24}

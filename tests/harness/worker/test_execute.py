@@ -142,7 +142,6 @@ def test_an_engine_without_a_value_is_refused(tmp_path):
 
 @pytest.mark.host
 def test_a_process_that_a_program_starts_is_not_marked_as_a_worker(tmp_path):
-    """The next run ends processes that a worker left behind; an editor that a program started must stay."""
     (tmp_path / "program.py").write_text("import os, micrograd; print(os.environ.get('ZOOMGRAD_HARNESS'))")
     command = [sys.executable, "-m", "zoomgrad", "exec", "--engine", "tuple", str(tmp_path / "program.py")]
     result = subprocess.run(command, env=dict(os.environ), cwd=ROOT, capture_output=True, text=True)

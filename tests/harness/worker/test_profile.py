@@ -133,15 +133,6 @@ def test_memory_is_sampled_while_it_trains(job):
     assert all(resident > 0 for _, resident in points)
 
 
-@pytest.mark.skipif(not ON_PYPY, reason="only PyPy has a just-in-time compiler to ask")
-def test_pypy_reports_what_it_traced(job, tmp_path):
-    # Use a separate process, because other tests may have compiled the same loops in this one.
-    readings = as_a_process({**job, "probe": "jit", "workload": "digits", "seconds": 1.0}, tmp_path)["readings"]
-    assert readings["TRACING"] > 0
-    assert readings["TOTAL_COMPILED_LOOPS"] > 0
-    assert readings["TRACING_seconds"] > 0
-
-
 def test_probes_leave_nothing_switched_on():
     before, threads = list(getattr(gc, "callbacks", [])), threading.active_count()
     engine, workload = engines.load("tuple"), workloads.load("xor")
