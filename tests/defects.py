@@ -192,15 +192,15 @@ DEFECTS = (
     Defect(
         "dress: the derivatives that an operation passes to the constructor are lost",
         "engines/native/dress.py",
-        "            v._backward = functools.partial(_send, v, look)\n",
-        "",
+        "            descriptor.__set__(v, functools.partial(_send, v, numbers))\n",
+        "            pass\n",
         "harness/worker/test_replaced.py::test_a_class_is_replaced_and_the_program_prints_the_same",
     ),
     Defect(
         "native: a Value with attributes of the program's own can't be found by the garbage collector",
         "engines/native/attributes.c",
-        "    if (((Value *)self)->attributes != NULL)\n        track((Value *)self);\n",
-        "",
+        "        track(v); /* they may refer to the Value: a cycle */\n",
+        "        ;\n",
         "engines/native/test_value_in_c.py::test_attributes_of_the_programs_own",
     ),
     # --- the graph and the tape -------------------------------------------------------------------------------------

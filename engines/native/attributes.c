@@ -255,22 +255,62 @@ static PyObject *get_own_backward(Value *v, void *unused) {
     return PyBool_FromLong(v->extra != NULL && v->extra->closure != NULL);
 }
 
-/* Attributes of the program's own may refer to the Value: a cycle. */
-static int value_setattro(PyObject *self, PyObject *name, PyObject *given) {
-    int failed = PyObject_GenericSetAttr(self, name, given);
-    if (((Value *)self)->attributes != NULL)
-        track((Value *)self);
-    return failed;
-}
+/* The dict of the program's own attributes, a borrowed reference; NULL if there is none. */
+static PyObject *own_attributes(const Value *v) { return v->extra ? v->extra->attributes : NULL; }
 
 static PyObject *get_attributes(Value *v, void *unused) {
     (void)unused;
-    if (v->attributes == NULL)
-        v->attributes = PyDict_New();
-    if (v->attributes != NULL)
-        track(v);
-    Py_XINCREF(v->attributes);
-    return v->attributes;
+    if (extra_of(v) == NULL)
+        return NULL;
+    if (v->extra->attributes == NULL)
+        v->extra->attributes = PyDict_New();
+    if (v->extra->attributes != NULL)
+        track(v); /* they may refer to the Value: a cycle */
+    Py_XINCREF(v->extra->attributes);
+    return v->extra->attributes;
+}
+
+static PyObject *value_getattro(PyObject *self, PyObject *name) {
+    PyObject *own = own_attributes((Value *)self);
+    if (own == NULL)
+        return PyObject_GenericGetAttr(self, name);
+    PyObject *found = PyDict_GetItemWithError(own, name);
+    Py_XINCREF(found);
+    return found != NULL || PyErr_Occurred() ? found : PyObject_GenericGetAttr(self, name);
+}
+
+/* Whether the class has a descriptor of that name, which alone may store it. Leaves an exception as it is. */
+static int is_described(PyObject *self, PyObject *name) {
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyObject *attribute = PyObject_GetAttr((PyObject *)Py_TYPE(self), name);
+    int is_descriptor = attribute != NULL && PyObject_HasAttrString((PyObject *)Py_TYPE(attribute), "__set__");
+    Py_XDECREF(attribute);
+    PyErr_Restore(type, error, trace);
+    return is_descriptor;
+}
+
+/* Store or delete an attribute that the class does not have. */
+static int set_own_attribute(PyObject *self, PyObject *name, PyObject *given) {
+    PyObject *own = get_attributes((Value *)self, NULL);
+    int failed = own == NULL || (given ? PyDict_SetItem(own, name, given) : PyDict_DelItem(own, name)) < 0;
+    Py_XDECREF(own);
+    return failed ? -1 : 0;
+}
+
+static int value_setattro(PyObject *self, PyObject *name, PyObject *given) {
+    PyObject *own = own_attributes((Value *)self);
+    if (own != NULL) {
+        const int is_own = PyDict_Contains(own, name);
+        if (is_own)
+            return is_own < 0 ? -1 : set_own_attribute(self, name, given);
+    }
+    if (PyObject_GenericSetAttr(self, name, given) == 0)
+        return 0;
+    if (given == NULL || !PyErr_ExceptionMatches(PyExc_AttributeError) || is_described(self, name))
+        return -1;
+    PyErr_Clear();
+    return set_own_attribute(self, name, given);
 }
 
 /* The number as an f-string shows it. */

@@ -63,18 +63,10 @@ static Value *copy_with(Value *v, int op, PyObject *operands) {
     const int kinds = (IS_INT | IS_OBJECT | IS_NUMPY) << DATA | (IS_INT | IS_OBJECT | IS_NUMPY) << GRAD;
     copy->numbers[DATA] = v->numbers[DATA];
     copy->numbers[GRAD] = v->numbers[GRAD];
-    copy->flags = (uint16_t)((v->flags & kinds) | (copy->flags & (STYLE | TRACKED)));
-    if (v->attributes != NULL) {
-        copy->attributes = PyDict_Copy(v->attributes);
-        if (copy->attributes == NULL) {
-            Py_DECREF(copy);
-            return NULL;
-        }
-        track(copy);
-    }
+    copy->flags = (uint16_t)((v->flags & kinds) | (copy->flags & (STYLE | TRACKED | OF_SUBCLASS)));
     if (v->extra != NULL) {
         *copy->extra = *v->extra;
-        copy->extra->children = copy->extra->name = NULL;
+        copy->extra->children = copy->extra->name = copy->extra->attributes = NULL;
         Py_XINCREF(copy->extra->label);
         Py_XINCREF(copy->extra->constant);
         Py_XINCREF(copy->extra->closure);
@@ -82,7 +74,11 @@ static Value *copy_with(Value *v, int op, PyObject *operands) {
         Py_XINCREF(copy->extra->numbers[GRAD]);
         if (v->extra->name != NULL)
             name = v->extra->name;
-        if (copy->extra->closure != NULL)
+        if (v->extra->attributes != NULL && (copy->extra->attributes = PyDict_Copy(v->extra->attributes)) == NULL) {
+            Py_DECREF(copy);
+            return NULL;
+        }
+        if (copy->extra->closure != NULL || copy->extra->attributes != NULL)
             track(copy);
     }
     Py_INCREF(name);
@@ -93,7 +89,7 @@ static Value *copy_with(Value *v, int op, PyObject *operands) {
 }
 
 static int refuse_subclass(Value *v) {
-    if (is_exact(Py_TYPE(v)))
+    if (!(v->flags & OF_SUBCLASS))
         return 0;
     PyErr_Format(
         PyExc_TypeError, "%R can't copy its own attributes\n  Define __copy__ and __deepcopy__ in it.", Py_TYPE(v));
@@ -129,14 +125,15 @@ static PyObject *copy_in(PyObject *memo, Value *v) {
 
 /* Replace a copy's attributes, which are still those of the original, with copies. */
 static int copy_attributes(Value *copy, PyObject *memo) {
-    if (copy->attributes == NULL)
+    PyObject *old = own_attributes(copy);
+    if (old == NULL)
         return 0;
-    PyObject *module = PyImport_ImportModule("copy"), *old = copy->attributes;
+    PyObject *module = PyImport_ImportModule("copy");
     PyObject *copies = module ? PyObject_CallMethod(module, "deepcopy", "OO", old, memo) : NULL;
     Py_XDECREF(module);
     if (copies == NULL)
         return -1;
-    copy->attributes = copies;
+    copy->extra->attributes = copies;
     Py_DECREF(old);
     return 0;
 }

@@ -112,21 +112,21 @@ _CONTRIBUTIONS = {op.name: in_python(*op.contributions) for op in ALL}
 
 def _numbers(look: Look, value: Any, init: Any) -> property:
     """A number for each operand, the derivative by it."""
+    descriptor = vars(value)["_backward"]
 
     def get(v: Any) -> Any:
-        kept = v.__dict__.get(look.rule)
-        return _derivatives(v) if kept is None else kept
+        function = descriptor.__get__(v)
+        return function.args[1] if getattr(function, "func", None) is _send else _derivatives(v)
 
     def put(v: Any, numbers: Any) -> None:
         if len(numbers):
-            v.__dict__[look.rule] = numbers
-            v._backward = functools.partial(_send, v, look)
+            descriptor.__set__(v, functools.partial(_send, v, numbers))
 
     return property(get, put)
 
 
-def _send(v: Any, look: Look) -> None:
-    for operand, derivative in zip(v._prev, v.__dict__[look.rule]):
+def _send(v: Any, numbers: Any) -> None:
+    for operand, derivative in zip(v._prev, numbers):
         operand.grad += derivative * v.grad
 
 
@@ -141,12 +141,12 @@ def _derivatives(v: Any) -> tuple[Any, ...]:
 
 def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:
     """What the program calls an operation, unless it has set the attribute."""
-    op = vars(value)["_op"]
+    op, key = vars(value)["_op"], f".{name}"  # another key, because an object's own attributes come before properties
 
     def get(v: Any) -> Any:
-        return v.__dict__[name] if name in v.__dict__ else texts.get(v._name, op.__get__(v))
+        return v.__dict__[key] if key in v.__dict__ else texts.get(v._name, op.__get__(v))
 
-    return property(get, lambda v, text: v.__dict__.__setitem__(name, text))
+    return property(get, lambda v, text: v.__dict__.__setitem__(key, text))
 
 
 def _computed(own: Any, name: str) -> functools.cached_property[Any]:

@@ -2,11 +2,6 @@
 
 #define METHOD(function) (PyCFunction)(void (*)(void))(function)
 
-static PyMemberDef members[] = {
-    {"__dictoffset__", T_PYSSIZET, offsetof(Value, attributes), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
 static PyGetSetDef attributes[] = {
     {"data", (getter)get_number, (setter)set_number, "The number.", NULL},
     {"grad", (getter)get_number, (setter)set_number, "Its gradient, the int 0 at first.", (void *)"grad"},
@@ -87,7 +82,7 @@ static PyType_Slot slots[] = {
     {Py_tp_clear, value_clear},
     {Py_tp_repr, value_repr},
     {Py_tp_getset, attributes},
-    {Py_tp_members, members},
+    {Py_tp_getattro, value_getattro},
     {Py_tp_setattro, value_setattro},
     {Py_tp_methods, methods},
     {Py_nb_add, value_add},

@@ -3,7 +3,7 @@
    The operations are data: `engines/native/ops_in_c.py` writes `forward` and `contributions` from the table into the
    text before this file. The files from here on know Python objects, graphs and memory.
 
-   Memory. A Value is 80 bytes. It is allocated from a free list and is not tracked by the garbage collector, because
+   Memory. A Value is 72 bytes. It is allocated from a free list and is not tracked by the garbage collector, because
    its operands exist before it, so that no cycle can form. What could form one is tracked: objects of subclasses,
    Values with a backward function or attributes of the program's own, and the results computed from them. One cycle is
    never freed: that of a function or an attribute which refers to a result computed before either was set.
@@ -19,7 +19,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <structmember.h>
 
 #define FREE_LIST_LENGTH (1 << 17) /* holds the graph of a step of mnist, which has 120,137 Values */
 
@@ -39,6 +38,7 @@ enum {
     FLOAT_ONE = 4096,   /* the gradient of a root is 1.0, not 1 */
     FLOAT_TERMS = 8192, /* what is added to a gradient is a double */
     STYLE = FLOAT_DATA | FLOAT_GRAD | FLOAT_ONE | FLOAT_TERMS,
+    OF_SUBCLASS = 16384, /* its type is not made in this file, so its object may be more than a Value */
 };
 
 enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
@@ -49,6 +49,7 @@ typedef struct {
     PyObject *constant;     /* an exact int or float */
     PyObject *closure;      /* the program's own backward function */
     PyObject *children;     /* a CUSTOM Value's operands */
+    PyObject *attributes;   /* a dict of the program's own */
     PyObject *numbers[2];   /* where IS_OBJECT */
 } Extra;
 
@@ -57,7 +58,6 @@ typedef struct Value {
     double numbers[2];
     struct Value *left, *right; /* operands; a CUSTOM Value's are in `extra->children` */
     Extra *extra;
-    PyObject *attributes;       /* a dict of the program's own; NULL before the first one */
     uint64_t mark;              /* the last walk that reached it; while it is freed, the next one to free */
     int32_t row;                /* in the tape, while it is recorded */
     uint16_t flags;
@@ -95,19 +95,11 @@ static const Dress *dress_of(PyTypeObject *type) {
     return dress;
 }
 
-/* Whether a type was made in this file, so that its objects are a Value and no more. */
-static int is_exact(PyTypeObject *type) {
-    if (type == value_type || (dresses != NULL && type == dresses->type))
-        return 1;
-    const Dress *dress = dress_of(type);
-    return dress != NULL && dress->type == type;
-}
-
 static void set_flags(Value *v, unsigned flags) {
     v->flags = (uint16_t)(IS_INT << DATA | (flags & FLOAT_GRAD ? 0 : IS_INT << GRAD) | flags);
 }
 
-/* type: an exact one. */
+/* type: one made in this file. */
 static Value *allocate(PyTypeObject *type, unsigned style) {
     Value *v = free_list;
     if (v != NULL) {
@@ -128,18 +120,18 @@ static Value *allocate(PyTypeObject *type, unsigned style) {
 static Value *allocate_object(PyTypeObject *type) {
     const Dress *dress = type == value_type ? NULL : dress_of(type);
     const unsigned style = dress ? dress->style : 0;
-    if (is_exact(type))
+    if (type == value_type || (dress != NULL && type == dress->type))
         return allocate(type, style);
     Value *v = (Value *)PyType_GenericAlloc(type, 0); /* zeroed and tracked */
     if (v != NULL)
-        set_flags(v, style | TRACKED);
+        set_flags(v, style | TRACKED | OF_SUBCLASS);
     return v;
 }
 
 /* A Value of the class that operators create if this is their left operand. */
 static Value *allocate_like(const Value *a) {
     PyTypeObject *type = Py_TYPE(a);
-    if (!is_exact(type)) {
+    if (a->flags & OF_SUBCLASS) {
         const Dress *dress = dress_of(type);
         if (dress != NULL && dress->heirs)
             return allocate_object(type);
@@ -171,6 +163,7 @@ static void drop_extra(Extra *extra) {
         Py_XDECREF(extra->constant);
         Py_XDECREF(extra->closure);
         Py_XDECREF(extra->children);
+        Py_XDECREF(extra->attributes);
         Py_XDECREF(extra->numbers[DATA]);
         Py_XDECREF(extra->numbers[GRAD]);
         PyMem_Free(extra);
@@ -181,15 +174,12 @@ static void drop_extra(Extra *extra) {
 static int value_clear(PyObject *self) {
     Value *v = (Value *)self, *left = v->left, *right = v->right;
     Extra *extra = v->extra;
-    PyObject *attributes = v->attributes;
     v->left = v->right = NULL;
     v->extra = NULL;
-    v->attributes = NULL;
     v->op = LEAF;
     v->flags &= (uint16_t)~(IS_OBJECT << DATA | IS_OBJECT << GRAD);
     Py_XDECREF(left);
     Py_XDECREF(right);
-    Py_XDECREF(attributes);
     drop_extra(extra);
     return 0;
 }
@@ -198,10 +188,10 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     Value *v = (Value *)self;
     Py_VISIT(v->left);
     Py_VISIT(v->right);
-    Py_VISIT(v->attributes);
     if (v->extra != NULL) {
         Py_VISIT(v->extra->closure);
         Py_VISIT(v->extra->children);
+        Py_VISIT(v->extra->attributes);
         Py_VISIT(v->extra->numbers[DATA]);
         Py_VISIT(v->extra->numbers[GRAD]);
     }
@@ -215,7 +205,7 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
 static Value *release(Value *operand, Value *waiting) {
     if (operand == NULL)
         return waiting;
-    if (Py_REFCNT(operand) > 1 || !is_exact(Py_TYPE(operand))) {
+    if (Py_REFCNT(operand) > 1 || operand->flags & OF_SUBCLASS) {
         Py_DECREF(operand);
         return waiting;
     }
@@ -233,7 +223,7 @@ static void value_dealloc(PyObject *self) {
     PyObject_GC_UnTrack(self);
     v->left = v->right = NULL;
     value_clear(self);
-    if (is_exact(type) && free_length < FREE_LIST_LENGTH) {
+    if (!(v->flags & OF_SUBCLASS) && free_length < FREE_LIST_LENGTH) {
         v->left = free_list;
         free_list = v;
         free_length++;
@@ -364,6 +354,10 @@ static PyObject *get_object(Value *v, int which) {
 }
 
 static int put_object(Value *v, int which, PyObject *given) {
+    if (PyFloat_CheckExact(given)) {
+        put_number(v, which, real(PyFloat_AsDouble(given)));
+        return 0;
+    }
     Number number;
     PyObject *object, *old;
     const int any = Py_TYPE(v) != value_type; /* a dressed class holds what the program's class would hold */

@@ -237,6 +237,13 @@ def test_attributes_of_the_programs_own():
     assert (same.m, same.history[0] is same, copy.copy(v).history is v.history) == (0.5, True, True)
     assert not hasattr(v, "absent")
     assert (gc.is_tracked(v), gc.is_tracked(Value(1.0))) == (True, False), "v.history forms a cycle"
+    v.m, v.data, v.label = 2, 3, "w"
+    del v.history
+    with pytest.raises(AttributeError, match="not writable"):
+        v._name = "w"
+    with pytest.raises(AttributeError):
+        del v.history
+    assert (v.__dict__, v.data, v.label, Value.__basicsize__) == ({"m": 2}, 3, "w", 72)
 
 
 def test_pickles_keep_shared_operands():
