@@ -414,7 +414,7 @@ DEFECTS = (
     Defect(
         "chains: the terms of another sum are added to a sink one by one",
         "engines/rerolled/recover/chains.py",
-        "    spliced[spliced] = sums.kind[sums.owner[spliced]] != SINK\n",
+        " & (sums.kind[sums.node] != SINK)",
         "",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-tcc-plain networks]",
     ),

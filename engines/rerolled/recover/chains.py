@@ -38,13 +38,12 @@ from dataclasses import replace
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     CONSTANT,
+    NONE,
     SINK,
     Sums,
-    gather,
     is_cheap,
     jump_pointers,
     read_once,
-    starts_of,
 )
 
 
@@ -52,71 +51,53 @@ def chain(sums: Sums) -> Sums:
     """Apply rule 1 and rule 2, and remove added zeros and sums that nothing reads."""
     import numpy as np
 
-    nodes, template = sums.nodes, sums.template
-    operand = np.ascontiguousarray(sums.slots[:, 0])
+    nodes, owner, template, operand = sums.nodes, sums.owner, sums.template, sums.slots[0]
     once = read_once(sums)
     once[:-1] &= sums.kind >= COMPUTED
-    first_term = np.zeros(len(operand), bool)
-    first_term[starts_of(sums.owner)] = True
-    passes_on = (template == 0) & gather(once, operand)
-    """Term -> whether it is an inner sum."""
+    inner = np.where((template == 0) & once[operand], operand, NONE)
+    """Term -> the inner sum that it is, or NONE."""
 
     # Rule 1. head: node -> the sum that its terms end up in.
-    head = np.arange(nodes, dtype=np.int32)
+    is_spliced = np.zeros(len(owner), bool)
     # A sink starts from its target's value, and adding another sum's terms to that one by one would change the bits.
-    spliced = passes_on & first_term
-    spliced[spliced] = sums.kind[sums.owner[spliced]] != SINK
-    inner = operand[spliced]
-    head[inner] = sums.owner[spliced]
-    head = jump_pointers(head, inner)
-    terms = np.flatnonzero(~spliced)
-    owner = gather(head, sums.owner, terms)
+    is_spliced[sums.first] = (inner[sums.first] != NONE) & (sums.kind[sums.node] != SINK)
+    head = np.arange(nodes, dtype=np.int32)
+    head[inner[is_spliced]] = owner[is_spliced]
+    head = jump_pointers(head, inner[is_spliced])
+    terms = np.flatnonzero(~is_spliced)
+    owner = head[owner[terms]]
 
     # Rule 2. terms: term -> the term that replaces it, or itself.
-    only = np.empty(nodes, np.int32)
+    count = np.bincount(owner, minlength=nodes + 1)
+    only = np.empty(nodes + 1, np.int32)
     only[owner] = terms
-    """Node -> its last term."""
-    is_long = np.zeros(nodes, bool)
-    is_long[owner[gather(only, owner) != terms]] = True
-    """Node -> whether it has several terms."""
-    passed = np.flatnonzero(passes_on[terms])
-    inner = operand[terms[passed]]
-    is_single = ~is_long[inner]
-    passed, inner = passed[is_single], inner[is_single]
-    source = only[inner]
-    cheap = np.array([is_cheap(expr) for expr in sums.templates])[template[source]]
-    terms[passed[cheap]] = source[cheap]
-    dropped = np.zeros(nodes, bool)
-    dropped[inner[cheap]] = True
-    kept = ~gather(dropped, owner)
+    """Node of a sum with one term -> that term."""
+    is_cheap_template = np.array([is_cheap(expr) for expr in sums.templates])
+    inner = inner[terms]
+    replaced = np.flatnonzero((inner != NONE) & (count[inner] == 1))
+    replaced = replaced[is_cheap_template[template[only[inner[replaced]]]]]
+    terms[replaced] = only[inner[replaced]]
+    is_dropped = np.zeros(nodes, bool)
+    is_dropped[inner[replaced]] = True
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
-    constants = np.flatnonzero(sums.kind == CONSTANT)
-    zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
-    zero[constants[sums.number[constants] == 0.0]] = True
-    if zero.any():
-        zeros = np.flatnonzero(gather(zero, operand, terms))
-        zeros = zeros[(template[terms[zeros]] == 0) & is_long[owner[zeros]]]
-        kept[zeros] = False
-    terms, owner = terms[kept], owner[kept]
+    is_zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
+    is_zero[: len(sums.number)] = (sums.kind[: len(sums.number)] == CONSTANT) & (sums.number == 0.0)
+    is_zero = is_zero[operand[terms]] & (template[terms] == 0) & (count[owner] > 1)
+    kept = np.flatnonzero(~is_dropped[owner] & ~is_zero)
     # Numbers ascend along a chain, so a stable sort by head keeps the terms in order.
-    if (owner[1:] < owner[:-1]).any():
-        order = np.argsort(owner, kind="stable")
-        terms, owner = terms[order], owner[order]
-    chained = replace(sums, owner=owner, template=template[terms], slots=sums.slots.take(terms, axis=0))
-    return _without_unused(chained)
+    kept = kept[np.argsort(owner[kept], kind="stable")]
+    return _without_unused(replace(sums.with_terms(terms[kept]), owner=owner[kept]))
 
 
 def _without_unused(sums: Sums) -> Sums:
     """Drop sums that nothing reads, such as gradients that no parameter needs, until each sum is read."""
     import numpy as np
 
-    is_sink = sums.kind == SINK
     while True:
-        used = np.append(is_sink, False)  # the last entry is for NONE
-        for column in sums.slots.T:
-            used[column] = True
-        used[[sums.loss, *sums.outputs]] = True
-        kept = gather(used, sums.owner)
-        if kept.all():
+        is_used = np.append(sums.kind == SINK, False)  # the last entry is for NONE
+        is_used[sums.slots.ravel()] = True
+        is_used[[sums.loss, *sums.outputs]] = True
+        is_kept = is_used[sums.owner]
+        if is_kept.all():
             return sums
-        sums = replace(sums, owner=sums.owner[kept], template=sums.template[kept], slots=sums.slots[kept])
+        sums = sums.with_terms(np.flatnonzero(is_kept))

@@ -49,7 +49,7 @@ def check_sums(form: Sums) -> Sums:
     """Return the sums. Raises BrokenLoops for wrong terms, operands, mirrors or leaves, or a wrong order."""
     import numpy as np
 
-    owner, template, slots, kind, nodes = form.owner, form.template, form.slots, form.kind, form.nodes
+    owner, template, slots, kind, nodes = form.owner, form.template, form.slots.T, form.kind, form.nodes
 
     def term(at: int) -> str:
         return f"term {at} of %{owner[at]}"
@@ -125,10 +125,10 @@ def check_groups(sums: Sums, groups: list[Group]) -> list[Group]:
         templates = sums.template[group.first + np.arange(group.terms)[:, None]]
         if (templates != templates[:, :1]).any():
             raise BrokenLoops(f"{where}: its lanes differ in their templates")
-    late = group_of[sums.slots] >= group_of[sums.owner][:, None]
+    late = group_of[sums.slots.T] >= group_of[sums.owner][:, None]
 
     def reads(at: int) -> str:
-        owner, operand = sums.owner[at], sums.slots[at][late[at]][0]
+        owner, operand = sums.owner[at], sums.slots[:, at][late[at]][0]
         return f"group {group_of[owner]}: its %{owner} reads %{operand}, of group {group_of[operand]}"
 
     _refuse(late, reads)

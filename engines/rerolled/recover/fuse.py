@@ -31,7 +31,6 @@ from typing import Optional
 
 from zoomgrad.engines.graph.expr import Expr, Leaf
 from zoomgrad.engines.rerolled.recover.sums import (
-    COMPUTED,
     NONE,
     SLOTS,
     Sums,
@@ -40,7 +39,6 @@ from zoomgrad.engines.rerolled.recover.sums import (
     leaves,
     read_once,
     size,
-    starts_of,
     substitute,
 )
 
@@ -59,57 +57,45 @@ def fuse(sums: Sums) -> Sums:
     import numpy as np
 
     template, slots = sums.template.copy(), sums.slots.copy()
-    starts = starts_of(sums.owner)
-    single = starts[np.diff(starts, append=len(sums.owner)) == 1]
+    is_single = sums.count == 1
     first = np.zeros(sums.nodes + 1, np.int32)  # the last entry is for NONE
-    first[sums.owner[single]] = single
+    first[sums.node] = sums.first
     fusible = np.zeros(sums.nodes + 1, bool)
-    fusible[sums.owner[single]] = True
+    fusible[sums.node[is_single]] = True
     """Node -> whether it is a sum of one term, read once and not yet fused."""
     fusible &= read_once(sums)
-    fusible[:-1] &= sums.kind >= COMPUTED
-    has_fusible = np.zeros(len(template), bool)
-    for column in slots.T:
-        has_fusible |= fusible.take(column)
-    outer = np.flatnonzero(has_fusible & (template != 0))
+    outer = np.flatnonzero(fusible[slots].any(axis=0) & (template != 0))
     """The terms that may inline a sum."""
-    fused = np.zeros(sums.nodes, bool)
+    is_fused = np.zeros(sums.nodes, bool)
     templates = dict(zip(sums.templates, range(len(sums.templates))))
     for _ in range(ROUNDS):
         fusing = False
         for slot in range(len(SLOTS)):
-            at = outer[fusible[slots[outer, slot]]]
+            terms = outer[fusible[slots[slot, outer]]]
             # The inner term must be complete, with no sum left to inline into it.
-            inner = first[slots[at, slot]]
-            at = at[~fusible[slots[inner]].any(axis=1)]
-            inner = first[slots[at, slot]]
-            pairs, which = distinct(template[at], template[inner])
-            numbers = zip(template[at[pairs]].tolist(), template[inner[pairs]].tolist())
-            for index, (outer_number, inner_number) in enumerate(numbers):
-                result = _fused(list(templates)[outer_number], list(templates)[inner_number], slot)
+            terms = terms[~fusible[slots[:, first[slots[slot, terms]]]].any(axis=0)]
+            inner = first[slots[slot, terms]]
+            pairs, which = distinct(template[terms], template[inner])
+            for index, pair in enumerate(pairs.tolist()):
+                exprs = list(templates)
+                result = _fused(exprs[template[terms[pair]]], exprs[template[inner[pair]]], slot)
                 if result is None:
                     continue
                 expr, sources = result
                 fusing = True
-                terms = at[which == index]
-                operands = np.concatenate([slots[terms], slots[first[slots[terms, slot]]]], axis=1)
-                fusible[slots[terms, slot]] = False
-                fused[slots[terms, slot]] = True
-                template[terms] = templates.setdefault(expr, len(templates))
-                slots[terms] = NONE
-                slots[terms, : len(sources)] = operands[:, sources]
+                at = terms[which == index]
+                nodes = slots[slot, at]
+                operands = np.concatenate([slots[:, at], slots[:, first[nodes]]])
+                fusible[nodes], is_fused[nodes] = False, True
+                template[at] = templates.setdefault(expr, len(templates))
+                slots[:, at] = NONE
+                slots[: len(sources), at] = operands[sources]
         if not fusing:
             break
-    if not fused.any():
+    if not is_fused.any():
         return sums
-    kept = np.flatnonzero(~fused.take(sums.owner))
-    return replace(
-        sums,
-        templates=list(templates),
-        owner=sums.owner[kept],
-        template=template[kept],
-        slots=slots.take(kept, axis=0),
-    )
+    fused = replace(sums, templates=list(templates), template=template, slots=slots)
+    return fused.with_terms(np.flatnonzero(~is_fused[sums.owner]))
 
 
 def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int]]]:

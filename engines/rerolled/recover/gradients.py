@@ -2,7 +2,7 @@
 
 Only this module of the folder uses the op table. The reference runs reverse mode by *pushing*: it walks the rows from
 last to first, and each row adds its contributions to its operands' gradients. Here each gradient *pulls* instead: it is
-one sum over its consumers, in the reference's order of additions, last consumer first. The module builds the arrays for
+one sum over its consumers, in the reference's order of additions, last consumer first. The module builds the columns of
 a whole op at a time.
 
 Three rules keep the sums small:
@@ -47,8 +47,8 @@ the gradient of row 16, because all of these rows are operands of additions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from zoomgrad.engines.graph import tape as tapes
 from zoomgrad.engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
@@ -56,12 +56,10 @@ from zoomgrad.engines.graph.ops import OPS, Op
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.rerolled.recover import sums
 from zoomgrad.engines.rerolled.recover.sums import (
-    CHUNK,
     IDENTITY,
     NONE,
     SLOTS,
     Sums,
-    count_of,
     distinct,
     is_cheap,
     jump_pointers,
@@ -86,36 +84,18 @@ class _Kind(NamedTuple):
     constant: Optional[float]
     rows: Ints
 
-
-class _Contributions(NamedTuple):
-    """Contributions of rows with the same op and constant to their operands at one position."""
-
-    kind: _Kind
-    position: int
-    """0 for left operands, 1 for right ones."""
-    consumers: Ints
-    """Contribution -> the row that makes it."""
-    targets: Ints
-    """Contribution -> the row whose gradient receives it. Constants and inputs have no gradient."""
-
     @property
-    def expr(self) -> Expr:
-        return self.kind.op.contributions[self.position]
-
-
-class _TermArrays(NamedTuple):
-    """Terms as in Sums."""
-
-    owner: Ints
-    template: Ints
-    slots: Ints
+    def terms(self) -> tuple[Expr, ...]:
+        """The terms of a row's value: an addition has two, any other op has one."""
+        return (A, B) if self.op.forward == A + B else (self.op.forward,)
 
 
 class _Builder:
-    """Builds the arrays of Sums.
+    """Builds the columns of Sums.
 
     Nodes are numbered in this order: the tape's rows, the constant 1.0, the gradients from the last row to the first,
-    then coefficients.
+    then coefficients. A row has two *positions*: for the terms of its value, and for its contributions to the gradients
+    of its left and its right operand.
     """
 
     def __init__(self, tape: Tape) -> None:
@@ -148,243 +128,145 @@ class _Builder:
     def _kinds(self) -> Iterator[_Kind]:
         np, codes = self.np, tapes.codes()
         for name, op in OPS.items():
-            rows = np.flatnonzero(self.code == codes[name]).astype(np.int32)
-            if not op.takes_constant:
-                yield _Kind(op, None, rows)
-                continue
-            for k in sorted(set(self.number[rows].tolist())):
-                yield _Kind(op, k, rows[self.number[rows] == k])
+            rows = np.flatnonzero(self.code == codes[name])
+            for k in sorted(set(self.number[rows].tolist())) if op.takes_constant else [None]:
+                yield _Kind(op, k, rows if k is None else rows[self.number[rows] == k])
 
     def _value_numbers(self) -> Ints:
         """Row -> the first row with the same value, for example of a division's reciprocal or a negation."""
         np = self.np
-        value = np.arange(self.rows + 1, dtype=np.int32)
+        value = np.arange(self.rows, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
-        if len(constants):
-            value[constants] = _first_with_key(constants, self.number[constants].view(np.int64))
+        value[constants] = _first_with_key(constants, self.number[constants].view(np.int64))
         is_constant = np.append(self.code == sums.CONSTANT, True)  # the last entry is for NONE
         left, right = self.operands
         # Skip rows with two operands that vary: duplicates are rare there, and the search is slow.
-        shared = [rows[is_constant[right[rows]] | is_constant[left[rows]]] for _, _, rows in self.kinds]
+        shared = [kind.rows[is_constant[right[kind.rows]] | is_constant[left[kind.rows]]] for kind in self.kinds]
         changed = True
         while changed:
             changed = False
             for rows in filter(len, shared):
-                key = value[left[rows]].astype(np.int64) * (self.rows + 1) + value[right[rows]]
+                key = value[left[rows]].astype(np.int64) * self.rows + value[right[rows]]
                 first = _first_with_key(rows, key)
                 changed = changed or bool((value[rows] != first).any())
                 value[rows] = first
-        values: Ints = value[:-1]
-        return values
+        return value
 
     def build(self) -> Sums:
-        np, rows = self.np, self.rows
-        count = self._forward_count()
-        contributions, gradient_count, node = self._without_aliases()
-        forward = int(count.sum())
-        size = forward + int(gradient_count.sum())
-        # Each array is made once and filled in place, with room for all coefficients, because new memory is slow.
-        room = size + sum(len(one.consumers) for one in contributions if _costly_coefficient(one.expr) is not None)
-        terms = _TermArrays(np.empty(room, np.int32), np.zeros(room, np.int16), np.empty((room, len(SLOTS)), np.int32))
-        _fill_owners(terms.owner[:forward], 0, count)
-        _fill_owners(terms.owner[forward:size], rows + 1, gradient_count[::-1])
-        terms.slots[:size] = NONE
-        self._forward(terms, count)
-        self._backward(terms, forward, contributions, gradient_count, node)
-        for number, slots in self.coefficients:
-            first, size = size, size + len(slots)
-            terms.template[first:size] = number
-            terms.slots[first:size] = slots
-        terms.owner[size - (self.nodes - 2 * rows - 1) : size] = np.arange(2 * rows + 1, self.nodes)
-        terms = _TermArrays(*(column[:size] for column in terms))
-        kind = np.full(self.nodes, sums.GRADIENT, np.int8)
-        np.minimum(self.code, sums.VALUE, out=kind[:rows], casting="unsafe")
-        kind[self.one] = sums.CONSTANT
-        gradients = slice(rows + 1, 2 * rows + 1)
-        kind[gradients][self.code[::-1] == sums.PARAMETER] = sums.SINK
+        """Number the terms of all values and gradients, then fill them in, one kind of row at a time."""
+        np, rows, loss = self.np, self.rows, self.tape.loss
+        values, value_at = self._values()
+        gradients, gradient_at, self.gradient = self._gradients(len(values))
+        owner = np.concatenate([values, gradients])
+        template, slots = np.zeros(len(owner), np.int16), np.full((len(SLOTS), len(owner)), NONE, np.int32)
+        if self.code[loss] == sums.PARAMETER:
+            slots[0, -1] = self.one
+        parts = [(value_at, kind, each) for kind in self.kinds for each in enumerate(kind.terms)]
+        parts += [(gradient_at, kind, each) for kind in self.kinds for each in enumerate(kind.op.contributions)]
+        for term_at, kind, (position, expr) in parts:
+            at = term_at[2 * kind.rows + position]
+            has_term = at != NONE
+            at = at[has_term]
+            template[at], operands = self._term(expr, kind.constant, kind.rows[has_term])
+            for slot, nodes in enumerate(operands):
+                slots[slot, at] = nodes
+        coefficients = np.arange(2 * rows + 1, self.nodes, dtype=np.int32)
+        kinds = np.full(self.nodes, sums.GRADIENT, np.int8)
+        np.minimum(self.code, sums.VALUE, out=kinds[:rows], casting="unsafe")
+        kinds[self.one] = sums.CONSTANT
+        of_rows = slice(rows + 1, 2 * rows + 1)
+        kinds[of_rows][self.code[::-1] == sums.PARAMETER] = sums.SINK
         mirrors = np.full(self.nodes, NONE, np.int32)
-        mirrors[gradients] = np.arange(rows - 1, -1, -1, dtype=np.int32)
+        mirrors[of_rows] = np.arange(rows - 1, -1, -1)
         return Sums(
             templates=list(self.templates),
-            owner=terms.owner,
-            template=terms.template,
-            slots=terms.slots,
-            kind=kind,
+            owner=np.concatenate([owner, coefficients]),
+            template=np.concatenate([template, *(np.full(s.shape[1], n, np.int16) for n, s in self.coefficients)]),
+            slots=np.concatenate([slots, *(of_batch for _, of_batch in self.coefficients)], axis=1),
+            kind=kinds,
             number=self.number,
             mirrors=mirrors,
-            loss=int(self.value[self.tape.loss]),
+            loss=int(self.value[loss]),
             outputs=tuple(int(self.value[output]) for output in self.tape.outputs),
             inputs=self.tape.inputs,
             parameters=self.tape.parameters,
         )
 
-    def _gradient(self, row: Any) -> Any:
-        """The node of the row's gradient. row: a number or an array."""
-        return 2 * self.rows - row
-
-    def _forward_count(self) -> Ints:
-        """Row -> the number of its terms. An addition has two terms, any other op has one."""
+    def _values(self) -> tuple[Ints, Ints]:
+        """The owner of each term of a value; and 2 * row + position -> the number of its term, or NONE."""
         np = self.np
-        by_code = np.array([0] * len(tapes.LEAVES) + [2 if op.forward == _ADDITION else 1 for op in OPS.values()])
-        count: Ints = by_code.astype(np.int8)[self.code]
-        count[self.value != np.arange(self.rows, dtype=np.int32)] = 0
-        return count
-
-    def _forward(self, terms: _TermArrays, count: Ints) -> None:
-        """Fill in the values' terms. count: row -> the number of its terms."""
-        np, value = self.np, self.value
-        start = np.cumsum(count, dtype=np.int32)
-        start -= count
-        left, right = self.operands
-        for op, k, rows in self.kinds:
-            rows = rows[count[rows] > 0]
-            at = start[rows]
-            if op.forward == _ADDITION:
-                terms.slots[at, 0] = value[left[rows]]
-                terms.slots[at + 1, 0] = value[right[rows]]
-            else:
-                terms.template[at], operands = self._template(op.forward, k)
-                self._fill(terms.slots, at, operands, rows, self._gradient(rows))
-
-    def _backward(
-        self, terms: _TermArrays, first: int, contributions: Sequence[_Contributions], count: Ints, node: Ints
-    ) -> None:
-        """Fill in the gradients' terms, in the reference's order.
-
-        first: the first of these terms. The rest is as in `_without_aliases`.
-        """
-        rows, loss = self.rows, self.tape.loss
-        # Gradients are numbered from the last row to the first, and so are their terms.
-        start = self.np.cumsum(count[::-1], dtype=self.np.int32)
-        start -= count[::-1]
-        start += first
-        places = self._places(contributions, count, start)
-        if self.code[loss] == sums.PARAMETER:
-            terms.slots[start[rows - 1 - loss], 0] = self.one
-        for one, at in zip(contributions, places):
-            kind, expr, consumers = one.kind, one.expr, one.consumers
-            gradients = node[self._gradient(consumers)]
-            coefficient = _costly_coefficient(expr)
-            if coefficient is None or not len(consumers):
-                terms.template[at], operands = self._template(expr, kind.constant)
-                self._fill(terms.slots, at, operands, consumers, gradients)
-            else:
-                terms.template[at], _ = self._template(_PRODUCT, None)
-                terms.slots[at, 0] = self._coefficients(coefficient, kind.constant, consumers)
-                terms.slots[at, 1] = gradients
-
-    def _without_aliases(self) -> tuple[list[_Contributions], Ints, Ints]:
-        """Resolve aliases.
-
-        Returns the contributions that are terms; row -> the number of its gradient's terms; and node -> the node that
-        it is an alias of, or itself.
-        """
-        np, rows, loss = self.np, self.rows, self.tape.loss
-        contributions = list(self._contributions())
-        count = count_of((one.targets for one in contributions), rows)
-        node = np.arange(2 * rows + 1, dtype=np.int32)
-        node[self._gradient(loss)] = self.one
-        aliases = [np.array([self._gradient(loss)], np.int32)]
-        for number, one in enumerate(contributions):
-            if one.expr != G:
-                continue
-            consumers, targets = one.consumers, one.targets
-            # The only contribution is one consumer's gradient, unchanged.
-            is_alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
-            alias = self._gradient(targets[is_alias])
-            node[alias] = self._gradient(consumers[is_alias])
-            aliases.append(alias)
-            count[targets[is_alias]] = 0
-            contributions[number] = one._replace(consumers=consumers[~is_alias], targets=targets[~is_alias])
-        if self.code[loss] == sums.PARAMETER:
-            count[loss] = 1  # no row up to the loss reads it, so this is its only term
-        return contributions, count, jump_pointers(node, np.concatenate(aliases))
-
-    def _places(self, contributions: Sequence[_Contributions], count: Ints, start: Ints) -> list[Ints]:
-        """For each batch of contributions, their places among all terms.
-
-        count: row -> the number of its gradient's terms. start: row, counted from the last one -> its first term.
-
-        The order within a gradient is: last consumer first; for one consumer, left operand first. So sort by target,
-        then by 2 * (rows - consumer) + position. Example: of 6 rows, row 3 is `%1 * %1` and row 5 is `%4 + %1`. The
-        gradient of row 1 has three terms with the keys 6 and 7 (row 3, left and right) and 3 (row 5, right). Row 5's
-        contribution comes first, then the left one of row 3, then the right one. With its first term at place 20, the
-        places are 21 and 22 for the batches of `*` and 20 for the batch of `+`.
-        """
-        np, rows = self.np, self.rows
-        places = [start[rows - 1 - one.targets].astype(np.int64) for one in contributions]
-        # A single term needs no order.
-        several = [np.flatnonzero(count[one.targets] > 1) for one in contributions]
-        targets = np.concatenate([one.targets[at] for one, at in zip(contributions, several)])
-        keys = [2 * (rows - one.consumers[at]) + one.position for one, at in zip(contributions, several)]
-        order = stable_order(np.concatenate(keys), 2 * rows + 2)
-        order = order[stable_order(rows - 1 - targets[order], rows)]
-        # These terms are all terms of gradients with several, so their places in ascending order are known.
-        place = np.empty(len(order), np.int64)
-        place[order] = start[0] + np.flatnonzero(np.repeat(count[::-1] > 1, count[::-1]))
-        for batch, at in zip(places, several):
-            batch[at], place = place[: len(at)], place[len(at) :]
-        return places
-
-    def _contributions(self) -> Iterator[_Contributions]:
-        wanted = (self.code >= sums.COMPUTED) | (self.code == sums.PARAMETER)
+        has_term = np.zeros((self.rows, 2), bool)
         for kind in self.kinds:
-            rows = kind.rows[kind.rows <= self.tape.loss]
-            for position in range(kind.op.arity):
-                targets = self.operands[position][rows]
-                kept = wanted[targets]
-                yield _Contributions(kind, position, rows[kept], targets[kept])
+            has_term[kind.rows, : len(kind.terms)] = True
+        has_term[self.value != np.arange(self.rows)] = False
+        places = np.flatnonzero(has_term)
+        at = np.full(2 * self.rows, NONE, np.int32)
+        at[places] = np.arange(len(places))
+        return (places >> 1).astype(np.int32), at
 
-    def _coefficients(self, expr: Expr, k: Optional[float], consumers: Ints) -> Ints:
-        """Add the nodes of a coefficient for these rows, one for each set of operands, and return them."""
+    def _gradients(self, first: int) -> tuple[Ints, Ints, Ints]:
+        """The same for gradients, whose terms are numbered from `first`; and row -> the node of its gradient.
+
+        List all contributions, last row first, and for one row, left operand first. This is the reference's order, so a
+        stable sort by operand gives the terms. Example: if row 3 is `%1 * %1` and row 5 is `%4 + %1`, the list has row
+        5's contributions to %4 and %1, then row 3's two contributions to %1. So the gradient of %1 has three terms: one
+        from row 5, then those of the left and the right operand of row 3.
+        """
+        np, rows, loss, code = self.np, self.rows, self.tape.loss, self.code
+        targets = np.stack(self.operands, axis=1)[loss::-1].ravel()
+        is_needed = np.append((code >= sums.COMPUTED) | (code == sums.PARAMETER), False)  # the last entry is for NONE
+        listed = np.flatnonzero(is_needed[targets])
+        targets, consumers, positions = targets[listed], loss - (listed >> 1), listed & 1
+        passes_on = np.zeros(rows, bool)
+        for kind in self.kinds:
+            passes_on[kind.rows] = all(expr == G for expr in kind.op.contributions)
+        is_alias = passes_on[consumers] & (code[targets] != sums.PARAMETER)
+        is_alias &= (np.bincount(targets, minlength=rows) == 1)[targets]
+        aliases = np.flatnonzero(is_alias)[::-1]
+        aliases = aliases[np.argsort(positions[aliases].astype(bool), kind="stable")]  # so that chains are neighbours
+        source = np.arange(rows, dtype=np.int32)
+        source[targets[aliases]] = consumers[aliases]
+        source = jump_pointers(source, targets[aliases])
+        gradient = np.where(source == loss, self.one, 2 * rows - source)
+        targets, consumers, positions = (column[~is_alias] for column in (targets, consumers, positions))
+        order = stable_order(rows - 1 - targets, rows)
+        at = np.full(2 * rows, NONE, np.int32)
+        at[(2 * consumers + positions)[order]] = np.arange(first, first + len(order))
+        owner = 2 * rows - targets[order]
+        if code[loss] == sums.PARAMETER:  # no row up to the loss reads it, so this is the only term of all gradients
+            owner = np.array([2 * rows - loss], np.int32)
+        return owner, at, gradient
+
+    def _term(self, expr: Expr, k: Optional[float], rows: Ints) -> tuple[int, list[Ints]]:
+        """The number of a term's template, and for each slot, the nodes of these rows. Adds costly coefficients."""
         np = self.np
-        number, operands = self._template(expr, k)
-        slots = _no_slots(np, len(consumers))
-        self._fill(slots, slice(None), operands, consumers, self._gradient(consumers))
-        at, tuples = distinct(*slots.T)
-        self.coefficients.append((number, slots[at]))
+        coefficient = _costly_coefficient(expr)
+        if coefficient is None or not len(rows):
+            return self._filled(expr, k, rows)
+        product, (_, gradients) = self._filled(A * G, None, rows)
+        number, operands = self._filled(coefficient, k, rows)
+        at, tuples = distinct(*operands)
+        slots = np.full((len(SLOTS), len(at)), NONE, np.int32)
+        slots[: len(operands)] = [nodes[at] for nodes in operands]
+        self.coefficients.append((number, slots))
         first, self.nodes = self.nodes, self.nodes + len(at)
-        nodes: Ints = first + tuples
-        return nodes
+        return product, [first + tuples, gradients]
 
-    def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
-        """The number of the expression's template, which has slots for leaves, and the leaf that fills each slot."""
+    def _filled(self, expr: Expr, k: Optional[float], rows: Ints) -> tuple[int, list[Ints]]:
+        """The number of an expression's template; and for each leaf, which becomes a slot, the nodes of these rows."""
         operands = [leaf for leaf in dict.fromkeys(leaves(expr)) if leaf != K]
         leaf_to: dict[Leaf, Expr] = dict(zip(operands, SLOTS))
         if k is not None:
             leaf_to[K] = Literal(k)
         template = _folded(substitute(expr, leaf_to))
-        return self.templates.setdefault(template, len(self.templates)), operands
+        return self.templates.setdefault(template, len(self.templates)), [self._nodes(leaf, rows) for leaf in operands]
 
-    def _fill(self, slots: Ints, at: Any, operands: Sequence[Leaf], rows: Ints, gradients: Ints) -> None:
-        """Fill slots of the terms `at` with the nodes that these rows' operands are. gradients: those of the rows."""
-        for slot, leaf in enumerate(operands):
-            if leaf == G:
-                slots[at, slot] = gradients
-            else:
-                of = {"a": self.operands[0], "b": self.operands[1]}.get(leaf.name)
-                slots[at, slot] = self.value[rows if of is None else of[rows]]
-
-
-_ADDITION = A + B
-_PRODUCT = A * G
-
-
-def _no_slots(np: Any, count: int) -> Ints:
-    slots: Ints = np.full((count, len(SLOTS)), NONE, np.int32)
-    return slots
-
-
-def _fill_owners(owners: Ints, node: int, count: Ints) -> None:
-    """Fill in the owner of each term, for nodes from `node` on with these numbers of terms. In chunks, as in `sums`."""
-    import numpy as np
-
-    at = 0
-    for start in range(0, len(count), CHUNK):
-        part = count[start : start + CHUNK]
-        repeated = np.repeat(np.arange(node + start, node + start + len(part), dtype=np.int32), part)
-        owners[at : at + len(repeated)] = repeated
-        at += len(repeated)
+    def _nodes(self, leaf: Leaf, rows: Ints) -> Ints:
+        """The nodes that a leaf of the op table stands for in these rows."""
+        if leaf == G:
+            return self.gradient[rows]
+        of = {A: self.operands[0], B: self.operands[1]}.get(leaf)
+        return self.value[rows if of is None else of[rows]]
 
 
 def _first_with_key(rows: Ints, key: Ints) -> Ints:

@@ -224,7 +224,7 @@ def _shapes(form: Sums, graph: _SumGraph, in_waves: list[Ints]) -> Iterator[_Sha
     terms = ranges(first, first + counts)
     rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
     rows[:, 0] = form.template.take(terms)
-    rows[:, 1:] = form.slots.take(terms, axis=0)
+    rows[:, 1:] = form.slots.take(terms, axis=1).T
     del terms, members, first
     operands, words = rows[:, 1:], rows.view(np.uint64)
     at = start = 0
@@ -346,15 +346,15 @@ def _most_regular_order(form: Sums, sums: Ints, graph: _SumGraph) -> tuple[Ints,
     first = graph.first.take(sums)
     steps = graph.count[sums[0]] - 1
     last = first + steps
-    operands = graph.rank.take(form.slots.take(last, axis=0).T)
+    operands = graph.rank.take(form.slots.take(last, axis=1))
     a, b, _ = operands
     if steps:
-        operands = np.concatenate([graph.rank.take(form.slots.take(first, axis=0).T), operands])
+        operands = np.concatenate([graph.rank.take(form.slots.take(first, axis=1)), operands])
     fewest = len(nests(operands))
     if fewest == 1:
         return sums, 1
     best = sums
-    is_parameter = form.kind[form.slots[last[0], 0]] == PARAMETER
+    is_parameter = form.kind[form.slots[0, last[0]]] == PARAMETER
     for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
         order = np.lexsort(keys)
         pieces = len(nests(operands[:, order]))

@@ -95,7 +95,7 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
     """Give every node a place in one workspace, and write the groups as loops over it."""
     forward = [group for group in groups if group.phase == Phase.FORWARD]
     others = [group for group in groups if group.phase != Phase.FORWARD]
-    places, operands = Places(sums), Operands(sums, len(groups))
+    places, operands = Places(sums), Operands(sums)
     put_inputs(sums, places)
     places.close("x")
     put_constants(sums, places)
@@ -137,7 +137,7 @@ def _rows(sums: Sums, places: Places) -> Ints:
     terms = np.flatnonzero(((sums.kind == GRADIENT) & values).take(sums.owner))
     owners = sums.owner[terms]
     rows[owners] = NONE
-    np.maximum.at(rows, owners, rows[sums.slots[terms]].max(axis=1))
+    np.maximum.at(rows, owners, rows[sums.slots[:, terms]].max(axis=0))
     of_places: Ints = np.full(places.end, NONE, np.int32)
     placed = np.flatnonzero(places.of[:-1] != NONE)
     of_places[places.of[placed]] = rows[placed]
@@ -208,7 +208,7 @@ class _Writer:
             Segment(
                 sums.templates[sums.template[term]],
                 (),
-                tuple(places.single(slot) for slot in sums.slots[term].tolist() if slot != NONE),
+                tuple(places.single(slot) for slot in sums.slots[:, term].tolist() if slot != NONE),
             )
             for term in range(first, first + group.terms)
         ]

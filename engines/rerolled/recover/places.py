@@ -22,7 +22,6 @@ from zoomgrad.engines.rerolled.recover.sums import (
     PARAMETER,
     SLOTS,
     Sums,
-    columns,
     distinct,
     leaves,
 )
@@ -45,11 +44,10 @@ def padded(count: int) -> int:
 class Operands:
     """The operands of all terms, by slot."""
 
-    def __init__(self, sums: Sums, uses: int) -> None:
-        """uses: how many times terms are taken from a slot, as in `columns`."""
+    def __init__(self, sums: Sums) -> None:
         import numpy as np
 
-        self.nodes = columns(sums, uses)
+        self.nodes = sums.slots
         """Slot -> the node of each term."""
         self.slots = [sorted({SLOTS.index(leaf) for leaf in leaves(expr)}) for expr in sums.templates]
         """Template -> the slots that it reads."""

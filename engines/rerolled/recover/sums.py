@@ -13,8 +13,9 @@ parameters persist between steps. A *sink* is a sum that adds its terms, one by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Apply, Expr, Leaf
@@ -50,7 +51,7 @@ class Sums:
     template: Ints
     """Term -> number of its template."""
     slots: Ints
-    """Term -> nodes; shape (terms, slots)."""
+    """Slot, term -> the node that the slot reads."""
     kind: Ints
     """Node -> INPUT, PARAMETER, CONSTANT, VALUE, GRADIENT or SINK."""
     number: Doubles
@@ -68,11 +69,39 @@ class Sums:
     def nodes(self) -> int:
         return len(self.kind)
 
+    @cached_property
+    def first(self) -> Ints:
+        """Sum -> its first term. Sums are numbered in the order of their nodes."""
+        return starts_of(self.owner)
+
+    @cached_property
+    def count(self) -> Ints:
+        """Sum -> the number of its terms."""
+        import numpy as np
+
+        return np.diff(self.first, append=len(self.owner))
+
+    @cached_property
+    def node(self) -> Ints:
+        """Sum -> its node."""
+        return self.owner[self.first]
+
+    @cached_property
+    def reads(self) -> list[list[int]]:
+        """Template -> the slots that it reads."""
+        return [sorted({SLOTS.index(leaf) for leaf in leaves(expr)}) for expr in self.templates]
+
+    def with_terms(self, terms: Any) -> Sums:
+        """Only these terms, in this order."""
+        return replace(
+            self, owner=self.owner[terms], template=self.template[terms], slots=self.slots.take(terms, axis=1)
+        )
+
     def lines(self) -> Iterator[str]:
         """Text form, one sum per line. Leaves are `x3`, `p7` or a number, sums are `%12`, sinks are `q7 +=`."""
         texts: dict[int, list[str]] = {}
         for term, owner in enumerate(self.owner.tolist()):
-            names = {str(i): (self.name(node), ATOM_PRECEDENCE) for i, node in enumerate(self.slots[term].tolist())}
+            names = {str(i): (self.name(node), ATOM_PRECEDENCE) for i, node in enumerate(self.slots[:, term].tolist())}
             text, binds = PYTHON.spell(self.templates[self.template[term]], names)
             texts.setdefault(owner, []).append(text if binds >= INFIX["add"].precedence else f"({text})")
         for node, terms in texts.items():
@@ -90,113 +119,33 @@ class Sums:
         return f"{'xp'[kind]}{int(self.number[node])}" if kind in (INPUT, PARAMETER) else f"%{node}"
 
 
-def columns(sums: Sums, uses: int) -> list[Ints]:
-    """Slot -> the node of each term. uses: how many times terms are taken from a column.
-
-    `take` copies all of a strided column first. Copies that stay take memory, which large graphs with few uses need.
-    """
-    import numpy as np
-
-    return [np.ascontiguousarray(column) if uses > MANY_USES else column for column in sums.slots.T]
-
-
-MANY_USES = 32
-"""More uses than this are worth a contiguous copy."""
-
-
 def jump_pointers(to: Ints, moved: Ints) -> Ints:
     """Node -> the end of its chain. The result replaces `to`.
 
-    to: node -> the next node, or itself. moved: the nodes that have a next node. The search is fastest if the nodes of
-    a chain are neighbours in `moved`: these pass on their end at once. Pointer jumping does the rest: it halves the
-    remaining chains in each round.
+    to: node -> the next node, or itself. moved: the nodes that have a next node. Where the next node is the neighbour
+    in `moved`, its end is known at once. For the rest, each round halves the chains.
     """
     import numpy as np
 
-    ends = to
     if len(moved):
-        end = ends.take(moved)
-        is_last = np.append(end[:-1] != moved[1:], True)
-        last = np.flatnonzero(is_last)
-        end = np.repeat(end[last], np.diff(last, prepend=-1))
-        ends[moved] = end
+        end = to[moved]
+        last = np.flatnonzero(np.append(end[:-1] != moved[1:], True))
+        to[moved] = np.repeat(end[last], np.diff(last, prepend=-1))
     while len(moved):
-        further = ends.take(end)
-        going = np.flatnonzero(further != end)
-        moved, end = moved[going], further[going]
-        ends[moved] = end
-    return ends
+        end = to[moved]
+        further = to[end]
+        to[moved] = further
+        moved = moved[further != end]
+    return to
 
 
 def read_once(sums: Sums) -> Any:
     """Node -> whether one term reads it, and no other term, loss or output does. The last entry is for NONE."""
-    seen, again = seen_again(sums.slots.T, sums.nodes + 1)
-    again[[sums.loss, *sums.outputs, NONE]] = True
-    return seen & ~again
-
-
-def count_of(columns: Iterable[Ints], size: int) -> Ints:
-    """Number -> how many times the columns have it."""
     import numpy as np
 
-    count = np.zeros(size, np.int32)
-    for column in columns:
-        chunk = max(CHUNK, len(column) // 16)
-        for start in range(0, len(column), chunk):
-            numbers = column[start : start + chunk]
-            first = int(numbers.min())  # usually, the numbers of a chunk are close together
-            counts = np.bincount(numbers - first)
-            count[first : first + len(counts)] += counts.astype(np.int32)
-    return count
-
-
-def seen_again(columns: Iterable[Ints], size: int) -> tuple[Any, Any]:
-    """Number -> whether the columns have it, and whether they have it more than once. NONE counts as the last number.
-
-    If a number's place is not its last place, the number occurs again.
-    """
-    import numpy as np
-
-    columns = list(columns)
-    last, again = np.full(size, NONE, np.int32), np.zeros(size, bool)
-    for numbers, places in _chunks(columns):
-        last[numbers] = places
-    for numbers, places in _chunks(columns):
-        again[numbers[last.take(numbers) != places]] = True
-    return last != NONE, again
-
-
-def gather(table: Ints, *places: Ints) -> Ints:
-    """`table[a[b]]` for places `a, b`, in chunks: NumPy would convert all of their 32-bit numbers to 64 bits first."""
-    import numpy as np
-
-    *outer, last = places
-    gathered = np.empty(len(last), table.dtype)
-    for start in range(0, len(last), CHUNK):
-        at = last[start : start + CHUNK]
-        for column in reversed(outer):
-            at = column.take(at)
-        table.take(at, out=gathered[start : start + CHUNK], mode="wrap")  # -1 is the last place
-    return gathered
-
-
-def _chunks(columns: Iterable[Ints]) -> Iterator[tuple[Ints, Ints]]:
-    """The columns in chunks, and the place of each number.
-
-    Chunks, because allocating large temporary arrays takes longer than counting.
-    """
-    import numpy as np
-
-    first = 0
-    for column in columns:
-        for start in range(0, len(column), CHUNK):
-            numbers = column[start : start + CHUNK].astype(np.int64)
-            yield numbers, np.arange(first, first + len(numbers), dtype=np.int32)
-            first += len(numbers)
-
-
-CHUNK = 1 << 18
-"""Numbers in a chunk, which fits into a processor's cache."""
+    reads = np.bincount(sums.slots.ravel() + 1, minlength=sums.nodes + 1)
+    reads[1 + np.array([sums.loss, *sums.outputs, NONE])] += 2
+    return np.roll(reads == 1, -1)
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:

@@ -130,7 +130,7 @@ def _edges(form: Sums, kind: Ints, first: Ints, count: Ints, node: Ints) -> _Edg
     number[node[inner]] = inner
     terms = ranges(first[inner], first[inner] + count[inner])
     reader = np.repeat(inner, count[inner])
-    slots = [column.take(terms) for column in form.slots.T]
+    slots = [column.take(terms) for column in form.slots]
     operands, consumers = [], []
     for nodes in slots:
         operand = number.take(nodes)

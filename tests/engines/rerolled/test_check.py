@@ -87,14 +87,8 @@ def of_kind(found, kind):
     return int(owners[at]), at
 
 
-def reading(found, wanted):
-    """Return the first term with an operand of that kind, and the slot."""
-    term, slot = np.argwhere((found.slots != NONE) & (found.kind[found.slots] == wanted))[0].tolist()
-    return term, slot
-
-
 def with_slot(found, term, slot, value):
-    return replace(found, slots=changed(found.slots, (term, slot), value))
+    return replace(found, slots=changed(found.slots, (slot, term), value))
 
 
 def reads_itself(found):
