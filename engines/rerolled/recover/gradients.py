@@ -135,7 +135,7 @@ class _Builder:
     def _value_numbers(self) -> Ints:
         """Row -> the first row with the same value, for example of a division's reciprocal or a negation."""
         np = self.np
-        value = np.arange(self.rows, dtype=np.int32)
+        value: Ints = np.arange(self.rows, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
         value[constants] = _first_with_key(constants, self.number[constants].view(np.int64))
         is_constant = np.append(self.code == sums.CONSTANT, True)  # the last entry is for NONE
