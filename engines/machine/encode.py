@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, Optional, Union
 
 
@@ -42,14 +42,13 @@ class Vec(NamedTuple):
         return f"{'zyx'[(64, 32, 16).index(max(self.size, 16))]}mm{self.number}"
 
 
-@dataclass(frozen=True)
-class Mem:
+class Mem(NamedTuple):
     """An operand in memory."""
 
     base: Optional[Reg]
     """None: relative to the next instruction, from `label`."""
     disp: int = 0
-    index: Optional[Reg] = None
+    index: Optional[Reg] = None  # type: ignore[assignment]  # not the method of tuples
     scale: int = 1
     label: str = ""
 
@@ -256,69 +255,34 @@ class Assembler:
 
         mask: the number of the mask register that selects lanes; 0: all. zero: clear the other lanes.
         """
-        code = self.code
-        start, row = len(code), TABLE[name]
-        of_register = to if isinstance(to, Vec) else first
-        assert of_register is not None
-        size = 8 if row.scalar else of_register.size
-        field = to if isinstance(to, int) else to.number
-        vvvv = first.number if first else 0
-        r, x, b = _high_bits(field, second)
-        is_evex = size == 64 or field > 15 or vvvv > 15 or of_register is not to or mask > 0
-        shift = 0
-        if is_evex or (isinstance(second, Vec) and second.number > 15):
-            is_evex = True
-            if isinstance(second, Vec):
-                x = second.number >> 4
-            code += bytes(
-                (
-                    0x62,
-                    (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | (field >> 4 ^ 1) << 4 | row.map,
-                    row.wide << 7 | (~vvvv & 15) << 3 | 4 | _PREFIXES[row.prefix],
-                    zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | mask,
-                    row.opcode,
-                )
-            )
-            # A distance counts in units of the operand's size.
-            shift = 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
+        code, start = self.code, len(self.code)
+        if isinstance(second, Mem):
+            base, disp, index, scale, label = second
+            forms = _in_memory(name, to, first, base, index, scale, mask, zero)
+            self._operand(forms, disp, label, int(immediate is not None))
         else:
-            last = (~vvvv & 15) << 3 | (size == 32) << 2 | _PREFIXES[row.prefix]
-            if row.map == 1 and not x and not b and not row.wide_vex:
-                code += bytes((0xC5, (r ^ 1) << 7 | last, row.opcode))
-            else:
-                high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
-                code += bytes((0xC4, high, row.wide_vex << 7 | last, row.opcode))
-        self._operand(field, second, shift, int(immediate is not None))
+            code += _in_registers(name, to, first, second, mask, zero)
         if immediate is not None:
             code.append(immediate)
         self.lines.append(Line(start, len(code) - start, name, (to, first, second, immediate, mask, zero)))
 
-    def _operand(self, field: int, operand: Union[Vec, Mem, Reg], shift: int, tail: int) -> None:
-        """Append ModRM, SIB and the distance. shift: a short distance counts in units of 2**shift bytes.
+    def _operand(self, forms: Forms, disp: int, label: str, tail: int) -> None:
+        """Append an instruction with an operand in memory, up to its distance.
 
         tail: the bytes that follow the distance, which a label's distance must skip.
         """
-        code, low = self.code, (field & 7) << 3
-        if not isinstance(operand, Mem):
-            code.append(0xC0 | low | operand.number & 7)
-            return
-        if operand.base is None:
-            code.append(low | 5)
-            self._uses.append((len(code), operand.label, operand.disp - tail))
+        code = self.code
+        if label:
+            code += forms.far
+            self._uses.append((len(code), label, disp - tail))
             code += bytes(4)
-            return
-        base, disp = operand.base.number & 7, operand.disp
-        short = disp >> shift
-        is_short = short << shift == disp and -128 <= short < 128
-        mode = 0 if disp == 0 and base != 5 else 1 if is_short else 2
-        if operand.index or base == 4:
-            index = operand.index.number & 7 if operand.index else 4
-            code += bytes((mode << 6 | low | 4, operand.scale.bit_length() - 1 << 6 | index << 3 | base))
+        elif disp == 0 and forms.here:
+            code += forms.here
+        elif -128 << forms.shift <= disp < 128 << forms.shift and not disp & (1 << forms.shift) - 1:
+            code += forms.near
+            code.append(disp >> forms.shift & 255)
         else:
-            code.append(mode << 6 | low | base)
-        if mode == 1:
-            code.append(short & 255)
-        elif mode:
+            code += forms.far
             code += disp.to_bytes(4, "little", signed=True)
 
     # --- integers ----------------------------------------------------------------------------------------------------
@@ -327,9 +291,11 @@ class Assembler:
         self, opcode: bytes, field: int, operand: Union[Reg, Mem], name: str, *shown: Any, tail: bytes = b""
     ) -> None:
         start = len(self.code)
-        r, x, b = _high_bits(field, operand)
-        self.code += bytes((0x48 | r << 2 | x << 1 | b,)) + opcode
-        self._operand(field, operand, 0, len(tail))
+        if isinstance(operand, Mem):
+            forms = _integer_in_memory(0x48, opcode, field, operand.base, operand.index, operand.scale)
+            self._operand(forms, operand.disp, operand.label, len(tail))
+        else:
+            self.code += _integer_in_registers(0x48, opcode, field, operand)
         self.code += tail
         self._done(start, name, *shown)
 
@@ -388,16 +354,14 @@ class Assembler:
     def move_int(self, to: Mem, source: Reg) -> None:
         """Store the lower 4 bytes of a register."""
         start = len(self.code)
-        r, x, b = _high_bits(source.number, to)
-        self.code += bytes((0x40 | r << 2 | x << 1 | b, 0x89))
-        self._operand(source.number, to, 0, 0)
+        forms = _integer_in_memory(0x40, b"\x89", source.number, to.base, to.index, to.scale)
+        self._operand(forms, to.disp, to.label, 0)
         self._done(start, "mov dword", to, source)
 
     def count_bits(self, to: Reg, source: Reg) -> None:
         """Count the bits that are set."""
         start = len(self.code)
-        self.code += bytes((0xF3, 0x48 | (to.number >> 3) << 2 | source.number >> 3, 0x0F, 0xB8))
-        self._operand(to.number, source, 0, 0)
+        self.code += b"\xf3" + _integer_in_registers(0x48, b"\x0f\xb8", to.number, source)
         self._done(start, "popcnt", to, source)
 
     def signs_to(self, to: Reg, source: Vec) -> None:
@@ -462,9 +426,99 @@ class Assembler:
         self._done(start, name)
 
 
-def _high_bits(field: int, operand: Union[Vec, Mem, Reg]) -> tuple[int, int, int]:
-    """The high bits of the register field, of the index, and of the base or second register."""
-    if isinstance(operand, Mem):
-        index = operand.index.number >> 3 if operand.index else 0
-        return field >> 3 & 1, index, operand.base.number >> 3 if operand.base else 0
-    return field >> 3 & 1, 0, operand.number >> 3 & 1
+class Forms(NamedTuple):
+    """The bytes of an instruction up to its distance, for each way to write the distance."""
+
+    here: bytes
+    """Without a distance; empty if the base needs one."""
+    near: bytes
+    """With a distance of one byte, which counts in units of 2**shift bytes."""
+    far: bytes
+    """With a distance of four bytes, or relative to the next instruction."""
+    shift: int
+
+
+@cache
+def _in_registers(
+    name: str, to: Union[Vec, int], first: Optional[Vec], second: Union[Vec, Reg], mask: int, zero: bool
+) -> bytes:
+    """A vector instruction between registers, up to its immediate."""
+    high = second.number >> 4 if isinstance(second, Vec) else 0
+    field, start, _ = _vector(name, to, first, high, second.number >> 3 & 1, mask, zero, far=high)
+    return start + bytes((0xC0 | (field & 7) << 3 | second.number & 7,))
+
+
+@cache
+def _in_memory(
+    name: str,
+    to: Union[Vec, int],
+    first: Optional[Vec],
+    base: Optional[Reg],
+    index: Optional[Reg],
+    scale: int,
+    mask: int,
+    zero: bool,
+) -> Forms:
+    """A vector instruction with an operand in memory."""
+    x, b = index.number >> 3 if index else 0, base.number >> 3 if base else 0
+    field, start, shift = _vector(name, to, first, x, b, mask, zero)
+    return _addressed(start, field, base, index, scale, shift)
+
+
+def _vector(
+    name: str, to: Union[Vec, int], first: Optional[Vec], x: int, b: int, mask: int, zero: bool, far: int = 0
+) -> tuple[int, bytes, int]:
+    """The register field, the bytes before ModRM, and the shift of short distances.
+
+    x, b: the high bits of the index, and of the base or of the second register. far: whether EVEX is necessary.
+    """
+    row, of_register = TABLE[name], to if isinstance(to, Vec) else first
+    assert of_register is not None
+    size = 8 if row.scalar else of_register.size
+    field, vvvv = to if isinstance(to, int) else to.number, first.number if first else 0
+    r = field >> 3 & 1
+    if far or size == 64 or field > 15 or vvvv > 15 or of_register is not to or mask > 0:
+        start = bytes(
+            (
+                0x62,
+                (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | (field >> 4 ^ 1) << 4 | row.map,
+                row.wide << 7 | (~vvvv & 15) << 3 | 4 | _PREFIXES[row.prefix],
+                zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | mask,
+                row.opcode,
+            )
+        )
+        # A distance counts in units of the operand's size.
+        return field, start, 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
+    last = (~vvvv & 15) << 3 | (size == 32) << 2 | _PREFIXES[row.prefix]
+    if row.map == 1 and not x and not b and not row.wide_vex:
+        return field, bytes((0xC5, (r ^ 1) << 7 | last, row.opcode)), 0
+    high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
+    return field, bytes((0xC4, high, row.wide_vex << 7 | last, row.opcode)), 0
+
+
+@cache
+def _integer_in_registers(rex: int, opcode: bytes, field: int, second: Reg) -> bytes:
+    last = 0xC0 | (field & 7) << 3 | second.number & 7
+    return bytes((rex | field >> 3 << 2 | second.number >> 3, *opcode, last))
+
+
+@cache
+def _integer_in_memory(
+    rex: int, opcode: bytes, field: int, base: Optional[Reg], index: Optional[Reg], scale: int
+) -> Forms:
+    x, b = index.number >> 3 if index else 0, base.number >> 3 if base else 0
+    start = bytes((rex | field >> 3 << 2 | x << 1 | b, *opcode))
+    return _addressed(start, field, base, index, scale, 0)
+
+
+def _addressed(start: bytes, field: int, base: Optional[Reg], index: Optional[Reg], scale: int, shift: int) -> Forms:
+    """Add ModRM and SIB for an operand in memory."""
+    low = (field & 7) << 3
+    if base is None:
+        return Forms(b"", b"", start + bytes((low | 5,)), shift)
+    last = base.number & 7
+    rest = b""
+    if index or last == 4:
+        rest = bytes((scale.bit_length() - 1 << 6 | (index.number & 7 if index else 4) << 3 | last,))
+    here, near, far = (start + bytes((mode << 6 | low | (4 if rest else last),)) + rest for mode in range(3))
+    return Forms(here if last != 5 else b"", near, far, shift)
