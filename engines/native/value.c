@@ -128,12 +128,13 @@ static Value *allocate_object(PyTypeObject *type) {
     return v;
 }
 
-/* A Value of the class that operators create if this is their left operand. */
+/* A Value of the class that operators create if this is their left operand. An object's class may have been set, so
+   its flags don't tell. */
 static Value *allocate_like(const Value *a) {
     PyTypeObject *type = Py_TYPE(a);
-    if (a->flags & OF_SUBCLASS) {
+    if (type != value_type && (dresses == NULL || type != dresses->type)) {
         const Dress *dress = dress_of(type);
-        if (dress != NULL && dress->heirs)
+        if (dress != NULL && dress->type != type && dress->heirs)
             return allocate_object(type);
         type = dress ? dress->type : value_type;
     }

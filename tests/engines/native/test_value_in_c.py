@@ -217,6 +217,9 @@ def test_operators_create_the_class_of_their_left_operand():
     assert isinstance(w.grad, int)
     assert isinstance(w._prev[1].grad, float)
     assert type(v * w) is plain
+    changed = Value(1.0)
+    changed.__class__ = type("Changed", (Value,), {"__slots__": ()})
+    assert type(changed * 2.0) is Value
     assert type(Value(1.0) * v) is Value
 
 
