@@ -36,9 +36,9 @@ SHORT = Drill("short", 2, None, (3,))
 DRILLS = (
     SHORT,
     Drill("single", 1, 3, (1, 4, 2)),
-    # Two tiles of 4 rows, or one of 8, fill a batch. The second call begins within a batch.
+    # A tile of 8 rows, or tiles of 6 and 2, fill a batch. The second call begins within a batch.
     Drill("whole", 8, 5, (9, 11)),
-    # A batch is tiles of 4, 6 or 8 rows and some more rows, which wrap around.
+    # A batch is tiles of 6 or 8 rows and of 2, and a row, which wrap around.
     Drill("ragged", 11, 7, (5, 1, 17)),
 )
 

@@ -11,10 +11,8 @@ from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 
-TALL, TALLEST = 4, 8
-"""Rows of the widest tile, and of the narrowest. More rows share each load of weights, but the sums must fit the
-registers. On `mlp-784x32x10` in batches of 1,000, tiles of 4 vectors took 3.65, 3.36 and 3.59 µs a row with 4, 6 and 8
-rows."""
+TALLEST = 8
+"""The most rows of a tile."""
 LEAST_ROWS, MOST_ROWS, MOST_WIDE_ROWS = 8, 48, 128
 ROWS_SHARE, LISTED_SHARE, WIDE_SHARE = 6, 2, 1.5
 """The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too. Rows
@@ -62,11 +60,12 @@ class Form:
     def tile(self, vectors: int) -> tuple[int, int]:
         """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
 
-        Besides the sums, a term takes a register for each vector, and one for a row's number.
+        Besides the sums, a term takes a register for each vector of weights, for a row's number, and for a product.
+        Each number that is loaded serves as many sums as possible if the tile is about as tall as it is wide.
         """
-        wide = min(vectors, (self.registers - 1) // (TALL + 1))
-        fitting = (self.registers - 1 - wide) // wide
-        return max(TALL, min(TALLEST, fitting // 2 * 2)), wide
+        strips = -(-vectors // (4 if self.registers > 16 else 2))
+        wide = -(-vectors // strips)
+        return min(TALLEST, (self.registers - 2 - wide) // wide // 2 * 2), wide
 
     def is_one_block(self, loop: Loop) -> bool:
         """Whether one block computes all lanes side by side, in one pass over the terms."""

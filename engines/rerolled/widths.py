@@ -26,9 +26,9 @@ from zoomgrad.engines.kernel.building import BuildFailed, build
 from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.engines.rerolled.form import Form
 
-ROWS, LANES, TERMS = 8, 48, 256
-"""Shape of the product: ROWS x TERMS by TERMS x LANES. The second matrix fits a second-level cache."""
-ROUNDS, TIMES = 9, 10
+ROWS, LANES, TERMS = 24, 48, 256
+"""Shape of the product: ROWS x TERMS by TERMS x LANES. Whole tiles of every size fit in it, and it fits the caches."""
+ROUNDS, TIMES = 9, 4
 MARGIN = 0.95
 """Narrower vectors must take less than this share of the time, so that noise does not decide."""
 

@@ -184,28 +184,12 @@ class Nests:
                 tall, wide = 1, min(same, self.form.registers // 2)
             strip, repeats = widths[first : first + wide], same // wide
             strips, hoisted = Strips(at, strip, repeats), dict[tuple[str, int], str]()
-            limit = loop.counts[0] if loop.phase == Phase.SINK else COUNT
-            whole = _Nest(self, run, loop, strips, tall, hoisted)
-            rest = _Nest(self, run, loop, strips, 1, hoisted)
-            i, j = LANE_NAMES[0], LANE_NAMES[1]
-            if run.is_part:
-                body: list[Statement] = _tiles_of_part(i, limit, tall, [*whole.block()], [*rest.block()])
-            elif tall == 1:
-                body = [For(i, limit, list(whole.block()))]
-            elif isinstance(limit, int):
-                body = [For(i, limit - limit % tall, list(whole.block()), tall)] * (limit >= tall)
-                if limit % tall:
-                    last = [Declare("const long long", i, f"{limit - limit % tall} + n"), *rest.block()]
-                    body.append(For("n", limit % tall, last))
-            else:
-                last = [Declare("const long long", i, f"{limit} - {limit} % {tall} + n"), *rest.block()]
-                body = [
-                    For(i, f"{limit} - {limit} % {tall}", list(whole.block()), tall),
-                    For("n", f"{limit} % {tall}", last),
-                ]
+            j = LANE_NAMES[1]
+            heights = [(n, _Nest(self, run, loop, strips, n, hoisted)) for n in dict.fromkeys((tall, min(tall, 2), 1))]
+            body = list(_over_rows(run, loop, [(n, list(nest.block())) for n, nest in heights]))
             if repeats > 1:
                 body = [For(j, repeats * sum(strip), body, sum(strip))]
-            yield Block([*whole.fixed_values(), *body])
+            yield Block([*heights[0][1].fixed_values(), *body])
             first += repeats * len(strip)
             at += repeats * sum(strip)
 
@@ -237,17 +221,26 @@ class Nests:
         return area.name, place - area.start
 
 
-def _tiles_of_part(
-    name: str, limit: Union[int, str], tall: int, whole: Sequence[Statement], rest: Sequence[Statement]
-) -> list[Statement]:
-    """One thread's part of a loop over tiles that are so tall, then the rest of the part one by one."""
-    return [
-        Declare("const long long", "first", f"{limit} * part / parts"),
-        Declare("const long long", "last", f"{limit} * (part + 1) / parts"),
-        Declare("const long long", "tiled", f"last - (last - first) % {tall}"),
-        For(name, "tiled", whole, tall, start="first"),
-        For(name, "last", rest, start="tiled"),
-    ]
+def _over_rows(run: Run, loop: Loop, blocks: Sequence[tuple[int, list[Statement]]]) -> Iterator[Statement]:
+    """Loops over rows, or over the inputs of a sink: tiles of each height, as many as fit into what is left.
+
+    blocks: the height and the statements of each tile; each height is a multiple of the next.
+    """
+    start: Union[int, str] = 0
+    limit: Union[int, str] = loop.counts[0] if loop.phase == Phase.SINK else COUNT
+    if run.is_part:
+        yield Declare("const long long", "first", f"{limit} * part / parts")
+        yield Declare("const long long", "last", f"{limit} * (part + 1) / parts")
+        start, limit = "first", "last"
+    for height, block in blocks:
+        stop: Union[int, str] = limit
+        if isinstance(limit, int):
+            stop = limit - limit % height
+        elif height > 1:
+            stop = f"last - (last - first) % {height}" if run.is_part else f"{limit} - {limit} % {height}"
+        if start != stop:
+            yield For(LANE_NAMES[0], stop, block, height, start)
+        start = stop
 
 
 class _Nest:
@@ -415,15 +408,17 @@ class _Nest:
                 [name if slot == due.slot else text for slot, text in enumerate(leaves)]
                 for leaves, (_, name) in zip(texts, updated)
             ]
-        # Read operands that sums share only once. Not a set, whose order would change the text between processes.
-        counted = Counter(text for leaves in texts for text in dict.fromkeys(leaves))
-        repeated = [text for text, count in counted.items() if count > 1]
-        shared = {text: f"shared{n}" for n, text in enumerate(repeated) if not text.isidentifier()}
-        for text, name in shared.items():
-            yield Declare(f"const {vector(sums[0][1].width)}", name, text)
+        # Read operands that sums share only once, just before the first of them: gcc -O1 keeps the order of the loads,
+        # and a tile leaves few registers for them. Not in a set's order, which would change the text between processes.
+        counted = Counter(text for leaves in texts for text in set(leaves))
+        shared: dict[str, str] = {}
         width = sums[0][1].width
         pattern = spell(segment.template, _BLANKS, width)[0]
         for (name, _), leaves in zip(sums, texts):
+            for text in dict.fromkeys(leaves):
+                if counted[text] > 1 and text not in shared and not text.isidentifier():
+                    shared[text] = f"shared{len(shared)}"
+                    yield Declare(f"const {vector(width)}", shared[text], text)
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
 

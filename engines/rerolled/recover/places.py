@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 FEW = 4
 """Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
 
+CONFLICT = 128
+"""Numbers in a kilobyte. Rows so far apart share the sets of a cache."""
+
 
 def padded(count: int) -> int:
     """The number of places for this many lanes side by side, including padding.
@@ -39,6 +42,16 @@ def padded(count: int) -> int:
     Blocks of more than 2 numbers start at multiples of VECTOR.
     """
     return count if count < 3 else 4 if count <= 4 else -(-count // VECTOR) * VECTOR
+
+
+def apart(lanes: int) -> int:
+    """How far apart to put lanes that one loop reads term by term: whole vectors, but no multiple of a kilobyte.
+
+    A column of such rows falls into a few sets of a first-level cache, and each pass over it fetches it anew. The
+    product of a layer of 512 units with 100 rows, in tiles of 5 rows by 2 vectors of 4, took 1.6 times as long.
+    """
+    width = padded(lanes)
+    return width if width % CONFLICT else width + VECTOR
 
 
 class Operands:
@@ -162,7 +175,7 @@ def _put_fresh(nodes: Ints, fresh: Any, places: Places) -> Ints:
     lanes = int(count.max())
     rank = np.arange(len(at))
     if (count[count > 0] == lanes).all():
-        width = padded(lanes)
+        width = apart(lanes)
         place = places.block(width * (len(at) // lanes)) + rank // lanes * width + rank % lanes
     else:
         place = places.block(len(at)) + rank
