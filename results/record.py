@@ -209,8 +209,6 @@ class Record(Figures):
     """Seconds per step of each timed value, in order, as pyperf measured them."""
     host: Name | Literal[""] = ""
     """The host of a fleet that measured it, as in the run's `hosts`; empty for the run's own machine."""
-    shared_host: bool = False
-    """Whether other blocks were measured on the same machine at the same time: then its times prove nothing."""
 
     @model_validator(mode="after")
     def _a_result_or_a_reason(self) -> Record:
@@ -297,8 +295,8 @@ class HostFacts(Model):
     identity: OneLine
     """Digest that recognises the machine within this run, and nowhere else."""
     machine: dict[OneLine, OneLine]
-    shared: bool = False
-    """Whether it is one of several slots of one machine, for tests: its times prove nothing."""
+    blocks: tuple[Blocks, ...] = ()
+    """Blocks of which all records came home."""
 
 
 class Run(Model):

@@ -6,12 +6,13 @@ Everything that shows or compares a time starts here. Records on disk and pyperf
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, median
+from statistics import median
+from types import MappingProxyType
 
 from zoomgrad.results.record import BASELINE, Cell, Figures, Record
-from zoomgrad.results.stats import clusters, intervals
+from zoomgrad.results.stats import intervals
 
 Blocks = Mapping[int, Sequence[float]]
 """Samples of one cell: block -> values of one process, in seconds."""
@@ -25,19 +26,20 @@ CORRECTED = (
 
 
 def at_median_pace(records: Iterable[Record]) -> list[Record]:
-    """Correct all times of the records to the median pace of their interpreter, on a fleet per host.
+    """Correct all times of the records to the median pace of their interpreter, on a fleet over all hosts.
 
     Two cells are hardly ever measured in the same second, and the speed of a cloud machine varies between seconds; see
-    `harness.worker.pace`. A timed value is divided by the pace around it, other times of the process by the median of
+    `harness.worker.pace`. All hosts of a fleet are of one type, so their times are
+    comparable at one pace. A timed value is divided by the pace around it, other times of the process by the median of
     these paces. Correcting twice is the same as once.
     """
     records = list(records)
-    paces: dict[tuple[str, str], list[float]] = defaultdict(list)
+    paces: dict[str, list[float]] = defaultdict(list)
     for record in _measured(records):
-        paces[record.cell.interpreter, record.host].append(median(record.pace_seconds))
+        paces[record.cell.interpreter].append(median(record.pace_seconds))
     usual = {key: median(of_processes) for key, of_processes in paces.items()}
     return [
-        _corrected(record, usual[record.cell.interpreter, record.host]) if record.status == "measured" else record
+        _corrected(record, usual[record.cell.interpreter]) if record.status == "measured" else record
         for record in records
     ]
 
@@ -61,13 +63,8 @@ def _corrected(record: Record, usual: float) -> Record:
 
 
 def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Seconds per step of every measured record at the median pace.
-
-    Records of a shared host are left out: blocks that ran at the same time disturbed each other, so their ratios say
-    nothing.
-    """
-    alone = (record for record in records if not record.shared_host)
-    return _by_cell((record, record.step_seconds) for record in _measured(at_median_pace(alone)))
+    """Seconds per step of every measured record at the median pace."""
+    return _by_cell((record, record.step_seconds) for record in _measured(at_median_pace(records)))
 
 
 def _measured(records: Iterable[Record]) -> list[Record]:
@@ -114,50 +111,19 @@ def common(base: Blocks, other: Blocks) -> tuple[intervals.Samples, intervals.Sa
     return [base[block] for block in blocks], [other[block] for block in blocks]
 
 
-def speedup(base: Blocks, engine: Blocks, error: float = intervals.ERROR) -> intervals.Interval:
+def speedup(base: Blocks, engine: Blocks, hosts: Mapping[int, str] = MappingProxyType({})) -> intervals.Interval:
     """Quotient of two cells' median times, base over engine, with the interval of the ratios within common blocks.
 
     Both medians are over all blocks of a cell, so the quotient of the times in a table is the speedup beside them.
-    Bounds are NaN below 3 common blocks.
+    hosts: of a fleet, the host of each block. Bounds are NaN below 3 common blocks.
     """
     value = intervals.ratio_of_medians([*base.values()], [*engine.values()])
     try:
-        return intervals.speedup(*common(base, engine), error, value)
+        return intervals.speedup(*common(base, engine), value, hosts_of(base.keys() & engine.keys(), hosts))
     except intervals.TooFewProcesses:
         return intervals.Interval(value, math.nan, math.nan)
 
 
-def of_one_host(records: Sequence[Record], by_cell: Mapping[Cell, Sequence[Record]]) -> Sequence[Record]:
-    """The cell's records from a single host, because seconds of different machines are never mixed.
-
-    The host is the one that measured most of the cells of the interpreter, if it measured this cell.
-    by_cell: all measured records.
-    """
-    if not any(record.host for record in records):
-        return records
-    interpreter = records[0].cell.interpreter
-    counts = Counter(one.host for cell, found in by_cell.items() if cell.interpreter == interpreter for one in found)
-    chosen = max({record.host for record in records}, key=lambda host: (counts[host], host))
-    return [record for record in records if record.host == chosen]
-
-
-def by_host(base: Blocks, other: Blocks, hosts: Mapping[int, str]) -> clusters.Logs:
-    """Logarithms of the ratios within blocks, base over other, one sequence per host of a fleet."""
-    found: dict[str, list[float]] = {}
-    for block in sorted(base.keys() & other.keys()):
-        (over,), (under,) = common({block: base[block]}, {block: other[block]})
-        found.setdefault(hosts.get(block, ""), []).append(math.log(fmean(over) / fmean(under)))
-    return list(found.values())
-
-
-def of_hosts(logs: Sequence[Sequence[float]]) -> intervals.Interval:
-    """A speedup with the interval for its machine type; with fewer than three hosts, for these hosts only.
-
-    Bounds are NaN with too few blocks for either; everything is NaN without a block.
-    """
-    for interval in (clusters.of_type, clusters.of_fleet):
-        try:
-            return interval(logs)
-        except intervals.TooFewProcesses:
-            continue
-    return intervals.Interval(math.exp(fmean(map(fmean, logs))) if logs else math.nan, math.nan, math.nan)
+def hosts_of(blocks: Iterable[int], hosts: Mapping[int, str]) -> list[str]:
+    """The hosts of these blocks in their order; empty for a run on one machine."""
+    return [hosts[block] for block in sorted(blocks)] if hosts else []

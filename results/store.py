@@ -112,10 +112,18 @@ class Store:
         """Add the facts of engines, workloads and interpreters of another plan that the run does not know."""
         run = self.run
         facts = {name: _merged(getattr(run, name), getattr(plan, name)) for name in _FACTS}
-        self._write(run.model_copy(update=facts), "run.json")
+        self.write_run(run.model_copy(update=facts))
+
+    def write_run(self, run: Run) -> None:
+        """Replace the run's plan and facts."""
+        self._write(run, "run.json")
 
     def write(self, record: Record) -> Path:
         return self._write(record, "records", _record_name(record))
+
+    def forget(self, record: Record) -> None:
+        """Remove a record's file."""
+        inside(self.folder, "records", _record_name(record)).unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
         """All records of the run, in the plan's order of cells, then by block."""

@@ -14,11 +14,12 @@ from zoomgrad import engines
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, files
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import INTERRUPTED, WRONG_USE
+from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE
 from zoomgrad.harness.cli.console import complain, out, say, say_next
 from zoomgrad.harness.cli.options import Selection
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
+from zoomgrad.harness.fleet.where import Where
 from zoomgrad.harness.machine import environments, interpreters, named
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan import planning
@@ -92,6 +93,26 @@ def measuring(
                 schedule = Schedule(plan, store, isolate, environments.environment, progress)
                 yield schedule
                 schedule.clean_up()
+
+
+def collected(plan: Plan, where: Where, store: Store | None, place: str) -> Store:
+    """Measure the plan on a fleet, and return the run's store. On failure, prints the command that resumes the run.
+
+    place: the arguments that name the fleet.
+    """
+    from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected  # late: only a fleet needs dask
+
+    tell_left_out()
+    store = store or Store.create(plan.run)
+    resume = f"{resuming(plan)} --on {place}"
+    try:
+        with resumable(resume), connected(where) as client, RunProgress(0) as progress:
+            Collector(plan, store, client, progress).collect()
+    except FleetLost as lost:
+        complain(str(lost))
+        say_next(f"Resume with: {resume}")
+        raise typer.Exit(FAILED) from None
+    return store
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Prerequisites of a worker outside a run: its data, its Python, and variables that put this project on its path."""
+"""Prerequisites of a worker outside a run: its data and its Python."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from typing import Optional
 from zoomgrad import datasets
 from zoomgrad.datasets import fetch, mnist
 from zoomgrad.datasets.idx import CorruptData
-from zoomgrad.engines import discovery
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out
 from zoomgrad.harness.machine import environments, interpreters, named
-from zoomgrad.harness.machine.project import importable, worker_command
-from zoomgrad.harness.worker.lifeline import HARNESS
+from zoomgrad.harness.machine.project import with_project, worker_command
 
 
 def fetch_data(names: Iterable[str]) -> None:
@@ -36,17 +34,11 @@ def python_of(name: Optional[str]) -> Path:
     return environments.environment(named.chosen_one(name, interpreters.discover()))
 
 
-def with_project() -> dict[str, str]:
-    """The caller's environment variables, with this project on the path of any interpreter."""
-    paths = [str(importable()), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, **discovery.variables(), "PYTHONPATH": os.pathsep.join(paths), HARNESS: str(os.getpid())}
-
-
 def run_worker(interpreter: Optional[str], module: str, *arguments: str) -> int:
     """Run one of our modules in a worker that shares this terminal, and return its exit code, as a shell reports it."""
     try:
         command = worker_command(python_of(interpreter), module, *arguments)
-        code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)
+        code = subprocess.run(command, env=with_project(os.environ), check=False).returncode  # noqa: S603  (a list)
     except KeyboardInterrupt:
         return INTERRUPTED
     if code < 0:

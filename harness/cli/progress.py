@@ -7,10 +7,11 @@ from typing import Self
 
 from zoomgrad.harness.cli.console import out, say
 from zoomgrad.harness.cli.display import seconds_text
-from zoomgrad.results.record import Cell, Record
+from zoomgrad.harness.run.schedule import Observer
+from zoomgrad.results.record import Cell, HostFacts, Record
 
 
-class RunProgress:
+class RunProgress(Observer):
     """The observer of a run's schedule. A cell without a result leaves a line anywhere."""
 
     def __init__(self, total: int) -> None:
@@ -42,6 +43,10 @@ class RunProgress:
             host = f"{record.host}: " if record.host else ""
             what = record.reason.splitlines()[0]
             say(f"{host}{record.cell.key} block {record.block + 1}: {record.status}, {what}")
+
+    def admitted(self, host: str, facts: HostFacts) -> None:
+        names = ("processor", "cores", "frequency governor", "load at start")
+        say(f"{host} joined: {'; '.join(filter(None, (facts.machine.get(name, '') for name in names)))}")
 
     def extended(self, cells: int) -> None:
         self._total += cells

@@ -1,6 +1,6 @@
 """A run over many machines: dask.distributed carries each block to a host.
 
-    plan -> collecting -> [dask] -> carrier -> host process -> schedule -> isolated workers
+    plan -> collecting -> [dask] -> host process -> schedule -> isolated workers
             collecting <- [dask] <- the records of a whole block
 
 A dask worker measures nothing: its task starts a *host process*, an ordinary harness that measures one block. dask

@@ -1,30 +1,39 @@
-"""The client: all missing blocks out to dask's workers, their records home.
+"""The client: all missing blocks out to dask's workers, their records home; and the task that dask carries there.
 
 dask chooses the host of each block, repeats a block that failed, and repeats it elsewhere if its host is lost. A host
 that differs from the client or from the other hosts ends the run, with the remedy.
+
+A block comes as a whole. The run's `hosts` say which blocks are complete, and that is written after a block's records.
+So whatever a client that is killed leaves of a block, the next one has it measured again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
-from distributed import Client, LocalCluster, Security
+from distributed import Client, LocalCluster, Security, get_worker
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from zoomgrad.harness.fleet.carrier import carry
-from zoomgrad.harness.fleet.home import Complete, Home
-from zoomgrad.harness.fleet.host import Answer, forget
+from zoomgrad.harness.fleet.host import ANSWER, REQUEST, Answer, Request, forget
 from zoomgrad.harness.fleet.where import Where
+from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.results.comparability import same_type
-from zoomgrad.results.files import first_of
+from zoomgrad.results.files import first_of, inside
 from zoomgrad.results.printable import printable
-from zoomgrad.results.record import HostFacts, Record
+from zoomgrad.results.record import HostFacts, Record, Run
+from zoomgrad.results.store import Store
 
 CONNECTING_SECONDS = 10
 LOOKING_SECONDS = 1.0
@@ -34,10 +43,21 @@ PATIENCE_SECONDS = 60.0
 MOST_RETRIES = 2
 """How often a block begins again after its host process failed. dask itself gives up after a block lost four hosts."""
 RESUME = "All records so far are kept"
+WATCHING_SECONDS = 2.0
+TAIL_CHARACTERS = 600
+
+FOREIGN = ("DASK_", "MALLOC_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Starts of the names of variables that dask and its nanny export."""
+TALKING = ("heartbeat", "keep-alive")
+"""What a dask worker must go on doing while its host measures. It samples its threads a hundred times a second."""
 
 
 class FleetLost(Exception):
     """Nobody is left to measure. The text has the reason and, on a second line, the remedy."""
+
+
+class HostFailed(Exception):
+    """The host process failed. The text says why."""
 
 
 class Watcher(Protocol):
@@ -77,25 +97,34 @@ def connected(where: Where) -> Iterator[Client]:
 
 @dataclass
 class Collector:
-    """Carries out a plan on the workers of a scheduler."""
+    """Carries out a plan on the workers of a scheduler, and keeps what they send in a store."""
 
     plan: Plan
-    home: Home
+    store: Store
     client: Client
     watcher: Watcher
-    shares_machine: bool = False
-    """Whether all workers are on this machine, for a test: their times prove nothing."""
 
     def collect(self) -> None:
         """Have every block measured that is not complete. Raises FleetLost."""
-        run = self.plan.run
-        missing = [block for block in range(run.blocks) if block not in self.home.completed]
+        try:
+            # Two clients would measure each block twice.
+            with FileLock(inside(self.store.folder, "client.lock"), timeout=0):
+                self._collect(self.store.run)
+        except Timeout:
+            raise FleetLost(
+                f"{self.store.folder.name}: another client collects its records\n  Wait until that one has ended."
+            ) from None
+
+    def _collect(self, run: Run) -> None:
+        complete = {block for facts in run.hosts.values() for block in facts.blocks}
+        for record in self.store.records():
+            if record.block not in complete:
+                self.store.forget(record)
+        missing = [block for block in range(run.blocks) if block not in complete]
         self.watcher.extended(len(missing) * len(run.cells))
         request = run.model_copy(update={"hosts": {}}).model_dump_json()
         futures = {
-            self.client.submit(
-                carry, request, block, self.shares_machine, priority=-block, retries=MOST_RETRIES, pure=False
-            ): block
+            self.client.submit(carry, request, block, priority=-block, retries=MOST_RETRIES, pure=False): block
             for block in missing
         }
         alone_since = time.monotonic()
@@ -136,40 +165,102 @@ class Collector:
 
     def _keep(self, block: int, answer: Answer, others: list[int]) -> None:
         """Keep a block's records. others: blocks that are still under way. Raises FleetLost."""
-        run, facts = self.home.run, answer.facts
-        assert facts
-        host = self._admitted(facts)
+        assert answer.facts
+        host = self._admitted(answer.facts)
+        run = self.store.run
         for record in answer.records:
             if record.block != block or record.cell not in run.cells:
                 raise FleetLost(
                     f"{host} sent a record of {record.cell.key}, block {record.block + 1}, which nobody asked for\n"
                     f"  {RESUME}. End that host, then resume the run."
                 )
-        # Who sent a record is for the client to say.
-        update = {"host": host, "shared_host": self.shares_machine}
-        records = tuple(record.model_copy(update=update) for record in answer.records)
-        self.home.keep(Complete(block=block, host=host, records=records, vouchings=answer.vouchings))
         left = sum(self.plan.block_seconds(cell, other) for other in others for cell in run.cells)
-        for record in records:
-            self.watcher.finished(record, left / len(self.home.run.hosts))
-        self.watcher.extended(len(records) - len(run.cells))
+        for vouching in answer.vouchings:
+            if not self.store.vouching(vouching.workload):
+                self.store.write_vouching(vouching)
+        for record in answer.records:
+            named = record.model_copy(update={"host": host})  # who sent a record is for the client to say
+            self.store.write(named)
+            self.watcher.finished(named, left / len(run.hosts))
+        self._write(host, run.hosts[host].model_copy(update={"blocks": (*run.hosts[host].blocks, block)}))
+        self.watcher.extended(len(answer.records) - len(run.cells))
 
     def _admitted(self, facts: HostFacts) -> str:
         """The host's name in the run, which it gets with its first block. Raises FleetLost."""
-        hosts = self.home.run.hosts
+        hosts = self.store.run.hosts
         for name, known in hosts.items():
             if not same_type(known.machine, facts.machine):
+                about = "; ".join(f"{fact} {value}" for fact, value in facts.machine.items())
                 raise FleetLost(
-                    f"a host differs from {name} in its processor, system or compilers: {_about(facts)}\n"
+                    f"a host differs from {name} in its processor, system or compilers: {about}\n"
                     f"  {RESUME}. End that host, then resume the run; or start a run of its own there."
                 )
             if known.identity == facts.identity:
                 return name
         name = f"host-{len(hosts) + 1}"
-        self.home.admit(name, facts.model_copy(update={"shared": self.shares_machine}))
+        self._write(name, facts.model_copy(update={"blocks": ()}))
         self.watcher.admitted(name, facts)
         return name
 
+    def _write(self, name: str, facts: HostFacts) -> None:
+        """Add a host to the run, or change it. Its machine stands for all, because all are of one type."""
+        run = self.store.run
+        self.store.write_run(
+            run.model_copy(update={"hosts": {**run.hosts, name: facts}, "machine": dict(facts.machine)})
+        )
 
-def _about(facts: HostFacts) -> str:
-    return "; ".join(f"{name} {value}" for name, value in facts.machine.items())
+
+# --- on the host ------------------------------------------------------------------------------------------------------
+
+
+def carry(run: str, block: int) -> tuple[str, str]:
+    """The worker's address and its host's answer. Runs inside a dask worker. Raises HostFailed."""
+    worker: Any = get_worker()
+    key = worker.get_current_task()
+    worker.loop.add_callback(_be_quiet, worker)
+
+    def is_wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state == "executing"
+
+    request = Request(run=Run.model_validate_json(run), block=block)
+    return worker.address, run_host(request.model_dump_json(), is_wanted)
+
+
+def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
+    """Run a host process with the request, and return its answer. Raises HostFailed.
+
+    is_wanted: whether somebody still waits for the answer; asked every few seconds.
+    """
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as name:
+        folder = Path(name)
+        (folder / REQUEST).write_text(request, encoding="utf-8")
+        with (folder / "output").open("w+b") as output:
+            process = subprocess.Popen(  # noqa: S603  (a list of arguments)
+                worker_command(Path(sys.executable), "zoomgrad.harness.fleet.host", name),
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            while process.poll() is None:
+                if not is_wanted():
+                    process.kill()
+                time.sleep(WATCHING_SECONDS)
+        if process.returncode:
+            lines = (folder / "output").read_text(errors="replace").strip().splitlines()
+            tail = " | ".join(lines[-3:])[-TAIL_CHARACTERS:] or "no output"
+            raise HostFailed(f"the host process ended with code {process.returncode}: {tail}")
+        return (folder / ANSWER).read_text(encoding="utf-8")
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment of a host process: that of the dask worker, without what dask has added."""
+    return with_project({name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)})
+
+
+def _be_quiet(worker: Any) -> None:
+    """Stop what a dask worker does many times a second."""
+    for name, callback in worker.periodic_callbacks.items():
+        if name not in TALKING:
+            callback.stop()

@@ -1,7 +1,8 @@
 """The harness on a host of a fleet: `python -m zoomgrad.harness.fleet.host FOLDER`, which a dask worker starts.
 
 Reads `request.json` in the folder, and writes `answer.json` there. It is an ordinary harness: its timing workers are
-its children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile.
+its children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile. So two dask
+workers on one machine take turns.
 
 The host keeps its own store of the run, with evidence, compiled objects and records. So a block that was interrupted
 continues if the same host gets it again.
@@ -14,7 +15,7 @@ import hashlib
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from zoomgrad import datasets
@@ -28,15 +29,15 @@ from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.lock import locked
-from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.harness.run.schedule import Observer, Schedule
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.results.fields import Blocks, Text
 from zoomgrad.results.places import STATE
-from zoomgrad.results.record import Cell, HostFacts, Model, Record, Run, Vouching
+from zoomgrad.results.record import HostFacts, Model, Record, Run, Vouching
 from zoomgrad.results.store import Store
 
-FOLDERS = STATE / "fleet"
-"""A host's stores, one for each run."""
+FOLDER = STATE / "fleet"
+"""A host's stores of runs."""
 REQUEST, ANSWER = "request.json", "answer.json"
 
 
@@ -45,8 +46,6 @@ class Request(Model):
 
     run: Run
     block: Blocks
-    slot: str = ""
-    """Which of a machine's workers this is; empty if it has the machine alone, which is then locked."""
 
 
 class Answer(Model):
@@ -76,13 +75,13 @@ def answer(request: Request) -> Answer:
     if any(workloads.load(name).reader is mnist.load for name in run.workloads):
         with contextlib.suppress(datasets.Unavailable, CorruptData):  # the cells' records will give the reason
             fetch.fetch_mnist()
-    with _alone(request.slot):
-        store, plan = _store(request), planning.on_host(run, there)
-        schedule = Schedule(plan, store, isolate, environments.environment, _Nobody())
+    with locked(waiting=lambda holder: None):
+        store, plan = _store(run), planning.on_host(run, there)
+        schedule = Schedule(plan, store, isolate, environments.environment, Observer())
         schedule.measure([(block, cell) for block, cell in plan.order() if block == request.block])
         records = tuple(record for record in store.records() if record.block == request.block)
-    about = HostFacts(identity=_identity(request), machine=facts.gather(), shared=bool(request.slot))
-    return Answer(facts=about, records=records, vouchings=tuple(store.vouchings()))
+        about = HostFacts(identity=_identity(run), machine=facts.gather())
+        return Answer(facts=about, records=records, vouchings=tuple(store.vouchings()))
 
 
 def unfit(run: Run, there: Sequence[Interpreter]) -> str:
@@ -100,18 +99,9 @@ def unfit(run: Run, there: Sequence[Interpreter]) -> str:
     return ""
 
 
-class _Nobody:
-    """The observer of a schedule that nobody watches."""
-
-    def started(self, cell: Cell, block: int) -> None: ...
-    def finished(self, record: Record, seconds_left: float) -> None: ...
-    def extended(self, cells: int) -> None: ...
-    def abandoned(self) -> None: ...
-
-
-def _identity(request: Request) -> str:
+def _identity(run: Run) -> str:
     """Digest that identifies this machine within this run only."""
-    parts = [request.run.id, str(request.run.seed), platform.node(), request.slot]
+    parts = [run.id, str(run.seed), platform.node()]
     for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with contextlib.suppress(OSError):
             parts.append(Path(file).read_text(encoding="utf-8").strip())
@@ -119,33 +109,19 @@ def _identity(request: Request) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-@contextlib.contextmanager
-def _alone(slot: str) -> Iterator[None]:
-    """Hold the machine's lock. Slots that share a machine for a test don't: their client holds it."""
-    if slot:
-        yield
-        return
-    with locked(waiting=lambda holder: None):
-        yield
-
-
-def _store(request: Request) -> Store:
+def _store(run: Run) -> Store:
     """The host's store of the run, made if there is none."""
-    slot = hashlib.sha256(request.slot.encode()).hexdigest()[:12]
-    under = FOLDERS / f"{request.run.id}-{slot}"
-    if not (under / request.run.id / "run.json").exists():
-        shutil.rmtree(under, ignore_errors=True)  # a process was killed while it made the folder
-        under.mkdir(parents=True)
-        return Store.create(request.run, under=under)
-    return Store(under / request.run.id)
+    if (FOLDER / run.id / "run.json").exists():
+        return Store(FOLDER / run.id)
+    shutil.rmtree(FOLDER / run.id, ignore_errors=True)  # a process was killed while it made the folder
+    return Store.create(run, under=FOLDER)
 
 
 def forget(run_id: str) -> None:
-    """Remove the host's stores of a run, and its compiled objects. Runs inside a dask worker."""
-    for under in FOLDERS.glob(f"{run_id}-*"):
-        if (under / run_id / "run.json").exists():
-            Store(under / run_id).remove_objects()
-        shutil.rmtree(under, ignore_errors=True)
+    """Remove the host's store of a run, and its compiled objects. Runs inside a dask worker."""
+    if (FOLDER / run_id / "run.json").exists():
+        Store(FOLDER / run_id).remove_objects()
+        shutil.rmtree(FOLDER / run_id, ignore_errors=True)
 
 
 if __name__ == "__main__":

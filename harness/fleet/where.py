@@ -9,14 +9,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
+
+from zoomgrad.results.files import Unreadable
 
 FORMS = "local:2, tls://scheduler:8786 or tcp://127.0.0.1:8786"
 MOST_LOCAL = 64
-
-
-class BadPlace(Exception):
-    """A place that can't be used. The text has the reason and, on a second line, the remedy."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +35,19 @@ class Where:
 
 
 def parse(text: str, *, insecure: bool = False) -> Where:
-    """Parse the text after `--on`. Raises BadPlace."""
+    """Parse the text after `--on`. Raises Unreadable, also without dask."""
+    if not find_spec("distributed"):
+        raise Unreadable("--on needs dask[distributed]\n  Install the extra: pip install 'zoomgrad[fleet]'")
     local = re.fullmatch(r"local:(\d{1,5})", text, re.ASCII)
     if local and 1 <= int(local[1]) <= MOST_LOCAL:
         return Where("local", count=int(local[1]))
     address = re.fullmatch(r"(tls|tcp)://(.+):(\d{1,5})", text, re.ASCII)
     if not address or int(address[3]) >= 65536:
-        raise BadPlace(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
+        raise Unreadable(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
     if address[1] == "tls":
         return Where("tls", text)
     if not insecure and not is_loopback(address[2]):
-        raise BadPlace(
+        raise Unreadable(
             f"{text}: whoever reaches a dask scheduler without TLS can run any code as you\n"
             "  Use tls:// (docs/fleet.md), or give --insecure on a network that you trust."
         )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from zoomgrad.engines import discovery
+from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.places import PACKAGE, ROOT, STATE
 from zoomgrad.results.store import RUNS
 
@@ -24,6 +25,13 @@ def importable() -> Path:
     with contextlib.suppress(FileExistsError):
         (folder / PACKAGE.name).symlink_to(PACKAGE)
     return folder
+
+
+def with_project(variables: Mapping[str, str]) -> dict[str, str]:
+    """Environment variables, with this project on the path of any interpreter, and the files from outside."""
+    paths = [str(importable()), *filter(None, [variables.get("PYTHONPATH")])]
+    added = {"PYTHONPATH": os.pathsep.join(paths), HARNESS: str(os.getpid())}
+    return {**variables, **discovery.variables(), **added}
 
 
 SOURCES = (".py", ".c", ".h")

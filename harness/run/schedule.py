@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -42,11 +42,15 @@ Environment = Callable[[Interpreter], Path]
 """Make or find a worker environment, and return the path of its Python. Raises NoEnvironment."""
 
 
-class Observer(Protocol):
-    """Receives the events of a schedule. The command line displays them."""
+class Observer:
+    """Receives the events of a schedule. The command line displays them; this class does nothing."""
 
-    def started(self, cell: Cell, block: int) -> None: ...
-    def finished(self, record: Record, seconds_left: float) -> None: ...
+    def started(self, cell: Cell, block: int) -> None:
+        """The cell's worker starts."""
+
+    def finished(self, record: Record, seconds_left: float) -> None:
+        """A record is on the disk."""
+
     def extended(self, cells: int) -> None:
         """One more block with this number of cells was added."""
 
@@ -87,12 +91,12 @@ class Schedule:
         """Measure all cells and blocks missing from the store."""
         self.measure(list(self.plan.order()))
 
-    def add_block(self, cells: Sequence[Cell]) -> int:
-        """Measure one more block of some cells. Return the number of records written."""
+    def add_block(self, cells: Sequence[Cell]) -> bool:
+        """Measure one more block of some cells. Return whether anything was measured."""
         block = max((record.block for record in self.store.records()), default=-1) + 1
         self.observer.extended(len(cells))
         order = random.Random(f"{self.plan.run.seed} {block}").sample(list(cells), len(cells))
-        return self.measure([(block, cell) for cell in order])
+        return bool(self.measure([(block, cell) for cell in order]))
 
     def clean_up(self) -> None:
         """Remove files that only further blocks would need: shared objects and evidence, megabytes each."""

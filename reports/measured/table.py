@@ -1,7 +1,7 @@
 """Run and records -> one row a cell. Every measured figure is a column of this table; sections derive theirs from it.
 
 Seconds are medians over processes of process means, corrected to the run's median pace (`results.samples`). A speedup
-is the quotient of two of these medians. On a fleet, seconds are of one host, and speedups are over all hosts of a type.
+is the quotient of two of these medians.
 Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time, below 3 blocks that compiled. Every figure
 of a cell that is not "measured" is NaN; `reports.measured.outcome` decides what counts as measured.
 """
@@ -21,10 +21,8 @@ from zoomgrad.results.samples import (
     Blocks,
     at_median_pace,
     baseline_of,
-    by_host,
     compile_seconds,
-    of_hosts,
-    of_one_host,
+    hosts_of,
     speedup,
     step_seconds,
 )
@@ -187,16 +185,15 @@ def _row(
         return row
 
     row["blocks"] = len(records)
-    records = of_one_host(records, results)
-    row |= _times(run, cell, records)
-    row |= _bounded("compile_seconds", _compile_time(records))
+    row |= _times(run, cell, records, hosts)
+    row |= _bounded("compile_seconds", _compile_time(records, hosts))
     row |= _bounded("speedup", _speedup(cell, seconds, hosts))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 
 
-def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
-    step, workload = _median([record.step_seconds for record in records]), run.workloads.get(cell.workload)
+def _times(run: Run, cell: Cell, records: Sequence[Record], hosts: Mapping[int, str]) -> Row:
+    step, workload = _median({one.block: one.step_seconds for one in records}, hosts), run.workloads.get(cell.workload)
     row = _bounded("step_seconds", step)
     if workload is not None and workload.steps_per_epoch:
         steps = workload.steps_per_epoch
@@ -211,36 +208,35 @@ def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
 
 def _speedup(cell: Cell, seconds: Mapping[Cell, Blocks], hosts: Mapping[int, str]) -> intervals.Interval:
     base = baseline_of(cell)
-    if base not in seconds or cell not in seconds:  # blocks of a shared host have no speedup
+    if base not in seconds:
         return intervals.Interval(NAN, NAN, NAN)
     if base == cell:
         return intervals.Interval(1.0, 1.0, 1.0)
-    if hosts:
-        return of_hosts(by_host(seconds[base], seconds[cell], hosts))
-    return speedup(seconds[base], seconds[cell])
+    return speedup(seconds[base], seconds[cell], hosts)
 
 
 def _bounded(column: str, figure: intervals.Interval) -> Row:
     return {column: figure.value, f"{column}_low": figure.low, f"{column}_high": figure.high}
 
 
-def _median(samples: intervals.Samples) -> intervals.Interval:
+def _median(blocks: Blocks, hosts: Mapping[int, str]) -> intervals.Interval:
+    samples = [blocks[block] for block in sorted(blocks)]
     try:
-        return intervals.step_time(samples)
+        return intervals.step_time(samples, hosts_of(blocks, hosts))
     except intervals.TooFewProcesses:
         return intervals.Interval(intervals.median_of_processes(samples), NAN, NAN)
 
 
-def _compile_time(records: Sequence[Record]) -> intervals.Interval:
+def _compile_time(records: Sequence[Record], hosts: Mapping[int, str]) -> intervals.Interval:
     """Return the median over the blocks that compiled; a later block may only load the object.
 
     0 if there was nothing to compile; NaN if every block loaded an object that an interrupted block had compiled.
     """
-    totals = [compile_seconds(record) for record in records]
-    if compiled := [seconds for seconds in totals if seconds]:
-        # A process compiles once, so each is a sample of one value.
-        return _median([[seconds] for seconds in compiled])
-    return intervals.Interval(NAN if None in totals else 0.0, NAN, NAN)
+    totals = {record.block: compile_seconds(record) for record in records}
+    # A process compiles once, so each is a sample of one value.
+    if compiled := {block: (seconds,) for block, seconds in totals.items() if seconds}:
+        return _median(compiled, hosts)
+    return intervals.Interval(NAN if None in totals.values() else 0.0, NAN, NAN)
 
 
 def _phase_seconds(phase: str, records: Sequence[Record]) -> float:

@@ -9,7 +9,6 @@ import pandas as pd
 
 from zoomgrad.reports.measured.outcome import MEASURED
 from zoomgrad.reports.measured.table import measured
-from zoomgrad.reports.sections.hosts import hosts
 from zoomgrad.reports.text.figures import Section
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -52,7 +51,7 @@ def cautions(view: View) -> list[str]:
     results = [record for record in view.as_measured if record.status == MEASURED]
     if not results:
         return []
-    return [*hosts(view), *_busy(results), *_uneven(results), *_few(view), *_governor(view.run)]
+    return [*_fleet(view.run), *_busy(results), *_uneven(results), *_few(view), *_governor(view.run)]
 
 
 def _widths(rows: pd.DataFrame) -> pd.Series:
@@ -96,6 +95,11 @@ def _few(view: View) -> Iterator[str]:
     elif wide * 4 >= max(len(widths), 1):
         wide_text = f"{wide} of {units.count(len(widths), 'speedup')}"
         yield f"{wide_text} are known only to ±{100 * WIDE:.0f} % or worse: run with more --blocks."
+
+
+def _fleet(run: Run) -> Iterator[str]:
+    if 0 < len(run.hosts) < MIN_PROCESSES:
+        yield f"An interval of the machine type needs {MIN_PROCESSES} hosts: these hold for this fleet only."
 
 
 def _governor(run: Run) -> Iterator[str]:

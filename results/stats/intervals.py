@@ -63,24 +63,26 @@ def ratio_of_medians(base: Samples, engine: Samples) -> float:
     return median_of_processes(base) / median_of_processes(engine)
 
 
-def step_time(samples: Samples) -> Interval:
+def step_time(samples: Samples, hosts: Sequence[str] = ()) -> Interval:
     """Median step time in seconds, with its interval.
 
-    samples: seconds per step, shape (processes, values). Raises TooFewProcesses below 3 processes.
+    samples: seconds per step, shape (processes, values). hosts: see `interval_of_median`. Raises TooFewProcesses below
+    3 processes.
     """
-    return interval_of_median(median_of_processes(samples), [math.log(fmean(values)) for values in samples])
+    logs = [math.log(fmean(values)) for values in samples]
+    return interval_of_median(median_of_processes(samples), logs, hosts=hosts)
 
 
-def speedup(base: Samples, engine: Samples, error: float = ERROR, value: float | None = None) -> Interval:
+def speedup(base: Samples, engine: Samples, value: float | None = None, hosts: Sequence[str] = ()) -> Interval:
     """Ratio of median step times, base over engine, with the interval of the ratios within blocks.
 
     base, engine: seconds per step, shape (processes, values). The n-th process of each comes from the same block (see
     `results.samples.common`), so a disturbance of the whole block cancels. value: the ratio, if the caller knows it
-    from more processes. Raises TooFewProcesses below 3 processes on either side.
+    from more processes. hosts: see `interval_of_median`. Raises TooFewProcesses below 3 processes on either side.
     """
     _enough(min(len(base), len(engine)))
     value = ratio_of_medians(base, engine) if value is None else value
-    return interval_of_median(value, _block_logs(base, engine), error)
+    return interval_of_median(value, _block_logs(base, engine), hosts=hosts)
 
 
 def ratio_of_blocks(base: Samples, engine: Samples) -> float:
@@ -135,12 +137,21 @@ def _spread(value: float, down: float, up: float) -> Interval:
     return Interval(value, value * math.exp(-down), value * math.exp(up))
 
 
-def interval_of_median(value: float, logs: Sequence[float], error: float = ERROR) -> Interval:
+def interval_of_median(
+    value: float, logs: Sequence[float], error: float = ERROR, hosts: Sequence[str] = ()
+) -> Interval:
     """Interval of the logarithms' median, converted back, and widened to include `value`, which is another median.
 
-    Raises TooFewProcesses below 3 values.
+    hosts: of a fleet, the host of each process. Processes of one host share its processor, memory and libraries, so
+    from three hosts on each host counts once, as the mean of its logarithms: the interval is that of a machine type.
+    With fewer, it holds for these hosts only. Raises TooFewProcesses below 3 values.
     """
     _enough(len(logs))
+    if len(set(hosts)) >= MIN_PROCESSES:
+        by_host: dict[str, list[float]] = {}
+        for log, host in zip(logs, hosts, strict=True):
+            by_host.setdefault(host, []).append(log)
+        logs = [fmean(of_host) for of_host in by_host.values()]
     has_extremes = 0.5 ** (len(logs) - 1) <= MOST_BEYOND * error
     low, high = _order_statistics(logs, error) if has_extremes else _student(logs, error)
     return Interval(value, min(value, math.exp(low)), max(value, math.exp(high)))

@@ -12,8 +12,8 @@ import pytest
 
 from tests.engines.compiled.compiling import usable
 from zoomgrad.harness import built_module, workloads
-from zoomgrad.harness.cli.preparing import with_project
 from zoomgrad.harness.machine import interpreters
+from zoomgrad.harness.machine.project import with_project
 
 ALONE = """
 import json, sys
@@ -28,7 +28,9 @@ print(json.dumps(printed))
 
 def zoomgrad(folder, *arguments):
     command = [sys.executable, "-m", "zoomgrad", "build", *arguments]
-    return subprocess.run(command, cwd=folder, env=with_project(), capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=with_project(os.environ), capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")

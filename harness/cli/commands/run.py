@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
 from zoomgrad.harness.cli import fetching, options
 from zoomgrad.harness.cli.app import FAILED, app
-from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
+from zoomgrad.harness.cli.measuring import collected, measuring, new_plan, show_plan
 from zoomgrad.harness.cli.stores import folder_of
+from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine import interpreters as machine
 from zoomgrad.harness.machine.named import asked
 from zoomgrad.harness.plan import planning, presets
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.store import Store
-
-if TYPE_CHECKING:
-    from zoomgrad.harness.fleet.where import Where
 
 
 @app.command()
@@ -65,7 +62,9 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
-    where = _where(on, insecure=insecure, peers=peers) if on else None
+    if on and peers:
+        raise typer.BadParameter("a fleet does not support --peers: leave it out")
+    where = parse(on, insecure=insecure) if on else None
     chosen = options.selection(engines, workloads, interpreters)
     resumed = folder_of(resume) if resume else None
     if resumed:
@@ -88,32 +87,16 @@ def run(
         raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")
     show_plan(plan, "not counting new environments")
     if where:
-        from zoomgrad.harness.cli.fleet import collecting
-
-        place = shlex.quote(str(on)) + " --insecure" * insecure
-        with collecting(plan, where, resumed, place, wait=wait) as store:
-            _end(store)
-        return
-    of_preset = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
-    with_peers = peers or (of_preset is not None and of_preset.peers)
-    with measuring(plan, resumed, wait=wait, with_peers=with_peers) as schedule:
-        schedule.execute()
-    _end(schedule.store)
-
-
-def _end(store: Store) -> None:
+        store = collected(plan, where, resumed, shlex.quote(str(on)) + " --insecure" * insecure)
+    else:
+        of_preset = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
+        with_peers = peers or (of_preset is not None and of_preset.peers)
+        with measuring(plan, resumed, wait=wait, with_peers=with_peers) as schedule:
+            schedule.execute()
+        store = schedule.store
     # Imported late: pandas takes a second, which would delay `--help` and the error about a wrong name.
     from zoomgrad.harness.cli.commands.report import conclude
 
     conclude(store)
     if any(record.status in ("failed", "timed-out") for record in store.records()):
         raise typer.Exit(FAILED)
-
-
-def _where(on: str, *, insecure: bool, peers: bool) -> Where:
-    """The fleet's place. Exits with an error if it can't be used, or not with the other options."""
-    from zoomgrad.harness.cli.fleet import place
-
-    if peers:
-        raise typer.BadParameter("a fleet does not support --peers yet: leave it out")
-    return place(on, insecure=insecure)

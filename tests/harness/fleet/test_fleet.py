@@ -15,16 +15,13 @@ pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 
 import dask
 import distributed
-import typer
+from filelock import FileLock
 
 from tests.harness import runs
 from tests.harness.processes import is_running, wait_for
 from tests.harness.test_cli import RUNNING, kept_in
-from zoomgrad.harness.cli.fleet import _only_client
-from zoomgrad.harness.fleet import carrier, collecting
-from zoomgrad.harness.fleet.carrier import Failed, clean_environment, run_host
-from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected
-from zoomgrad.harness.fleet.home import Complete, Home
+from zoomgrad.harness.fleet import collecting
+from zoomgrad.harness.fleet.collecting import Collector, FleetLost, HostFailed, clean_environment, connected, run_host
 from zoomgrad.harness.fleet.host import Answer, Request, unfit
 from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine.project import code_digest
@@ -49,7 +46,7 @@ def cluster():
 
 @pytest.fixture
 def home(tmp_path):
-    return Home(Store.create(runs.run("a-run", blocks=4), under=tmp_path))
+    return Store.create(runs.run("a-run", blocks=4), under=tmp_path)
 
 
 class Watching:
@@ -70,7 +67,7 @@ class Watching:
 def answering(facts=None, records=None):
     """Return a `carry` that answers soon. facts, records: change what it answers."""
 
-    def carry(run, block, shares_machine):
+    def carry(run, block):
         time.sleep(0.2)
         worker, cells = distributed.get_worker(), Run.model_validate_json(run).cells
         fields = {"identity": str(worker.name), "machine": {"processor": "a"}, **(facts or {})}
@@ -103,6 +100,10 @@ def collect(cluster, home, monkeypatch):
     return run
 
 
+def admit(store, **facts):
+    store.write_run(store.run.model_copy(update={"hosts": {"host-1": HostFacts(**facts)}}))
+
+
 def in_blocks(records, blocks):
     """Whether the records are those of all engines in these blocks, and a block's come from one host."""
     points = sorted((record.cell.engine, record.block) for record in records)
@@ -114,17 +115,17 @@ def in_blocks(records, blocks):
 
 def test_every_record_comes_home_and_each_block_has_one_host(collect, home):
     watching = collect(answering())
-    records = home.store.records()
+    records = home.records()
     assert in_blocks(records, range(4))
     assert {(record.cell.engine, record.block, record.host) for record in records} == set(watching.records)
-    assert sorted(watching.hosts) == sorted(home.store.run.hosts) == ["host-1", "host-2"]
-    assert home.store.run.machine == {"processor": "a"}
+    assert sorted(watching.hosts) == sorted(home.run.hosts) == ["host-1", "host-2"]
+    assert home.run.machine == {"processor": "a"}
 
 
 def test_a_resumed_run_measures_only_what_is_missing(collect, home):
-    home.admit("host-1", HostFacts(identity="0", machine={"processor": "a"}))
-    records = tuple(runs.measured(engine, 1, host="host-1") for engine in runs.STEPS)
-    home.keep(Complete(block=1, host="host-1", records=records))
+    admit(home, identity="0", machine={"processor": "a"}, blocks=(1,))
+    for engine in runs.STEPS:
+        home.write(runs.measured(engine, 1, host="host-1"))
     assert {block for _, block, _ in collect(answering(), workers=1).records} == {0, 2, 3}
 
 
@@ -132,23 +133,23 @@ def test_a_block_begins_again_on_another_host_if_its_host_is_lost(collect, home,
     """The host that begins block 0 goes away while it measures."""
     answer = answering()
 
-    def carry(run, block, shares_machine):
+    def carry(run, block):
         if block == 0 and not (tmp_path / "lost").exists():
             (tmp_path / "lost").touch()
             worker = distributed.get_worker()
             worker.loop.add_callback(worker.close, nanny=False)
             time.sleep(1.0)
-        return answer(run, block, shares_machine)
+        return answer(run, block)
 
     collect(carry, workers=3)
-    assert in_blocks(home.store.records(), range(4))
+    assert in_blocks(home.records(), range(4))
 
 
 def test_a_host_of_another_type_ends_the_run_with_the_remedy(collect, home):
-    home.admit("host-1", HostFacts(identity="known", machine={"processor": "b"}))
+    admit(home, identity="known", machine={"processor": "b"})
     with pytest.raises(FleetLost, match=r"a host differs from host-1 .*processor a\n  All records"):
         collect(answering(), workers=1)
-    assert not home.store.records()
+    assert not home.records()
 
 
 @pytest.mark.parametrize("of", ["another block", "another cell"])
@@ -160,16 +161,16 @@ def test_a_record_that_nobody_asked_for_ends_the_run_with_the_remedy(collect, ho
 
     with pytest.raises(FleetLost, match=r"nobody asked for\n  All records"):
         collect(answering(records=records), workers=1)
-    assert not home.store.records()
+    assert not home.records()
 
 
 def test_a_host_that_fails_is_tried_again_then_named(collect, tmp_path):
     log = tmp_path / "log"  # dask copies the function
 
-    def carry(run, block, shares_machine):
+    def carry(run, block):
         with log.open("a") as file:
             file.write(f"{block}")
-        raise Failed("the host process ended with code 1: no space left")
+        raise HostFailed("the host process ended with code 1: no space left")
 
     with pytest.raises(FleetLost, match=r"block (\d) failed: .*no space left\n  All records") as lost:
         collect(carry, workers=1)
@@ -191,30 +192,25 @@ def test_a_host_that_is_unfit_says_why_and_what_to_do(fields, reason):
     assert reason in told and "\n  On that host, " in told if reason else told == ""
 
 
-def test_a_client_killed_while_it_kept_a_block_loses_none_of_it(home, monkeypatch):
-    def killed(store, record):
-        raise KeyboardInterrupt
+def test_a_client_killed_while_it_kept_a_block_loses_none_of_it(collect, home, monkeypatch):
+    write, written = Store.write, []
 
-    home.admit("host-1", HostFacts(identity="x", machine={}))
-    complete = Complete(
-        block=2, host="host-1", records=tuple(runs.measured(one, 2, host="host-1") for one in runs.STEPS)
-    )
+    def killed(store, record):
+        if written:
+            raise KeyboardInterrupt
+        written.append(write(store, record))
+
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(Store, "write", killed)
-        home.keep(complete)
-    assert not home.store.records()
-    again = Home(home.store)
-    assert again.completed == {2}
-    assert {record.cell.engine for record in home.store.records()} == set(runs.STEPS)
+        collect(answering(), workers=1)
+    assert len(home.records()) == 1
+    collect(answering(), workers=1)
+    assert in_blocks(home.records(), range(4))
 
 
-def test_a_run_has_one_client(tmp_path, capsys):
-    store = Store.create(runs.run("a-run"), under=tmp_path)
-    with _only_client(store), pytest.raises(typer.Exit), _only_client(store):
-        pass
-    assert "another client" in capsys.readouterr().err
-    with _only_client(store):
-        pass
+def test_a_run_has_one_client(collect, home):
+    with FileLock(home.folder / "client.lock"), pytest.raises(FleetLost, match="another client"):
+        collect(answering(), workers=1)
 
 
 # The host process
@@ -238,8 +234,8 @@ def test_a_timing_process_sees_nothing_of_dask(monkeypatch):
 
 
 def test_a_host_process_ends_when_nobody_waits(monkeypatch):
-    monkeypatch.setattr(carrier, "WATCHING_SECONDS", 0.1)
-    with pytest.raises(Failed, match="code -9"):
+    monkeypatch.setattr(collecting, "WATCHING_SECONDS", 0.1)
+    with pytest.raises(HostFailed, match="code -9"):
         run_host(Request(run=runs.run("a-run"), block=0).model_dump_json(), lambda: False)
 
 
@@ -332,6 +328,5 @@ def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_pa
     ]
     assert all(len({record.host for record in records if record.block == block}) == 1 for block in range(6))
     assert before.items() <= {record.cell.key + str(record.block): record for record in records}.items()
-    assert {record.shared_host for record in records} == {True}
     assert all(record.proof.identical for record in records if record.cell.engine == "tuple")
     wait_for(lambda: not any(is_running(one.pid) for one in of_client))

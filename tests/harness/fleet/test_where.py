@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from zoomgrad.harness.fleet.where import BadPlace, Where, parse
+from zoomgrad.harness.fleet.where import Where, parse
+from zoomgrad.results.files import Unreadable
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def test_places(text, where):
     ],
 )
 def test_other_texts_are_refused_with_a_remedy(text):
-    with pytest.raises(BadPlace, match=r"\n  \S"):
+    with pytest.raises(Unreadable, match=r"\n  \S"):
         parse(text)
 
 
@@ -37,7 +38,7 @@ def test_other_texts_are_refused_with_a_remedy(text):
     "host", ["10.0.0.1", "0.0.0.0", "example.org", "127.0.0.1.example.org", "[::]", "localhost.evil"]
 )
 def test_plain_tcp_leaves_this_machine_only_with_insecure(host):
-    with pytest.raises(BadPlace, match="--insecure"):
+    with pytest.raises(Unreadable, match="--insecure"):
         parse(f"tcp://{host}:8786")
     assert parse(f"tcp://{host}:8786", insecure=True).kind == "tcp"
 
@@ -46,7 +47,7 @@ CODE = """if True:
     import sys
     import zoomgrad.harness.cli.commands.run, zoomgrad.harness.cli.measuring
     from zoomgrad.harness.run.schedule import Schedule
-    from zoomgrad.harness.cli.fleet import place
+    from zoomgrad.harness.fleet.where import parse
     print(sorted({"dask", "distributed"} & set(sys.modules)))
 """
 
