@@ -83,7 +83,7 @@ def kernel_of(
     with clock.phase("generate"):
         source = emit(code, options)
     if not isinstance(source, Source):
-        return load_python(source, clock)
+        return load_python(source, clock, store)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
 
     def recipe() -> Sequence[str]:

@@ -47,6 +47,8 @@ class Options:
     """Whether terms with an input of exactly 0 are skipped."""
     fast: bool = False
     """Whether sums may be reassociated, and exp and some powers have bits of their own."""
+    jit: bool = False
+    """Whether RPython adds its JIT."""
     form: Any = None
     """The exact form of the C, for tests; None: as suits the compiler and this machine."""
     flags: Optional[tuple[str, ...]] = None
@@ -103,6 +105,7 @@ OPTIONS = {
         "weights are constants, and only the forward pass is compiled",
         "tcc+frozen or rerolled-gcc+frozen",
     ),
+    "jit": Option("jit", _yes, "", "with RPython's JIT, whose translation takes minutes", "rpython+jit"),
 }
 """Name -> option, in the order of a name."""
 

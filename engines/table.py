@@ -194,6 +194,14 @@ ENGINES = (
         (2e-7, 7e-6),
     ),
     compiled(
+        "rpython",
+        "micrograd in RPython, translated ahead of time: nodes allocated anew in each step",
+        "native",
+        Options("tape", target="RPython"),
+        (5e-8, 3e-4),
+        takes=("jit",),
+    ),
+    compiled(
         "rerolled-numpy",
         "loops recovered from the scalar tape, as array operations",
         "bytecode",

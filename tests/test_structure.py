@@ -13,7 +13,7 @@ import pytest
 from tests.structure import MOST_MODULES, folders
 
 ROOT = Path(__file__).parent.parent
-CODE = (".py", ".c", ".h", ".j2", ".js")
+CODE = (".py", ".rpy", ".c", ".h", ".j2", ".js")
 PROSE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/")
 BUDGETS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["budgets"]
 

@@ -25,6 +25,7 @@ from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.row import Row
 from zoomgrad.engines.threads import pool
+from zoomgrad.engines.translated.rpython import translator
 
 
 def prepare(workload: Workload, options: Options, store: Optional[Store] = None) -> Trainer:
@@ -58,6 +59,9 @@ class Compiled:
             target.check()
             interface()
             are_those_of_libm()
+        if options.target == "RPython":
+            interface()
+            translator()
         if not options.compiler:
             return
         tool = toolchains.find(options.compiler)

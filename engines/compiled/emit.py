@@ -20,6 +20,7 @@ from zoomgrad.engines.straight.c_source import c_source, form_of
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.published import published_source
 from zoomgrad.engines.straight.python_source import PythonText, python_source
+from zoomgrad.engines.translated.rpython import Rows
 
 
 def emit(code: Any, options: Options) -> Any:
@@ -64,6 +65,7 @@ EMITTERS: dict[str, Callable[[Any, Options], Any]] = {
     "module": module,
     "Python": lambda code, _: python_source(code),
     "bytecode": lambda code, _: assemble(code),
+    "RPython": lambda tape, options: Rows(tape, options.jit),
     "machine": lambda code, options: (
         assemble_machine(code, fitted(options)) if isinstance(code, Step) else assemble(code)
     ),

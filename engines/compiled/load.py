@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
+from zoomgrad.engines.api import Store
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.building import Built, loading
@@ -18,6 +19,7 @@ from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.bytecode import Bytecode, Interpreter
 from zoomgrad.engines.straight.python_source import PythonSource, PythonText
 from zoomgrad.engines.threads import pool
+from zoomgrad.engines.translated.rpython import Rows
 
 
 def load(built: Built, workspace: int, options: Options) -> Kernel:
@@ -31,8 +33,10 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
     return library
 
 
-def load_python(source: Any, clock: Clock) -> Kernel:
-    """A kernel of what needs no C compiler: a PythonText, Bytecode, a Step for NumPy, machine code, or a Kernel."""
+def load_python(source: Any, clock: Clock, store: Optional[Store] = None) -> Kernel:
+    """A kernel of what is no C: a PythonText, Bytecode, a Step for NumPy, machine code, Rows, or a Kernel."""
+    if isinstance(source, Rows):
+        return source.kernel(clock, store)
     if isinstance(source, PythonText):
         clock.sizes["source_bytes"] = source.size
         with clock.phase("compile"):

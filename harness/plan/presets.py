@@ -43,7 +43,7 @@ SHAPES = tuple(name for name, workload in WORKLOADS.items() if workload.network 
 SLOW_TO_COMPILE = ("clang-O1-whole", "clang-O1-published")
 """Engines that take minutes to compile the larger workloads. They run only where a preset or the user names them."""
 
-TRANSLATED = ("cython", "mypyc")
+TRANSLATED = ("cython", "mypyc", "rpython")
 """Engines that need packages which no environment has by default. They run only where a preset or the user names them.
 """
 

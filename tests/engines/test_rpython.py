@@ -1,0 +1,109 @@
+"""The engine `rpython`: its text, run by this Python over a stand-in for RPython's library, and translated."""
+
+import math
+import sys
+from itertools import count
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from tests.engines.compiled.compiling import CLASSIFIER_ROWS, compiled, difference, reference, trains_alike, usable
+from tests.engines.compiled.test_differential import spread
+from tests.engines.graphs import NAMED, classifier
+from zoomgrad import engines
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.compiled import driver
+from zoomgrad.engines.graph.optimisers import power
+from zoomgrad.engines.translated import rpython
+from zoomgrad.harness import workloads
+
+STEPS = {"xor": 9, "tour": 2, "polynomial": 1, "random-dag": 3, "microgpt-L1-D8-H2-T4": 3}
+"""Workload -> steps. The last one has rows of several lengths and another optimiser."""
+
+
+class InPython:
+    """A stand-in for the translated library: the functions of the text."""
+
+    is_kept = False
+
+    def __init__(self):
+        self.new, self.free = count(), []
+        anything = SimpleNamespace(
+            DOUBLE=0,
+            DOUBLEP=0,
+            SIGNEDP=0,
+            Signed=0,
+            llexternal=lambda name, *_, **__: {"pow": power}.get(name) or getattr(math, name),
+        )
+        marks = {"jit_merge_point": lambda self, **_: None, "can_enter_jit": lambda self, **_: None}
+        jit = SimpleNamespace(JitDriver=type("JitDriver", (), {"__init__": lambda self, **_: None, **marks}))
+        modules = {
+            "rpython.rlib": {"jit": jit, "jit_hooks": None},
+            "rpython.rlib.entrypoint": {"entrypoint_highlevel": lambda *_: lambda function: function},
+            "rpython.rtyper.lltypesystem": {"lltype": anything, "rffi": anything},
+            "rpython.translator.tool.cbuild": {"ExternalCompilationInfo": lambda **_: None},
+        }
+        self.names = {"__name__": "micrograd"}
+        with pytest.MonkeyPatch.context() as patch:
+            for name, names in modules.items():
+                module = ModuleType(name)
+                vars(module).update(names)
+                patch.setitem(sys.modules, name, module)
+            exec(compile(rpython.text(), "micrograd.rpy", "exec"), self.names)
+
+    def call(self, name, *arguments):
+        return self.names[name](*arguments)
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """The engine over the stand-in."""
+    monkeypatch.setitem(rpython._LIBRARIES, False, InPython())
+    monkeypatch.setattr(driver, "translator", lambda: None)
+    return usable("rpython")
+
+
+def has_the_reference_bits(engine):
+    """Programs, random numbers of a classifier and workloads, against the reference."""
+    for graph in NAMED:
+        outcome, kinds = reference(graph, graph.numbers), spread(graph.numbers, ["input", "parameter"])
+        if outcome:
+            assert difference(compiled(engine, graph, kinds, graph.numbers, [0]), graph.numbers, outcome) == "", graph
+    trains_alike(engine, *classifier(), CLASSIFIER_ROWS, 3, 11)
+    for name, steps in STEPS.items():
+        workload = workloads.load(name)
+        both = [each.prepare(workload) for each in (engine, engines.load("tuple"))]
+        for trainer in both:
+            trainer.train(steps)
+        ours, theirs = ([t.losses, t.gradients(), t.parameters(), t.predict(workload.row(1))] for t in both)
+        assert ours == theirs, name
+    return True
+
+
+def test_the_text_has_the_reference_bits(engine):
+    assert has_the_reference_bits(engine)
+
+
+def test_the_bytecode_interpreter_computes_the_loss(engine):
+    """The JIT study times it, so it must interpret the same rows. The place of an ended kernel is used again."""
+    library = rpython._LIBRARIES[False]
+    for name in ("tour", "random-dag"):
+        trainer = engine.prepare(workloads.load(name))
+        kernel, program = trainer._program._kernel, trainer._program
+        program.set_input(workloads.load(name).row(0))
+        assert library.call("interpret", kernel.place, 2, program.inputs, program.parameters) == program.forward()
+        del trainer, kernel, program
+    assert len(library.names["LIBRARY"].graphs) <= 2
+
+
+@pytest.mark.host
+def test_the_translated_library_has_the_reference_bits():
+    assert has_the_reference_bits(usable("rpython"))
+
+
+def test_without_the_package_the_remedy_installs_it(monkeypatch):
+    rpython.translator.cache_clear()
+    monkeypatch.setenv(rpython.SETTING, sys.executable)
+    with pytest.raises(Unavailable, match=r"pip install .*rpython==") as raised:
+        rpython.translator()
+    assert len(str(raised.value).splitlines()) == 2
