@@ -92,6 +92,9 @@ class Plot:
     horizontal: Scale
     vertical: Scale
     height: float = 400.0
+    width: float = WIDTH
+    left: float = LEFT
+    right: float = RIGHT
     _parts: list[str] = field(default_factory=list)
     _marks: list[Point] = field(default_factory=list)
     _lines: list[Point] = field(default_factory=list)
@@ -100,7 +103,7 @@ class Plot:
 
     def __post_init__(self) -> None:
         x, y = self.horizontal, self.vertical
-        self.x = Scale(x.low, x.high, x.ticks, x.label, x.log, LEFT, WIDTH - RIGHT)
+        self.x = Scale(x.low, x.high, x.ticks, x.label, x.log, self.left, self.width - self.right)
         self.y = Scale(y.low, y.high, y.ticks, y.label, y.log, self.height - BOTTOM, TOP)
         for value, text in self.x.ticks:
             self._grid((self.x.at(value), self.y.begin), (self.x.at(value), self.y.end))
@@ -141,9 +144,8 @@ class Plot:
     def drawn(self, name: str, title: str, caption: str = "") -> Drawing:
         """Write the labels and return the chart. name: its file."""
         self._write_labels()
-        head = (
-            f'<svg viewBox="0 0 {_n(WIDTH)} {_n(self.height)}" class="chart" role="img" aria-label="{escape(title)}">'
-        )
+        size = f"{_n(self.width)} {_n(self.height)}"
+        head = f'<svg viewBox="0 0 {size}" class="chart" role="img" aria-label="{escape(title)}">'
         return Drawing(name, title, caption, Markup("\n".join((head, *self._parts, "</svg>"))))  # noqa: S704  # escaped
 
     def _grid(self, begin: Point, end: Point) -> None:
@@ -162,7 +164,7 @@ class Plot:
                 self.text((x + right, y - up + 4), text, anchor, f"name {kind}")
 
     def _holds(self, box: Box) -> bool:
-        return box[0] >= self.x.begin and box[2] <= WIDTH and box[1] >= TOP - LINE and box[3] <= self.y.begin
+        return box[0] >= self.x.begin and box[2] <= self.width and box[1] >= TOP - LINE and box[3] <= self.y.begin
 
 
 Place = tuple[float, float, str]

@@ -1,4 +1,4 @@
-"""An engine of somebody else, in a file, and the suite of docs/suites.md that gates changes to it."""
+"""An engine of somebody else, in a file, and the suite of docs/using.md that gates changes to it."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ WORKLOADS = (replace(load("xor"), name="slower-xor", rate=lambda update: 0.05),)
 
 def suite():
     """The suite that the page shows."""
-    page = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "using.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"(?ms)^```toml\n(engines = .*?)^```$", page)
     return text
 

@@ -158,6 +158,7 @@ from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.reports.exports import EXPORTERS, Material
 from zoomgrad.reports.pages import html
 from zoomgrad.reports.view import view
+from zoomgrad.reports.story import story
 from zoomgrad.results.record import Settings
 from zoomgrad.results.store import Store
 
@@ -165,7 +166,7 @@ quick = Settings(values=1, value_seconds=0.01, vouch_seconds=0.1)
 planned = plan(cells=(cell("slots"),), blocks=1, settings=quick)
 store = Store.create(planned.run, under=Path("runs"))
 Schedule(planned, store, isolate, lambda interpreter: Path(sys.executable), Observer()).execute()
-assert ">processor</th>" in html.render(store.run, store.records())
+assert ">processor</th>" in html.page(story(store.run, store.records()))
 sys.stdout.write(EXPORTERS["csv"].export(Material(view(store.run, store.records()))).text)
 """
 

@@ -18,7 +18,7 @@ folder. A command ends with exit code 0 if nothing failed, 1 if a cell, a check 
 and 130 after Ctrl-C, with the command that resumes.
 
 Every command that uses engines also takes `--suite FILE.toml`, `--engine-file FILE.py` and `--workload-file FILE.py`:
-[suites.md](suites.md).
+[using.md](using.md#your-own-suite-as-a-gate-for-pull-requests).
 """
 
 

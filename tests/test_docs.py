@@ -39,13 +39,11 @@ INLINE = re.compile(r"`((?:zoomgrad|uvx|tox|python -m) [^`]*)`")
 CHOICE = re.compile(r"\{(\w+),[^}]*\}")
 
 EXCEPTIONS = {
-    "workload(Value) -> Value graph": "a diagram of the stages",
+    "graph -> Tape -> Code": "a diagram of the stages",
     "Value graph -> tape -> sums": "a diagram of the stages",
-    "Tape -> Sums -> Sums": "a diagram of the stages",
-    "[gate]": "tests/harness/test_suite.py reads it",
+    "xor on cpython": "tests/test_readme.py compares it with what the terminal shows",
     'engines = ["baseline", "mine"]': "tests/harness/test_suite.py runs it",
     "[project.entry-points": "tests/harness/test_discovery.py installs one like it",
-    "0: for i<": "tests/test_readme.py compares them with the loops",
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""
@@ -221,7 +219,7 @@ def test_each_command_would_be_accepted(page, command, tmp_path, monkeypatch):
 
 def test_each_block_is_checked():
     """Listings of these pages are compared with the code by tests/test_one_neuron.py and tests/test_tutorial.py."""
-    pages = ("docs/one-neuron.md", "docs/tutorial.md")
+    pages = ("docs/loops.md", "docs/using.md")
     for block in blocks():
         is_listing = block.listing and block.page in pages
         assert is_listing or block.language in ("", "python", "toml"), block

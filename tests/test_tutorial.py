@@ -1,4 +1,4 @@
-"""The engine of docs/tutorial.md is proved and refused as the page shows, in a copy of the project."""
+"""The engine of docs/using.md is proved and refused as the page shows, in a copy of the project."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from zoomgrad import engines
 pytestmark = pytest.mark.host
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "using.md").read_text(encoding="utf-8").partition("## Your own engine\n")[2]
 LISTINGS = dict(re.findall(r"(?ms)^<!-- listing: (\w+) -->\n```\w*\n(.*?)^```$", PAGE))
 PROOF, *_ = re.findall(r"(?m)^zoomgrad (run .*)$", PAGE)
 (ENGINE,) = re.findall(r'(?ms)^```python\n(""".*?)^```$', PAGE)
@@ -39,7 +39,7 @@ def project(tmp_path_factory):
 
 def write(project, text):
     """Save the engine where the page says."""
-    (project / re.search(r"Save it as `(\S+)`", PAGE)[1]).write_text(text, encoding="utf-8")
+    (project / re.search(r"save it\nas `(\S+)`", PAGE)[1]).write_text(text, encoding="utf-8")
 
 
 def zoomgrad(project, command):

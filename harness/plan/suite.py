@@ -1,4 +1,4 @@
-"""A suite in TOML: what to race, and what the gate allows, for a project of one's own. docs/suites.md shows one.
+"""A suite in TOML: what to race, and what the gate allows, for a project of one's own. docs/using.md shows one.
 
 Every key is a row of `KEYS`: what it allows, and the function that reads it, which returns None for anything else.
 """

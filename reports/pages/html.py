@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -18,11 +18,9 @@ import jinja2
 from markupsafe import Markup
 
 from zoomgrad.reports.charts.history import history as history_chart
-from zoomgrad.reports.profiling.profile_index import ProfileIndex
 from zoomgrad.reports.sections.first import CAPTION, HEADINGS, LEGEND
 from zoomgrad.reports.sections.history import History
-from zoomgrad.reports.story import OPEN, Story, story
-from zoomgrad.results.record import Record, Run
+from zoomgrad.reports.story import OPEN, Story
 
 _UNITS = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|[kMG]?B|%)(?!\w))|(?<=[≈✓<]) (?=\w)")
 """The spaces between a figure and its unit or sign, where a line must not break."""
@@ -45,11 +43,6 @@ class Download:
             return self.path
         kind = "application/gzip" if self.name.endswith(".gz") else "text/csv;charset=utf-8"
         return f"data:{kind};base64,{b64encode(self.content).decode()}"
-
-
-def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | None = None) -> str:
-    """Render the report of a run, complete or not, as one page that needs no network."""
-    return page(story(run, records, profile_index))
 
 
 def page(story: Story, downloads: Sequence[Download] = ()) -> str:

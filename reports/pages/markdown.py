@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from zoomgrad.reports.profiling.profile_index import ProfileIndex
-from zoomgrad.reports.sections.first import CAPTION, headline, summary
+from zoomgrad.reports.sections.first import CAPTION
 from zoomgrad.reports.sections.history import History
-from zoomgrad.reports.story import Story, story
+from zoomgrad.reports.story import Story
 from zoomgrad.reports.text.figures import Section, Sheet
 from zoomgrad.reports.text.markdown import environment
-from zoomgrad.reports.view import View
-from zoomgrad.results.record import Record, Run
-
-
-def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | None = None) -> str:
-    """Render the report of a run as Markdown."""
-    return page(story(run, records, profile_index))
 
 
 def page(story: Story) -> str:
@@ -32,13 +22,6 @@ def page(story: Story) -> str:
 def history_page(history: History) -> str:
     """Render the history of a folder's runs."""
     return _section(Section("history", "", f"{history.lead} {history.finding}", (history.sheet,)))
-
-
-def summary_page(view: View) -> str:
-    """Render the README's table."""
-    title = "".join(text for text, _ in headline(view))
-    sheets = (sheet,) if (sheet := summary(view)) else ()
-    return _section(Section("summary", "", title, sheets, (), (CAPTION,)))
 
 
 def sheets_page(*sheets: Sheet) -> str:

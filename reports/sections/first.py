@@ -14,7 +14,7 @@ from zoomgrad.reports.measured.headline import by_coverage, leader, status_text
 from zoomgrad.reports.measured.outcome import MEASURED
 from zoomgrad.reports.measured.table import each, ladder, measured
 from zoomgrad.reports.plot import Drawing
-from zoomgrad.reports.text.figures import Bar, Figure, Sheet, compile_time, epoch_time, listed
+from zoomgrad.reports.text.figures import Bar, Figure, Sheet, bits, compile_time, epoch_time, listed
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
 from zoomgrad.results.record import BASELINE, Cell, Record
@@ -152,13 +152,6 @@ def _figures(rank: str, row: Any, bars: tuple[Bar, ...]) -> tuple[Figure, ...]:
     )
 
 
-def bits(row: Any) -> Figure:
-    """Format the outcome of a row's proofs: identical, or the declared error bound."""
-    if row.bits == "identical":
-        return Figure("✓ identical", mark="ok")
-    return Figure(str(row.bits).replace("e-0", "e-"))
-
-
 def _missing(rows: pd.DataFrame) -> str:
     by_status: dict[str, list[str]] = {}
     for row in each(rows[rows["status"] != MEASURED]):
@@ -212,27 +205,3 @@ def _strip(before: Sequence[Sequence[float]], timed: Sequence[Sequence[float]]) 
     processes = f"{len(timed)} process{'es' if len(timed) > 1 else ''}"
     text = f"{processes}, {units.duration(low)} to {units.duration(high)} a step"
     return Values(text, paths["timed"], paths["warm"], round(y(every[len(every) // 2])))
-
-
-def summary(view: View) -> Sheet | None:
-    """The README's rows of the headline workload on the reference interpreter; None if there are none."""
-    for panel in panels(view):
-        if panel.workload == view.headline_workload and panel.interpreter == view.run.reference_interpreter:
-            rows = tuple(
-                (line.figures[1], Figure(SUMMARY[line.figures[1].text]), *line.figures[2:4], *line.figures[5:])
-                for line in panel.lines
-                if line.figures[1].text in SUMMARY
-            )
-            return Sheet("", 2, ("engine", "what runs", *HEADINGS[2:4], *HEADINGS[5:]), rows)
-    return None
-
-
-SUMMARY = {
-    "rerolled-clang-sparse": "C over loops recovered from the scalar graph, by Clang, with zero inputs skipped",
-    "handwritten-sparse": "for comparison: C by hand for this one network",
-    "rerolled-tcc": "C over recovered loops, by TCC",
-    "clang-O1": "the graph as straight-line C, by Clang -O1",
-    "tcc": "the same C, by TCC",
-    BASELINE: "micrograd as published",
-}
-"""The README's rows: engine -> description."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from zoomgrad.reports.measured.headline import by_coverage
 from zoomgrad.reports.measured.table import each, in_order, measured, racing
-from zoomgrad.reports.sections.first import bits
-from zoomgrad.reports.text.figures import Bar, Figure, Section, Sheet
+from zoomgrad.reports.text.figures import Bar, Figure, Section, Sheet, bits
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
 

@@ -33,7 +33,9 @@ def peers(view: View) -> Section | None:
         "All compute in float64 on one thread from the same start. A ratio is a library's time of a step over that "
         "of the fastest engine with identical bits: above 1, the engine is faster."
     )
-    return Section("peers", "And other libraries?", answers[0], (Sheet("", 2, headings, tuple(lines)),), (), (note,))
+    return Section(
+        "peers", "Against other libraries?", answers[0], (Sheet("", 2, headings, tuple(lines)),), (), (note,)
+    )
 
 
 def _line(workload: str, row: Any, best: Any) -> tuple[Figure, ...]:

@@ -101,6 +101,13 @@ def epoch_time(row: Any) -> Figure:
     return Figure(f"≈ {figure.text}" if row.extrapolated else figure.text, figure.below)
 
 
+def bits(row: Any) -> Figure:
+    """Format the outcome of a row's proofs: identical, or the declared error bound."""
+    if row.bits == "identical":
+        return Figure("✓ identical", mark="ok")
+    return Figure(str(row.bits).replace("e-0", "e-"))
+
+
 def listed(names: Any, most: int = 3) -> str:
     """Join names as a sentence does: `a, b and c`, or `a, b and 4 others`."""
     words = [str(name) for name in names]

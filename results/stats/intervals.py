@@ -8,7 +8,7 @@ A figure is the median over processes of each process's mean. A full garbage col
 eight times as long (`baseline` on `digits`, CPython 3.13). It is part of an epoch's cost, and a median within the
 process would hide it. A process that the machine disturbed is an outlier, which the median over processes ignores.
 
-Intervals are computed on logarithms, so that the bounds of a ratio mirror those of its inverse. docs/proof.md
+Intervals are computed on logarithms, so that the bounds of a ratio mirror those of its inverse. docs/trust.md
 gives their coverage and explains why they are not bootstrap intervals.
 """
 

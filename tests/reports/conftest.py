@@ -10,6 +10,7 @@ from zoomgrad.harness.plan.presets import PRESETS
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html
 from zoomgrad.reports.profiling.profile_index import profile_index
+from zoomgrad.reports.story import story
 from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, Run, WorkloadFacts
 from zoomgrad.results.store import BASELINE_RUNS, RunFile
 
@@ -163,7 +164,7 @@ def index():
 @pytest.fixture(scope="session")
 def profiled_page(index):
     """The page of the profiled run, in which nothing was timed."""
-    return html.render(index.run, [], index)
+    return html.page(story(index.run, [], index))
 
 
 @pytest.fixture(scope="session")
@@ -208,4 +209,4 @@ def example():
 @pytest.fixture(scope="session")
 def whole_page(example):
     """The page of the fixture run."""
-    return html.render(example.run, example.records)
+    return html.page(story(example.run, example.records))

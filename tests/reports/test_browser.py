@@ -15,6 +15,7 @@ from zoomgrad.reports.pages import html
 from zoomgrad.reports.profiling.flame_graph import flame
 from zoomgrad.reports.profiling.stacks import folded
 from zoomgrad.reports.sections.history import history
+from zoomgrad.reports.story import story
 
 pytestmark = in_browser
 SCREENSHOTS = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"
@@ -25,7 +26,7 @@ MOST_QUICK_WORDS = 1_200
 
 @pytest.fixture(scope="module")
 def quick_page(quick):
-    return html.render(quick.run, quick.records)
+    return html.page(story(quick.run, quick.records))
 
 
 @pytest.fixture(scope="module")

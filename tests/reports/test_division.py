@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from zoomgrad.reports.measured.table import cells, each
 from zoomgrad.reports.pages import html
+from zoomgrad.reports.story import story
 from zoomgrad.results import units
 from zoomgrad.results.record import BASELINE, Cell
 from zoomgrad.results.samples import at_median_pace
@@ -99,7 +100,7 @@ def test_the_times_of_a_finished_page_divide(example):
     run = at(example, paces)
     run = replace(run, records=tuple(one for one in run.records if one.cell.interpreter == "cpython-3.13"))
     divided = 0
-    for headings, *rows in Tables(html.render(run.run, run.records)).tables:
+    for headings, *rows in Tables(html.page(story(run.run, run.records))).tables:
         if "speedup" not in headings:
             continue
         speedup = headings.index("speedup")

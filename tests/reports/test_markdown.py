@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from zoomgrad.reports.pages.markdown import page, render
+from zoomgrad.reports.pages.markdown import page
+from zoomgrad.reports.story import story
 from zoomgrad.reports.text.markdown import escape
 
 
@@ -31,4 +32,4 @@ def test_every_row_has_as_many_cells_as_its_header(full_story):
 
 def test_the_whole_text(example, golden):
     """Of the example, with its failures."""
-    golden("report.md", render(example.run, example.records))
+    golden("report.md", page(story(example.run, example.records)))

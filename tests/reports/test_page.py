@@ -12,6 +12,7 @@ import pytest
 from tests.reports.another import stored
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html, markdown
+from zoomgrad.reports.story import story
 
 MOST_QUICK_BYTES = 300_000
 MOST_BYTES = 600_000
@@ -51,16 +52,16 @@ def visible(page):
 @pytest.mark.parametrize("state", STATES)
 def test_every_state_of_a_run_renders_and_its_sentences_follow_from_the_data(example, state):
     cut = STATES[state](example)
-    text = visible(html.render(cut.run, cut.records))
+    text = visible(html.page(story(cut.run, cut.records)))
     assert [sentence for sentence in SENTENCES.get(state, ()) if sentence not in text] == []
     assert "nan" not in text.split()
     assert "None" not in text.split()
-    assert markdown.render(cut.run, cut.records).startswith("### ")
+    assert markdown.page(story(cut.run, cut.records)).startswith("### ")
 
 
 def test_a_sentence_is_said_once(quick):
     """Also not once in a section and once on the first screen."""
-    sentences = re.findall(r"[A-Z][^.<>]{40,}\.", re.sub(r"<[^>]+>", "\n", html.render(quick.run, quick.records)))
+    sentences = re.findall(r"[A-Z][^.<>]{40,}\.", re.sub(r"<[^>]+>", "\n", html.page(story(quick.run, quick.records))))
     assert [one for one in set(sentences) if sentences.count(one) > 1 and "every value" not in one] == []
 
 
@@ -76,16 +77,16 @@ HOSTILE = "x</script><script>window.ran=1</script>\"'|`"
 def test_hostile_text_stays_text(example, whole_page):
     """Names are checked on reading; machines, commands and reasons may hold anything."""
     assert example.nasty in visible(whole_page)
-    assert "<script" not in markdown.render(example.run, example.records)
+    assert "<script" not in markdown.page(story(example.run, example.records))
     run = example.run.model_copy(update={"machine": {"processor": HOSTILE, "system": "\"><img src=x onerror='1'>"}})
-    page = html.render(run, example.records)
+    page = html.page(story(run, example.records))
     assert page.count("<script") == page.count("</script") == whole_page.count("<script") == 1
     assert "<img" not in page
     assert stdlib_html.escape("<img src=x") in page
 
 
 def test_rendering_is_deterministic(example, whole_page):
-    assert html.render(example.run, example.records) == whole_page
+    assert html.page(story(example.run, example.records)) == whole_page
 
 
 @pytest.mark.parametrize("embedded", [True, False])
@@ -95,7 +96,9 @@ def test_build_writes_pages_charts_and_data_beside_the_records(example, tmp_path
     store = build.Store(stored(example, tmp_path))
     page = build.build(store)
     assert page == store.folder / "report.html"
-    assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.render(example.run, example.records)
+    assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.page(
+        story(example.run, example.records)
+    )
     charts = {path.stem for path in (store.folder / "charts").glob("*.svg")}
     assert charts == {"compile_against_epoch", "total_time", "interpreters"}
     links = re.findall(r'href="(data[^"]+)" download="', page.read_text(encoding="utf-8"))
@@ -104,7 +107,7 @@ def test_build_writes_pages_charts_and_data_beside_the_records(example, tmp_path
 
 
 def test_a_quick_runs_page_is_small_and_asks_ten_questions_at_most(quick):
-    page = html.render(quick.run, quick.records)
+    page = html.page(story(quick.run, quick.records))
     assert len(page.encode()) + build.MOST_EMBEDDED_BYTES <= MOST_QUICK_BYTES
     assert page.count('class="question"') <= 10
     assert page.count('class="question" id="epochs" open') == page.count('class="question" id="ideas" open') == 1
@@ -112,7 +115,7 @@ def test_a_quick_runs_page_is_small_and_asks_ten_questions_at_most(quick):
 
 
 def test_the_page_is_described_for_those_who_share_it(quick):
-    page = html.render(quick.run, quick.records)
+    page = html.page(story(quick.run, quick.records))
     (title,) = re.findall(r'<meta property="og:title" content="([^"]+)">', page)
     assert re.fullmatch(r"zoomgrad: Compiled in [\d.]+\u00a0ms, an epoch of mnist in .* times as fast .*", title)
     assert re.search(r'"og:description" content="All \d+ cells measured\. All results are correct\.', page)

@@ -97,7 +97,7 @@ def test_a_links_path_is_quoted():
 def test_a_hostile_line_is_escaped(index, profiled_page):
     assert profiled_page.count("<script") == 1
     assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in profiled_page
-    short = markdown.render(index.run, [], index)
+    short = markdown.page(story(index.run, [], index))
     assert "<script" not in short
     assert NASTY not in short
 
@@ -106,7 +106,7 @@ def test_a_hostile_line_is_escaped(index, profiled_page):
 def test_a_single_profile_makes_a_report(profile):
     index = index_of(profile)
     run = index.run.model_copy(update={"blocks": 0})
-    for text in (html.render(run, [], index), markdown.render(run, [], index)):
+    for text in (html.page(story(run, [], index)), markdown.page(story(run, [], index))):
         assert "This run has profiles only: it timed nothing." in text
         assert "cells: not run" not in text
 

@@ -7,7 +7,6 @@ from zoomgrad.reports.charts.growth import growth
 from zoomgrad.reports.charts.trade_off import front
 from zoomgrad.reports.measured.headline import headline_workload, leader
 from zoomgrad.reports.measured.table import cells
-from zoomgrad.reports.sections import first
 from zoomgrad.reports.sections.certainty import cautions
 from zoomgrad.reports.sections.compiling import exponent, points
 from zoomgrad.reports.sections.ideas import gains
@@ -367,8 +366,3 @@ def test_the_machine_the_command_and_the_flags(example):
     assert facts["preset"] == "quick, 3 blocks, seed 1337"
     assert facts["pypy-3.9"] == "3.9.19, PyPy 7.3.16"
     assert texts(machine.sheets[1]) == [("clang-O1, rerolled-clang-fast", "clang 19.1.7 -std=c99 -O1")]
-
-
-def test_the_readme_has_a_few_rows_of_the_headline(example):
-    sheet = first.summary(view(example.run, example.records))
-    assert [line[0] for line in texts(sheet)] == ["clang-O1", "baseline"]

@@ -1,4 +1,4 @@
-"""Coverage of the 95 % intervals: `python -m tests.studies.coverage` prints tables, the first for docs/proof.md.
+"""Coverage of the 95 % intervals: `python -m tests.studies.coverage` prints tables, the first for docs/trust.md.
 
 It simulates cells whose true speedup is 3. A scenario gives the slowdown of each process, each of a process's three
 values deviates by another 1 %, and all factors multiply. The seed is fixed, so every run prints the same figures. A run

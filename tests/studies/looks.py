@@ -1,6 +1,6 @@
 """How often a figure errs that is looked at again and again: `python -m tests.studies.looks` prints the table.
 
-They are part of docs/proof.md, and simulate `check`: whole runs of equal code with ten figures, and runs in which one
+They are part of docs/trust.md, and simulate `check`: whole runs of equal code with ten figures, and runs in which one
 figure is worse. The seed is fixed.
 """
 

@@ -1,4 +1,4 @@
-"""`zoomgrad compare A B`: which of two commits, two interpreters or two runs is faster. See docs/compare.md."""
+"""`zoomgrad compare A B`: which of two commits, two interpreters or two runs is faster. See docs/trust.md."""
 
 from __future__ import annotations
 
