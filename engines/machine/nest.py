@@ -114,7 +114,7 @@ class Writer:
         at = first = 0
         while first < len(widths):
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            tall, wide = self._tile(same) if run.rows > 1 else (1, min(most, same))
+            tall, wide = self.form.tile(same) if run.rows > 1 else (1, min(most, same))
             if run.rows > 1 and run.is_live:
                 tall, wide = 1, min(same, form.registers // 2)
             if run.rows > 1:
@@ -126,16 +126,6 @@ class Writer:
                 Nest(self, run, loop, strips, most, in_rounds=repeated is not None).write()
             first += strips.repeats * len(strips.widths)
             at += strips.repeats * strips.lanes
-
-    def _tile(self, vectors: int) -> tuple[int, int]:
-        """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
-
-        Besides the sums, a term takes a register for each vector of weights, for a row's number, and for a product.
-        """
-        widest = 4 if self.target.registers == 32 else 2
-        strips = -(-vectors // widest)
-        wide = -(-vectors // strips)
-        return min(8, (self.target.registers - 2 - wide) // wide), wide
 
 
 class Source:
@@ -304,7 +294,7 @@ class Nest:
         code, index = self.code, self.registers.integer()
         self.index[0] = index
         code.put(index, 0)
-        for step in dict.fromkeys((tall, 1)):
+        for step in dict.fromkeys((tall, min(tall, 2), 1)):
             again, end = code.new_label(), code.new_label()
             code.label(again)
             code.address(RAX, Mem(index, step))
