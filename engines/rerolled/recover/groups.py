@@ -36,7 +36,6 @@ read only a gradient.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
@@ -45,13 +44,16 @@ from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     CONSTANT,
+    NONE,
     PARAMETER,
     SINK,
     SLOTS,
+    VALUE,
     Sums,
+    ranges,
     starts_of,
 )
-from zoomgrad.engines.rerolled.recover.waves import ODD, Waves, mix, ranges, waves
+from zoomgrad.engines.rerolled.recover.waves import ODD, mix, waves
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,45 +90,34 @@ class Irregular(Exception):
 def group(form: Sums, most: Optional[int] = None) -> list[Group]:
     """Group all sums, in an order in which the groups can run.
 
-    most: the most different groups of an irregular tape. Raises Irregular as soon as there must be more: see `_Loose`.
+    most: the most different groups of an irregular tape. Raises Irregular as soon as there must be more: see
+    `_Regularity`.
     """
     import numpy as np
 
-    graph = _SumGraph(form)
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
-    longest = int(graph.count.max(initial=0))
+    longest = int(form.count.max(initial=0))
     weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
-    made: list[Group] = []
-    in_waves = waves(form, graph.first, graph.count, graph.node)
-    loose = _Loose(form, graph, most, in_waves.values)
-    homes: dict[int, tuple[int, int]] = {}
-    """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
-    for phase, members, shapes in _of_both_passes(form, graph, in_waves):
-        of_wave = _by_shape(members, shapes, weights)
-        loose.count(phase, of_wave)
-        for sums in of_wave:
-            leader = int(graph.node[sums[0]])
-            if phase == Phase.FORWARD and len(sums) > 1 and (loose.is_large(sums) or not loose.are_many):
-                sums, pieces = _most_regular_order(form, sums, graph)
-                loose.regular += int(pieces <= FEW and loose.is_large(sums)) * loose.terms(sums)
-            nodes = graph.node.take(sums)
-            if phase != Phase.SINK:  # which nothing reads
-                number, lanes = len(made), 0
-                if in_waves.colours is not None:
-                    # Groups of one colour differ in the number of their terms, and often are neighbours in memory.
-                    colour = int(in_waves.colours[leader])
-                    number, lanes = homes.get(colour, (number, 0))
-                    homes[colour] = number, lanes + len(nodes)
-                if phase == Phase.FORWARD:
-                    rank = (number + 1) * _OFFSET + lanes
-                    graph.rank[nodes] = np.arange(rank, rank + len(nodes))
-                # Gradients of one group of values have one origin, even if they are in several groups.
-                mirrored = int(graph.origin[form.mirrors[leader]])
-                graph.origin[nodes] = mirrored + graph.offset if mirrored > COMPUTED else COMPUTED + 1 + number
-            made.append(Group(phase, nodes, graph.first.take(sums), int(graph.count[sums[0]])))
-        loose.check()
-    return made
+    groups: list[Group] = []
+    in_order = waves(form)
+    origins = _Origins(form, in_order.colours)
+    regularity = _Regularity(form, most)
+    sinks = np.flatnonzero(form.kind[form.node] == SINK)
+    for phase, of_phase in zip(Phase, (in_order.values, in_order.gradients, [sinks] if len(sinks) else [])):
+        for wave in of_phase:
+            for sums in _by_shape(wave, _shapes(form, origins, wave), weights):
+                pieces = len(sums)
+                if phase == Phase.FORWARD and len(sums) > 1:
+                    sums, pieces = _most_regular_order(form, sums, origins)
+                made = Group(phase, form.node[sums], form.first[sums], int(form.count[sums[0]]))
+                origins.add(made, len(groups))
+                regularity.add(made, pieces)
+                groups.append(made)
+            regularity.check()
+    return groups
 
+
+# --- regular tapes ---------------------------------------------------------------------------------------------------
 
 FEW = 4
 """The lanes of a regular group form up to this many nests."""
@@ -136,106 +127,81 @@ NEAR = 4
 """The most loops in a round of a series. A group like one of so many before it may belong to the next round."""
 
 
-class _Loose:
+class _Regularity:
     """Whether a tape is irregular: it has too many different groups, and large regular ones have few of its terms.
 
     Groups are different if they have other templates, or another number of terms, than the NEAR groups before them; a
     group of one sum always counts. A network beside irregular sums keeps its loops if it has half of the forward terms.
     """
 
-    def __init__(self, form: Sums, graph: _SumGraph, most: Optional[int], forward: list[Ints]) -> None:
-        self._form, self._graph, self._most = form, graph, most
-        self._left = [int(graph.count.take(wave).sum()) for wave in forward]
-        """The forward terms of each wave to come."""
-        self._total = sum(self._left)
+    def __init__(self, form: Sums, most: Optional[int]) -> None:
+        self._template, self._most = form.template, most
         self._different = 0
         self._near: deque[tuple[Phase, bytes]] = deque(maxlen=NEAR)
-        self.regular = 0
+        self._total = self._left = int((form.kind[form.owner] == VALUE).sum())
+        """All forward terms, and those to come."""
+        self._regular = 0
         """Forward terms in large regular groups so far."""
 
-    @property
-    def are_many(self) -> bool:
-        """Whether there are too many different groups already."""
-        return self._most is not None and self._different > self._most
-
-    def terms(self, sums: Ints) -> int:
-        """The number of terms of a group."""
-        return len(sums) * int(self._graph.count[sums[0]])
-
-    def is_large(self, sums: Ints) -> bool:
-        return self.terms(sums) >= LARGE
-
-    def count(self, phase: Phase, of_wave: Sequence[Ints]) -> None:
-        """Count the groups of the next wave."""
-        first, count, template = self._graph.first, self._graph.count, self._form.template
-        for sums in of_wave:
-            start = int(first[sums[0]])
-            kind = phase, template[start : start + int(count[sums[0]])].tobytes()
-            self._different += len(sums) == 1 or kind not in self._near
-            self._near.append(kind)
-        if phase == Phase.FORWARD:
-            del self._left[0]
+    def add(self, group: Group, pieces: int) -> None:
+        """Count a group. pieces: the nests that its lanes form."""
+        start, terms = int(group.first[0]), len(group.nodes) * group.terms
+        kind = group.phase, self._template[start : start + group.terms].tobytes()
+        self._different += len(group.nodes) == 1 or kind not in self._near
+        self._near.append(kind)
+        if group.phase == Phase.FORWARD:
+            self._left -= terms
+            self._regular += terms if pieces <= FEW and terms >= LARGE and len(group.nodes) > 1 else 0
 
     def check(self) -> None:
-        """Raise Irregular if the tape is irregular, whatever the waves to come are."""
-        if self.are_many and 2 * (self.regular + sum(self._left)) < self._total:
+        """Raise Irregular if the tape is irregular, whatever the groups to come are."""
+        are_many = self._most is not None and self._different > self._most
+        if are_many and 2 * (self._regular + self._left) < self._total:
             raise Irregular
 
 
-class _SumGraph:
-    """The sums by number, in the order of their nodes, and what is known about all nodes so far."""
+# --- shapes ----------------------------------------------------------------------------------------------------------
 
-    def __init__(self, form: Sums) -> None:
+
+class _Origins:
+    """The origins of all nodes, as far as they are known."""
+
+    def __init__(self, form: Sums, colours: Optional[Ints]) -> None:
         import numpy as np
 
-        self.first = starts_of(form.owner)
-        """Sum -> its first term."""
-        self.count = np.diff(self.first, append=len(form.owner))
-        """Sum -> the number of its terms."""
-        self.node = form.owner[self.first]
-        self.offset = form.nodes + COMPUTED + 1
-        """More than the number of a group. It separates origins of gradients from those of values."""
-        self.origin = np.append(np.minimum(form.kind, COMPUTED).astype(np.int32), np.int32(-1))
+        self._form, self._colours = form, colours
+        self.of = np.append(np.minimum(form.kind, COMPUTED).astype(np.int32), np.int32(NONE))
         """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group. The last
         entry is for NONE."""
         self.rank = np.zeros(form.nodes + 1, np.int64)
         """Leaf or value -> a number that is consecutive within an origin: by the index of a leaf, the lane of a sum."""
         named = np.flatnonzero(form.kind < CONSTANT)
         self.rank[named] = form.number[named]
+        self._homes: dict[int, tuple[int, int]] = {}
+        """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
+
+    def add(self, group: Group, number: int) -> None:
+        """Give the sums of a group their origin."""
+        import numpy as np
+
+        if group.phase == Phase.SINK:  # which nothing reads
+            return
+        leader, nodes, lanes = int(group.nodes[0]), group.nodes, 0
+        if self._colours is not None:
+            # Groups of one colour differ in the number of their terms, and often are neighbours in memory.
+            colour = int(self._colours[leader])
+            number, lanes = self._homes.get(colour, (number, 0))
+            self._homes[colour] = number, lanes + len(nodes)
+        if group.phase == Phase.FORWARD:
+            rank = (number + 1) * _OFFSET + lanes
+            self.rank[nodes] = np.arange(rank, rank + len(nodes))
+        # Gradients of one group of values have one origin, even if they are in several groups.
+        mirrored, apart = int(self.of[self._form.mirrors[leader]]), self._form.nodes + COMPUTED + 1
+        self.of[nodes] = mirrored + apart if mirrored > COMPUTED else COMPUTED + 1 + number
 
 
-def _of_both_passes(form: Sums, graph: _SumGraph, in_waves: Waves) -> Iterator[tuple[Phase, Ints, _Shapes]]:
-    """The waves of the forward pass, those of the backward pass, then all sinks; and the shapes of their sums."""
-    sinks = (form.kind[graph.node] == SINK).nonzero()[0]
-    of_sinks = [sinks] if len(sinks) else []
-    for phase, of_phase in zip(Phase, (in_waves.values, in_waves.gradients, of_sinks)):
-        if of_phase:
-            yield from ((phase, *wave) for wave in zip(of_phase, _shapes(form, graph, of_phase)))
-
-
-def _shapes(form: Sums, graph: _SumGraph, in_waves: list[Ints]) -> Iterator[_Shapes]:
-    """The shapes of each wave. Those of a wave depend on the groups of all waves before it."""
-    import numpy as np
-
-    # NumPy takes most of its time per call, so look up at once all that does not depend on groups.
-    members = np.concatenate(in_waves)
-    counts, first = graph.count.take(members), graph.first.take(members)
-    mirrors = form.mirrors.take(graph.node.take(members))
-    terms = ranges(first, first + counts)
-    rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
-    rows[:, 0] = form.template.take(terms)
-    rows[:, 1:] = form.slots.take(terms, axis=1).T
-    del terms, members, first
-    operands, words = rows[:, 1:], rows.view(np.uint64)
-    at = start = 0
-    for wave in in_waves:
-        sums = slice(at, at + len(wave))
-        ends = counts[sums].cumsum()
-        of_wave = slice(start, start + int(ends[-1]))
-        operands[of_wave] = graph.origin.take(operands[of_wave])
-        mirrored = graph.origin.take(mirrors[sums])
-        yield _Shapes(counts[sums], mirrored, ends - counts[sums], words[of_wave])
-        at, start = sums.stop, of_wave.stop
+_OFFSET = 1 << 32
+"""More than the number of nodes. It separates ranks of two groups."""
 
 
 class _Shapes(NamedTuple):
@@ -263,78 +229,69 @@ class _Shapes(NamedTuple):
         """Sum -> a hash of its shape. weights: an odd number for each position of a term in a sum."""
         import numpy as np
 
-        key = mix(self.words[:, 0] * np.uint64(ODD))
-        key += self.words[:, 1]
-        key = mix(key)
-        if len(key) == len(self.counts):
-            key *= weights[0]
-        else:
-            position = np.arange(len(key)) - self.start.repeat(self.counts)
-            key *= weights.take(position)
-            key = np.add.reduceat(key, self.start)
-        key += self.counts.astype(np.uint64) * np.uint64(ODD)
-        key = mix(key)
-        key += self.mirrored.astype(np.uint64)
-        hashes: NDArray[np.uint64] = mix(key)
+        key = mix(mix(self.words[:, 0] * np.uint64(ODD)) + self.words[:, 1])
+        key *= weights.take(np.arange(len(key)) - self.start.repeat(self.counts))
+        key = mix(np.add.reduceat(key, self.start) + self.counts.astype(np.uint64) * np.uint64(ODD))
+        hashes: NDArray[np.uint64] = mix(key + self.mirrored.astype(np.uint64))
         return hashes
 
     def differ(self, other: Ints) -> Any:
         """Sum -> whether its shape differs from that of another one. other: sum -> an earlier sum, or itself."""
         import numpy as np
 
-        differ = (self.counts != self.counts[other]) | (self.mirrored != self.mirrored[other])
         # If the other sum has fewer terms, this also reads terms of the sums that follow it, but none after this sum's.
         beside = (self.start[other] - self.start).repeat(self.counts)
         beside += np.arange(len(beside))
-        terms = (self.words != self.words.take(beside, axis=0)).any(axis=1)
-        if terms.any():
-            differ |= np.logical_or.reduceat(terms, self.start)
-        return differ
+        differ = (self.words != self.words.take(beside, axis=0)).any(axis=1)
+        differ = np.logical_or.reduceat(differ, self.start)
+        return differ | (self.counts != self.counts[other]) | (self.mirrored != self.mirrored[other])
 
     def numbers(self) -> Ints:
         """Sum -> a number for its shape. Compares whole shapes: exact even if `hashes` collide, but slow."""
         import numpy as np
 
         of_terms = np.split(self.words, self.start[1:])
-        numbers: dict[tuple[int, bytes], int] = {}
-        return np.array(
-            [
-                numbers.setdefault((mirrored, terms.tobytes()), len(numbers))
-                for mirrored, terms in zip(self.mirrored.tolist(), of_terms)
-            ]
-        )
+        shapes = [(mirrored, terms.tobytes()) for mirrored, terms in zip(self.mirrored.tolist(), of_terms)]
+        numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
+        return np.array([numbers[shape] for shape in shapes])
 
 
-def _by_shape(members: Ints, shapes: _Shapes, weights: NDArray[np.uint64]) -> list[Ints]:
-    """Split a wave's members into arrays, one for each shape. Members ascend in each array, and so do first members."""
+def _shapes(form: Sums, origins: _Origins, sums: Ints) -> _Shapes:
+    """The shapes of these sums."""
+    import numpy as np
+
+    first, counts = form.first.take(sums), form.count.take(sums)
+    terms = ranges(first, first + counts)
+    rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
+    rows[:, 0] = form.template.take(terms)
+    for slot, nodes in enumerate(form.slots, 1):
+        rows[:, slot] = origins.of.take(nodes.take(terms))
+    mirrored = origins.of.take(form.mirrors.take(form.node.take(sums)))
+    return _Shapes(counts, mirrored, counts.cumsum() - counts, rows.view(np.uint64))
+
+
+def _by_shape(sums: Ints, shapes: _Shapes, weights: NDArray[np.uint64]) -> list[Ints]:
+    """Split a wave's sums into arrays, one for each shape. Sums ascend in each array, and so do first sums."""
     import numpy as np
 
     if shapes.are_equal():
-        return [members]
-    order, starts = _runs(np, shapes.hashes(weights))
-    leader = np.empty(len(members), np.int64)
+        return [sums]
+    order, starts = _runs(shapes.hashes(weights))
+    leader = np.empty(len(sums), np.int64)
     leader[order] = order[starts].repeat(np.diff(starts, append=len(order)))
     # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
     if shapes.differ(leader).any():
-        order, starts = _runs(np, shapes.numbers())
-    ordered, bounds = members[order], [*starts.tolist(), len(order)]
-    return sorted(map(ordered.__getitem__, map(slice, bounds, bounds[1:])), key=lambda lanes: int(lanes[0]))
+        order, starts = _runs(shapes.numbers())
+    return sorted(np.split(sums[order], starts[1:]), key=lambda lanes: int(lanes[0]))
 
 
-def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
+def _runs(keys: Any) -> tuple[Ints, Ints]:
     """A stable order that brings equal keys together, and the position where each run of equal keys starts."""
-    # Usually there are few keys, and their upper 16 bits differ.
-    if keys.dtype == np.uint64:
-        digits = (keys >> np.uint64(48)).astype(np.uint16)
-        order = np.argsort(digits, kind="stable")
-        starts = starts_of(keys[order])
-        if len(starts) == len(starts_of(digits[order])):
-            return order, starts
-    order = np.argsort(keys, kind="stable")
+    order = keys.argsort(kind="stable")
     return order, starts_of(keys[order])
 
 
-def _most_regular_order(form: Sums, sums: Ints, graph: _SumGraph) -> tuple[Ints, int]:
+def _most_regular_order(form: Sums, sums: Ints, origins: _Origins) -> tuple[Ints, int]:
     """Order the lanes so that the addresses of their operands form the fewest nests. Return their number, too.
 
     The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
@@ -343,13 +300,11 @@ def _most_regular_order(form: Sums, sums: Ints, graph: _SumGraph) -> tuple[Ints,
     """
     import numpy as np
 
-    first = graph.first.take(sums)
-    steps = graph.count[sums[0]] - 1
-    last = first + steps
-    operands = graph.rank.take(form.slots.take(last, axis=1))
-    a, b, _ = operands
-    if steps:
-        operands = np.concatenate([graph.rank.take(form.slots.take(first, axis=1)), operands])
+    first = form.first[sums]
+    last = first + form.count[sums] - 1
+    operands = a, b, _ = origins.rank.take(form.slots.take(last, axis=1))
+    if first[0] < last[0]:
+        operands = np.concatenate([origins.rank.take(form.slots.take(first, axis=1)), operands])
     fewest = len(nests(operands))
     if fewest == 1:
         return sums, 1
@@ -361,7 +316,3 @@ def _most_regular_order(form: Sums, sums: Ints, graph: _SumGraph) -> tuple[Ints,
         if pieces < fewest:
             fewest, best = pieces, sums[order]
     return best, fewest
-
-
-_OFFSET = 1 << 32
-"""More than the number of nodes. It separates ranks of two groups."""

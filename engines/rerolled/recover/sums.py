@@ -176,6 +176,17 @@ def starts_of(owner: Ints) -> Ints:
     return starts
 
 
+def ranges(start: Ints, stop: Ints) -> Ints:
+    """The numbers of each range from a start to its stop, one range after the other."""
+    import numpy as np
+
+    length = stop - start
+    ends = length.cumsum()
+    numbers: Ints = (stop - ends).repeat(length)
+    numbers += np.arange(len(numbers))
+    return numbers
+
+
 def stable_order(keys: Ints, bound: int) -> Ints:
     """The stable order of these keys, which are at least 0 and below `bound`.
 

@@ -42,9 +42,11 @@ from zoomgrad.engines.rerolled.recover.sums import (
     NONE,
     PARAMETER,
     SINK,
+    SLOTS,
     VALUE,
     Sums,
     distinct,
+    ranges,
     stable_order,
 )
 
@@ -60,7 +62,7 @@ ODD = 0x9E3779B97F4A7C15
 
 
 class Waves(NamedTuple):
-    """Sums in running order; the numbers of the sums in a wave ascend."""
+    """Sums in running order, without sinks; the numbers of the sums in a wave ascend."""
 
     values: list[Ints]
     gradients: list[Ints]
@@ -68,238 +70,164 @@ class Waves(NamedTuple):
     """Node -> its colour, if sums of equal colour waited for each other."""
 
 
-class _Edges(NamedTuple):
-    """Which sums read which, without sinks."""
+def waves(form: Sums) -> Waves:
+    """The waves of both passes."""
+    import numpy as np
 
-    inner: Ints
-    """The sums that are not sinks."""
-    terms: Ints
-    """Their terms."""
-    reader: Ints
-    """Term of `terms` -> its sum."""
-    slots: list[Ints]
-    """Slot -> the node of each term of `terms`."""
-    consumer: Ints
-    """The readers of sum 0, then those of sum 1, and so on."""
+    inner = np.flatnonzero(form.kind[form.node] != SINK)
+    sums = form.with_terms(np.flatnonzero(form.kind[form.owner] != SINK))
+    edges = _edges(sums)
+    depth = np.zeros(len(inner), np.int32)
+    in_order = _in_order(edges, depth, 0)
+    for number, wave in enumerate(in_order):
+        depth[wave] = number
+    is_value = sums.kind[sums.node] == VALUE
+    reads = _parameter_reads(sums, is_value)
+    colours = None
+    if _read_by_several(sums, reads, depth).any():
+        is_shared = _read_by_several(sums, reads, np.arange(len(inner)))
+        colours = _colours(sums, is_shared, _levels(sums, edges, is_shared, in_order))
+        _, numbers = distinct(colours[sums.node].view(np.int64))
+        latest = np.zeros(int(numbers.max(initial=0)) + 1, np.int32)
+        np.maximum.at(latest, numbers, depth)
+        in_order = _in_order(edges, latest[numbers], PATIENCE * len(in_order))
+    values = [inner[wave[is_value[wave]]] for wave in in_order]
+    gradients = [inner[wave[~is_value[wave]]] for wave in in_order]
+    return Waves([wave for wave in values if len(wave)], [wave for wave in gradients if len(wave)], colours)
+
+
+class _Edges(NamedTuple):
+    """Which sums read which."""
+
+    readers: Ints
+    """The readers of sum 0, then those of sum 1, and so on; a reader occurs once for each operand."""
     end: Ints
-    """Sum -> the end of its readers in `consumer`."""
+    """Sum -> the end of its readers."""
     reads: Ints
     """Sum -> the number of its readers."""
-    waiting: Ints
+    operands: Ints
     """Sum -> how many of its operands are sums."""
 
-    def readers(self, sums: Ints) -> Ints:
+    def of(self, sums: Ints) -> Ints:
+        """All readers of these sums."""
         end = self.end.take(sums)
-        readers: Ints = self.consumer.take(ranges(end - self.reads.take(sums), end))
+        readers: Ints = self.readers.take(ranges(end - self.reads.take(sums), end))
         return readers
 
 
-def waves(form: Sums, first: Ints, count: Ints, node: Ints) -> Waves:
-    """The waves of both passes. first, count, node: sum -> its first term, the number of its terms, its node."""
+def _edges(sums: Sums) -> _Edges:
     import numpy as np
 
-    kind = form.kind[node]
-    edges = _edges(form, kind, first, count, node)
-    in_order = _by_depth(edges)
-    depth = np.zeros(len(kind), np.int32)
-    for number, wave in enumerate(in_order):
-        depth[wave] = number
-    colours = None
-    is_value = kind == VALUE
-    # Whether values at several depths read the same parameter.
-    reads = _parameter_reads(form, edges, is_value)
-    if _read_by_several(form, reads, depth).any():
-        is_shared = _read_by_several(form, reads, np.arange(len(kind)))
-        colours = _colours(form, edges, count, node, in_order, is_shared)
-        in_order = _by_colour(edges, depth, colours[node], PATIENCE * len(in_order))
-    values, gradients = [], []
-    for wave in in_order:
-        of_forward = is_value.take(wave)
-        if of_forward.any():
-            values.append(wave[of_forward])
-        if not of_forward.all():
-            gradients.append(wave[~of_forward])
-    return Waves(values, gradients, colours)
+    number = np.full(sums.nodes + 1, NONE, np.int32)
+    number[sums.node] = np.arange(len(sums.node))
+    operand, reader = number.take(sums.slots.ravel(), mode="wrap"), _readers(sums)
+    is_edge = np.flatnonzero(operand != NONE)
+    operand, reader = operand.take(is_edge), reader.take(is_edge)
+    reads = np.bincount(operand, minlength=len(sums.node))
+    readers = reader[stable_order(operand, len(sums.node))]
+    return _Edges(readers, reads.cumsum(), reads, np.bincount(reader, minlength=len(sums.node)))
 
 
-def _edges(form: Sums, kind: Ints, first: Ints, count: Ints, node: Ints) -> _Edges:
+def _readers(sums: Sums) -> Ints:
+    """Slot and term, flattened -> the sum that reads the operand."""
     import numpy as np
 
-    inner = np.flatnonzero(kind != SINK)
-    number = np.full(form.nodes + 1, -1, np.int32)
-    number[node[inner]] = inner
-    terms = ranges(first[inner], first[inner] + count[inner])
-    reader = np.repeat(inner, count[inner])
-    slots = [column.take(terms) for column in form.slots]
-    operands, consumers = [], []
-    for nodes in slots:
-        operand = number.take(nodes)
-        is_edge = operand >= 0
-        operands.append(operand[is_edge])
-        consumers.append(reader[is_edge])
-    operand, consumer = np.concatenate(operands), np.concatenate(consumers)
-    del operands, consumers, number
-    consumer = consumer[stable_order(operand, len(kind))]
-    reads = np.bincount(operand, minlength=len(kind))
-    waiting = np.bincount(consumer, minlength=len(kind))
-    return _Edges(inner, terms, reader, slots, consumer, reads.cumsum(), reads, waiting)
+    return np.tile(np.repeat(np.arange(len(sums.node), dtype=np.int32), sums.count), len(SLOTS))
 
 
-def _reached(edges: _Edges, waiting: Ints, wave: Ints) -> Ints:
-    """The sums that are ready once this wave has run, in ascending order. Changes `waiting`."""
+def _in_order(edges: _Edges, due: Ints, most: int) -> list[Ints]:
+    """Waves of sums that are ready, and due first. After `most` waves, sums wait no more.
+
+    due: sum -> when it is due.
+    """
     import numpy as np
 
-    reached = edges.readers(wave)
-    np.subtract.at(waiting, reached, 1)
-    ready: Ints = reached[waiting.take(reached) == 0]
-    # A sum is in `reached` for each of its operands. Keep the one whose position was written last.
-    position = np.arange(len(ready))
-    waiting[ready] = position
-    ready = ready[waiting.take(ready) == position]
-    ready.sort()
-    return ready
+    waiting = edges.operands.copy()
+    ready = np.flatnonzero(waiting == 0)
+    waves: list[Ints] = []
+    of_time: dict[int, list[Ints]] = {}
+    times: list[int] = []
+    while len(ready) or times:
+        when = due.take(ready) if len(waves) < most else np.zeros(len(ready), np.int32)
+        for time in set(when.tolist()):
+            if time not in of_time:
+                of_time[time] = []
+                heapq.heappush(times, time)
+            of_time[time].append(ready[when == time])
+        wave = np.sort(np.concatenate(of_time.pop(heapq.heappop(times))))
+        waves.append(wave)
+        reached = edges.of(wave)
+        np.subtract.at(waiting, reached, 1)
+        ready = reached[waiting.take(reached) == 0]
+        # A sum is in `reached` for each of its operands. Keep the one whose position was written last.
+        position = np.arange(len(ready))
+        waiting[ready] = position
+        ready = ready[waiting.take(ready) == position]
+    return waves
 
 
-def _by_depth(edges: _Edges) -> list[Ints]:
-    """All sums of a depth are a wave."""
-    waiting = edges.waiting.copy()
-    wave = edges.inner[waiting[edges.inner] == 0]
-    by_depth = []
-    while len(wave):
-        by_depth.append(wave)
-        wave = _reached(edges, waiting, wave)
-    return by_depth
-
-
-def _parameter_reads(form: Sums, edges: _Edges, is_value: Ints) -> list[tuple[Ints, Ints]]:
-    """For each slot, the parameters that values read, and the values. is_value: of each sum."""
+def _parameter_reads(sums: Sums, is_value: Ints) -> tuple[Ints, Ints]:
+    """The parameters that values read, and the values. is_value: of each sum."""
     import numpy as np
 
-    of_values = is_value.take(edges.reader).nonzero()[0]
-    readers = edges.reader.take(of_values)
-    is_parameter = np.append(form.kind == PARAMETER, False)
-    reads = []
-    for column in edges.slots:
-        nodes = column.take(of_values)
-        at = is_parameter.take(nodes).nonzero()[0]
-        reads.append((nodes[at], readers[at]))
-    return reads
+    is_parameter = np.append(sums.kind == PARAMETER, False)
+    at = np.flatnonzero(is_parameter.take(sums.slots.ravel(), mode="wrap"))
+    parameters, readers = sums.slots.ravel().take(at), _readers(sums).take(at)
+    of_values = is_value.take(readers)
+    return parameters[of_values], readers[of_values]
 
 
-def _read_by_several(form: Sums, reads: list[tuple[Ints, Ints]], number: Ints) -> Ints:
+def _read_by_several(sums: Sums, reads: tuple[Ints, Ints], number: Ints) -> Ints:
     """Node -> whether it is a parameter that values of several numbers read. The last entry is for NONE.
 
     reads: from `_parameter_reads`. number: of each sum.
     """
     import numpy as np
 
-    seen, several = np.full(form.nodes + 1, -1, np.int32), np.zeros(form.nodes + 1, bool)
-    for nodes, readers in reads:
-        seen[nodes] = number.take(readers)
+    parameters, numbers = reads[0], number[reads[1]]
+    last, several = np.zeros(sums.nodes + 1, np.int32), np.zeros(sums.nodes + 1, bool)
+    last[parameters] = numbers
     # Of several numbers, one was written last, and the others differ from it.
-    for nodes, readers in reads:
-        several[nodes[seen.take(nodes) != number.take(readers)]] = True
+    several[parameters[last[parameters] != numbers]] = True
     return several
 
 
-def _colours(form: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list[Ints], is_shared: Ints) -> Ints:
-    """Node -> its colour. in_order: the sums by depth. is_shared: node -> whether several values read it."""
+def _levels(sums: Sums, edges: _Edges, is_shared: Ints, in_order: list[Ints]) -> Ints:
+    """Sum -> its level. is_shared: node -> whether several values read it. in_order: the sums by depth."""
     import numpy as np
 
-    nodes = node[edges.inner]
-    starts = np.cumsum(count[edges.inner]) - count[edges.inner]
-    anchored = np.zeros(len(edges.terms), bool)
-    for operands in edges.slots:
-        anchored |= is_shared.take(operands)
-    level = _levels(edges, anchored, in_order)[edges.inner].astype(np.uint64)
-    template = form.template[edges.terms].astype(np.uint64)
-    colours = np.append(np.minimum(form.kind, COMPUTED), (COMPUTED, NONE)).astype(np.uint64)
+    adds = np.logical_or.reduceat(is_shared[sums.slots].any(axis=0), sums.first)
+    level = np.zeros(len(adds), np.int32)
+    for wave in in_order:
+        level[wave] += adds[wave]
+        np.maximum.at(level, edges.of(wave), level[wave].repeat(edges.reads[wave]))
+    return level
+
+
+def _colours(sums: Sums, is_shared: Ints, level: Ints) -> Ints:
+    """Node -> its colour. is_shared: node -> whether several values read it. level: of each sum."""
+    import numpy as np
+
+    any_sum = sums.nodes
+    """The node in place of a sum that a product with a shared parameter reads. The one after it is for NONE."""
+    is_sum = np.append(sums.kind >= COMPUTED, False)
+    slots = np.where(is_shared[sums.slots].any(axis=0) & is_sum[sums.slots], any_sum, sums.slots).astype(np.int64)
+    colours = np.append(np.minimum(sums.kind, COMPUTED), (COMPUTED, NONE)).astype(np.uint64)
     named = np.flatnonzero(is_shared)
-    colours[named] = (form.number[named].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
-    # The last entries are for any sum that a product with a shared parameter reads, and for NONE.
-    any_sum = form.nodes
-    is_sum = np.append(form.kind >= COMPUTED, False)
-    slots = [np.where(anchored & is_sum.take(operands), any_sum, operands).astype(np.int64) for operands in edges.slots]
-    mirrored = form.mirrors[nodes]
+    colours[named] = (sums.number[named].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
+    mirrored = sums.mirrors[sums.node]
     for _ in range(RADIUS + 1):
-        key = template.copy()
+        key = sums.template.astype(np.uint64)
         for operands in slots:
             key *= np.uint64(ODD)
-            key += colours.take(operands)
+            key += colours.take(operands, mode="wrap")
             key = mix(key)
         # The smallest and the largest hash of a term do not depend on how many terms there are.
-        own = mix(np.minimum.reduceat(key, starts) * np.uint64(ODD) + np.maximum.reduceat(key, starts))
-        own = mix((own + level) * np.uint64(ODD))
-        colours[nodes] = own
-        colours[nodes] = mix(own + np.where(mirrored == NONE, 0, colours.take(mirrored)).astype(np.uint64))
+        least, largest = np.minimum.reduceat(key, sums.first), np.maximum.reduceat(key, sums.first)
+        own = mix((mix(least * np.uint64(ODD) + largest) + level.astype(np.uint64)) * np.uint64(ODD))
+        colours[sums.node] = own
+        colours[sums.node] = mix(own + np.where(mirrored == NONE, np.uint64(0), colours[mirrored]))
     return colours
-
-
-def _levels(edges: _Edges, anchored: Ints, in_order: list[Ints]) -> Ints:
-    """Sum -> its level. anchored: term -> whether it reads a shared parameter. in_order: the sums by depth."""
-    import numpy as np
-
-    own = np.zeros(len(edges.end), np.int32)
-    own[edges.reader[anchored]] = 1
-    # In the order of depths, the sums of a wave are neighbours, and so are their readers.
-    sums = np.concatenate(in_order)
-    place = np.empty(len(own), np.int64)
-    place[sums] = np.arange(len(sums))
-    readers, reads = place.take(edges.readers(sums)), edges.reads.take(sums)
-    level = np.zeros(len(sums), np.int32)
-    added = own.take(sums)
-    start = first = 0
-    for wave in in_order:
-        members = slice(start, start + len(wave))
-        level[members] += added[members]
-        passed_on = level[members].repeat(reads[members])
-        np.maximum.at(level, readers[first : first + len(passed_on)], passed_on)
-        start, first = members.stop, first + len(passed_on)
-    own[sums] = level
-    return own
-
-
-def _by_colour(edges: _Edges, depth: Ints, colour: Ints, most: int) -> list[Ints]:
-    """Waves of sums that are ready, and due first. After that many waves, sums wait no more.
-
-    depth, colour: of each sum.
-    """
-    import numpy as np
-
-    _, number = distinct(colour[edges.inner].view(np.int64))
-    latest = np.zeros(int(number.max(initial=0)) + 1, np.int32)
-    np.maximum.at(latest, number, depth[edges.inner])
-    due = np.zeros(len(depth), np.int32)
-    due[edges.inner] = latest[number]
-    waiting = edges.waiting.copy()
-    ready = edges.inner[waiting[edges.inner] == 0]
-    by_colour: list[Ints] = []
-    parts: dict[int, list[Ints]] = {}
-    order: list[int] = []
-    while len(ready) or order:
-        when = due.take(ready) if len(by_colour) < most else np.zeros(len(ready), np.int32)
-        for time in set(when.tolist()):
-            if time not in parts:
-                parts[time] = []
-                heapq.heappush(order, time)
-            parts[time].append(ready[when == time])
-        wave, *others = parts.pop(heapq.heappop(order))
-        if others:
-            wave = np.sort(np.concatenate([wave, *others]))
-        by_colour.append(wave)
-        ready = _reached(edges, waiting, wave)
-    return by_colour
-
-
-def ranges(start: Ints, stop: Ints) -> Ints:
-    """The numbers of each range from a start to its stop, one range after the other."""
-    import numpy as np
-
-    length = stop - start
-    ends = length.cumsum()
-    numbers: Ints = (stop - ends).repeat(length)
-    numbers += np.arange(len(numbers))
-    return numbers
 
 
 def mix(key: Any) -> Any:
