@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Callable
 
+from zoomgrad.loss import pass_to
 from zoomgrad.signature import values_in
 
 FIRST = 3
@@ -63,14 +64,15 @@ def difference(
 
 
 def _gradients(plain: Any, parameters: tuple[Any, ...]) -> list[float]:
-    """The gradients of a loss, all of which are left as they are."""
+    """The gradients of a loss by the parameters. All gradients are left as they are."""
     loss = plain[0] if isinstance(plain, tuple) else plain
     touched = [*parameters, *loss.topo()]
     before = [v.grad for v in touched]
     try:
         for v in touched:
             v.grad = 0.0
-        loss.backward()
+        loss.grad = 1.0
+        pass_to(parameters, loss)
         return [v.grad for v in parameters]
     finally:
         for v, grad in zip(touched, before):

@@ -20,8 +20,8 @@ parameters, and on what they hold. A call goes through these stages:
    traced again. If the graph is the same, its program stays.
 3. To compile, the function runs once as it is, and once to record its graph (`trace.py`). A function that looks at a
    number, draws random numbers, or changes what outlives the call is not compiled.
-4. `variant.py` copies the numbers into the program and runs it. Where doubles would hide what Python does
-   (`exactness.py`), the function runs instead.
+4. `variant.py` copies the numbers into the program and runs it. The result is a Value with one operation (`loss.py`),
+   whose gradients the program computes. Where a number is not finite, the function runs instead.
 5. `check.py` runs the function beside its program on the first calls and at random later ones. If a bit differs, the
    function itself is used from then on.
 
@@ -220,7 +220,7 @@ class Compiled:
 
     def _made(self, signature: Signature, held: Held, traced: Traced, known: Any) -> Variant:
         """A variant for these arguments, or the known one if the graph is the same."""
-        if known is not None and known.graph == graph_of(traced)[0]:
+        if known is not None and known.graph == graph_of(traced):
             known.retraced += 1
             changes = known.held.changes()
             known.noise |= changes
@@ -236,8 +236,6 @@ class Compiled:
         variant.recompiled = known.recompiled + 1 if known is not None else 0
         if variant.recompiled > MOST_GRAPHS:
             raise NotTraced(f"what it holds changed its graph {MOST_GRAPHS} times", "Pass what changes as an argument.")
-        if variant.overlaps(variant.parameters_of(signature.values)):
-            raise NotTraced("an argument is computed from another parameter", "Compute it in the function.")
         self._compilations += 1
         return variant
 
@@ -272,17 +270,18 @@ class Compiled:
         """Compare a program's result with the function's own."""
         loss = result[0] if isinstance(result, tuple) else result
         zeros, bound = [0.0] * len(parameters), self._engine.error_bound or 0.0
-        text = difference(self._engine.Value, plain, result, parameters, lambda: variant.gradients(loss, zeros), bound)
+        text = difference(
+            self._engine.Value, plain, result, parameters, lambda: variant.gradients(loss.call, zeros), bound
+        )
         remedy = "Let the result depend on the arguments, on the parameters and on what they hold."
         return NotTraced(text, remedy) if text else None
 
-    def _again(self, variant: Variant, arguments: Any, named: Any) -> Any:
-        """Run the function as it is, because the loss of a call is used as a Value."""
-        if not variant.why:
-            problem = NotTraced("its result is part of another expression", "Return the whole loss.")
-            variant.why = problem.reason
-            self._refuse(problem)
-        return self._as_it_is(arguments, named)
+    def _again(self, variant: Variant, arguments: Any, why: Optional[NotTraced]) -> Any:
+        """Run the function as it is on the arguments of an earlier call. why: if it should from then on."""
+        if why is not None and not variant.why:
+            variant.why = why.reason
+            self._refuse(why)
+        return self._as_it_is(*arguments)
 
     def _refuse(self, problem: NotTraced) -> None:
         """Raise the problem, or warn that the function runs as it is."""

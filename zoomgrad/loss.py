@@ -1,135 +1,49 @@
-"""What a compiled function returns in place of Values: their numbers, and the backward pass of the loss.
+"""What a compiled function returns: Values that are one operation each, whose operands are the call's parameters.
 
-Both are Values to the program. In another expression, where a program's result is a number without a graph, they become
-the Values that the function itself returns: it runs again, as it is. That costs what it cost uncompiled, so a warning
-asks to return the whole loss.
+In another expression, such as `loss + penalty`, they are operands as any other, and their gradients go through the
+program. Below parameters that were computed before the call, the backward pass goes on as usual.
 """
 
-# The classes here derive from a class that is known at run time only.
-# mypy: disable-error-code="misc, assignment, valid-type"
+# The class here derives from a class that is known at run time only.
+# mypy: disable-error-code="misc, valid-type"
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
-
-from zoomgrad.engines.graph.value import Value
-from zoomgrad.signature import values_in
-
-_OPERATORS = "add radd sub rsub mul rmul truediv rtruediv pow neg copy deepcopy reduce_ex"
-_METHODS = (*(f"__{name}__" for name in _OPERATORS.split()), "relu", "tanh", "exp", "log", "sigmoid", "max", "topo")
-_FIELDS = ("_prev", "_op", "_backward", "_name", "_constant")
+from typing import Any, NamedTuple
 
 
-@cache
-def output_class(value: Any) -> Any:
-    """The class of a Value beside the loss."""
+class Call(NamedTuple):
+    """One call of a program: what its gradients depend on."""
 
-    class Output(value):
-        """A Value that the function returned: its number."""
-
-        __slots__ = ("_loss", "_place", "data", "grad", "label")
-
-        def __init__(self, data: float, loss: Any, place: int) -> None:
-            hide(self, _NAN)
-            self.data, self.grad, self.label = data, 0, ""
-            self._loss, self._place = loss, place
-
-        @property
-        def real(self) -> Any:
-            """The Value that the function itself computes."""
-            return self._loss.reals()[self._place]
-
-        def backward(self) -> None:
-            self.real.backward()
-
-        def __repr__(self) -> str:
-            return f"Value(data={self.data}, grad={self.grad})"
-
-    # A method in C, such as `w.max(output)`, would miss the graph, so it finds no number either.
-    hide = value.data.__set__
-    for name in _METHODS:
-        setattr(Output, name, _delegated(name))
-    for name in _FIELDS:
-        setattr(Output, name, property(operator.attrgetter(f"real.{name}")))
-    return Output
-
-
-_NAN = float("nan")
-
-
-def _delegated(name: str) -> Any:
-    def method(self: Any, *others: Any) -> Any:
-        return getattr(self.real, name)(*(getattr(each, "real", each) for each in others))
-
-    return method
+    variant: Any
+    parameters: tuple[Any, ...]
+    inputs: Sequence[float]
+    data: tuple[float, ...]
+    """Numbers of the parameters."""
+    arguments: Any
+    """Those of the function, and its named ones."""
 
 
 @cache
-def loss_class(value: Any) -> Any:
-    """The class of the loss of one call."""
+def result_class(value: Any) -> Any:
+    """The class of results, for this class Value."""
 
-    class Loss(output_class(value)):
-        """The loss. `backward` adds to the gradients of the Values that the call used."""
+    class Result(value):
+        """A Value that a compiled function returned, the loss in place 0. passes: the backward passes so far."""
 
-        __slots__ = ("_call", "_reals", "_variant", "inputs", "numbers", "parameters")
-        _loss, _place = property(lambda self: self), 0
+        __slots__ = ("call", "passes", "place")
 
-        def __init__(self, data: float, variant: Any, parameters: Any, inputs: Any, numbers: Any, call: Any) -> None:
-            """parameters: the Values that receive gradients. numbers: theirs at the call. call: its arguments."""
-            hide(self, _NAN)
-            self.data, self.grad, self.label = data, 0, ""
-            self.parameters, self.inputs, self.numbers = parameters, inputs, numbers
-            self._variant, self._call = variant, call
+        def _contribute(self) -> None:
+            """Add to the gradients of the call's parameters."""
+            self.call.variant.contribute(self)
 
-        def reals(self) -> Sequence[Any]:
-            """The Values that the function itself returns for the arguments of the call."""
-            if not hasattr(self, "_reals"):
-                variant = self._current()
-                self._reals = list(values_in(value, variant.again(variant, *self._call)))
-                if self._reals[0].data != self.data:
-                    raise TooLate(_OTHER_NUMBERS)
-                self._variant = None
-            return self._reals
-
-        def backward(self) -> None:
-            """Add the gradients. Raises RuntimeError the second time, and if a Value has another number."""
-            if self._variant is None and hasattr(self, "_reals"):
-                self.real.backward()
-            else:
-                self._current().backward(self)
-                self._variant = None
-            self.grad = 1.0
-
-        def _current(self) -> Any:
-            """The variant, if the program can still run for the numbers of the call."""
-            variant = self._variant
-            if variant is None:
-                raise TooLate("backward ran already on this loss\n  Call the compiled function again first.")
-            if not variant.is_current(self):
-                raise TooLate(_OTHER_NUMBERS)
-            return variant
-
-    hide = value.data.__set__
-    return Loss
+    return Result
 
 
-class TooLate(RuntimeError, AttributeError):
-    """The numbers of a call are gone. For `hasattr(loss, "_prev")`, so is the attribute."""
-
-
-_OTHER_NUMBERS = (
-    "a Value of this loss has another number now than when the loss was computed\n"
-    "  Use the loss before the update, or call the compiled function again."
-)
-
-
-def continue_below(value: Any, computed: Sequence[Any]) -> None:
-    """Let Values that were computed before a call pass their gradients on, as if they were operands of one loss."""
-    root = value(0.0, tuple(computed))
-    if value is Value:
-        for v in reversed(root.topo()[:-1]):
-            v._backward()
-    else:  # the class in C walks faster, and a root without an operation passes nothing on
-        root.backward()
+def pass_to(parameters: Iterable[Any], result: Any) -> None:
+    """Pass a Value's gradient on to the parameters, and not below them."""
+    below = {id(v) for parameter in parameters for v in parameter.topo()}
+    for v in reversed(result.topo()):
+        if id(v) not in below:
+            v._contribute()

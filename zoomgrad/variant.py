@@ -2,8 +2,8 @@
 
 The leaves of the graph are inputs, whose numbers come with each call, and parameters: the Values among the arguments,
 and those that the function reached itself, which are called captured. A call copies the parameters' numbers into the
-program and runs it forward. `backward` loads their gradients, lets the program add to them as the interpreter would,
-and stores the sums.
+program and runs it forward. The backward pass loads their gradients, lets the program add to them as the interpreter
+would, and stores the sums.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from typing import Any, Callable, Optional
 from zoomgrad.check import Schedule
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
-from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.exactness import Checks, raise_as_python
 from zoomgrad.held import Held
-from zoomgrad.loss import continue_below, loss_class, output_class
-from zoomgrad.signature import NotTraced, Signature, describe
+from zoomgrad.loss import Call, pass_to, result_class
+from zoomgrad.signature import NotTraced, Signature, describe, values_in
 from zoomgrad.trace import Traced
 
 _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)
@@ -59,36 +57,24 @@ class Variant(Plain):
     """The program of one structure, and buffers that only this class writes."""
 
     def __init__(
-        self,
-        engine: Any,
-        signature: Signature,
-        traced: Traced,
-        held: Held,
-        schedule: Schedule,
-        again: Any,
+        self, engine: Any, signature: Signature, traced: Traced, held: Held, schedule: Schedule, again: Any
     ) -> None:
-        """again: runs the function as it is, for a loss in another expression."""
+        """again: runs the function as it is, with the arguments of a call, and for a reason if it should always."""
         super().__init__(signature, "")
-        self.graph, self._tape = graph_of(traced)
-        self.schedule, self.again = schedule, again
+        self.graph = graph_of(traced)
+        self.schedule, self._again = schedule, again
         self.noise: set[tuple[int, str]] = set()
         """What changed and led to no other graph."""
         self.retraced = self.recompiled = 0
-        self._value = engine.Value
-        self._loss, self._output = loss_class(engine.Value), output_class(engine.Value)
-        self._places = traced.places
-        self._computed = [at for at, place in enumerate(traced.places) if signature.values[place]._prev]
-        """Parameters that were computed before the call."""
+        self._value, self._make = engine.Value, result_class(engine.Value)
         self._lock = threading.RLock()
-        self._latest: Any = None
-        """The loss of the program's last forward pass."""
-        self._checks = Checks(traced.loss, traced.outputs)
-        outputs, leaves = [*traced.outputs, *self._checks.values], traced.parameters
-        self._program = engine.compile(traced.loss, inputs=traced.inputs, parameters=leaves, outputs=outputs)
-        self._outputs = len(traced.outputs)
+        self._latest: Optional[Call] = None
+        """The call of the program's last forward pass."""
+        leaves = traced.parameters
+        self._program = engine.compile(traced.loss, inputs=traced.inputs, parameters=leaves, outputs=traced.outputs)
         x, p, q, forward, backward = self._program.bound()
-        self._passes = _packer(x), _packer(p), forward
-        self._gradients = _packer(q), backward, q.tolist
+        self._passes = _packer(x, len(traced.inputs)), _packer(p, len(p)), forward
+        self._gradients = _packer(q, len(q)), backward, q.tolist
         self._bits = struct.Struct(f"{len(leaves)}d").pack
         self._floats = (float,) * len(leaves)
         self._gather = _gather(traced.sources, len(signature.numbers))
@@ -100,11 +86,13 @@ class Variant(Plain):
         self.held = held
         self.captured = traced.parameters[len(traced.places) :]
         self._idle = [at for at, v in enumerate(traced.parameters) if id(v) in traced.idle]
+        used = [at for at in range(len(traced.parameters)) if at not in self._idle]
+        self._operands = _gather(used, len(traced.parameters))
         self._reached = {id(v) for v in self.captured} | held.reached
         self._twice = self._reached_among(signature.values)
         places = {id(v): at for at, v in enumerate(traced.parameters)}
         self._result = _mapped(self._value, traced.result, lambda v: _Hole(places.get(id(v))))
-        self._is_alone = traced.result is traced.loss and not self._checks.values
+        self._is_alone = traced.result is traced.loss
 
     def _reached_among(self, values: Sequence[Any]) -> list[int]:
         return [id(v) if id(v) in self._reached else 0 for v in values]
@@ -124,124 +112,131 @@ class Variant(Plain):
         """The graph's parameters: some of the call's Values, and the captured ones."""
         return (*(self._pick(values) if self._pick else values), *self.captured)
 
-    def overlaps(self, parameters: tuple[Any, ...]) -> bool:
-        """Whether an argument was computed from another parameter, whose gradient would be summed in another order."""
-        computed = [parameters[at] for at in self._computed]
-        known = {*map(id, parameters)} if computed else set()
-        return any(id(v) in known for root in computed for v in root.topo()[:-1])
+    def call(self, parameters: tuple[Any, ...], numbers: Sequence[float], arguments: Any) -> Any:
+        """What the function returns, with results in place of Values. None if the function itself must run.
 
-    def call(self, parameters: tuple[Any, ...], numbers: Sequence[float], call: Any) -> Any:
-        """The loss, or what the function returns with numbers in place of Values. None if the function itself must run.
-
-        It must if a number of the graph is not finite, because the function may raise an error then, if ints among the
-        parameters could become too large for doubles, and if arguments overlap.
+        It must if the loss or an output is not finite, because the function may raise an error then, and if ints among
+        the parameters could become too large for doubles.
         """
-        if self._computed and self.overlaps(parameters):
-            return None
         data, gather = tuple(map(_data, parameters)), self._gather
         inputs = numbers if gather is None else gather(numbers)
         if tuple(map(type, data)) != self._floats and not _are_small((*data, *inputs)):
             return None
+        call = Call(self, parameters, inputs, data, arguments)
+        outputs: Sequence[float] = ()
         with self._lock:
             try:
-                number = self._forward(inputs, data)
+                number = self._forward(call)
             except _NO_NUMBER:
                 return None
-            if not isfinite(number):
-                return None
-            self._latest = loss = self._loss(number, self, parameters, inputs, data, call)
-            if self._is_alone:
-                self.calls += 1
-                return loss
-            outputs = list(self._program.outputs)
-        if not all(map(isfinite, outputs)) or not self._checks.pass_on(outputs[self._outputs :]):
+            if not self._is_alone:
+                outputs = list(self._program.outputs)
+        if not isfinite(number) or not all(map(isfinite, outputs)):
             return None
         self.calls += 1
-        make = self._output
-        results = iter([loss, *(make(number, loss, at + 1) for at, number in enumerate(outputs[: self._outputs]))])
+        operands = parameters if self._operands is None else self._operands(parameters)
+        loss = self._make(number, operands, "compiled")
+        loss.call, loss.place, loss.passes = call, 0, 0
+        return loss if self._is_alone else self._filled(loss, outputs, call)
+
+    def _filled(self, loss: Any, outputs: Sequence[float], call: Call) -> Any:
+        results = [loss]
+        for place, number in enumerate(outputs, 1):
+            result = self._make(number, call.parameters, "compiled")
+            result.call, result.place, result.passes = call, place, 0
+            results.append(result)
+        remaining = iter(results)
 
         def fill(hole: _Hole) -> Any:
-            value = next(results)
-            return value if hole.parameter is None else parameters[hole.parameter]
+            result = next(remaining)
+            return result if hole.parameter is None else call.parameters[hole.parameter]
 
         return _mapped(_Hole, self._result, fill)
 
     def quick(self, parameters: tuple[Any, ...], fits: Callable[[Any, list[float]], bool]) -> Callable[[Any], Any]:
         """The function `call` for these parameters, if arguments fit and nothing has changed; else it returns None.
 
-        fits: adds the numbers of the arguments to a list. For a small loss, most of the time is spent here, so this
-        function does not call `call`, and looks nothing up that it could know before.
+        fits: adds the numbers of the arguments to a list.
         """
-        schedule, is_same, no_names = self.schedule, self.held.is_same, dict[str, Any]()
-        lock, make, floats, gather = self._lock, self._loss, self._floats, self._gather
-        pack_inputs, pack_parameters, forward = self._passes
-        is_simple = self._is_alone and not self._computed
+        schedule, is_same, call, no_names = self.schedule, self.held.is_same, self.call, dict[str, Any]()
 
         def quick(arguments: Any) -> Any:
-            numbers: Any = []
+            numbers: list[float] = []
             if self.calls + 1 >= schedule.next or not fits(arguments, numbers) or not is_same():
                 return None
-            data = tuple(map(_data, parameters)) if is_simple else ()
-            if tuple(map(type, data)) != floats or not is_simple:
-                return self.call(parameters, numbers, (arguments, no_names))
-            inputs = numbers if gather is None else gather(numbers)
-            with lock:
-                check_arithmetic()
-                self._latest = None
-                pack_inputs(*inputs)
-                pack_parameters(*data)
-                number = forward()
-                if not isfinite(number):
-                    return None
-                self.calls += 1
-                self._latest = loss = make(number, self, parameters, inputs, data, (arguments, no_names))
-                return loss
+            return call(parameters, numbers, (arguments, no_names))
 
         return quick
 
-    def _forward(self, inputs: Sequence[float], data: Sequence[float]) -> float:
-        """Run the forward pass with these numbers."""
+    def _forward(self, call: Call) -> float:
+        """Run the forward pass with the numbers of a call."""
         check_arithmetic()
         self._latest = None
         pack_inputs, pack_parameters, forward = self._passes
-        pack_inputs(*inputs)
-        pack_parameters(*data)
+        pack_inputs(*call.inputs)
+        pack_parameters(*call.data)
         number: float = forward()
+        self._latest = call
         return number
 
-    def is_current(self, loss: Any) -> bool:
-        """Whether all parameters have the numbers of that loss."""
-        try:  # bytes, because zeros have signs, and NaN equals nothing
-            return self._bits(*map(_data, loss.parameters)) == self._bits(*loss.numbers)
-        except _NO_NUMBER:
-            return False
-
-    def gradients(self, loss: Any, before: Sequence[float]) -> list[float]:
-        """The gradients of that loss by its parameters, added to others. Raises what Python's arithmetic raises."""
+    def gradients(self, call: Call, before: Sequence[float]) -> list[float]:
+        """The gradients of a call's loss by its parameters, added to others."""
         with self._lock:
-            if self._latest is not loss:  # another pass came after its own
-                self._forward(loss.inputs, loss.numbers)
-                self._latest = loss
+            if self._latest is not call:  # another pass came after its own
+                self._forward(call)
             pack_gradients, backward, gradients = self._gradients
             pack_gradients(*before)
             backward()
             after: list[float] = gradients()
-        if not all(map(isfinite, after)) and all(map(isfinite, before)):
-            raise_as_python(self._tape, loss.inputs, loss.numbers)
         for at in self._idle:
             after[at] = before[at]
         return after
 
-    def backward(self, loss: Any) -> None:
-        """Add the gradients of that loss to those of the parameters, and of what these were computed from."""
-        for v, grad in zip(loss.parameters, self.gradients(loss, tuple(map(_grad, loss.parameters)))):
-            v.grad = grad
-        if self._computed:
-            continue_below(self._value, [loss.parameters[at] for at in self._computed if at not in self._idle])
+    def contribute(self, result: Any) -> None:
+        """Pass a result's gradient on to the parameters of its call."""
+        if result.place or result.passes or not self._contribute(result, result.call):
+            self._contribute_by_function(result, result.call)
+        result.passes += 1
+
+    def _contribute(self, loss: Any, call: Call) -> bool:
+        """Whether the program could do it: not if a parameter has another number now, or a gradient is not finite."""
+        try:  # bytes, because zeros have signs, and NaN equals nothing
+            if self._bits(*map(_data, call.parameters)) != self._bits(*call.data):
+                return False
+        except _NO_NUMBER:
+            return False
+        before, scale = tuple(map(_grad, call.parameters)), loss.grad
+        after = self.gradients(call, before if scale == 1.0 else [0.0] * len(before))
+        if not all(map(isfinite, after)):
+            return False
+        for v, add, grad in zip(call.parameters, before, after):
+            v.grad = grad if scale == 1.0 else add + scale * grad
+        return True
+
+    def _contribute_by_function(self, result: Any, call: Call) -> None:
+        """Repeat the call and the backward passes of its results as they were, with today's numbers in the last one."""
+        why = NotTraced("a result beside its loss has a gradient", "Return it as the loss.") if result.place else None
+        data, grads = ([*map(part, call.parameters)] for part in (_data, _grad))
+        _put("data", call.parameters, call.data)
+        try:
+            real = list(values_in(self._value, self._again(self, call.arguments, why)))[result.place]
+            if real.data != result.data:
+                raise RuntimeError("an argument of this loss has changed\n  Use the loss before you change it.")
+        finally:
+            _put("data", call.parameters, data)
+        for _ in range(result.passes + 1):
+            _put("grad", call.parameters, grads)
+            real.grad = result.grad
+            pass_to(call.parameters, real)
 
 
-def graph_of(traced: Traced) -> tuple[Any, Tape]:
-    """A description of the graph, equal if two runs recorded the same one, and its tape."""
+def _put(name: str, parameters: Sequence[Any], numbers: Sequence[Any]) -> None:
+    for v, number in zip(parameters, numbers):
+        setattr(v, name, number)
+
+
+def graph_of(traced: Traced) -> Any:
+    """A description of the graph, equal if two runs recorded the same one."""
     try:
         tape = linearize(traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs)
     except (ValueError, TypeError, AttributeError) as error:
@@ -250,7 +245,7 @@ def graph_of(traced: Traced) -> tuple[Any, Tape]:
     columns = [bytes(tape.ops), *(bytes(memoryview(c).cast("B")) for c in (tape.left, tape.right, tape.index))]
     digest = hashlib.sha256(b"".join(columns)).digest()
     leaves = tuple(traced.sources), tuple(map(id, traced.parameters[len(traced.places) :])), tuple(traced.places)
-    return (digest, tuple(map(repr, tape.constants)), tape.loss, tape.outputs, leaves), tape
+    return digest, tuple(map(repr, tape.constants)), tape.loss, tape.outputs, leaves
 
 
 def _are_small(numbers: Sequence[Any]) -> bool:
@@ -258,7 +253,7 @@ def _are_small(numbers: Sequence[Any]) -> bool:
     return {*map(type, numbers)} <= {float, int} and all(abs(n) <= _SMALL for n in numbers)
 
 
-def _gather(places: list[int], length: int) -> Optional[Callable[[Sequence[Any]], Sequence[Any]]]:
+def _gather(places: list[int], length: int) -> Optional[Callable[[Sequence[Any]], Any]]:
     """A function that picks these places; None if they are all, in order."""
     if places == list(range(length)):
         return None
@@ -267,9 +262,9 @@ def _gather(places: list[int], length: int) -> Optional[Callable[[Sequence[Any]]
     return (lambda numbers: (numbers[places[0]],)) if places else (lambda numbers: ())
 
 
-def _packer(buffer: Any) -> Callable[..., None]:
-    """A function that stores its arguments in a buffer of doubles."""
-    return partial(struct.Struct(f"{len(buffer)}d").pack_into, buffer, 0)
+def _packer(buffer: Any, count: int) -> Callable[..., None]:
+    """A function that stores its arguments in the first places of a buffer of doubles."""
+    return partial(struct.Struct(f"{count}d").pack_into, buffer, 0)
 
 
 class _Hole:

@@ -36,15 +36,19 @@ static int contribute_by_python(Value *v, Value *a, Value *b) {
     return failed ? -1 : 0;
 }
 
+/* Call a backward function, or the one of a subclass. */
+static int contribute_by_call(PyObject *function) {
+    PyObject *none = function ? PyObject_CallFunctionObjArgs(function, NULL) : NULL;
+    Py_XDECREF(function);
+    Py_XDECREF(none);
+    return none == NULL ? -1 : 0;
+}
+
 /* Add the Value's contribution to the gradient of its left operand, then to that of its right one. */
-static int contribute(Value *v) {
+static int contribute_by_op(Value *v) {
     if (v->extra != NULL && v->extra->closure != NULL) {
-        PyObject *closure = v->extra->closure;
-        Py_INCREF(closure);
-        PyObject *none = PyObject_CallFunctionObjArgs(closure, NULL);
-        Py_DECREF(closure);
-        Py_XDECREF(none);
-        return none == NULL ? -1 : 0;
+        Py_INCREF(v->extra->closure);
+        return contribute_by_call(v->extra->closure);
     }
     if (v->op == LEAF || v->op == CUSTOM)
         return 0;
@@ -81,6 +85,13 @@ static int contribute(Value *v) {
     if (b != NULL)
         put_number(b, GRAD, to_b);
     return 0;
+}
+
+/* The same, where a subclass may define `_contribute` for operations of its own. */
+static int contribute(Value *v) {
+    if (v->op == CUSTOM && v->flags & OF_SUBCLASS)
+        return contribute_by_call(PyObject_GetAttrString((PyObject *)v, "_contribute"));
+    return contribute_by_op(v);
 }
 
 /* --- Walks ------------------------------------------------------------------------------------------------------- */
@@ -227,7 +238,7 @@ PyDoc_STRVAR(contribute_doc, "_contribute()\n--\n\nAdd this Value's contribution
 
 static PyObject *value_contribute(Value *self, PyObject *unused) {
     (void)unused;
-    if (contribute(self) < 0)
+    if (contribute_by_op(self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
