@@ -65,12 +65,24 @@ class Engine(api.Engine, Protocol):
         """
 
 
-def load(name: str) -> Engine:
+def _default() -> str:
+    """The engine for a user who names none: `rerolled-machine` where it runs, which needs no compiler, else `tcc`."""
+    from zoomgrad.engines.machine import target  # takes a while
+
+    try:
+        target.check()
+    except Unavailable:
+        return "tcc"
+    return "rerolled-machine"
+
+
+def load(name: str = "") -> Engine:
     """Return the engine of that name, one of `names()` or one with options, even if this machine can't run it.
 
-    Its `check` raises Unavailable, with the remedy, if it can't. Raises UnknownName and WrongOption.
+    Its `check` raises Unavailable, with the remedy, if it can't. Without a name, it is the default one. Raises
+    UnknownName and WrongOption.
     """
-    return cast("Engine", engines.load(name))
+    return cast("Engine", engines.load(name or _default()))
 
 
 _LATE = {

@@ -1,6 +1,6 @@
-"""One line compiles a loss function: `@zoomgrad.compiled("rerolled-clang")`.
+"""One line compiles a loss function: `@zoomgrad.compiled()`, or with the name of an engine.
 
-    @zoomgrad.compiled("rerolled-clang")
+    @zoomgrad.compiled()
     def loss(model, xs, ys):
         return sum((model(x) - y) ** 2 for x, y in zip(xs, ys))
 
@@ -48,7 +48,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Optional, Union
 
-from zoomgrad import engines, trace
+import zoomgrad
+from zoomgrad import trace
 from zoomgrad.check import Schedule, difference, drawn
 from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
@@ -92,9 +93,9 @@ class CacheInfo(NamedTuple):
 
 
 def compiled(
-    engine: str, *, strict: bool = False, variants: int = VARIANTS
+    engine: str = "", *, strict: bool = False, variants: int = VARIANTS
 ) -> Callable[[Callable[..., Any]], Compiled]:
-    """A decorator that runs a function's forward and backward pass as a program of that engine.
+    """A decorator that runs a function's forward and backward pass as a program of that engine, or the default one.
 
     The function takes Values (in lists, tuples, dicts or a model), numbers, and constants such as names and flags. It
     returns the loss, or a tuple of the loss and outputs. strict: raise NotTraced where the function would run as it is.
@@ -104,8 +105,8 @@ def compiled(
     """
     name: Any = engine
     if not isinstance(name, str):  # `@compiled` without a name passes the function
-        raise TypeError('compiled takes the name of an engine\n  Write `@zoomgrad.compiled("rerolled-clang")`.')
-    loaded = engines.load(name)
+        raise TypeError("compiled takes the name of an engine\n  Write `@zoomgrad.compiled()`.")
+    loaded = zoomgrad.load(name)
     if not getattr(loaded, "compiles", False):
         raise TypeError(f"{engine} compiles nothing\n  Choose an engine such as `rerolled-clang` or `tcc`.")
     most = whole(variants, "variants", 1)

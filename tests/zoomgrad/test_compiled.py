@@ -2,8 +2,10 @@
 
 import copy
 import enum
+import os
 import pickle
 import random
+import subprocess
 import sys
 import threading
 import warnings
@@ -453,7 +455,7 @@ def usable(name):
     return name
 
 
-@pytest.mark.parametrize("name", ["tcc", "rerolled-tcc", "tcc-extension", "bytecode", "rerolled-numpy"])
+@pytest.mark.parametrize("name", ["tcc", "rerolled-tcc", "rerolled-machine", "bytecode", "rerolled-numpy"])
 def test_every_kind_of_kernel_runs_it(name):
     @zoomgrad.compiled(usable(name), strict=True)
     def loss(ws, xs):
@@ -506,3 +508,17 @@ def test_an_error_of_the_backward_pass_is_raised(name, exponent, number):
     with pytest.raises((ArithmeticError, ValueError)):
         loss(v).backward()
     assert v.grad == 0 and loss.cache_info().calls == 2
+
+
+def test_the_default_engine_needs_no_compiler(monkeypatch):
+    usable("rerolled-machine")
+    program = "import zoomgrad; f = zoomgrad.compiled()(lambda w, x: w * x); f(zoomgrad.Value(2.0), 3.0); print(f)"
+    environment = {**os.environ, "PATH": "/", "ZOOMGRAD_CACHE": "off", "ZOOMGRAD_RECORDER": "python"}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], env=environment, capture_output=True)
+    assert b"compiled by rerolled-machine" in done.stdout, done.stderr
+
+    def refuse():
+        raise engines.Unavailable("no vectors", "Use another engine.")
+
+    monkeypatch.setattr("zoomgrad.engines.machine.target.check", refuse)
+    assert zoomgrad.load().name == "tcc"
