@@ -12,7 +12,7 @@ from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.rerolled.heap import HEAP
 from zoomgrad.engines.rerolled.recover.chains import chain
-from zoomgrad.engines.rerolled.recover.check import check_groups, check_loops, check_sums
+from zoomgrad.engines.rerolled.recover.check import check_loops, check_sums
 from zoomgrad.engines.rerolled.recover.fuse import fuse
 from zoomgrad.engines.rerolled.recover.gradients import pull
 from zoomgrad.engines.rerolled.recover.groups import Irregular, group
@@ -36,17 +36,12 @@ def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
     """
     with HEAP.kept():
         sums = pull(tape)
-        if CHECKED:
-            check_sums(sums)
         for simplify in (chain, fuse):
-            sums = simplify(sums)
             if CHECKED:
                 check_sums(sums)
-        groups = group(sums, most)
-        if CHECKED:
-            check_groups(sums, groups)
-        loops = lay_out(sums, groups)
-        del sums, groups
+            sums = simplify(sums)
+        loops = lay_out(check_sums(sums) if CHECKED else sums, group(sums, most))
+        del sums
     return check_loops(loops) if CHECKED else loops
 
 

@@ -1,4 +1,4 @@
-"""Check sums, groups and loops. An error names the first broken rule.
+"""Check sums and loops. An error names the first broken rule.
 
 The checkers run after each stage if CHECKED is set. Most rules are about order: nothing is read before it is computed,
 and nothing is written twice. The checkers do not compare loops with the tape; tests compare their results bit by bit.
@@ -7,10 +7,10 @@ and nothing is written twice. The checkers do not compare loops with the tape; t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zoomgrad.engines.rerolled.recover.groups import Group, Phase
+from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
@@ -98,43 +98,6 @@ def check_sums(form: Sums) -> Sums:
     return form
 
 
-# --- groups ------------------------------------------------------------------------------------------------------
-
-_PHASES = {VALUE: Phase.FORWARD, GRADIENT: Phase.BACKWARD, SINK: Phase.SINK}
-
-
-def check_groups(sums: Sums, groups: list[Group]) -> list[Group]:
-    """Return the groups. Raises BrokenLoops for a sum in no group or several, lanes that differ, or a wrong order."""
-    import numpy as np
-
-    count = np.bincount(sums.owner, minlength=sums.nodes)
-    first = np.cumsum(count) - count
-    in_groups = np.bincount(_joined(group.nodes for group in groups), minlength=sums.nodes)
-    _refuse((count > 0) & (in_groups == 0), lambda node: f"%{node} is in no group")
-    _refuse(in_groups > 1, lambda node: f"%{node} is in groups {in_groups[node]} times")
-    group_of = np.full(sums.nodes + 1, -1)  # the last entry is for NONE
-    for at, group in enumerate(groups):
-        where, nodes = f"group {at} ({group.phase.name.lower()})", group.nodes
-        group_of[nodes] = at
-        if at and group.phase < groups[at - 1].phase:
-            raise BrokenLoops(f"{where} comes after one of the {groups[at - 1].phase.name.lower()} phase")
-        if {_PHASES.get(kind) for kind in sums.kind[nodes].tolist()} != {group.phase}:
-            raise BrokenLoops(f"{where} has sums of another phase")
-        if (group.first != first[nodes]).any() or (count[nodes] != group.terms).any():
-            raise BrokenLoops(f"{where}: its terms are not those of its sums")
-        templates = sums.template[group.first + np.arange(group.terms)[:, None]]
-        if (templates != templates[:, :1]).any():
-            raise BrokenLoops(f"{where}: its lanes differ in their templates")
-    late = group_of[sums.slots.T] >= group_of[sums.owner][:, None]
-
-    def reads(at: int) -> str:
-        owner, operand = sums.owner[at], sums.slots[:, at][late[at]][0]
-        return f"group {group_of[owner]}: its %{owner} reads %{operand}, of group {group_of[operand]}"
-
-    _refuse(late, reads)
-    return groups
-
-
 # --- loops -------------------------------------------------------------------------------------------------------
 
 _TARGETS = {Phase.FORWARD: "v", Phase.BACKWARD: "gu", Phase.SINK: "q"}
@@ -142,55 +105,56 @@ _TARGETS = {Phase.FORWARD: "v", Phase.BACKWARD: "gu", Phase.SINK: "q"}
 
 
 def check_loops(loops: Loops) -> Loops:
-    """Return the loops. Raises BrokenLoops for a place out of range, written twice, or read too early."""
+    """Return the loops. Raises BrokenLoops for a place out of range, written twice, or read too early.
+
+    Follows the loops in order, with a mask of the places that are filled so far.
+    """
     import numpy as np
 
-    last = len(loops.loops)
+    def refuse(places: Ints, wrong: Any, what: str) -> None:
+        def say(at: int) -> str:
+            area = loops.area_of(int(places[at]))
+            return what.format(f"{area.name}[{places[at] - area.start}]")
 
-    def who(at: int) -> str:
-        return f"loop {at} ({loops.loops[at].phase.name.lower()})" if at < last else "the loss or an output"
+        _refuse(wrong, say)
 
-    def says(at: int, what: str, place: int) -> str:
-        area = loops.area_of(place)
-        return f"{who(at)} {what.format(f'{area.name}[{place - area.start}]')}"
-
-    written, read, beyond = [], [], []
+    filled, awaits, used, is_room = (np.zeros(loops.workspace, bool) for _ in range(4))
+    numbers, parameters = loops.area("k").start, _check_copies(loops)
+    filled[: loops.inputs] = filled[numbers : numbers + len(loops.numbers)] = filled[parameters] = True
+    awaits[parameters + loops.gradient_offset] = True
+    """Place -> whether it is the gradient of a parameter that no sink has added to."""
+    used |= filled | awaits
+    last = np.zeros(loops.workspace, np.int64)
+    """Place -> the last lane of a loop that writes it."""
+    phases = [loop.phase for loop in loops.loops]
+    if phases != sorted(phases):
+        raise BrokenLoops("a loop comes after one of a later phase")
     for at, loop in enumerate(loops.loops):
-        if at and loop.phase < loops.loops[at - 1].phase:
-            raise BrokenLoops(f"{who(at)} comes after {who(at - 1)}")
-        _check_shape(who(at), loop)
-        area = _check_reach(loops, f"{who(at)}: its target", loop.target, loop.counts)
-        if area not in _TARGETS[loop.phase]:
-            raise BrokenLoops(f"{who(at)} writes to {area}")
-        written.append((at, _places(loop.target, loop.counts, each=True)))
-        beyond.append((at, _beyond(loops, who(at), loop)))
+        where = f"loop {at} ({loop.phase.name.lower()})"
+        _check_shape(where, loop)
         for number, segment in enumerate(loop.segments):
             for slot, operand in enumerate(segment.operands):
-                what = f"{who(at)}: operand {slot} of segment {number}"
-                _check_reach(loops, what, operand, loop.counts, segment.counts)
-                read.append((at, _places(operand, loop.counts, segment.counts)))
+                what = f"{where}: operand {slot} of segment {number}"
+                places, _ = _places(loops, what, operand, loop.counts, segment.counts)
+                used[places] = True
+                refuse(places, ~filled[places], f"{where} reads {{}} before it is written")
+        target, area = _places(loops, f"{where}: its target", loop.target, loop.counts)
+        if area not in _TARGETS[loop.phase]:
+            raise BrokenLoops(f"{where} writes to {area}")
+        lanes = np.arange(len(target))
+        last[target] = lanes
+        if loop.phase == Phase.SINK:
+            refuse(target, ~awaits[target], f"{where} adds to {{}}, which no parameter has, or for a second time")
+            awaits[target] = False
+        refuse(target, filled[target] | (last[target] != lanes), f"{where} writes a second time to {{}}")
+        filled[target] = loop.phase != Phase.SINK  # no loop may read the gradients that sinks add to
+        used[target] = True
+        is_room[_padding(loops, where, loop)] = True
     for index, leaf in enumerate((loops.loss, *loops.outputs)):
-        _check_reach(loops, f"outputs[{index - 1}]" if index else "the loss", leaf)
-        read.append((last, _places(leaf)))
-
-    numbers, away = loops.area("k").start, loops.gradient_offset
-    parameters = _check_copies(loops)
-    since = np.full(loops.workspace, last + 1)
-    """Place -> the loop that writes it, or -1 if it is filled before all loops."""
-    since[: loops.inputs] = since[numbers : numbers + len(loops.numbers)] = since[parameters] = -1
-    used = since < 0
-    used[parameters + away] = True
-
-    writer, target = _columns(written)
-    adds = np.array([loop.phase == Phase.SINK for loop in loops.loops], bool)[writer]
-    _refuse(_repeated(target), lambda i: says(writer[i], "writes a second time to {}", target[i]))
-    _refuse(adds & ~used[target], lambda i: says(writer[i], "adds to {}, which no parameter has", target[i]))
-    since[target[~adds]] = writer[~adds]  # without sinks, because no loop may read the gradients that they add to
-    reader, place = _columns(read)
-    _refuse(since[place] >= reader, lambda i: says(reader[i], "reads {} before it is written", place[i]))
-    used[target] = used[place] = True
-    writer, room = _columns(beyond)
-    _refuse(used[room], lambda i: says(writer[i], "has room in {}, which is used", room[i]))
+        places, _ = _places(loops, f"outputs[{index - 1}]" if index else "the loss", leaf)
+        refuse(places, ~filled[places], "the loss or an output reads {} before it is written")
+    room = np.flatnonzero(is_room)
+    refuse(room, used[room], "a loop has room in {}, which is used")
     return loops
 
 
@@ -221,44 +185,48 @@ def _check_shape(where: str, loop: Loop) -> None:
             raise BrokenLoops(f"{where}: segment {number} has an operand whose strides do not match its counts")
 
 
-def _check_reach(
+def _places(
     loops: Loops, what: str, operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = ()
-) -> str:
-    """Return the name of the area that contains all places of an operand."""
+) -> tuple[Ints, str]:
+    """All places of an operand, with repetitions, and the name of the area that contains them."""
+    import numpy as np
+
     if isinstance(operand, float):
-        return ""
-    if isinstance(operand, Table):
-        first, last = int(operand.places.min()), int(operand.places.max())
-    else:
-        first, last = operand.extent(lanes, terms)
-        last -= 1
+        return np.zeros(0, int), ""
+    places = operand.places.reshape(-1) if isinstance(operand, Table) else operand.places(lanes, terms)
+    first, last = int(places.min()), int(places.max())
     if first < 0 or last >= loops.workspace:
         raise BrokenLoops(f"{what} reaches from {first} to {last}, of {loops.workspace} places")
     names = [loops.area_of(place).name for place in (first, last)]
     if names[0] != names[1]:
         raise BrokenLoops(f"{what} reaches from {names[0]} to {names[1]}")
-    return names[0]
+    return places, names[0]
 
 
 def _check_copies(loops: Loops) -> Ints:
     """Check the copies, and return the places of all parameters."""
-    places = _joined(_places(copy.place, copy.counts, each=True) for copy in loops.copies)
-    indices = _joined(_places(copy.parameter, copy.counts, each=True) for copy in loops.copies)
+    import numpy as np
+
+    none = [np.zeros(0, int)]
+    places = np.concatenate([*none, *(copy.place.places(copy.counts) for copy in loops.copies)])
+    indices = np.concatenate([*none, *(copy.parameter.places(copy.counts) for copy in loops.copies)])
     p = loops.area("p")
     _refuse((places < p.start) | (places >= p.stop), lambda i: f"parameter {indices[i]} is at {places[i]}, not in p")
     _refuse((indices < 0) | (indices >= loops.parameters), lambda i: f"there is no parameter {indices[i]} to copy")
-    _refuse(_repeated(indices), lambda i: f"parameter {indices[i]} has a second place")
-    _refuse(_repeated(places), lambda i: f"parameter {indices[i]} shares its place with another one")
+    _refuse(np.bincount(indices)[indices] > 1, lambda i: f"parameter {indices[i]} has a second place")
+    _refuse(np.bincount(places)[places] > 1, lambda i: f"parameter {indices[i]} shares its place with another one")
     return places
 
 
-def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
-    """The padding that a loop may write beyond its lanes, as places."""
+def _padding(loops: Loops, where: str, loop: Loop) -> Ints:
+    """The places beyond its lanes that a loop may write."""
+    import numpy as np
+
     inner = loop.counts[-1] if loop.counts else 1
     if loop.room < inner:
         raise BrokenLoops(f"{where} has room for {loop.room} of {inner} lanes")
     if loop.room == inner:
-        return _joined(())
+        return np.zeros(0, int)
     if loop.target.lanes[-1] != 1:
         raise BrokenLoops(f"{where} has room, but its lanes are not contiguous")
     widened = (*loop.counts[:-1], loop.room)
@@ -266,45 +234,4 @@ def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
     if any(access.lanes[-1] == 1 and access.extent(widened, terms)[1] > loops.workspace for access, terms in accesses):
         raise BrokenLoops(f"{where} has room beyond the workspace")
     first = loop.target._replace(base=loop.target.base + inner)
-    return _places(first, (*loop.counts[:-1], loop.room - inner))
-
-
-# --- shared by the checkers -------------------------------------------------------------------------------------------
-
-
-def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = (), *, each: bool = False) -> Ints:
-    """All places of an operand. each: repeat a place for every lane and term that has it."""
-    import numpy as np
-
-    if isinstance(operand, float):
-        return _joined(())
-    if isinstance(operand, Table):
-        return operand.places.reshape(-1)
-    places = np.array([operand.base])
-    for count, stride in zip((*lanes, *terms), (*operand.lanes, *operand.terms)):
-        if stride or each:
-            places = (places[:, None] + (stride * np.arange(count) if isinstance(stride, int) else stride)).reshape(-1)
-    return places
-
-
-def _joined(parts: Iterable[Ints]) -> Ints:
-    import numpy as np
-
-    return np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def _columns(parts: Sequence[tuple[int, Ints]]) -> tuple[Ints, Ints]:
-    """Concatenate the parts: the loop of each place, and the places."""
-    import numpy as np
-
-    loops, places = zip(*parts) if parts else ((), ())
-    return np.repeat(np.array(loops, int), [len(part) for part in places]), _joined(places)
-
-
-def _repeated(numbers: Ints) -> Any:
-    """A mask of the numbers that occurred earlier."""
-    import numpy as np
-
-    wrong = np.ones(len(numbers), bool)
-    wrong[np.unique(numbers, return_index=True)[1]] = False
-    return wrong
+    return first.places((*loop.counts[:-1], loop.room - inner))
