@@ -78,16 +78,11 @@ class Row(NamedTuple):
     """An operand in memory has the register's size divided by this."""
 
 
-def _arithmetic(opcode: int) -> dict[str, Row]:
-    return {"pd": Row(0x66, 1, opcode), "sd": Row(0xF2, 1, opcode, scalar=True)}
-
+_ARITHMETIC = {"sqrt": 0x51, "add": 0x58, "mul": 0x59, "sub": 0x5C, "min": 0x5D, "div": 0x5E, "max": 0x5F}
 
 TABLE: dict[str, Row] = {
-    **{
-        f"v{name}{suffix}": row
-        for name, opcode in (("add", 0x58), ("mul", 0x59), ("sub", 0x5C), ("div", 0x5E), ("sqrt", 0x51))
-        for suffix, row in _arithmetic(opcode).items()
-    },
+    **{f"v{name}pd": Row(0x66, 1, opcode) for name, opcode in _ARITHMETIC.items()},
+    **{f"v{name}sd": Row(0xF2, 1, opcode, scalar=True) for name, opcode in _ARITHMETIC.items()},
     "vmovupd": Row(0x66, 1, 0x10),
     "vmovupd_store": Row(0x66, 1, 0x11),
     "vmovsd": Row(0xF2, 1, 0x10, scalar=True),
@@ -135,6 +130,26 @@ _INTEGER = {"add": (0x01, 0), "or": (0x09, 1), "and": (0x21, 4), "sub": (0x29, 5
 """Operation -> the opcode for two registers, and the extension for a constant."""
 
 
+ALIGNMENT = 32
+"""Inner loops start at multiples of so many bytes."""
+_NOPS = tuple(
+    bytes.fromhex(code)
+    for code in (
+        "",
+        "90",
+        "6690",
+        "0f1f00",
+        "0f1f4000",
+        "0f1f440000",
+        "660f1f440000",
+        "0f1f8000000000",
+        "0f1f840000000000",
+        "660f1f840000000000",
+    )
+)
+"""Instructions that do nothing, by length."""
+
+
 class Line(NamedTuple):
     """An instruction, a label or a comment of a listing. Its text is made only when somebody asks for it."""
 
@@ -169,6 +184,8 @@ class Assembler:
         """Place of a 4-byte distance, label, and what to add."""
         self._constants: dict[bytes, str] = {}
         self._made = 0
+        self.joins = 0
+        """How many labels and calls there are, after which registers may hold anything."""
         self.functions: set[str] = set()
         """Functions elsewhere, whose addresses the code reads from places with their names as labels."""
 
@@ -183,6 +200,17 @@ class Assembler:
         """Place a label here."""
         self._labels[name] = len(self.code)
         self.lines.append(Line(len(self.code), 0, f"{name}:"))
+        self.joins += 1
+
+    def loop_label(self, name: str) -> None:
+        """Place a label at the start of a loop, aligned for the processor's decoder."""
+        room = -len(self.code) % ALIGNMENT
+        while room:
+            start, size = len(self.code), min(room, 9)
+            self.code += _NOPS[size]
+            self._done(start, "nop")
+            room -= size
+        self.label(name)
 
     def place(self) -> tuple[int, int, int]:
         """This place in the code, for `back_to`."""
@@ -393,11 +421,13 @@ class Assembler:
         self._distance(label)
         self._done(start, f"j{condition or 'mp'}", label)
 
-    def call(self, target: Union[str, Reg]) -> None:
-        """Call a label, or the address in a register."""
+    def call(self, target: Union[str, Mem]) -> None:
+        """Call a label, or the address in memory."""
         start = len(self.code)
-        if isinstance(target, Reg):
-            self.code += bytes((0x41,) * (target.number > 7)) + bytes((0xFF, 0xD0 | target.number & 7))
+        self.joins += 1
+        if isinstance(target, Mem):
+            forms = _integer_in_memory(0x40, b"\xff", 2, target.base, target.index, target.scale)
+            self._operand(forms, target.disp, target.label, 0)
         else:
             self.code.append(0xE8)
             self._distance(target)

@@ -1,71 +1,30 @@
-"""Evaluate terms in vector registers.
-
-An *operand* of an instruction is a register or a place in memory. A value that several sums of a block read is loaded
-once; `Values` counts the readers and frees the register after the last one.
-"""
+"""Evaluate terms in vector registers. An *operand* of an instruction is a register or a place in memory."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
-from zoomgrad.engines.machine.encode import RAX, RSP, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import RSP, Assembler, Mem, Vec
 from zoomgrad.engines.machine.powers import EXPONENTS, Powers
-from zoomgrad.engines.machine.target import CALLER_SAVED, POOL, Target
+from zoomgrad.engines.machine.registers import Known, Registers
+from zoomgrad.engines.machine.target import Target
 
-LESS, GREATER = 17, 30
-"""Predicates of comparisons: false if an operand is NaN."""
-
-
-class OutOfRegisters(Exception):
-    """A block needs more registers than the processor has."""
-
-
-class Registers:
-    """Free and used registers of both kinds."""
-
-    def __init__(self, target: Target) -> None:
-        self.vectors = list(range(target.registers))[::-1]
-        self.integers = list(POOL)[::-1]
-        self.all = target.registers
-
-    def vector(self, width: int) -> Vec:
-        """Take a vector register."""
-        if not self.vectors:
-            raise OutOfRegisters("a block needs more vector registers than there are")
-        return Vec(self.vectors.pop(), 8 * width)
-
-    def free(self, *vectors: Vec) -> None:
-        """Give vector registers back."""
-        self.vectors += [vector.number for vector in vectors]
-
-    def integer(self) -> Reg:
-        """Take a general register."""
-        if not self.integers:
-            raise OutOfRegisters("a nest needs more general registers than there are")
-        return self.integers.pop()
-
-    def release(self, *registers: Reg) -> None:
-        """Give general registers back."""
-        self.integers += registers
-
-    def used_vectors(self) -> list[int]:
-        return [number for number in range(self.all) if number not in self.vectors]
-
-    def used_integers(self) -> list[Reg]:
-        return [register for register in POOL if register not in self.integers]
-
+PREDICATES = {("less", True): 17, ("greater", True): 30, ("less", False): 21, ("greater", False): 26}
+"""Comparison, and the wanted answer -> the predicate of the instruction. If an operand is NaN, the answer is False."""
 
 Operand = Union[Vec, Mem]
 
 
 class Value(NamedTuple):
-    """An operand, and whether its register may be overwritten or freed."""
+    """An operand, and whether whoever takes it must release its register."""
 
     operand: Operand
-    is_ours: bool
+    is_ours: bool = False
 
 
 class Evaluator:
@@ -86,20 +45,22 @@ class Evaluator:
     def load(self, to: Vec, source: Operand) -> None:
         """Copy a vector, or one double, into a register."""
         if isinstance(source, Vec):
-            self.code.vector("vmovapd", self._whole(to), None, self._whole(source))
+            self.code.vector("vmovapd", _whole(to), None, _whole(source))
         else:
             self.code.vector("vmovsd" if to.size == 8 else "vmovupd", to, None, source)
 
     def store(self, to: Mem, source: Vec) -> None:
         """Copy a register to memory."""
         self.code.vector("vmovsd_store" if source.size == 8 else "vmovupd_store", source, None, to)
+        self.registers.stored(to, source.size)
 
-    def spread(self, to: Vec, source: Mem) -> None:
-        """Load one double into every lane."""
-        if to.size > 8:
-            self.code.vector("vmovddup" if to.size == 16 else "vbroadcastsd", to, None, source)
-        else:
+    def spread(self, to: Vec, source: Operand) -> None:
+        """Copy one double into every lane."""
+        if to.size == 8:
             self.load(to, source)
+        else:
+            source = source._replace(size=16) if isinstance(source, Vec) else source
+            self.code.vector("vmovddup" if to.size == 16 else "vbroadcastsd", to, None, source)
 
     def clear(self, to: Vec) -> None:
         """Set a register to 0.0."""
@@ -110,149 +71,191 @@ class Evaluator:
         """A number in every lane, in memory."""
         return self.code.constant(struct.pack("<d", number) * width)
 
-    @staticmethod
-    def _whole(vector: Vec) -> Vec:
-        """The register as at least 16 bytes: a move of one double would merge."""
-        return vector._replace(size=max(16, vector.size))
+    def read(self, place: Mem, width: int, *, spread: bool = False) -> Vec:
+        """The register of a value in memory, with one more user. It must not be changed."""
+        value = Known(place, 8 * width, spread)
+        register = self.registers.held(value)
+        if register is None:
+            single = self.registers.held(Known(place, 8)) if spread else None
+            register = self.registers.vector(width)
+            if spread:
+                self.spread(register, single or place)
+            else:
+                self.load(register, place)
+            if single:
+                self.registers.release(single)
+            self.registers.hold(register, value)
+        return register
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
     def evaluate(self, expr: Expr, leaves: Sequence[Operand], width: int) -> Value:
         """Compute an expression. leaves: an operand for each slot; the caller keeps their registers."""
         if isinstance(expr, Leaf):
-            return Value(leaves[int(expr.name)], False)
+            return Value(leaves[int(expr.name)])
         if isinstance(expr, Literal):
-            return Value(self.constant(expr.number, width), False)
+            return Value(self.constant(expr.number, width))
         assert isinstance(expr, Apply)
         if expr.primitive in ("add", "sub", "mul", "div"):
-            return self._arithmetic(expr, leaves, width)
+            first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
+            return self.binary(expr.primitive, first, second, width)
         if expr.primitive == "where":
             return self._where(expr, leaves, width)
         if expr.primitive in ("less", "greater"):
-            return self._truth(expr, leaves, width)
+            return self._masked(expr, True, Value(self.constant(1.0, width)), leaves, width)
         return self._call(expr, leaves, width)
 
     def in_register(self, value: Value, width: int) -> Value:
-        """The value in a register."""
+        """The value in a register, which must not be changed."""
         if isinstance(value.operand, Vec):
             return value
-        register = self.registers.vector(width)
-        self.load(register, value.operand)
-        return Value(register, True)
+        return Value(self.read(value.operand, width), True)
 
-    def free(self, *values: Value) -> None:
-        """Free the registers of values that are ours."""
+    def release(self, *values: Value) -> None:
+        """End the use of values that are ours."""
         for operand, is_ours in values:
             if is_ours and isinstance(operand, Vec):
-                self.registers.free(operand)
+                self.registers.release(operand)
 
     def binary(self, name: str, first: Value, second: Value, width: int) -> Value:
-        """Apply an instruction, in a register of an operand if one of them is ours."""
+        """Apply an instruction to two values, and release them."""
         if name in ("add", "mul") and isinstance(first.operand, Mem):
             first, second = second, first
         first = self.in_register(first, width)
+        self.release(first, second)
+        to = self.registers.vector(width)
         assert isinstance(first.operand, Vec)
-        if first.is_ours:
-            to = first.operand
-            self.free(second)
-        elif second.is_ours and isinstance(second.operand, Vec):
-            to = second.operand
-        else:
-            to = self.registers.vector(width)
         self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, first.operand, second.operand)
         return Value(to, True)
 
-    def _arithmetic(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
-        first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
-        return self.binary(expr.primitive, first, second, width)
-
-    def _compared(self, expr: Expr, leaves: Sequence[Operand], width: int) -> Union[int, Vec]:
-        """Compare: the number of a mask register, or a register with all bits of each lane set or clear."""
-        assert isinstance(expr, Apply)
-        predicate = LESS if expr.primitive == "less" else GREATER
-        first, second = (self.in_register(self.evaluate(operand, leaves, width), width) for operand in expr.operands)
-        one, other = first.operand, second.operand
-        assert isinstance(one, Vec)
-        assert isinstance(other, Vec)
-        self.free(first, second)
-        to: Union[int, Vec] = 1 if self.target.masks else self._whole(self.registers.vector(width))
-        self.code.vector("vcmppd", to, self._whole(one), self._whole(other), immediate=predicate)
-        return to
-
     def _where(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
         condition, then, otherwise = expr.operands
-        taken, rest = (self.in_register(self.evaluate(one, leaves, width), width) for one in (then, otherwise))
-        mask = self._compared(condition, leaves, width)
-        one, other = taken.operand, rest.operand
-        assert isinstance(one, Vec)
-        assert isinstance(other, Vec)
+        assert isinstance(condition, Apply)
+        one, other = condition.operands
+        name = {"greater": "max", "less": "min"}[condition.primitive]
+        if _is_same(then, one, leaves) and _is_same(otherwise, other, leaves):
+            return self._extreme(name, one, other, leaves, width)
+        if _is_same(then, other, leaves) and _is_same(otherwise, one, leaves):
+            return self._extreme({"max": "min", "min": "max"}[name], other, one, leaves, width)
+        for wanted, value, rest in ((True, then, otherwise), (False, otherwise, then)):
+            if isinstance(rest, Literal) and rest.number == 0.0 and math.copysign(1.0, rest.number) > 0:
+                return self._masked(condition, wanted, self.evaluate(value, leaves, width), leaves, width)
+        taken, rest_ = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
+        mask = self._compared(condition, True, leaves, width)
+        assert isinstance(taken.operand, Vec)
+        assert isinstance(rest_.operand, Vec)
+        blended = _whole(rest_.operand), _whole(taken.operand)
+        self.release(taken, rest_)
         to = self.registers.vector(width)
         if isinstance(mask, int):
-            self.code.vector("vblendmpd", self._whole(to), self._whole(other), self._whole(one), mask=mask)
+            self.code.vector("vblendmpd", _whole(to), *blended, mask=mask)
         else:
-            blended = self._whole(to), self._whole(other), self._whole(one)
-            self.code.vector("vblendvpd", *blended, immediate=mask.number << 4)
-            self.registers.free(mask)
-        self.free(taken, rest)
+            self.code.vector("vblendvpd", _whole(to), *blended, immediate=mask.number << 4)
+            self.registers.release(mask)
         return Value(to, True)
 
-    def _truth(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
-        """1.0 where the comparison holds, else 0.0."""
-        mask = self._compared(expr, leaves, width)
-        ones = self.constant(1.0, max(2, width))
+    def _extreme(self, name: str, one: Expr, other: Expr, leaves: Sequence[Operand], width: int) -> Value:
+        """The instruction gives its second operand if the numbers are equal or one of them is NaN, as `where` does."""
+        first, second = (self.evaluate(operand, leaves, width) for operand in (one, other))
+        return self.binary(name, first, second, width)
+
+    def _masked(self, condition: Expr, wanted: bool, value: Value, leaves: Sequence[Operand], width: int) -> Value:
+        """The value where the condition has the wanted answer, else 0.0."""
+        mask = self._compared(condition, wanted, leaves, width)
+        if width == 1 and isinstance(value.operand, Mem) and not isinstance(mask, int):
+            value = self.in_register(value, width)  # the instruction would read 16 bytes
+        operand = _whole(value.operand) if isinstance(value.operand, Vec) else value.operand
+        self.release(value)
+        to = self.registers.vector(width)
         if isinstance(mask, int):
-            to = self.registers.vector(width)
-            self.code.vector("vmovapd", self._whole(to), None, ones, mask=mask, zero=True)
-            return Value(to, True)
-        self.code.vector("vandpd", mask, mask, ones)
-        return Value(mask._replace(size=8 * width), True)
+            is_single = width == 1 and isinstance(operand, Mem)
+            name = "vmovapd" if isinstance(operand, Vec) else "vmovsd" if is_single else "vmovupd"
+            self.code.vector(name, to if is_single else _whole(to), None, operand, mask=mask, zero=True)
+        else:
+            self.code.vector("vandpd", _whole(to), _whole(mask), operand)
+            self.registers.release(mask)
+        return Value(to, True)
+
+    def _compared(self, expr: Expr, wanted: bool, leaves: Sequence[Operand], width: int) -> Union[int, Vec]:
+        """Compare: the number of a mask register, or a register with all bits of each lane set or clear."""
+        assert isinstance(expr, Apply)
+        predicate = PREDICATES[expr.primitive, wanted]
+        first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
+        first = self.in_register(first, width)
+        self.release(first, second)
+        to: Union[int, Vec] = 1 if self.target.masks else self.registers.vector(width)
+        assert isinstance(first.operand, Vec)
+        name = "vcmppd" if width > 1 else "vcmpsd"
+        self.code.vector(name, to, first.operand, second.operand, immediate=predicate)
+        return to
+
+    # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
         """Call a function of libm. Such loops are scalar, as in C."""
         assert width == 1, expr
-        arguments = [self.in_register(self.evaluate(operand, leaves, 1), 1) for operand in expr.operands]
-        registers = [argument.operand for argument in arguments]
-        to = self.registers.vector(1)
+        values = [self.evaluate(operand, leaves, 1) for operand in expr.operands]
         exponent = expr.operands[-1]
-
-        def call() -> None:
-            self.call(expr.primitive, registers, to)
-
         if expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in self.exponents:
-            x = registers[0]
-            assert isinstance(x, Vec)
-            Powers(self).write(x, exponent.number, to, call)
+            x = self.in_register(values[0], 1)
+            to = self.registers.vector(1)
+            assert isinstance(x.operand, Vec)
+            arguments = [x.operand, values[1].operand]
+            Powers(self).write(x.operand, exponent.number, to, lambda: self.call("pow", arguments, to))
+            self.release(x)
         else:
-            call()
-        self.free(*arguments)
+            self.release(*values)
+            to = self.registers.vector(1)
+            self.call(expr.primitive, [value.operand for value in values], to)
         return Value(to, True)
 
     def call(self, function: str, arguments: Sequence[Operand], to: Vec) -> None:
         """Call a function of doubles, and keep all registers in use."""
         code = self.code
-        kept = [register for register in self.registers.used_integers() if register in CALLER_SAVED]
-        vectors = [number for number in self.registers.used_vectors() if number != to.number]
-        for_vectors, for_arguments = 8 * len(kept), 8 * len(kept) + 64 * len(vectors)
-        frame = for_arguments + 16
-        frame += -frame % 16  # routines begin at a multiple of 16
-        code.integer("sub", RSP, frame)
-        for at, register in enumerate(kept):
-            code.move(Mem(RSP, 8 * at), register)
-        whole = 8 * self.target.width
-        for at, number in enumerate(vectors):
-            self.store(Mem(RSP, for_vectors + 64 * at), Vec(number, whole))
-        for at, argument in enumerate(arguments):  # by way of memory, because a register may be another argument's
-            assert isinstance(argument, Vec)
-            self.store(Mem(RSP, for_arguments + 8 * at), argument)
-        for at in range(len(arguments)):
-            self.load(Vec(at, 8), Mem(RSP, for_arguments + 8 * at))
+        used, integers = self.registers.used_before_a_call()
+        vectors = [vector for vector in used if vector.number != to.number]
+        starts = list(itertools.accumulate((vector.size for vector in vectors), initial=8 * len(integers)))
+        frame = starts[-1] + -starts[-1] % 16  # routines begin at a multiple of 16
+        kept = [(register, Mem(RSP, 8 * at)) for at, register in enumerate(integers)]
+        kept_vectors = [(vector, Mem(RSP, at)) for vector, at in zip(vectors, starts)]
+        if frame:
+            code.integer("sub", RSP, frame)
+        for register, place in kept:
+            code.move(place, register)
+        for vector, place in kept_vectors:
+            self.store(place, vector)
+        self._pass(arguments)
         code.plain("vzeroupper")
-        code.move(RAX, code.function(function))
-        code.call(RAX)
+        code.call(code.function(function))
         if to.number:
             self.load(to, Vec(0, 8))
-        for at, number in enumerate(vectors):
-            self.load(Vec(number, whole), Mem(RSP, for_vectors + 64 * at))
-        for at, register in enumerate(kept):
-            code.move(register, Mem(RSP, 8 * at))
-        code.integer("add", RSP, frame)
+        for register, place in kept:
+            code.move(register, place)
+        for vector, place in kept_vectors:
+            self.load(vector, place)
+        if frame:
+            code.integer("add", RSP, frame)
+
+    def _pass(self, arguments: Sequence[Operand]) -> None:
+        """Move one or two arguments to where a function expects them."""
+        wanted = [(Vec(at, 8), argument) for at, argument in enumerate(arguments)]
+        if len(wanted) == 2 and wanted[1][1] == Vec(0, 8):
+            if wanted[0][1] == Vec(1, 8):  # all registers in use are kept already
+                self.load(Vec(2, 8), Vec(1, 8))
+                wanted[0] = (Vec(0, 8), Vec(2, 8))
+            wanted.reverse()
+        for to, argument in wanted:
+            if to != argument:
+                self.load(to, argument)
+
+
+def _is_same(one: Expr, other: Expr, leaves: Sequence[Operand]) -> bool:
+    """Whether two expressions are the same leaf or number."""
+    if isinstance(one, Leaf) and isinstance(other, Leaf):
+        return leaves[int(one.name)] == leaves[int(other.name)]
+    return isinstance(one, Literal) and isinstance(other, Literal) and repr(one.number) == repr(other.number)
+
+
+def _whole(vector: Vec) -> Vec:
+    """The register as at least 16 bytes: a move of one double would merge."""
+    return vector._replace(size=max(16, vector.size))

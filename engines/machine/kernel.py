@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from zoomgrad.engines.columns import DOUBLES, Column
+from zoomgrad.engines.columns import BYTES, DOUBLES, Column
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 from zoomgrad.engines.machine import state
@@ -165,8 +166,11 @@ class MachineKernel:
         for described, column in zip(columns, stretch.columns):
             size = 8 * column.width if column.kind == DOUBLES else 1 if column.one_hot else column.width
             data = address(memoryview(column.data).cast("B"), False)
-            described[:] = data, column.width, column.kind, size, 0
-            described.view(self.np.float64)[state.Column.DIVISOR] = column.divisor
+            described[: state.Column.DIVISOR] = data, column.width, column.kind, size
+            described.view(self.np.float64)[state.Column.DIVISOR :] = (
+                column.divisor,
+                *(_inverse(column.divisor) if column.kind == BYTES else (0.0, 0.0)),
+            )
         alive.append(columns)
         words[:] = 0
         words[Word.STEPS] = stretch.steps
@@ -179,3 +183,13 @@ class MachineKernel:
         words[Word.PARAMETERS], words[Word.GRADIENTS] = address(p), address(q)
         self._numbers[Word.SIZE] = stretch.batch
         return alive
+
+
+@cache
+def _inverse(divisor: float) -> tuple[float, float]:
+    """HIGH and LOW for a divisor: see `divide_bytes` in kernel/rows.h."""
+    inverse = 1.0 / divisor
+    high = 257.0 * inverse - (257.0 * inverse - inverse)
+    low = (1.0 - high * divisor) / divisor
+    are_sums = all(byte * high + byte * low == byte / divisor for byte in range(256))
+    return (high, low) if are_sums else (0.0, 0.0)

@@ -23,18 +23,20 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.graph.expr import Apply, Leaf, calls
+from zoomgrad.engines.graph.expr import calls
+from zoomgrad.engines.machine.block import Block
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import Evaluator, Operand, OutOfRegisters, Registers, Value
+from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
 from zoomgrad.engines.machine.powers import are_those_of_libm
+from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
 from zoomgrad.engines.machine.rounds import Count, has_one_nest, loop_in_rounds
+from zoomgrad.engines.machine.source import Source
 from zoomgrad.engines.machine.state import Word, word
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
@@ -43,12 +45,10 @@ from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment, Table
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
-from zoomgrad.engines.rerolled.step.language import Due, Run
+from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.series import Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step
 
-UNROLLED = 24
-"""Terms are unrolled up to about this many sums, and at most 4 terms."""
 ROUND = R14
 """Counts the rounds of a series. A function of libm restores it."""
 
@@ -61,6 +61,8 @@ class Writer:
         self.step = step
         self.form = form
         self.target = target
+        self.registers = Registers(target, code)
+        self.evaluator = Evaluator(code, target, self.registers, fast=form.is_fast, powers=are_those_of_libm())
 
     def write(self, run: Run) -> None:
         """Write the instructions of a run. A loop with a small table becomes single sums."""
@@ -74,6 +76,8 @@ class Writer:
                 self._loop(Run(series.first, loop), loop)
             return
         code, again = self.code, self.code.new_label()
+        self.registers.reserved = (ROUND,)
+        self.registers.reset()
         code.put(ROUND, 0)
         code.label(again)
         for repeated in series.period:
@@ -82,6 +86,8 @@ class Writer:
         code.integer("add", ROUND, 1)
         code.integer("cmp", ROUND, series.rounds)
         code.jump(again, "l")
+        self.registers.reserved = ()
+        self.registers.reset()
 
     def _loop(self, run: Run, loop: Loop, repeated: Optional[Repeated] = None) -> None:
         """Write a loop, in smaller blocks if its terms need more registers than there are.
@@ -94,12 +100,15 @@ class Writer:
                 return self._blocks(run, loop, part, repeated)
             except OutOfRegisters:
                 self.code.back_to(start)
+                self.registers.reset()
         raise Unavailable("a loop needs more registers than the processor has", ALTERNATIVE)
 
     def _blocks(self, run: Run, loop: Loop, part: int, repeated: Optional[Repeated]) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
         form = self.form
         called = any(True for segment in loop.segments for _ in calls(segment.template))
+        if called:
+            self.registers.prefer_kept()
         widest = form.width if lies_in_vectors(loop) and not called else 1
         if repeated and isinstance(loop.counts[-1], Count):
             widths = [repeated.width(widest)]
@@ -128,51 +137,6 @@ class Writer:
             at += strips.repeats * strips.lanes
 
 
-class Source:
-    """An operand of a segment, and the registers that its address needs."""
-
-    def __init__(self, base: Reg, disp: int, lanes: tuple[Stride, ...], index: Optional[Reg] = None) -> None:
-        self.base = base
-        self.disp = disp
-        self.lanes = lanes
-        self.index = index
-        """Added to the address, `scale` times."""
-        self.scale = 8
-        self.terms: tuple[Stride, ...] = ()
-        self.list: Optional[Reg] = None
-        """Points to a list of places or of offsets, of which each element has 4 bytes."""
-        self.list_lanes: tuple[int, ...] = ()
-        """From lane to lane in that list."""
-        self.list_terms: tuple[int, ...] = ()
-        """From term to term in that list."""
-        self.owned: list[Reg] = []
-        """Registers to release after the segment."""
-
-    def offset(self, lanes: Vector, term: int) -> int:
-        """The distance in places from the pointer, for lanes of a block and an unrolled term."""
-        total = 0
-        for stride, by in zip(self.lanes, lanes.offsets):
-            if by:
-                assert isinstance(stride, int)
-                total += stride * by
-        if term and self.terms and isinstance(self.terms[-1], int):
-            total += self.terms[-1] * term
-        return total
-
-    def is_same(self, width: int) -> bool:
-        """Whether all lanes of a vector read the same place."""
-        return width > 1 and not self.lanes[-1]
-
-    def element(self, lanes: Vector, term: int) -> int:
-        """The distance in bytes from the list's pointer."""
-        at = sum(stride * by for stride, by in zip(self.list_lanes, lanes.offsets))
-        return 4 * (at + (self.list_terms[-1] * term if self.list_terms and term else 0))
-
-
-Key = tuple[int, int, int, int]
-"""Slot, distance, place in a list, width: what a value that several sums read depends on."""
-
-
 class Nest:
     """Loops over lanes around a block."""
 
@@ -185,14 +149,8 @@ class Nest:
         self.run = run
         self.loop = loop
         self.strips = strips
-        self.registers = Registers(writer.target)
-        self.evaluator = Evaluator(
-            writer.code,
-            writer.target,
-            self.registers,
-            fast=writer.form.is_fast,
-            powers=are_those_of_libm(),
-        )
+        self.registers = writer.registers
+        self.evaluator = writer.evaluator
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = strips.repeats * strips.lanes, strips.lanes
         if isinstance(loop.counts[-1], Count):
@@ -201,7 +159,6 @@ class Nest:
         """The register that holds the current index of each lane count, if it moves."""
         if in_rounds:
             self.index[0] = ROUND
-            self.registers.integers.remove(ROUND)
         outer = len(self.limits) - 2
         if run.rows > 1:
             self.steps[0] = most
@@ -233,7 +190,7 @@ class Nest:
     def write(self) -> None:
         """Write the nest of a run over one row."""
         with self._hoisted_rate():
-            self._over_lanes(0, lambda: self._block(self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)))
+            self._over_lanes(0, lambda: Block(self, self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)).write())
 
     def _over_lanes(self, level: int, body: Callable[[], None]) -> None:
         if level == len(self.limits):
@@ -243,7 +200,7 @@ class Nest:
             self._over_lanes(level + 1, body)
             return
         if level == self.run.live_lane:
-            with self._listed() as index:
+            with self.listed() as index:
                 self.index[level] = index
                 self._over_lanes(level + 1, body)
             self.index[level] = None
@@ -263,15 +220,15 @@ class Nest:
         yield
         code.integer("add", counter, step)
         if isinstance(limit, Count):
-            self._count(RCX, limit)
+            self.put_count(RCX, limit)
             code.compare(counter, RCX)
         else:
             code.integer("cmp", counter, limit)
         code.jump(again, "l")
         self.index[level] = None
-        self.registers.release(counter)
+        self.registers.give_back(counter)
 
-    def _count(self, to: Reg, count: int) -> None:
+    def put_count(self, to: Reg, count: int) -> None:
         """Compute a count."""
         self.code.put(to, int(count))
         if isinstance(count, Count):
@@ -308,12 +265,12 @@ class Nest:
             code.jump(again)
             code.label(end)
         self.index[0] = None
-        self.registers.release(index)
+        self.registers.give_back(index)
 
     def _inner_lanes(self, level: int, tall: int) -> None:
         """Loops over the lane counts between the rows and the innermost lanes."""
         if level >= len(self.limits) - 1:
-            self._block(self.lanes(tall))
+            Block(self, self.lanes(tall)).write()
         elif self.limits[level] == 1:
             self._inner_lanes(level + 1, tall)
         else:
@@ -321,7 +278,7 @@ class Nest:
                 self._inner_lanes(level + 1, tall)
 
     @contextmanager
-    def _listed(self) -> Iterator[Reg]:
+    def listed(self) -> Iterator[Reg]:
         """A loop over a list: the register holds one entry after the other."""
         code, registers = self.code, self.registers
         entries, at, entry = registers.integer(), registers.integer(), registers.integer()
@@ -336,7 +293,7 @@ class Nest:
         code.integer("add", at, 1)
         code.jump(again)
         code.label(end)
-        registers.release(entries, at, entry)
+        registers.give_back(entries, at, entry)
 
     def _list_address(self, to: Reg) -> None:
         """The address of the list: of the row's inputs, of each row's inputs, or of each input's rows."""
@@ -357,7 +314,7 @@ class Nest:
             self.evaluator.spread(self.rate, word(Word.RATE))
         yield
         if self.rate:
-            self.registers.free(self.rate)
+            self.registers.release(self.rate)
             self.rate = None
 
     # --- addresses ---------------------------------------------------------------------------------------------------
@@ -395,15 +352,18 @@ class Nest:
             return Source(W, 8 * access.base, access.lanes, moving[0][0])
         return None
 
-    def _target(self, access: Access) -> Source:
+    def target(self) -> Source:
         """Where the sums are stored. RCX may hold its address for the next instructions."""
+        access = self.loop.target
+        if self.run.in_place:
+            access = access._replace(base=access.base - self.writer.step.away)
         simple = self._simple(access)
         if simple:
             return simple
         self._point(RCX, access)
         return Source(RCX, 0, access.lanes)
 
-    def _source(self, operand: LoopOperand, segment: Segment) -> Union[float, Source]:
+    def source(self, operand: LoopOperand, segment: Segment) -> Union[float, Source]:
         """An operand of a segment; its pointers are taken from the pool."""
         if isinstance(operand, float):
             return operand
@@ -444,7 +404,7 @@ class Nest:
         source.list_lanes, source.list_terms = tuple(lanes), tuple(terms)
         return source
 
-    def _memory(self, source: Source, lanes: Vector, term: int) -> Mem:
+    def memory(self, source: Source, lanes: Vector, term: int) -> Mem:
         """The operand in memory. If it has a list, RAX holds its offset until the next instructions."""
         if source.list is not None:
             self.code.load_int(RAX, Mem(source.list, source.element(lanes, term)))
@@ -452,288 +412,3 @@ class Nest:
             return Mem(source.base, source.disp + distance, RAX, 8)
         at = source.disp + 8 * source.offset(lanes, term)
         return Mem(source.base, at, source.index, source.scale if source.index else 1)
-
-    # --- blocks ------------------------------------------------------------------------------------------------------
-
-    def _block(self, block: Sequence[Vector]) -> None:
-        """The sums, the segments' terms, and the stores."""
-        loop, run = self.loop, self.run
-        access = loop.target
-        if run.in_place:
-            access = access._replace(base=access.base - self.writer.step.away)
-        adds = loop.phase == Phase.SINK and not run.in_place
-        sums: list[Optional[Vec]] = [None] * len(block)
-        if adds:
-            target = self._target(access)
-            for n, lanes in enumerate(block):
-                sums[n] = register = self.registers.vector(lanes.width)
-                self.evaluator.load(register, self._memory(target, lanes, 0))
-        elif loop.segments[0].counts:
-            for n, lanes in enumerate(block):
-                sums[n] = register = self.registers.vector(lanes.width)
-                self.evaluator.clear(register)
-        for number, segment in enumerate(loop.segments):
-            due = run.due if run.due and run.due.segment == number else None
-            self._segment(number, segment, block, sums, due)
-        target = self._target(access)
-        for lanes, total in zip(block, sums):
-            assert total is not None
-            memory = self._memory(target, lanes, 0)
-            if run.in_place:
-                self._subtract(memory, total)
-            else:
-                self.evaluator.store(memory, total)
-            self.registers.free(total)
-
-    def _subtract(self, memory: Mem, total: Vec) -> None:
-        """`memory -= rate * total`. The register of the total is used up."""
-        assert self.rate is not None
-        kind, width = ("pd" if total.size > 8 else "sd"), total.size // 8
-        self.code.vector(f"vmul{kind}", total, total, self.rate._replace(size=total.size))
-        old = self.registers.vector(width)
-        self.evaluator.load(old, memory)
-        self.code.vector(f"vsub{kind}", old, old, total)
-        self.evaluator.store(memory, old)
-        self.registers.free(old)
-
-    def _segment(
-        self, number: int, segment: Segment, block: Sequence[Vector], sums: list[Optional[Vec]], due: Optional[Due]
-    ) -> None:
-        """Add all terms of a segment to the sums."""
-        sources = [self._source(operand, segment) for operand in segment.operands]
-        extra: list[Union[float, Source]] = []
-        if due:
-            extra = [self._source(due.before, segment), self._source(due.factor, segment)]
-        pointers = [source for source in (*sources, *extra) if isinstance(source, Source)]
-        self._over_terms(
-            0, number, segment, pointers, lambda term: self._term(segment, block, sums, sources, extra, due, term)
-        )
-        for source in pointers:
-            self.registers.release(*source.owned)
-
-    def _over_terms(
-        self, level: int, number: int, segment: Segment, pointers: Sequence[Source], body: Callable[[int], None]
-    ) -> int:
-        """Loops over terms. Returns how many terms of this level the pointers have moved on."""
-        code, counts = self.code, segment.counts
-        if level == len(counts):
-            body(0)
-            return 0
-        if self.run.live_segment == number:
-            self._over_listed_terms(pointers, body)
-            return 0
-        if self.run.rows > 1 and self.loop.phase == Phase.SINK and level == len(counts) - 1:
-            return self._over_rows(level, pointers, body)
-        count, is_last = counts[level], level == len(counts) - 1
-        together = self._terms_together() if is_last and not isinstance(count, Count) else 1
-        rounds = count // together
-        if is_last and rounds <= 1 and not isinstance(count, Count):
-            for term in range(count):
-                body(term)
-            return 0
-        counter, again = self.registers.integer(), code.new_label()
-        self._count(counter, count if isinstance(count, Count) else rounds)
-        code.label(again)
-        moved = 0
-        if is_last:
-            for term in range(together):
-                body(term)
-        else:
-            moved = self._over_terms(level + 1, number, segment, pointers, body)
-        for source in pointers:
-            self._advance(source, level, together, moved)
-        code.integer("sub", counter, 1)
-        code.jump(again, "ne")
-        self.registers.release(counter)
-        if is_last:
-            for term in range(count % together):
-                body(term)
-        return rounds * together
-
-    def _terms_together(self) -> int:
-        """How many terms to unroll: as UNROLLED says."""
-        outer = self.steps[0] if self.run.rows > 1 else self.steps[-2] if len(self.steps) > 1 else 1
-        return max(1, min(4, UNROLLED // (len(self.strips.widths) * outer)))
-
-    def _over_listed_terms(self, pointers: Sequence[Source], body: Callable[[int], None]) -> None:
-        """The only level of terms runs over a list."""
-        with self._listed() as entry:
-            taken = []
-            for source in pointers:
-                by = source.terms[0] if source.terms else 0
-                assert isinstance(by, int)
-                if by == 1:
-                    source.index, source.scale = entry, 8
-                elif by:
-                    source.index, source.scale = self.registers.integer(), 1
-                    taken.append(source.index)
-                    self.code.multiply(source.index, entry, 8 * by)
-            body(0)
-            self.registers.release(*taken)
-
-    def _advance(self, source: Source, level: int, terms: int, moved: int) -> None:
-        """Move a pointer on by so many terms of a level, and back over the terms of the next level."""
-
-        def step(strides: Sequence[Stride]) -> int:
-            if not strides:
-                return 0
-            by, inner = strides[level], strides[level + 1] if moved else 0
-            assert isinstance(by, int)
-            assert isinstance(inner, int)
-            return by * terms - inner * moved
-
-        if source.terms and (by := step(source.terms)):
-            self.code.integer("add", source.base, 8 * by)
-        if source.list is not None and (by := step(source.list_terms)):
-            self.code.integer("add", source.list, 4 * by)
-
-    def _over_rows(self, level: int, pointers: Sequence[Source], body: Callable[[int], None]) -> int:
-        """The terms of a sink over rows taken together are the rows."""
-        code, counter = self.code, self.registers.integer()
-        again, end = code.new_label(), code.new_label()
-        code.move(counter, word(Word.COUNT))
-        code.integer("cmp", counter, 0)
-        code.jump(end, "e")
-        code.label(again)
-        body(0)
-        for source in pointers:
-            self._advance(source, level, 1, 0)
-        code.integer("sub", counter, 1)
-        code.jump(again, "ne")
-        code.label(end)
-        self.registers.release(counter)
-        return 0
-
-    def _term(
-        self,
-        segment: Segment,
-        block: Sequence[Vector],
-        sums: list[Optional[Vec]],
-        sources: Sequence[Union[float, Source]],
-        extra: Sequence[Union[float, Source]],
-        due: Optional[Due],
-        term: int,
-    ) -> None:
-        """One term of each sum. A value that several sums read is loaded once."""
-        keys = [[self._key(slot, source, lanes, term) for slot, source in enumerate(sources)] for lanes in block]
-        left = Counter(key for of_sum in keys for key in of_sum if key)
-        loaded: dict[Key, Vec] = {}
-        before = factor = None
-        if due:
-            before, factor = extra
-        old: Optional[Vec] = None
-        if isinstance(before, Source):
-            width = max(lanes.width for lanes in block)
-            old = self.registers.vector(width)
-            self.evaluator.spread(old, self._memory(before, block[0], term))
-        for n, lanes in enumerate(block):
-            updated: Optional[Vec] = None
-            leaves: list[Operand] = []
-            for slot, (source, key) in enumerate(zip(sources, keys[n])):
-                if due and slot == due.slot:
-                    assert isinstance(source, Source)
-                    assert isinstance(factor, Source)
-                    assert old is not None
-                    updated = self._updated(source, factor, old, lanes, term)
-                    leaves.append(updated)
-                elif isinstance(source, float):
-                    leaves.append(self.evaluator.constant(source, lanes.width))
-                else:
-                    assert key
-                    leaves.append(self._leaf(source, key, lanes, term, left, loaded))
-            self._add(segment, leaves, sums, n, lanes.width)
-            if updated:
-                self.registers.free(updated)
-            for key in keys[n]:
-                if key:
-                    left[key] -= 1
-                    if not left[key] and key in loaded:
-                        self.registers.free(loaded.pop(key))
-        if due and due.keeps and isinstance(before, Source):
-            self._keep(before, sources[1 - due.slot], block[0], term)
-        if old:
-            self.registers.free(old)
-
-    def _key(self, slot: int, source: Union[float, Source], lanes: Vector, term: int) -> Optional[Key]:
-        if isinstance(source, float):
-            return None
-        element = source.element(lanes, term) if source.list is not None else 0
-        width = -lanes.width if source.is_same(lanes.width) else lanes.width
-        return slot, source.offset(lanes, term), element, width
-
-    def _leaf(
-        self, source: Source, key: Key, lanes: Vector, term: int, left: Counter[Key], loaded: dict[Key, Vec]
-    ) -> Operand:
-        """The operand, in a register if several sums read it, if all lanes are the same, or if it is listed."""
-        if key in loaded:
-            return loaded[key]
-        memory = self._memory(source, lanes, term)
-        if left[key] == 1 and not source.is_same(lanes.width) and source.list is None:
-            return memory
-        loaded[key] = register = self.registers.vector(lanes.width)
-        if source.is_same(lanes.width):
-            self.evaluator.spread(register, memory)
-        else:
-            self.evaluator.load(register, memory)
-        return register
-
-    def _add(self, segment: Segment, leaves: Sequence[Operand], sums: list[Optional[Vec]], n: int, width: int) -> None:
-        """Add the term to a sum; the first term of a sum without a start becomes the sum."""
-        total, template, kind = sums[n], segment.template, "pd" if width > 1 else "sd"
-        if total is not None and self.evaluator.fast and _is_product(template):
-            assert isinstance(template, Apply)
-            first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
-            if isinstance(first.operand, Mem):
-                first, second = second, first
-            first = self.evaluator.in_register(first, width)
-            assert isinstance(first.operand, Vec)
-            self.code.vector(f"vfmadd231{kind}", total, first.operand, second.operand)
-            self.evaluator.free(first, second)
-            return
-        value = self.evaluator.evaluate(template, leaves, width)
-        if total is None:
-            if not value.is_ours:
-                register = self.registers.vector(width)
-                self.evaluator.load(register, value.operand)
-                value = Value(register, True)
-            assert isinstance(value.operand, Vec)
-            sums[n] = value.operand
-            return
-        self.code.vector(f"vadd{kind}", total, total, value.operand)
-        self.evaluator.free(value)
-
-    def _updated(self, weights: Source, factor: Source, old: Vec, lanes: Vector, term: int) -> Vec:
-        """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
-        assert self.rate is not None
-        size, kind = 8 * lanes.width, "pd" if lanes.width > 1 else "sd"
-        change = self.registers.vector(lanes.width)
-        by = self._memory(factor, lanes, term)
-        if factor.is_same(lanes.width):
-            self.evaluator.spread(change, by)
-            self.code.vector(f"vmul{kind}", change, change, old._replace(size=size))
-        else:
-            self.code.vector(f"vmul{kind}", change, old._replace(size=size), by)
-        self.code.vector(f"vmul{kind}", change, change, self.rate._replace(size=size))
-        place = self._memory(weights, lanes, term)
-        new = self.registers.vector(lanes.width)
-        self.evaluator.load(new, place)
-        self.code.vector(f"vsub{kind}", new, new, change)
-        self.evaluator.store(place, new)
-        self.registers.free(change)
-        return new
-
-    def _keep(self, before: Source, inputs: Union[float, Source], lanes: Vector, term: int) -> None:
-        """Keep an input for the next update."""
-        if isinstance(inputs, Source):
-            register = self.registers.vector(1)
-            self.evaluator.load(register, self._memory(inputs, lanes, term))
-            self.evaluator.store(self._memory(before, lanes, term), register)
-            self.registers.free(register)
-
-
-def _is_product(template: object) -> bool:
-    return (
-        isinstance(template, Apply)
-        and template.primitive == "mul"
-        and all(isinstance(operand, Leaf) for operand in template.operands)
-    )

@@ -55,7 +55,7 @@ class Powers:
         code.jump(slow, "b")
         code.vector("vucomisd", size, None, self._number(_MOST))
         code.jump(slow, "a")
-        registers.free(size)
+        registers.release(size)
         result = self._pair(x, exponent)
         low, high = (self._copy(result.tail) for _ in range(2))
         self._fused("vfnmadd231sd", low, result.head, self._number(MARGIN))
@@ -65,7 +65,7 @@ class Powers:
         self.evaluator.load(to, low)
         code.vector("vucomisd", low, None, high)
         code.jump(end, "e")
-        registers.free(*result, low, high)
+        registers.release(*result, low, high)
         code.label(slow)
         otherwise()
         code.label(end)
@@ -110,7 +110,7 @@ class Powers:
         self.code.vector("vmulsd", excess, excess, head)
         self._fused("vfmadd231sd", lack, excess, head)
         self.code.vector("vmulsd", lack, lack, head)
-        self.evaluator.registers.free(root, excess)
+        self.evaluator.registers.release(root, excess)
         return Pair(head, lack)
 
     def _product(self, a: Pair, b: Pair) -> Pair:
@@ -122,7 +122,7 @@ class Powers:
         self.code.vector("vsubsd", tail, tail, head)
         self._fused("vfmadd231sd", tail, a.head, b.head)
         self.code.vector("vaddsd", tail, tail, rest)
-        self.evaluator.registers.free(*dict.fromkeys((*a, *b)), rest)  # a square has one pair
+        self.evaluator.registers.release(*dict.fromkeys((*a, *b)), rest)  # a square has one pair
         return Pair(head, tail)
 
     def _new(self) -> Vec:
@@ -148,8 +148,9 @@ class Powers:
 @cache
 def are_those_of_libm() -> bool:
     """Whether libm is glibc 2.28 or newer and agrees on 256 random numbers for each exponent."""
-    from zoomgrad.engines.machine.expression import Evaluator, Registers
+    from zoomgrad.engines.machine.expression import Evaluator
     from zoomgrad.engines.machine.memory import Memory, caller
+    from zoomgrad.engines.machine.registers import Registers
     from zoomgrad.engines.machine.target import Target
 
     try:
@@ -160,14 +161,14 @@ def are_those_of_libm() -> bool:
         return False
     code, numbers = Assembler(), array("d", (random.Random(1).lognormvariate(0.0, 2.0) for _ in range(256)))
     results = array("d", bytes(8 * len(EXPONENTS)))
-    registers = Registers(Target(4))
+    registers = Registers(Target(4), code)
     evaluator = Evaluator(code, Target(4), registers)
     for at, exponent in enumerate(EXPONENTS):
         x, to = registers.vector(1), registers.vector(1)
         evaluator.load(x, Mem(RDI))
         Powers(evaluator).write(x, exponent, to, lambda to=to: evaluator.load(to, evaluator.constant(math.nan, 1)))  # type: ignore[misc]
         evaluator.store(Mem(RSI, 8 * at), to)
-        registers.free(x, to)
+        registers.release(x, to)
     code.plain("ret")
     memory = Memory(code.finish()[0])
     call = caller(memory.start)

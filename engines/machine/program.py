@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple, Union
 
 from zoomgrad.engines.machine.encode import Assembler
-from zoomgrad.engines.machine.expression import Evaluator, Registers
+from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import Lists
 from zoomgrad.engines.machine.nest import Writer
+from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.section import Section, write_call, write_loop, write_read_row
 from zoomgrad.engines.machine.target import Target
 from zoomgrad.engines.rerolled.form import Form
@@ -69,7 +70,7 @@ def assemble(step: Step, form: Form) -> Code:
         code.plain("ret")
     write_read_row(code, target)
     if step.skips:
-        registers = Registers(target)
+        registers = Registers(target, code)
         Lists(code, step, target, Evaluator(code, target, registers)).write_routines()
     for section, loop in LOOPS.items():
         if section in step.programs:

@@ -13,8 +13,9 @@ from typing import ClassVar
 
 from zoomgrad.engines.columns import BYTES
 from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import Evaluator, Registers
+from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import LIST_EVERY, LIST_INPUTS, Lists
+from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.state import COLUMN_BYTES, Column, Word, word
 from zoomgrad.engines.machine.target import CALLEE_SAVED, T, Target, W
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand
@@ -34,7 +35,7 @@ class Section:
         self.code = code
         self.step = step
         self.target = target
-        self.evaluator = Evaluator(code, target, Registers(target))
+        self.evaluator = Evaluator(code, target, Registers(target, code))
         self.lists = Lists(code, step, target, self.evaluator) if step.skips else None
 
     def write(self, name: str) -> None:
@@ -438,7 +439,7 @@ def write_read_row(code: Assembler, target: Target) -> None:
 
     RDX goes through the columns, R8 counts them, RSI goes through a row's data, RCX counts inputs.
     """
-    evaluator = Evaluator(code, target, Registers(target))
+    evaluator = Evaluator(code, target, Registers(target, code))
     again, is_bytes, is_class, following, end = (
         code.new_label(stem) for stem in ("column", "bytes", "class", "next", "end")
     )
@@ -497,14 +498,26 @@ def _copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
 
 
 def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
-    """`byte / divisor` for each byte."""
-    divisor, number, one = Vec(1, 8 * width), Vec(0, 8 * width), Vec(0, 8)
-    evaluator.spread(divisor, _of_column(Column.DIVISOR))
+    """`byte / divisor` for each byte, as a sum of two products where the column says so."""
+    number, divisor, high, low = (Vec(register, 8 * width) for register in range(4))
+    one, slow = Vec(0, 8), code.new_label()
+    for register, which in ((divisor, Column.DIVISOR), (high, Column.HIGH), (low, Column.LOW)):
+        evaluator.spread(register, _of_column(which))
 
     def vector() -> None:
         whole = Vec(0, 4 * width)
         code.vector("vpmovzxbd", whole, None, Mem(RSI))
         code.vector("vcvtdq2pd", number, None, whole)
+
+    def in_products() -> None:
+        vector()
+        code.vector("vmulpd", Vec(4, 8 * width), number, low)
+        code.vector("vmulpd", number, number, high)
+        code.vector("vaddpd", number, number, Vec(4, 8 * width))
+        evaluator.store(Mem(RDI), number)
+
+    def divided() -> None:
+        vector()
         code.vector("vdivpd", number, number, divisor)
         evaluator.store(Mem(RDI), number)
 
@@ -514,7 +527,11 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
         code.vector("vdivsd", one, one, divisor._replace(size=8))
         evaluator.store(Mem(RDI), one)
 
-    _in_steps(code, width, vector, 1)
+    code.integer("cmp", _of_column(Column.HIGH), 0)
+    code.jump(slow, "e")
+    _in_steps(code, width, in_products, 1)
+    code.label(slow)
+    _in_steps(code, width, divided, 1)
     _in_steps(code, 1, single, 1)
 
 

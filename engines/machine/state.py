@@ -66,6 +66,9 @@ class Column(IntEnum):
     ROW_BYTES = 3
     DIVISOR = 4
     """A double."""
+    HIGH = 5
+    LOW = 6
+    """Doubles: for each byte, `byte * HIGH + byte * LOW` is `byte / DIVISOR`. HIGH is 0 if there are none."""
 
 
 COLUMN_BYTES = 8 * len(Column)

@@ -115,7 +115,7 @@ INTEGERS = {
     "popcnt": lambda code, a, b, m, n: code.count_bits(a, b),
     "push": lambda code, a, b, m, n: code.push(a),
     "pop": lambda code, a, b, m, n: code.pop(a),
-    "call": lambda code, a, b, m, n: code.call(a),
+    "call": lambda code, a, b, m, n: code.call(m),
     **{
         name: lambda code, a, b, m, n, name=name: (
             code.integer(name, a, b),

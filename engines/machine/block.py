@@ -1,0 +1,355 @@
+"""A block of sums in registers: their first values, the terms of each segment, and the stores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Optional, Union
+
+from zoomgrad.engines.graph.expr import Apply, Expr, Leaf
+from zoomgrad.engines.machine.encode import Mem, Reg, Vec
+from zoomgrad.engines.machine.expression import Operand, Value
+from zoomgrad.engines.machine.registers import Known
+from zoomgrad.engines.machine.rounds import Count
+from zoomgrad.engines.machine.source import Source
+from zoomgrad.engines.machine.state import Word, word
+from zoomgrad.engines.rerolled.form import Vector
+from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Segment
+from zoomgrad.engines.rerolled.step.language import Due
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.machine.nest import Nest
+
+STRAIGHT = 8
+"""Up to this many terms of all sums are written one after the other; more are a loop."""
+RESERVE = 4
+"""Vector registers to leave free when values that a loop does not change are read before it."""
+
+
+class Terms(NamedTuple):
+    """The terms of a segment."""
+
+    number: int
+    segment: Segment
+    sources: list[Union[float, Source]]
+    """One for each slot."""
+    uses: Counter[int]
+    """Slot -> how often the template names it."""
+    due: Optional[Due] = None
+    before: Optional[Source] = None
+    factor: Optional[Source] = None
+
+    @property
+    def pointers(self) -> list[Source]:
+        """Everything that is read from memory."""
+        return [source for source in (*self.sources, self.before, self.factor) if isinstance(source, Source)]
+
+
+class Block:
+    """A vector of sums for each of these vectors of lanes."""
+
+    def __init__(self, nest: Nest, vectors: Sequence[Vector]) -> None:
+        self.nest = nest
+        self.code = nest.code
+        self.registers = nest.registers
+        self.evaluator = nest.evaluator
+        self.vectors = vectors
+        self.sums: list[Optional[Vec]] = [None] * len(vectors)
+
+    def write(self) -> None:
+        """Write the block."""
+        loop, run = self.nest.loop, self.nest.run
+        adds = loop.phase == Phase.SINK and not run.in_place
+        if adds or loop.segments[0].counts:
+            self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]
+            target = self.nest.target() if adds else None
+            for register, lanes in zip(self.sums, self.vectors):
+                assert register is not None
+                if target:
+                    self.evaluator.load(register, self.nest.memory(target, lanes, 0))
+                else:
+                    self.evaluator.clear(register)
+        for number in range(len(loop.segments)):
+            self._segment(number)
+        target = self.nest.target()
+        for total, lanes in zip(self.sums, self.vectors):
+            assert total is not None
+            place = self.nest.memory(target, lanes, 0)
+            if run.in_place:
+                total = self._subtracted(place, total)
+            self.evaluator.store(place, total)
+            self.registers.hold(total, Known(place, total.size))
+            self.registers.release(total)
+
+    def _subtracted(self, place: Mem, total: Vec) -> Vec:
+        """What the place becomes: `-= rate * total`."""
+        width = total.size // 8
+        change = self.evaluator.binary("mul", Value(total, True), Value(self._rate(width)), width)
+        old = Value(self.evaluator.read(place, width), True)
+        new = self.evaluator.binary("sub", old, change, width).operand
+        assert isinstance(new, Vec)
+        return new
+
+    def _rate(self, width: int) -> Vec:
+        assert self.nest.rate is not None
+        return self.nest.rate._replace(size=8 * width)
+
+    # --- loops over terms --------------------------------------------------------------------------------------------
+
+    def _segment(self, number: int) -> None:
+        """Add all terms of a segment to the sums."""
+        nest, segment = self.nest, self.nest.loop.segments[number]
+        terms = Terms(
+            number,
+            segment,
+            [nest.source(operand, segment) for operand in segment.operands],
+            Counter(_slots(segment.template)),
+        )
+        due = nest.run.due
+        if due and due.segment == number:
+            before, factor = nest.source(due.before, segment), nest.source(due.factor, segment)
+            assert isinstance(before, Source)
+            assert isinstance(factor, Source)
+            terms = terms._replace(due=due, before=before, factor=factor)
+        if segment.counts:
+            with self._fixed(terms):
+                self._over(terms, 0)
+        else:
+            self._term(terms, 0)
+        for source in terms.pointers:
+            self.registers.give_back(*source.owned)
+
+    def _over(self, terms: Terms, level: int) -> int:
+        """Loops over terms. Returns how many terms of this level the pointers have moved on."""
+        counts, run = terms.segment.counts, self.nest.run
+        if level == len(counts):
+            self._term(terms, 0)
+            return 0
+        if run.live_segment == terms.number:
+            self._over_listed(terms)
+            return 0
+        if run.rows > 1 and self.nest.loop.phase == Phase.SINK and level == len(counts) - 1:
+            self._over_rows(terms, level)
+            return 0
+        count, is_last = counts[level], level == len(counts) - 1
+        if is_last and not isinstance(count, Count) and count * min(4, len(self.vectors)) <= STRAIGHT:
+            for term in range(count):
+                self._term(terms, term)
+            return 0
+        counter = self.registers.integer()
+        self.nest.put_count(counter, count)
+        self._counted_down(counter, lambda: self._advance(terms, level, self._over(terms, level + 1)))
+        return count
+
+    def _counted_down(self, counter: Reg, body: Callable[[], None]) -> None:
+        again = self.code.new_label()
+        self.code.loop_label(again)
+        body()
+        self.code.integer("sub", counter, 1)
+        self.code.jump(again, "ne")
+        self.registers.give_back(counter)
+
+    def _over_rows(self, terms: Terms, level: int) -> None:
+        """The terms of a sink over rows taken together are the rows."""
+        end, counter = self.code.new_label(), self.registers.integer()
+        self.code.move(counter, word(Word.COUNT))
+        self.code.integer("cmp", counter, 0)
+        self.code.jump(end, "e")
+
+        def body() -> None:
+            self._term(terms, 0)
+            self._advance(terms, level, 0)
+
+        self._counted_down(counter, body)
+        self.code.label(end)
+
+    def _over_listed(self, terms: Terms) -> None:
+        """The only level of terms runs over a list."""
+        with self.nest.listed() as entry:
+            taken = []
+            for source in terms.pointers:
+                by = source.terms[0] if source.terms else 0
+                assert isinstance(by, int)
+                if by == 1:
+                    source.index, source.scale = entry, 8
+                elif by:
+                    source.index, source.scale = self.registers.integer(), 1
+                    taken.append(source.index)
+                    self.code.multiply(source.index, entry, 8 * by)
+            self._term(terms, 0)
+            self.registers.give_back(*taken)
+
+    def _advance(self, terms: Terms, level: int, moved: int) -> None:
+        """Move all pointers on by a term of a level, and back over the terms of the next level."""
+        for source in terms.pointers:
+            for register, strides, size in ((source.base, source.terms, 8), (source.list, source.list_terms, 4)):
+                if register and strides:
+                    by, inner = strides[level], strides[level + 1] if moved else 0
+                    assert isinstance(by, int)
+                    assert isinstance(inner, int)
+                    if by - inner * moved:
+                        self.code.integer("add", register, size * (by - inner * moved))
+
+    @contextmanager
+    def _fixed(self, terms: Terms) -> Iterator[None]:
+        """Read what the terms don't move before the loops over them, as far as registers suffice.
+
+        A loop stores only to its target and to the weights that it updates, and neither is such a value.
+        """
+        registers, fixed = self.registers, self.registers.fixed
+        for source in terms.pointers:
+            if any(source.terms) or source.list is not None or source is terms.before:
+                continue
+            for lanes in self.vectors:
+                value = self._value(source, lanes, 0)
+                if value not in fixed and len(registers.free) > RESERVE:
+                    fixed[value] = self.evaluator.read(value.place, lanes.width, spread=value.is_spread)
+        yield
+        registers.release(*fixed.values())
+        fixed.clear()
+
+    # --- terms -------------------------------------------------------------------------------------------------------
+
+    def _term(self, terms: Terms, term: int) -> None:
+        """One term of each sum. A value that is read several times is loaded once."""
+        due = terms.due
+        keys = [[self._key(terms, slot, lanes, term) for slot in range(len(terms.sources))] for lanes in self.vectors]
+        left = Counter[Hashable]()
+        for of_sum in keys:
+            for slot, key in enumerate(of_sum):
+                left[key] += terms.uses[slot]
+        loaded: dict[Hashable, Vec] = {}
+        old = None
+        if terms.before:
+            width = max(lanes.width for lanes in self.vectors)
+            old = self.evaluator.read(self.nest.memory(terms.before, self.vectors[0], term), width, spread=width > 1)
+        for n, lanes in enumerate(self.vectors):
+            updated = None
+            leaves: list[Operand] = []
+            for slot, (source, key) in enumerate(zip(terms.sources, keys[n])):
+                if due and slot == due.slot:
+                    assert old is not None
+                    updated = self._updated(terms, old, lanes, term)
+                    leaves.append(updated)
+                elif isinstance(source, float):
+                    leaves.append(self.evaluator.constant(source, lanes.width))
+                else:
+                    leaves.append(self._leaf(source, key, lanes, term, left, loaded))
+            self._add(terms.segment.template, leaves, n)
+            if updated:
+                self.registers.release(updated)
+            for slot, key in enumerate(keys[n]):
+                left[key] -= terms.uses[slot]
+                if not left[key] and key in loaded:
+                    self.registers.release(loaded.pop(key))
+        if due and due.keeps:
+            self._keep(terms, term)
+        if old:
+            self.registers.release(old)
+
+    def _key(self, terms: Terms, slot: int, lanes: Vector, term: int) -> Hashable:
+        """What an operand depends on; None if it is a number, or updated before it is read."""
+        source = terms.sources[slot]
+        if isinstance(source, float) or (terms.due and slot == terms.due.slot):
+            return None
+        if source.list is not None:
+            place = source.offset(lanes, term), source.element(lanes, term)
+            return slot, place, lanes.width, source.is_same(lanes.width)
+        return self._value(source, lanes, term)
+
+    def _value(self, source: Source, lanes: Vector, term: int) -> Known:
+        return Known(self.nest.memory(source, lanes, term), 8 * lanes.width, source.is_same(lanes.width))
+
+    def _leaf(
+        self,
+        source: Source,
+        key: Hashable,
+        lanes: Vector,
+        term: int,
+        left: Counter[Hashable],
+        loaded: dict[Hashable, Vec],
+    ) -> Operand:
+        """The operand, in a register if it is known, read several times, the same in all lanes, or listed."""
+        if key in loaded:
+            return loaded[key]
+        value = self._value(source, lanes, term)
+        register = self.registers.held(value)
+        if register is None and left[key] == 1 and not value.is_spread and source.list is None:
+            return value.place
+        if register is None:
+            register = self.evaluator.read(value.place, lanes.width, spread=value.is_spread)
+        loaded[key] = register
+        return register
+
+    def _add(self, template: Expr, leaves: Sequence[Operand], n: int) -> None:
+        """Add the term to a sum; the first term of a sum without a start becomes the sum."""
+        total, width = self.sums[n], self.vectors[n].width
+        kind = "pd" if width > 1 else "sd"
+        if total is not None and self.evaluator.fast and _is_product(template):
+            assert isinstance(template, Apply)
+            first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
+            if isinstance(first.operand, Mem):
+                first, second = second, first
+            first = self.evaluator.in_register(first, width)
+            assert isinstance(first.operand, Vec)
+            self.code.vector(f"vfmadd231{kind}", total, first.operand, second.operand)
+            self.evaluator.release(first, second)
+            return
+        value = self.evaluator.evaluate(template, leaves, width)
+        if total is not None:
+            self.code.vector(f"vadd{kind}", total, total, value.operand)
+            self.evaluator.release(value)
+            return
+        if not value.is_ours:
+            register = self.registers.vector(width)
+            self.evaluator.load(register, value.operand)
+            value = Value(register, True)
+        assert isinstance(value.operand, Vec)
+        self.sums[n] = value.operand
+
+    def _updated(self, terms: Terms, old: Vec, lanes: Vector, term: int) -> Vec:
+        """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
+        assert terms.due
+        assert terms.factor
+        weights = terms.sources[terms.due.slot]
+        assert isinstance(weights, Source)
+        width, factor = lanes.width, self._value(terms.factor, lanes, term)
+        known = self.registers.held(factor)
+        if known is None and factor.is_spread:
+            known = self.evaluator.read(factor.place, width, spread=True)
+        by = Value(known, True) if known else Value(factor.place)
+        change = self.evaluator.binary("mul", Value(old._replace(size=8 * width)), by, width)
+        change = self.evaluator.binary("mul", change, Value(self._rate(width)), width)
+        place = self.nest.memory(weights, lanes, term)
+        now = Value(self.evaluator.read(place, width), True)
+        new = self.evaluator.binary("sub", now, change, width).operand
+        assert isinstance(new, Vec)
+        self.evaluator.store(place, new)
+        return new
+
+    def _keep(self, terms: Terms, term: int) -> None:
+        """Keep an input for the next update."""
+        assert terms.due
+        inputs = terms.sources[1 - terms.due.slot]
+        if terms.before and isinstance(inputs, Source):
+            register = self.evaluator.read(self.nest.memory(inputs, self.vectors[0], term), 1)
+            self.evaluator.store(self.nest.memory(terms.before, self.vectors[0], term), register)
+            self.registers.release(register)
+
+
+def _slots(template: Expr) -> Iterator[int]:
+    if isinstance(template, Leaf):
+        yield int(template.name)
+    elif isinstance(template, Apply):
+        for operand in template.operands:
+            yield from _slots(operand)
+
+
+def _is_product(template: object) -> bool:
+    return (
+        isinstance(template, Apply)
+        and template.primitive == "mul"
+        and all(isinstance(operand, Leaf) for operand in template.operands)
+    )

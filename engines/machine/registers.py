@@ -1,0 +1,140 @@
+"""Free and used registers, and the numbers that they still hold.
+
+A value that is stored, or read from a fixed place, stays known as long as its register is not taken for something
+else. A later statement that reads the place then takes the register and not memory, which saves the time of a store
+and a load in each link of a chain. What is known ends at a label, where paths join, and at a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+from zoomgrad.engines.machine.encode import Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.target import CALLER_SAVED, POOL, Target, W
+
+
+class OutOfRegisters(Exception):
+    """A block needs more registers than the processor has."""
+
+
+class Known(NamedTuple):
+    """A value in memory: that many bytes, or one double that is spread to so many."""
+
+    place: Mem
+    size: int
+    is_spread: bool = False
+
+
+class Registers:
+    """The registers of a routine. Those in use have a number of users."""
+
+    def __init__(self, target: Target, code: Assembler) -> None:
+        self.code = code
+        self.target = target
+        self.reserved: tuple[Reg, ...] = ()
+        """General registers that nobody may take."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Make all registers free and all values unknown."""
+        self.free = list(range(self.target.registers))[::-1]
+        """The next one is last. Registers with known values are first, the oldest one of them last."""
+        self.integers = [register for register in reversed(POOL) if register not in self.reserved]
+        self.users: dict[int, int] = {}
+        self.sizes: dict[int, int] = {}
+        self._known: dict[Known, int] = {}
+        self._joins = self.code.joins
+        self.fixed: dict[Known, Vec] = {}
+        """Values that do not change within a loop, and that were read before it."""
+
+    # --- vectors -----------------------------------------------------------------------------------------------------
+
+    def vector(self, width: int) -> Vec:
+        """Take a vector register."""
+        if not self.free:
+            raise OutOfRegisters("a block needs more vector registers than there are")
+        number = self.free.pop()
+        if self._known:
+            for value in [value for value, held in self._known.items() if held == number]:
+                del self._known[value]
+        self.users[number], self.sizes[number] = 1, 8 * width
+        return Vec(number, 8 * width)
+
+    def release(self, *vectors: Vec) -> None:
+        """End a use of vector registers."""
+        for number, _ in vectors:
+            self.users[number] -= 1
+            if not self.users[number]:
+                del self.users[number]
+                if number in self._known.values():
+                    self.free.insert(0, number)
+                else:
+                    self.free.append(number)
+
+    def hold(self, register: Vec, value: Known) -> None:
+        """Note that a register holds a value, and will not be changed as long as anybody uses it."""
+        place = value.place
+        if place.base in (W, None) and place.index is None:
+            self._end_at_joins()
+            self._known[value] = register.number
+
+    def held(self, value: Known) -> Optional[Vec]:
+        """The register that holds a value, with one more user; None if no register does."""
+        if value in self.fixed:
+            number = self.fixed[value].number
+        else:
+            self._end_at_joins()
+            known = self._known.get(value)
+            if known is None:
+                return None
+            number = known
+        if number in self.users:
+            self.users[number] += 1
+        else:
+            self.free.remove(number)
+            self.users[number], self.sizes[number] = 1, max(value.size, self.sizes[number])
+        return Vec(number, value.size)
+
+    def is_held(self, register: Vec) -> bool:
+        """Whether somebody else may read the register's value."""
+        return self.users[register.number] > 1 or register.number in self._known.values()
+
+    def stored(self, to: Mem, size: int) -> None:
+        """Forget what a store changes."""
+        if not self._known:
+            return
+        if to.base != W or to.index:
+            self._known = {value: number for value, number in self._known.items() if value.place.base is None}
+            return
+        for value in list(self._known):
+            place = value.place
+            bytes_ = 8 if value.is_spread else value.size
+            if place.base is not None and place.disp < to.disp + size and to.disp < place.disp + bytes_:
+                del self._known[value]
+
+    def _end_at_joins(self) -> None:
+        if self._joins != self.code.joins:
+            self._joins = self.code.joins
+            self._known.clear()
+
+    # --- integers ----------------------------------------------------------------------------------------------------
+
+    def integer(self) -> Reg:
+        """Take a general register."""
+        if not self.integers:
+            raise OutOfRegisters("a nest needs more general registers than there are")
+        return self.integers.pop()
+
+    def give_back(self, *registers: Reg) -> None:
+        """Give general registers back."""
+        self.integers += registers
+
+    def used_before_a_call(self) -> tuple[Sequence[Vec], Sequence[Reg]]:
+        """The registers in use that a function of libm may change."""
+        vectors = [Vec(number, self.sizes[number]) for number in sorted(self.users)]
+        return vectors, [register for register in POOL if register in CALLER_SAVED and register not in self.integers]
+
+    def prefer_kept(self) -> None:
+        """Take those general registers first that functions of libm keep."""
+        self.integers.sort(key=CALLER_SAVED.__contains__, reverse=True)
