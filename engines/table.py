@@ -76,17 +76,28 @@ def compiled(
     )
 
 
-def peer(name: str, idea: str, driver: Peer, environment: str = "worker") -> Row:
-    """Another library. It chooses its instructions when it runs, and adds up its sums in an order of its own."""
+def peer(
+    name: str,
+    idea: str,
+    driver: Peer,
+    environment: str = "worker",
+    seconds: tuple[float, float] = (1e-10, 1e-9),
+    takes: Sequence[str] = ("threads",),
+) -> Row:
+    """Another library. It chooses its instructions when it runs, and adds up its sums in an order of its own.
+
+    seconds: as in `compiled`, but never 0 for all phases, so that the proof includes drills.
+    """
+    row, compile_row = seconds
     return Row(
         name,
         idea,
         "",
         driver,
-        takes=("threads",),
+        takes=takes,
         error_bound=1e-9,
-        typical_row_seconds=1e-10,
-        typical_compile_row_seconds=1e-9,  # not 0, so that the proof includes drills
+        typical_row_seconds=row,
+        typical_compile_row_seconds=compile_row,
         file=f"engines/peers/models/{driver.module}.py",
         environment=environment,
     )
@@ -334,4 +345,20 @@ ENGINES = (
     ),
     peer("jax", "JAX, one jitted call for each batch", Peer("with_jax", "JaxModel", "jax"), "peers-jax-worker"),
     peer("jax-scan", "JAX, one jitted scan over all batches", Peer("with_jax", "ScanModel", "jax"), "peers-jax-worker"),
+    peer(
+        "casadi",
+        "CasADi, the scalar graph and its gradient run by a virtual machine",
+        Peer("with_casadi", "CasadiModel", "casadi"),
+        "peers-scalar-worker",
+        (5e-9, 2e-6),
+        (),
+    ),
+    peer(
+        "heyoka",
+        "heyoka, the scalar graph and its gradient compiled by LLVM",
+        Peer("with_heyoka", "HeyokaModel", "heyoka"),
+        "peers-scalar-worker",
+        (1e-9, 6e-5),
+        (),
+    ),
 )

@@ -27,9 +27,13 @@ LOCKS = {
     "test": ("3.11", "test", "fleet"),
     "lint": ("3.11", "lint", "test"),
 }
-# A peer's lock -> (oldest Python, its library). They pin versions without hashes, because a version of PyTorch has
+# A peer's lock -> (oldest Python, its libraries). They pin versions without hashes, because a version of PyTorch has
 # several builds, and name nothing of CUDA, which not all of these need. uv checks the hashes of what it then installs.
-PEERS = {"peers-jax-worker": ("3.12", "jax"), "peers-torch-worker": ("3.11", "torch")}
+PEERS = {
+    "peers-jax-worker": ("3.12", "jax"),
+    "peers-torch-worker": ("3.11", "torch"),
+    "peers-scalar-worker": ("3.11", "casadi\nheyoka"),
+}
 # A lock with programs -> their package. It has the hashes of its wheels for Linux with glibc, and is for no Python.
 PROGRAMS = {"clang": "ziglang"}
 CUDA = re.compile(r"^(cuda|nvidia|triton)")
@@ -55,12 +59,12 @@ def resolve(oldest, extra, output, *options):
     subprocess.run(command, cwd=HERE.parent, check=True)  # noqa: S603  (a list of arguments)
 
 
-def resolve_peer(oldest, library, output, *options):
-    """Write the lock of a peer's library and what it needs, over the packages of all workers."""
+def resolve_peer(oldest, libraries, output, *options):
+    """Write the lock of the libraries of peers and what they need, over the packages of all workers."""
     command = [find_uv_bin(), "pip", "compile", "--quiet", "--universal", "--no-emit-index-url", "--no-header"]
     command += ["--no-annotate", f"--python-version={oldest}", f"--constraint={path('worker')}", *options, "-"]
     command += [f"--output-file={output}"]
-    subprocess.run(command, input=library, text=True, check=True)  # noqa: S603  (a list of arguments)
+    subprocess.run(command, input=libraries, text=True, check=True)  # noqa: S603  (a list of arguments)
     worker = {line.split(" ")[0] for line in path("worker").read_text().splitlines()}
     found = output.read_text().splitlines()
     return [line for line in found if not CUDA.match(line) and line.split(" ")[0] not in worker]
@@ -128,8 +132,8 @@ with tempfile.TemporaryDirectory() as folder:
             text = f"# {base}.lock {digest}\n-r {base}.lock\n{text}"
         path(lock).write_text(text)
     digest = hashlib.sha256(path("worker").read_bytes()).hexdigest()
-    for lock, (oldest, library) in PEERS.items():
-        lines = resolve_peer(oldest, library, path(lock), *sys.argv[1:])
+    for lock, (oldest, libraries) in PEERS.items():
+        lines = resolve_peer(oldest, libraries, path(lock), *sys.argv[1:])
         path(lock).write_text("\n".join([f"# worker.lock {digest}", "-r worker.lock", *lines, ""]))
     for lock, package in PROGRAMS.items():
         known = [f"--constraint={path(lock)}"] if path(lock).exists() and "--upgrade" not in sys.argv else []

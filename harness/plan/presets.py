@@ -50,6 +50,9 @@ TRANSLATED = ("cython", "mypyc", "rpython")
 PEERS = tuple(name for name in engines.names() if is_peer(engines.load(name)))
 """Other libraries, as context. They run only where a preset or the user names them."""
 
+OF_SCALARS = ("casadi", "heyoka")
+"""Peers that compile the scalar graph. For a wide net, that takes minutes and gigabytes."""
+
 WIDTHS, BATCHES = (16, 64, 256, 1024), (1, 10, 100, 1000)
 """Of the map that compares the best engine with the best peer."""
 
@@ -149,13 +152,14 @@ PRESETS = {
         parts=(Part(GROWTH_SHAPES, GROWTH_ENGINES),),
     ),
     "peers": Preset(
-        "NumPy, PyTorch and JAX against recovered loops, from one row a batch to wide nets; five blocks",
+        "other libraries against recovered loops, from one row a batch to wide nets; five blocks",
         blocks=5,
         settings=Settings(timeout_seconds=600.0),
         parts=(
+            Part(("mnist", "mnist-b1000"), OF_SCALARS, cpython_only=True),
             Part(
                 ("mnist", "mnist-b1000", "mlp-784x512x10-b100"),
-                ("rerolled-clang", "rerolled-clang-sparse", *PEERS),
+                ("rerolled-clang", "rerolled-clang-sparse", *(name for name in PEERS if name not in OF_SCALARS)),
                 cpython_only=True,
             ),
         ),

@@ -1,0 +1,83 @@
+"""What peers share that compile a scalar graph: one function of all numbers of a step, called once for each row."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.peers.models.layout import rows_of
+from zoomgrad.engines.peers.peer import Model, Task
+
+
+class ScalarModel(Model):
+    """An MLP whose loss, slopes and outputs are a function of parameters, features and targets.
+
+    Class labels become targets of 0 and 1, so that one function serves every label.
+    """
+
+    def __init__(self, task: Task, clock: Clock) -> None:
+        with clock.phase("load"):
+            self.task = task
+            self.x, self.y = (rows_of(column) for column in (task.features, task.targets))
+            if task.targets.one_hot:
+                self.y = np.eye(task.network.shape[-1])[self.y]
+            self.arguments, (self.p, self.features, self.targets) = _parts(
+                len(task.start), task.network.shape[0], task.network.shape[-1]
+            )
+            self.results, (self.loss, self.slopes, self.outputs) = _parts(1, len(task.start), task.network.shape[-1])
+            self.restart(task.start)
+        self.step = self.compiled(clock)
+
+    def compiled(self, clock: Clock) -> Callable[[], Any]:
+        """What computes `results` from `arguments`."""
+        raise NotImplementedError
+
+    def restart(self, parameters: array[float]) -> None:
+        self.p[:] = parameters
+        self.sums = np.zeros_like(self.p)
+
+    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
+        batches = []
+        for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
+            batches.append(self.accumulate(start, batch))
+            self.update(rate / batch)
+        return batches
+
+    def accumulate(self, first: int, rows: int) -> Any:
+        losses = np.zeros(rows)
+        for number in range(rows):
+            np.divide(self.x[first + number], self.task.features.divisor, out=self.features)
+            self.targets[:] = self.y[first + number]
+            self.step()
+            losses[number] = self.loss[0]
+            self.sums += self.slopes
+        return losses
+
+    def update(self, step: float) -> None:
+        self.p -= step * self.sums
+        self.sums[:] = 0
+
+    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
+        return np.concatenate(losses).tolist() if losses else []
+
+    def parameters(self) -> array[float]:
+        return array("d", self.p)
+
+    def gradients(self) -> array[float]:
+        return array("d", self.sums)
+
+    def predict(self, features: array[float]) -> Sequence[float]:
+        self.features[:] = features
+        self.step()
+        outputs: list[float] = self.outputs.tolist()
+        return outputs
+
+
+def _parts(*lengths: int) -> tuple[Any, list[Any]]:
+    """An array, and views of its parts of these lengths."""
+    numbers = np.zeros(sum(lengths))
+    return numbers, np.split(numbers, np.cumsum(lengths)[:-1])
