@@ -29,8 +29,8 @@ DEFECTS = (
     Defect(
         "trace: a division by data is computed without its hook",
         "zoomgrad/trace.py",
-        "lambda v, w: w * value.__pow__(v, -1)}",
-        "lambda v, w, power=value.__pow__: w * power(v, -1)}",
+        "lambda v, w: w * value.__pow__(v, -1))",
+        "lambda v, w, power=value.__pow__: w * power(v, -1))",
         "zoomgrad/test_purity.py::test_a_look_is_refused_with_its_place_and_remedy[unused division]",
     ),
     Defect(

@@ -157,17 +157,17 @@ class Rebuilt(NamedTuple):
         return any([*map(id, now)] != [*map(id, before)] for now, before in self.containers)
 
 
-def rebuilt(signature: Signature, values: list[Any], stand_in: Callable[[float, type, bool], Any]) -> Rebuilt:
+def rebuilt(signature: Signature, values: list[Any], stand_in: Callable[[float, type], Any]) -> Rebuilt:
     """The arguments with stand-ins for numbers, and these Values in place of the call's.
 
-    stand_in: makes one of a number, its type, and whether it is whole.
+    stand_in: makes one of a number and its type.
     """
     made = Rebuilt(((), {}), [], [])
     objects = {id(each): each for each in signature.objects}
     remaining = iter(signature.numbers)
 
-    def datum(kind: type, of: type) -> Any:
-        made.data.append(stand_in(next(remaining), kind, of is int))
+    def datum(kind: type) -> Any:
+        made.data.append(stand_in(next(remaining), kind))
         return made.data[-1]
 
     def keep(container: Any, *views: Any) -> Any:
@@ -176,24 +176,24 @@ def rebuilt(signature: Signature, values: list[Any], stand_in: Callable[[float, 
 
     def build(s: Any) -> Any:
         if s in (int, float):
-            return datum(s, s)
+            return datum(s)
         kind = s[0]
         if kind in (list, tuple):
             is_flat = s[-1] is float and type(s[1]) is int
-            return keep(kind([datum(float, float) for _ in range(s[1])] if is_flat else map(build, s[1:])))
+            return keep(kind([datum(float) for _ in range(s[1])] if is_flat else map(build, s[1:])))
         if kind is dict:
             entries = dict(zip(map(build, s[1]), map(build, s[2:])))
             return keep(entries, entries.values())
         if kind == "array":
             return _rebuilt_array(s, datum, keep)
         if kind == "number":
-            return datum(s[1], s[2])
+            return datum(s[1])
         return values[s[1]] if kind in ("value", "computed") else s[2] if kind == "static" else objects[s[1]]
 
     return made._replace(call=build(signature.structure))
 
 
-def _rebuilt_array(s: Any, datum: Callable[[type, type], Any], keep: Callable[[Any], Any]) -> Any:
+def _rebuilt_array(s: Any, datum: Callable[[type], Any], keep: Callable[[Any], Any]) -> Any:
     """An array of objects with the strides of the array, which `ravel("K")` and `ravel("A")` follow."""
     import numpy as np
 
@@ -203,7 +203,7 @@ def _rebuilt_array(s: Any, datum: Callable[[type, type], Any], keep: Callable[[A
     begin = -sum(end for end in ends if end < 0)
     filled = np.lib.stride_tricks.as_strided(memory[begin:], shape, [step // 8 * memory.itemsize for step in strides])
     for place in np.ndindex(*shape):
-        filled[place] = datum(np.int64 if of is int else np.float64, of)
+        filled[place] = datum(np.int64 if of is int else np.float64)
     keep(memory)
     return filled
 

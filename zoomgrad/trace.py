@@ -80,7 +80,7 @@ def trace(value: Any, function: Callable[..., Any], signature: Signature, plain:
     _loss_of(value, plain)
     # A Value that was computed before the call is a leaf here.
     leaves = [value(v.data) if v._prev else v for v in signature.values]
-    call = rebuilt(signature, leaves, lambda number, kind, is_whole: datum_class(value, kind, is_whole)(number))
+    call = rebuilt(signature, leaves, lambda number, kind: datum_class(value, kind)(number))
     recorded, result = _recorded(value, function, *call.call)
     if recorded.look is not None:
         raise recorded.look
@@ -302,28 +302,20 @@ def is_datum(v: Any) -> bool:
     return hasattr(type(v), "stands_for")
 
 
-def _is_whole(number: Any) -> bool:
-    return bool(type(number).is_whole) if is_datum(number) else isinstance(number, int)
-
-
 def _number(v: Any) -> Any:
     """The number that a datum stands for; anything else as it is."""
     return type(v).stands_for(v.data) if is_datum(v) else v
 
 
-_MINUS_ONE = -1
 _CLASS = vars(object)["__class__"]
 """Sets an object's class, although a Datum's own `__class__` says something else."""
 _OF_OBJECTS = {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "format")}
+_ARITHMETIC = [f"__{name}__" for name in ("add", "radd", "sub", "rsub", "mul", "rmul", "neg", "pow")]
 
 
 @cache
-def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
-    """The class of data for this class Value.
-
-    kind: the number's class, such as float. is_whole: whether it is an int's.
-    """
-    add = value.__add__
+def datum_class(value: Any, kind: Any) -> Any:
+    """The class of data for this class Value. kind: the number's class, such as float."""
 
     def look(name: str, what: str) -> Callable[..., Any]:
         """An operation that needs the number."""
@@ -340,34 +332,31 @@ def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
 
         return method
 
-    def operation(name: str, allows: Callable[..., bool], operate: Any, what: str) -> Callable[..., Any]:
-        """An operation whose bits the graph keeps for the operands that it allows; for others it is a look."""
-        looks = look(name, what)
+    def operation(name: str) -> Callable[..., Any]:
+        """An operation that doubles compute as Python does. Its result is data if all operands are."""
+        operate, looks = getattr(value, name), look(name, "computes with numbers of another kind")
 
         def method(v: Any, *others: Any) -> Any:
-            with contextlib.suppress(Exception):  # a number might raise another one, or none
-                if is_tracing() and allows(*others):
-                    return as_data(operate(v, *others), v, *others)
-            return looks(v, *others)
+            is_data = all(is_datum(each) or type(each) in (int, float) for each in others)
+            # `sum` begins with the int 0, and rounds floats as no sequence of additions does.
+            by_sum = name == "__radd__" and type(others[0]) is int and others[0] == 0
+            if not is_tracing() or by_sum or not (is_data or isinstance(others[0], value)):
+                return looks(v, *others)
+            out = operate(v, *others)
+            if is_data:
+                _CLASS.__set__(out, type(v) if all(map(_is_whole, others)) else datum_class(value, float))
+            return out
 
         return method
 
-    def as_data(out: Any, *operands: Any) -> Any:
-        """The result as data, if all operands are."""
-        if all(is_datum(each) or type(each) in (int, float) for each in operands):
-            whole = all(map(_is_whole, operands))
-            out = add(out, 0.0) if whole else out  # an int has no negative zero
-            _CLASS.__set__(out, datum_class(value, int if whole else float, whole))
-        elif not all(isinstance(each, value) for each in operands):
-            _look("uses data with a number of another type")
-        return out
+    def quotient(name: str, operate: Any) -> Callable[..., Any]:
+        looks = look(name, "divides data, which a Value would round differently,")
 
-    def is_exact(*others: Any) -> bool:
-        """Whether doubles round a product as Python does. A negation multiplies by -1."""
-        return not (others and is_whole and _is_whole(others[0]) and others[0] is not _MINUS_ONE)
+        def method(v: Any, other: Any) -> Any:
+            is_value = isinstance(other, value) and not is_datum(other)
+            return operate(v, other) if is_tracing() and is_value else looks(v, other)
 
-    def is_value(other: Any) -> bool:
-        return isinstance(other, value) and not is_datum(other)
+        return method
 
     def attribute(v: Any, name: str) -> Any:
         # A number has other attributes, and an error for a missing one could be caught.
@@ -377,18 +366,15 @@ def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
         return getattr(_number(v), name)
 
     # isinstance then says that it is a number.
-    body: dict[str, Any] = {"__slots__": (), "stands_for": kind, "is_whole": is_whole, "__getattribute__": attribute}
+    body: dict[str, Any] = {"__slots__": (), "stands_for": kind, "__getattribute__": attribute}
     body["__class__"] = property(lambda _: kind)
-    needing = {name for name in dir(int if is_whole else float) if name.startswith("__") and not hasattr(object, name)}
+    needing = {name for name in dir(kind) if name.startswith("__") and not hasattr(object, name)}
     body.update({name: look(name, "needs the number of an input") for name in needing | _OF_OBJECTS})
-    products = {name: getattr(value, name) for name in ("__mul__", "__rmul__", "__neg__")}
-    # `sum` adds too, and it rounds floats as no sequence of additions does; ints may become too large.
-    sums = {"__add__": add, "__radd__": add, "__sub__": lambda v, w: add(v, -w), "__rsub__": lambda v, w: add(w, -v)}
-    quotients = {"__truediv__": lambda v, w: v * w**-1, "__rtruediv__": lambda v, w: w * value.__pow__(v, -1)}
-    for operations, allows, what in (
-        (products, is_exact, "multiplies ints, which doubles may round"),
-        (sums, is_value, "adds data to data or numbers"),
-        (quotients, is_value, "divides data, which a Value would round differently,"),
-    ):
-        body.update({name: operation(name, allows, operate, what) for name, operate in operations.items()})
+    body.update({name: operation(name) for name in _ARITHMETIC if name != "__pow__" or kind in (int, float)})
+    body["__truediv__"] = quotient("__truediv__", lambda v, w: v * w**-1)
+    body["__rtruediv__"] = quotient("__rtruediv__", lambda v, w: w * value.__pow__(v, -1))
     return type("Datum", (value,), body)
+
+
+def _is_whole(number: Any) -> bool:
+    return issubclass(type(number).stands_for, int) if is_datum(number) else isinstance(number, int)
