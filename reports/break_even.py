@@ -71,7 +71,7 @@ def overtakes(one: Cost, other: Cost) -> float:
 def winners(rivals: Sequence[Cost]) -> list[Winner]:
     """Return the lower envelope from the first sample on: each winner has the least total time until the next one.
 
-    If engines are equal, the first one given wins.
+    If engines are equal, the first one wins.
     """
     sequence: list[Winner] = []
     samples, faster = 1.0, list(rivals)

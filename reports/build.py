@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
-from zoomgrad.reports.exports import Material, NoExport, csv, pyperf
 from zoomgrad.reports.measured.races import NEEDED, Race, race, same_run, speedups
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.plot import Drawing, standalone
@@ -24,10 +19,6 @@ from zoomgrad.results.run_file import SUFFIX
 from zoomgrad.results.store import Store, stored
 
 CHARTS = "charts"
-DATA = "data"
-MOST_PLAIN_BYTES = 2**16
-MOST_EMBEDDED_BYTES = 200_000
-"""Most bytes of data within the page, which must stay below a megabyte."""
 MOST_STACK_BYTES = 64 * 2**20
 
 
@@ -58,7 +49,7 @@ def write(store: Store, story: Story, into: Path | None = None) -> Path:
         _draw_flames(store, story.profile_index)
     write_atomically(inside(folder, "report.md"), markdown.page(story))
     page = inside(folder, "index.html" if into else "report.html")
-    write_atomically(page, html.page(story, _beside(folder, downloads(story))))
+    write_atomically(page, html.page(story))
     return page
 
 
@@ -66,35 +57,6 @@ def charts(story: Story) -> Iterator[tuple[str, Drawing]]:
     """Yield the first panel's chart and those of the sections, with the names of their files."""
     yield from (("compile_against_epoch", panel.chart) for panel in story.panels[:1] if panel.chart)
     yield from ((drawing.name, drawing) for section in story.sections for drawing in section.charts)
-
-
-def downloads(story: Story) -> list[html.Download]:
-    """Return the run's data for the page: every record as CSV, every value for pyperf, every figure as JSON."""
-    run, found = story.view.run, []
-    for exporter in (csv, pyperf):
-        with suppress(NoExport):
-            text = exporter.export(Material(story.view)).text
-            found.append(_packed(f"{run.id}-{exporter.FILE}", text.encode()))
-    cells = json.loads(story.view.table.to_json(orient="records", double_precision=15))
-    figures = {"run": run.id, "machine": run.machine, "commit": run.commit, "cells": cells}
-    return [*found, _packed(f"{run.id}-figures.json", json.dumps(figures).encode())]
-
-
-def _beside(folder: Path, found: list[html.Download]) -> list[html.Download]:
-    """Write data that would make the page too large into files beside it."""
-    if sum(len(one.address) for one in found) <= MOST_EMBEDDED_BYTES:
-        return found
-    inside(folder, DATA).mkdir(exist_ok=True)
-    for one in found:
-        write_atomically(inside(folder, DATA, one.name), one.content)
-    return [replace(one, path=f"{DATA}/{one.name}") for one in found]
-
-
-def _packed(name: str, content: bytes) -> html.Download:
-    """A download as it is if it is short, else with gzip, so that the page stays small."""
-    if len(content) <= MOST_PLAIN_BYTES:
-        return html.Download(name, content)
-    return html.Download(f"{name}.gz", gzip.compress(content, mtime=0))
 
 
 def gather(folder: Path) -> tuple[list[Race], list[str]]:
@@ -108,21 +70,21 @@ def gather(folder: Path) -> tuple[list[Race], list[str]]:
         if path.name.endswith(SUFFIX) or (path / "run.json").exists() or (path / "records").is_dir():
             try:
                 store = stored(path) or Store(path)
-                found = race(store.run, store.records())
+                newest = race(store.run, store.records())
             except (Unreadable, OSError) as error:
                 left_out.append(printable(f"{path.name} is left out: {error}"))
                 continue
-            if reason := _useless(found, races):
+            if reason := _useless(newest, races):
                 left_out.append(printable(f"{path.name} is left out: {reason}"))
             else:
-                races.append(found)
+                races.append(newest)
     return races, left_out
 
 
-def _useless(found: Race, before: Iterable[Race]) -> str:
-    if any(same_run(one.run, found.run) for one in before):
-        return f"the same run as {found.run.id}"
-    return f"it has no speedup. {NEEDED}" if speedups(found.table).empty else ""
+def _useless(newest: Race, before: Iterable[Race]) -> str:
+    if any(same_run(one.run, newest.run) for one in before):
+        return f"the same run as {newest.run.id}"
+    return f"it has no speedup. {NEEDED}" if speedups(newest.table).empty else ""
 
 
 def write_history(folder: Path, history: History) -> Path:

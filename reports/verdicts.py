@@ -40,11 +40,11 @@ class VerdictTable:
 
     def content(self) -> dict[str, Any]:
         """Return the table for programs: times in seconds unless a unit is named, ratios as new over old."""
-        told = [
+        rows = [
             {name: value for name, value in asdict(replace(verdict, cell=None)).items() if name != "cell"}
             for verdict in self.verdicts
         ]
-        return {"title": self.title, "sentence": self.sentence, "failed": self.failed, "verdicts": told}
+        return {"title": self.title, "sentence": self.sentence, "failed": self.failed, "verdicts": rows}
 
 
 def verdict_table(
@@ -73,8 +73,8 @@ def verdict_table(
 
 def other_tools(new: Run, old: Run) -> list[str]:
     """Return a sentence if the two runs' interpreters or compilers differ."""
-    said = "; ".join(unlike_tools(new, old))
-    return [f"Tools differ from those of {old.id}, which alone may change speedups: {said}."] if said else []
+    differences = "; ".join(unlike_tools(new, old))
+    return [f"Tools differ from those of {old.id}, which may change speedups: {differences}."] if differences else []
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:

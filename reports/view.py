@@ -14,7 +14,7 @@ import pandas as pd
 from zoomgrad.reports.measured.headline import headline_workload
 from zoomgrad.reports.measured.outcome import Outcome, outcomes
 from zoomgrad.reports.measured.races import timed
-from zoomgrad.reports.measured.table import cells, contenders, in_order, ladder, measured
+from zoomgrad.reports.measured.table import cells, in_order, main_rows, measured, ranked_rows
 from zoomgrad.results.record import BASELINE, Cell, Record, Run
 from zoomgrad.results.samples import at_median_pace
 
@@ -42,12 +42,12 @@ class View:
     def ranked(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the measured rows that have a rank: baseline, and engines with identical bits on one thread."""
         rows = measured(rows)
-        return rows.loc[contenders(rows).index.union(rows.index[rows["engine"] == BASELINE])]
+        return rows.loc[ranked_rows(rows).index.union(rows.index[rows["engine"] == BASELINE])]
 
     @property
-    def ladder(self) -> pd.DataFrame:
+    def main_rows(self) -> pd.DataFrame:
         """The table without peers and engines with one choice changed, which have sections of their own."""
-        return ladder(self.table)
+        return main_rows(self.table)
 
 
 def view(run: Run, records: Iterable[Record]) -> View:

@@ -128,7 +128,7 @@ DEFECTS = (
     Defect(
         "page: an engine with an error bound has a rank",
         "reports/view.py",
-        "rows.loc[contenders(rows).index.union(",
+        "rows.loc[ranked_rows(rows).index.union(",
         "rows.loc[rows.index.union(",
         "reports/test_sections.py::test_a_panel_ranks_engines_by_the_time_of_an_epoch_and_greys_what_is_for_comparison",
     ),
@@ -735,9 +735,9 @@ DEFECTS = (
         "table: rows without a result count as measured",
         "reports/measured/table.py",
         "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
-        '    """The rows that have a result."""\n'
+        '    """Return the rows that have a result."""\n'
         '    return table[table["status"] == MEASURED]',
-        'measured(table: pd.DataFrame) -> pd.DataFrame:\n    """The rows that have a result."""\n    return table',
+        'measured(table: pd.DataFrame) -> pd.DataFrame:\n    """Return the rows that have a result."""\n    return table',
         "reports/measured/test_table.py",
     ),
 )

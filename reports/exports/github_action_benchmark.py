@@ -15,7 +15,7 @@ from zoomgrad.results import units
 FILE = "github-action-benchmark.json"
 USE = "In the workflow: `tool: customBiggerIsBetter` and `output-file-path: {path}`"
 
-ALSO_TOLD = ("step_seconds", "compile_seconds", "peak_bytes")
+DETAILS = ("step_seconds", "compile_seconds", "peak_bytes")
 """Columns that an entry shows as text."""
 
 
@@ -28,12 +28,12 @@ def export(material: Material) -> Export:
         if not math.isfinite(row.speedup) or not row.speedup:
             continue
         key = f"{row.engine}/{row.interpreter}/{row.workload}"
-        told = "\n".join(f"{name}: {units.by_name(name, float(getattr(row, name)))}" for name in ALSO_TOLD)
+        details = "\n".join(f"{name}: {units.by_name(name, float(getattr(row, name)))}" for name in DETAILS)
         entry = {"name": f"{key} speedup", "unit": "×", "value": float(row.speedup)}
         if math.isfinite(row.speedup_low):
             # The action shows one deviation for both sides.
             entry["range"] = f"± {max(row.speedup_high - row.speedup, row.speedup - row.speedup_low)}"
-        entries.append({**entry, "extra": f"{run.id} {run.commit}".strip() + f"\n{told}"})
+        entries.append({**entry, "extra": f"{run.id} {run.commit}".strip() + f"\n{details}"})
     if not entries:
         raise NoExport(f"{run.id} has no speedup", "A speedup needs `baseline` in the same run.")
     return Export(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", len(run.cells) - len(entries))

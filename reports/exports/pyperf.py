@@ -22,8 +22,8 @@ def export(material: Material) -> Export:
     """
     run = material.view.run
     benchmarks = []
-    for cell, found in material.view.outcomes.items():
-        if found.status != MEASURED:
+    for cell, outcome in material.view.outcomes.items():
+        if outcome.status != MEASURED:
             continue
         if cell not in material.suites:
             benchmarks.append(_of_records(cell, [r for r in material.view.as_measured if r.cell == cell]))

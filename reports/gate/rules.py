@@ -133,14 +133,14 @@ def _broken(cell: Cell, new: MeasuredRun, old: MeasuredRun) -> tuple[Word, str] 
     return None
 
 
-def suspects(found: Iterable[Verdict], *, measured_again: bool = False) -> list[Cell]:
+def suspects(verdicts: Iterable[Verdict], *, measured_again: bool = False) -> list[Cell]:
     """Return the cells to measure again before the gate fails, each with its baseline.
 
     After the first measurement no failure is final, because a bad minute of the machine looks like a regression; a cell
     that looks slower by half its limit is also a suspect. Later, only unsure changes beyond their limit are.
     """
     wanted: dict[Cell, None] = {}
-    for verdict in found:
+    for verdict in verdicts:
         # A cell that compiled in only one block would load its object in every later one and add no compile time.
         again = verdict.figure == SPEEDUP or (verdict.figure == COMPILE_TIME and not math.isnan(verdict.ratio.low))
         least = 1 + (verdict.limit if measured_again else verdict.limit / 2)

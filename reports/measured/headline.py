@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from zoomgrad.reports.measured.outcome import MISSING
-from zoomgrad.reports.measured.table import contenders, in_order, measured, smallest
+from zoomgrad.reports.measured.table import in_order, measured, ranked_rows, smallest
 
 _WORDS = {"timed-out": "timed out", MISSING: "not run"}
 PUBLISHED_WORKLOADS = ("mnist", "mnist-b1000")
@@ -17,20 +17,20 @@ _AS_LONG = 2.0
 
 
 def leader(rows: pd.DataFrame) -> Any:
-    """Return the contender with the least time of a step, on the reference CPython if one was measured there.
+    """Return the ranked row with the least time of a step, on the reference CPython if one was measured there.
 
-    None if no contender was measured.
+    None if no row has a rank.
     """
-    rows = contenders(measured(rows))
-    at_home = rows[rows["on_reference"].astype(bool)]
-    rows = rows if at_home.empty else at_home
+    rows = ranked_rows(measured(rows))
+    on_reference = rows[rows["on_reference"].astype(bool)]
+    rows = rows if on_reference.empty else on_reference
     return None if rows.empty else smallest(rows, "step_seconds")
 
 
 def headline_workload(table: pd.DataFrame) -> str | None:
     """Return the workload of the headline; None if the plan is empty.
 
-    1. The published MNIST graph, if two contenders were measured on it. 2. The largest workload: the longest epoch, if
+    1. The published MNIST graph, if two engines were ranked on it. 2. The largest workload: the longest epoch, if
        it has at least half as many measured cells as the best covered; of epochs within a factor of two, the first in
        the run's order. 3. If nothing was measured, the workload with the most cells.
     """
@@ -39,7 +39,7 @@ def headline_workload(table: pd.DataFrame) -> str | None:
         return None
     results = measured(table)
     for name in PUBLISHED_WORKLOADS:
-        if len(contenders(results[results["workload"] == name])) > 1:
+        if len(ranked_rows(results[results["workload"] == name])) > 1:
             return name
     covered = {name: int((results["workload"] == name).sum()) for name in names}
     most = max(covered.values())
@@ -56,9 +56,9 @@ def headline_workload(table: pd.DataFrame) -> str | None:
 def by_coverage(rows: pd.DataFrame) -> list[str]:
     """Return one workload's interpreters, the reference CPython first if it has a result, then by number of results."""
     results = measured(rows)
-    at_home = set(results["interpreter"][results["on_reference"].astype(bool)])
+    on_reference = set(results["interpreter"][results["on_reference"].astype(bool)])
     counts = results["interpreter"].value_counts()
-    return sorted(in_order(rows, "interpreter"), key=lambda name: (name not in at_home, -int(counts.get(name, 0))))
+    return sorted(in_order(rows, "interpreter"), key=lambda name: (name not in on_reference, -int(counts.get(name, 0))))
 
 
 def status_text(status: str) -> str:

@@ -60,11 +60,11 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
 
 def by_cell(run: Run, records: Iterable[Record]) -> dict[Cell, list[Record]]:
     """Group records by planned cell, in plan order. Records of other cells are left out."""
-    found: dict[Cell, list[Record]] = {cell: [] for cell in run.cells}
+    blocks: dict[Cell, list[Record]] = {cell: [] for cell in run.cells}
     for record in records:
-        if record.cell in found:
-            found[record.cell].append(record)
-    return found
+        if record.cell in blocks:
+            blocks[record.cell].append(record)
+    return blocks
 
 
 def outcomes(run: Run, records: Iterable[Record]) -> dict[Cell, Outcome]:

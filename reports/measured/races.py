@@ -55,7 +55,7 @@ def speedups(table: pd.DataFrame) -> pd.DataFrame:
 def side_by_side(races: Sequence[Race]) -> pd.DataFrame:
     """Return one row for each cell and run that has a speedup: keys, `run`, `machine` and the speedup.
 
-    Keys are ordered categories, in the order in which the runs introduce them. Runs keep the given order; `names`
+    Keys are ordered categories, in the order in which the runs introduce them. Runs keep their order; `names`
     names them.
     """
     labels = names([one.run for one in races])
@@ -73,11 +73,11 @@ def side_by_side(races: Sequence[Race]) -> pd.DataFrame:
 
 def names(runs: Sequence[Run]) -> list[str]:
     """Name each run by its id, numbered where two machines started one in the same second."""
-    given: list[str] = []
+    labels: list[str] = []
     for run in runs:
-        twins = sum(other.id == run.id for other in runs[: len(given)])
-        given.append(f"{run.id} ({twins + 1})" if twins else run.id)
-    return given
+        twins = sum(other.id == run.id for other in runs[: len(labels)])
+        labels.append(f"{run.id} ({twins + 1})" if twins else run.id)
+    return labels
 
 
 def machines(runs: Sequence[Run]) -> list[str]:
@@ -86,7 +86,7 @@ def machines(runs: Sequence[Run]) -> list[str]:
     A run without facts of its machine gets a new number.
     """
     known: list[Run] = []
-    found: list[str] = []
+    labels: list[str] = []
     for run in runs:
         number = next((n for n, other in enumerate(known, 1) if same_machine(run.machine, other.machine)), 0)
         if not number:
@@ -94,5 +94,5 @@ def machines(runs: Sequence[Run]) -> list[str]:
             number = len(known)
         # A run whose values are longer or start later does not repeat the others: it measured something else.
         unlike = unlike_settings(run, known[number - 1])
-        found.append(f"machine {number}" + (f", {'; '.join(unlike)}" if unlike else ""))
-    return found
+        labels.append(f"machine {number}" + (f", {'; '.join(unlike)}" if unlike else ""))
+    return labels

@@ -1,4 +1,4 @@
-"""Run and records -> one row a cell. Every measured figure is a column of this table; sections derive theirs from it.
+"""Run and records -> one row for each cell. Every measured figure is a column of this table.
 
 Seconds are medians over processes of process means, corrected to the run's median pace (`results.samples`). A speedup
 is the quotient of two of these medians.
@@ -68,25 +68,25 @@ _CHOICES = re.compile(r"(?:\+(?:O=\d|generic|fma|threads(?:=\d+)?))+|-fast|-v[24
 runs also have engines with another width of vectors or float32."""
 
 
-def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
+def cells(run: Run, records: Iterable[Record], of_cells: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
     """Return one row for each planned cell, in plan order. Records of other cells are left out.
 
-    found: the cells' outcomes, if the caller has them already.
+    of_cells: the cells' outcomes, if the caller has them already.
 
     `engine`, `interpreter` and `workload` are ordered categories in the run's order, so all tables and charts sort the
     same way and an engine has one colour. `on_reference` marks rows of the reference CPython.
     """
     records = at_median_pace(records)
     blocks = by_cell(run, records)
-    found = outcomes(run, records) if found is None else found
+    of_cells = outcomes(run, records) if of_cells is None else of_cells
     results = {
         cell: [record for record in of_cell if record.status == MEASURED]
         for cell, of_cell in blocks.items()
-        if found[cell].status == MEASURED
+        if of_cells[cell].status == MEASURED
     }
     seconds = step_seconds(record for of_cell in results.values() for record in of_cell)
     hosts = {record.block: record.host for record in records if record.host}
-    rows = [_row(run, cell, found[cell], results, seconds, hosts) for cell in blocks]
+    rows = [_row(run, cell, of_cells[cell], results, seconds, hosts) for cell in blocks]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     listed = (list(run.engines), list(run.interpreters), list(run.workloads))
     for key, known in zip(KEYS, listed, strict=True):
@@ -96,7 +96,7 @@ def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | N
 
 
 def measured(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that have a result."""
+    """Return the rows that have a result."""
     return table[table["status"] == MEASURED]
 
 
@@ -105,24 +105,24 @@ def each(rows: pd.DataFrame) -> Iterator[Any]:
     return iter(rows.itertuples(index=False))
 
 
-def ladder(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of engines, without peers and engines that only change another's choices, which have their sections."""
+def main_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows without peers and without engines that differ from another one in options only."""
     return without_choices(table[table["peer"] == ""])
 
 
-def racing(table: pd.DataFrame) -> pd.DataFrame:
-    """The ladder's rows without those of handwritten kernels, which are reference lines."""
-    rows = ladder(table)
+def graph_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the main rows without handwritten kernels, which run no graph."""
+    rows = main_rows(table)
     return rows[~rows["engine"].astype(str).str.startswith("handwritten")]
 
 
-def contenders(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that can win: any untouched graph, the reference's bits, on one thread.
+def ranked_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that have a rank: engines that run the graph on one thread with the reference's bits.
 
-    All other rows are reference lines: handwritten kernels, peers, engines that are less exact or divide a step, and
-    engines with other flags than their twins', of which a run may have so many that one wins by luck.
+    All other rows are for comparison: handwritten kernels, peers, and engines with an error bound or several threads.
+    Engines that differ from another one in options have no rank either: among many, one would be fastest by chance.
     """
-    rows = racing(table)
+    rows = graph_rows(table)
     return rows[(rows["promise"] == IDENTICAL) & ~rows["engine"].astype(str).str.contains(ON_THREADS)]
 
 
@@ -133,7 +133,7 @@ def twin(run: Run, engine: str) -> str:
 
 
 def without_choices(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows without those that differ from a twin in flags or the threads only.
+    """Return the rows without those that differ from a twin in flags or the number of threads only.
 
     A row whose twin has no result on its interpreter and workload stays: nothing else shows it.
     """

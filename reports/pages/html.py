@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -26,27 +24,8 @@ _UNITS = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|[kMG]?B|%)(?!\w))|(?<=[≈✓
 """The spaces between a figure and its unit or sign, where a line must not break."""
 
 
-@dataclass(frozen=True)
-class Download:
-    """A file with the run's data, in the page itself or beside it."""
-
-    name: str
-    content: bytes
-    """gzip, if the name ends in `.gz`."""
-    path: str = ""
-    """The file beside the page, if the page does not contain it."""
-
-    @property
-    def address(self) -> str:
-        """The file, or the content as a data URI."""
-        if self.path:
-            return self.path
-        kind = "application/gzip" if self.name.endswith(".gz") else "text/csv;charset=utf-8"
-        return f"data:{kind};base64,{b64encode(self.content).decode()}"
-
-
-def page(story: Story, downloads: Sequence[Download] = ()) -> str:
-    """Render a story, and the data that the page offers to save."""
+def page(story: Story) -> str:
+    """Render a story as one page that needs no network."""
     by_workload = [(name, list(panels)) for name, panels in groupby(story.panels, key=lambda panel: panel.workload)]
     return _rendered(
         "report.html.j2",
@@ -54,7 +33,6 @@ def page(story: Story, downloads: Sequence[Download] = ()) -> str:
         run=story.view.run,
         workloads=by_workload,
         facts=story.view.run.workloads,
-        downloads=downloads,
         caption=f"{CAPTION} {LEGEND}",
         headings=HEADINGS,
         open=OPEN,

@@ -40,8 +40,8 @@ def backward_pass(profile: AnatomyProfile) -> float:
 def largest_parts(index: ProfileIndex) -> str:
     """Name the two largest parts of a step of the first engine; empty without a profile."""
     profiles = index.of(AnatomyProfile)
-    at_home = [one for one in profiles if one.cell.interpreter == index.run.reference_interpreter]
-    for profile in (at_home or profiles)[:1]:
+    on_reference = [one for one in profiles if one.cell.interpreter == index.run.reference_interpreter]
+    for profile in (on_reference or profiles)[:1]:
         first, second = sorted(PARTS, key=profile.part, reverse=True)[:2]
         named = (f"{LABELS[part]} ({share(profile.part(part))})" for part in (first, second))
         return f"A step of {profile.cell.engine} on {profile.cell.interpreter}: mostly {' and '.join(named)}"

@@ -304,11 +304,16 @@ def findings(claim: Claim, index: ProfileIndex) -> list[tuple[Pair, Finding]]:
 def claims(index: ProfileIndex) -> Iterator[Sheet]:
     """Yield a sheet with each claim, its rule and its conclusions, if any profile concerns a claim."""
     checked = [(claim, findings(claim, index)) for claim in CLAIMS]
-    if not any(found for _, found in checked):
+    if not any(results for _, results in checked):
         return
     rows = tuple(
-        (Figure(claim.text, mark="reason"), Figure(claim.source), Figure(claim.criterion, mark="reason"), _told(found))
-        for claim, found in checked
+        (
+            Figure(claim.text, mark="reason"),
+            Figure(claim.source),
+            Figure(claim.criterion, mark="reason"),
+            _conclusions(results),
+        )
+        for claim, results in checked
     )
     yield Sheet("Do the published claims hold?", 4, ("claim", "source", "holds if", "on"), rows, (UNTESTABLE,))
 
@@ -321,11 +326,11 @@ def verdict(index: ProfileIndex) -> str:
     return f"{holding} of {units.count(len(tested), 'published claim')} hold wherever tested" if tested else ""
 
 
-def _told(found: Sequence[tuple[Pair, Finding]]) -> Figure:
+def _conclusions(checked: Sequence[tuple[Pair, Finding]]) -> Figure:
     """`cpython-3.13: holds, 528 ms; pypy-3.9: not seen, perf is not installed`; names workloads if several."""
-    several = len({workload for (_, workload), _ in found}) > 1
+    several = len({workload for (_, workload), _ in checked}) > 1
     texts = (
         f"{interpreter}{f' ({workload})' if several else ''}: {one.conclusion}, {one.because}"
-        for (interpreter, workload), one in found
+        for (interpreter, workload), one in checked
     )
     return Figure("; ".join(texts) or NO_PROFILE, mark="reason")

@@ -54,8 +54,8 @@ DEEPEST = 10_000
 
 def flame(stacks: Mapping[str, float], title: str) -> str:
     """Draw the flame graph of samples by stack (`outer;inner`) as a complete SVG file."""
-    found = list(_boxes(_merged(stacks)))
-    depth = max((box.depth for box in found), default=0) + 1
+    boxes = list(_boxes(_merged(stacks)))
+    depth = max((box.depth for box in boxes), default=0) + 1
     top = 3.2 * ROW
     height = top + depth * ROW + 8
     heading = _text(title)
@@ -69,8 +69,8 @@ def flame(stacks: Mapping[str, float], title: str) -> str:
             "</style>\n",
             f'<text x="4" y="{ROW}" font-size="14" fill="currentColor">{heading}</text>\n',
             *_legend(),
-            *(_drawn(box, top) for box in found),
-            "" if found else f'<text x="4" y="{top + ROW}" fill="currentColor">No samples.</text>\n',
+            *(_drawn(box, top) for box in boxes),
+            "" if boxes else f'<text x="4" y="{top + ROW}" fill="currentColor">No samples.</text>\n',
             "</svg>\n",
         )
     )

@@ -38,11 +38,11 @@ class ProfileIndex:
 
     def by_pair(self, kind: type[Kind]) -> dict[Pair, dict[str, Kind]]:
         """Return the measured profiles of one kind by interpreter and workload, then by engine."""
-        found: dict[Pair, dict[str, Kind]] = {}
+        by_pair: dict[Pair, dict[str, Kind]] = {}
         for profile in self.of(kind):
             cell = profile.cell
-            found.setdefault((cell.interpreter, cell.workload), {})[cell.engine] = profile
-        return found
+            by_pair.setdefault((cell.interpreter, cell.workload), {})[cell.engine] = profile
+        return by_pair
 
     def why_not(self, cell: Cell, profiler: str) -> str:
         """Say why the cell has no measured profile by this profiler."""

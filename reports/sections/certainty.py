@@ -19,7 +19,7 @@ BUSY = 0.2
 """A worker was disturbed if other processes kept more processors busy than this; a machine's own housekeeping uses
 less."""
 UNEVEN, MANY = 1.25, 20
-"""Least ratio of slow to fast moments, and least number of moments, for a caution about the machine's pace."""
+"""Least ratio of slow to fast samples of the machine's pace, and least number of samples, for a caution."""
 WIDE = 0.25
 """Relative half-width above which a speedup's interval gives little more than a ranking."""
 
@@ -84,7 +84,7 @@ def _uneven(results: Sequence[Record]) -> Iterator[str]:
     tenths = quantiles(most, n=10)
     if tenths[-1] >= UNEVEN * tenths[0]:
         factor = units.times(tenths[-1] / tenths[0])
-        yield f"The machine's slowest tenth of moments took {factor} as long as its fastest; times are corrected."
+        yield f"The machine's slowest 10 % of samples took {factor} as long as its fastest; times are corrected."
 
 
 def _few(view: View) -> Iterator[str]:

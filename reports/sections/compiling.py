@@ -12,7 +12,7 @@ import pandas as pd
 
 from zoomgrad.reports.charts.growth import growth
 from zoomgrad.reports.measured.headline import by_coverage
-from zoomgrad.reports.measured.table import NAN, PHASES, each, in_order, ladder, measured, phase_column
+from zoomgrad.reports.measured.table import NAN, PHASES, each, in_order, main_rows, measured, phase_column
 from zoomgrad.reports.plot import Drawing
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
 from zoomgrad.reports.view import View
@@ -33,7 +33,7 @@ _SIZES = {"tape_rows": "rows", "looped_share": "in loops", "peak_compiler_bytes"
 
 def compiling(view: View) -> Section | None:
     """The phases of the headline workload's engines, and the growth with the graph; None if nothing compiled."""
-    rows = ladder(measured(view.table))
+    rows = main_rows(measured(view.table))
     rows = rows[rows["compile_seconds"] > 0]
     here = _of_one(view, rows)
     curve = points(view.table)

@@ -12,7 +12,7 @@ import pandas as pd
 from zoomgrad.reports.charts.trade_off import trade_off
 from zoomgrad.reports.measured.headline import by_coverage, leader, status_text
 from zoomgrad.reports.measured.outcome import MEASURED
-from zoomgrad.reports.measured.table import each, ladder, measured
+from zoomgrad.reports.measured.table import each, main_rows, measured
 from zoomgrad.reports.plot import Drawing
 from zoomgrad.reports.text.figures import Bar, Figure, Sheet, bits, compile_time, epoch_time, listed
 from zoomgrad.reports.view import View
@@ -124,7 +124,7 @@ def _panel(view: View, workload: str, interpreter: str, rows: pd.DataFrame, valu
     known = known[known["epoch_seconds"].notna()]
     ranked = view.ranked(known)
     fastest_peer = known[known["peer"] != ""].sort_values("epoch_seconds").index[:1]
-    shown = known.loc[ladder(known).index.union(fastest_peer)].sort_values("epoch_seconds", kind="stable")
+    shown = known.loc[main_rows(known).index.union(fastest_peer)].sort_values("epoch_seconds", kind="stable")
     at = _scale(shown) if len(shown) else float
     lines, rank = [], 0
     for index, row in zip(shown.index, each(shown), strict=True):

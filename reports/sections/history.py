@@ -68,7 +68,7 @@ def _with_levels(table: pd.DataFrame) -> pd.DataFrame:
     spreads = {key: spread(one) for key, one in series.items()}
     parts = []
     for key, rows in grouped:
-        usual = median(found for other, found in spreads.items() if other[-1] == key[-1])
+        usual = median(one for other, one in spreads.items() if other[-1] == key[-1])
         parts.append(rows.assign(**_columns(levels(series[key], max(spreads[key], usual)))))
     table = pd.concat(parts) if parts else table.assign(level=[], change=[])
     places = {
@@ -79,10 +79,10 @@ def _with_levels(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(place=[places[row.machine, row.run] for row in each(table)])
 
 
-def _columns(found: Sequence[Level]) -> dict[str, list[float]]:
-    level = [one.speedup for one in found for _ in range(one.begin, one.end)]
+def _columns(levels: Sequence[Level]) -> dict[str, list[float]]:
+    level = [one.speedup for one in levels for _ in range(one.begin, one.end)]
     change = [float("nan")] * len(level)
-    for before, after in pairwise(found):
+    for before, after in pairwise(levels):
         change[after.begin] = after.speedup / before.speedup
     return {"level": level, "change": change}
 

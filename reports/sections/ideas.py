@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zoomgrad.reports.measured.headline import by_coverage
-from zoomgrad.reports.measured.table import each, in_order, measured, racing
+from zoomgrad.reports.measured.table import each, graph_rows, in_order, measured
 from zoomgrad.reports.text.figures import Bar, Figure, Section, Sheet, bits
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -39,24 +39,24 @@ class Gain:
 
 def ideas(view: View) -> Section | None:
     """One row for each engine, on the first workload that has it and its base; None if there is no pair."""
-    found = gains(view)
-    if not found:
+    pairs = gains(view)
+    if not pairs:
         return None
-    longest = max(abs(math.log(gain.factor)) for gain in found)
+    longest = max(abs(math.log(gain.factor)) for gain in pairs)
     sheets = []
     for title, is_option in (("", False), ("One option changed", True)):
-        rows = tuple(_line(view, gain, longest) for gain in found if _is_option(gain) == is_option)
+        rows = tuple(_line(view, gain, longest) for gain in pairs if _is_option(gain) == is_option)
         if rows:
             sheets.append(Sheet(title, 2, ("engine", "over", "gain", "a step", "on", "idea"), rows))
     note = "A gain is a step of the engine under “over”, divided by its own. Grey: their intervals overlap."
-    answer = _answer(found, {*racing(view.table)["engine"]})
+    answer = _answer(pairs, {*graph_rows(view.table)["engine"]})
     return Section("ideas", "What does each idea gain?", answer, tuple(sheets), (), (note,))
 
 
 def gains(view: View) -> list[Gain]:
     """Return the gains in the run's order of engines."""
     rows = measured(view.table)
-    found: dict[str, Gain] = {}
+    by_engine: dict[str, Gain] = {}
     for workload in view.workloads(rows):
         here = rows[rows["workload"] == workload]
         for interpreter in by_coverage(here):
@@ -64,17 +64,17 @@ def gains(view: View) -> list[Gain]:
             for name, row in by_name.items():
                 base = by_name.get(view.run.engines[name].builds_on) if name in view.run.engines else None
                 if base is not None:
-                    found.setdefault(name, Gain(row, base))
-    return [found[name] for name in in_order(rows, "engine") if name in found]
+                    by_engine.setdefault(name, Gain(row, base))
+    return [by_engine[name] for name in in_order(rows, "engine") if name in by_engine]
 
 
 def _is_option(gain: Gain) -> bool:
     return bool(gain.row.twin == gain.base.engine) and not str(gain.row.engine).endswith("-sparse")
 
 
-def _answer(found: list[Gain], ranked: set[str]) -> str:
+def _answer(pairs: list[Gain], ranked: set[str]) -> str:
     best = sorted(
-        (gain for gain in found if gain.factor > NOTABLE and gain.is_sure and gain.row.engine in ranked),
+        (gain for gain in pairs if gain.factor > NOTABLE and gain.is_sure and gain.row.engine in ranked),
         key=lambda gain: -gain.factor,
     )
     named = [f"{gain.row.engine} {units.ratio(gain.factor)} over {gain.base.engine}" for gain in best[:_MOST_NAMED]]

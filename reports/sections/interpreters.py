@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from zoomgrad.reports.charts import interpreters as chart
 from zoomgrad.reports.measured.headline import by_coverage
 from zoomgrad.reports.measured.table import each, in_order, measured
 from zoomgrad.reports.text.figures import Figure, Section, Sheet
@@ -15,7 +14,7 @@ from zoomgrad.results.record import BASELINE
 
 def interpreters(view: View) -> Section | None:
     """Times of a step on the workload with most engines on several interpreters; None if there is none."""
-    rows = view.ladder[view.ladder["status"] == "measured"]
+    rows = view.main_rows[view.main_rows["status"] == "measured"]
     several = rows[rows.groupby(["workload", "engine"], observed=True)["interpreter"].transform("nunique") > 1]
     if several.empty:
         return None
@@ -27,15 +26,8 @@ def interpreters(view: View) -> Section | None:
     lines = tuple(
         (Figure(engine), *(_step(by_cell.get((engine, host))) for host in hosts)) for engine in in_order(here, "engine")
     )
-    answer = _answer(here)
-    title = f"Time of a step on {workload} by engine and interpreter"
-    return Section(
-        "interpreters",
-        "How do interpreters differ?",
-        answer,
-        (Sheet(f"A step of {workload}", 1, ("engine", *hosts), lines),),
-        (chart.interpreters("interpreters", title, here),),
-    )
+    sheet = Sheet(f"A step of {workload}", 1, ("engine", *hosts), lines)
+    return Section("interpreters", "How do interpreters differ?", _answer(here), (sheet,))
 
 
 def _step(row: object) -> Figure:

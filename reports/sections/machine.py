@@ -36,11 +36,11 @@ def machine(view: View) -> Section:
 
 def _flags(view: View) -> dict[str, list[str]]:
     """Compiler and flags -> the engines that use them. Search paths change no code and name folders of one machine."""
-    found: dict[str, list[str]] = {}
+    engines: dict[str, list[str]] = {}
     for record in view.records:
         if record.compiler:
             text = " ".join((record.compiler, *(flag for flag in record.compiler_flags if not flag.startswith("-I"))))
-            names = found.setdefault(text, [])
+            names = engines.setdefault(text, [])
             if record.cell.engine not in names:
                 names.append(record.cell.engine)
-    return found
+    return engines

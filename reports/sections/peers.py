@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zoomgrad.reports.measured.table import contenders, each, measured, smallest
+from zoomgrad.reports.measured.table import each, measured, ranked_rows, smallest
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time, time
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -17,14 +17,14 @@ def peers(view: View) -> Section | None:
     answers: list[str] = []
     for workload in view.workloads(rows):
         here = rows[rows["workload"] == workload]
-        others, ours = here[here["peer"] != ""].sort_values("step_seconds"), contenders(here)
-        ours = ours[ours["engine"].astype(str) != "baseline"]
-        if others.empty or ours.empty:
+        libraries, engines = here[here["peer"] != ""].sort_values("step_seconds"), ranked_rows(here)
+        engines = engines[engines["engine"].astype(str) != "baseline"]
+        if libraries.empty or engines.empty:
             continue
-        best = smallest(ours, "step_seconds")
-        lines += [_line(workload, row, best) for row in each(others)]
+        best = smallest(engines, "step_seconds")
+        lines += [_line(workload, row, best) for row in each(libraries)]
         if not answers:
-            named = (f"{row.engine} {units.ratio(row.step_seconds / best.step_seconds)}" for row in each(others))
+            named = (f"{row.engine} {units.ratio(row.step_seconds / best.step_seconds)}" for row in each(libraries))
             answers.append(f"On {workload}, over {best.engine}: {', '.join(named)} as long")
     if not lines:
         return None

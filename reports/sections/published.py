@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from zoomgrad.reports.measured.headline import PUBLISHED_WORKLOADS, by_coverage
-from zoomgrad.reports.measured.table import each, ladder, measured
+from zoomgrad.reports.measured.table import each, main_rows, measured
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time, epoch_time
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
@@ -41,7 +41,7 @@ PUBLISHED = (
 
 def published(view: View) -> Section | None:
     """The published rows beside the engines that implement them, slowest first; None if none was measured."""
-    rows = ladder(measured(view.table))
+    rows = main_rows(measured(view.table))
     compilers = {row.engine for row in PUBLISHED} - {BASELINE}
     forms = compilers | {f"{engine}-published" for engine in compilers}
     for workload in sorted(PUBLISHED_WORKLOADS, key=lambda name: name == view.headline_workload):

@@ -12,8 +12,6 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DARK = "--blink-settings=preferredColorScheme=0"
-_TALLEST = 16_000
-"""Largest height in pixels that Chromium paints."""
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt install chromium")
 
 
@@ -40,20 +38,6 @@ def printed(page: str, folder: Path) -> bytes:
     pdf = folder / "page.pdf"
     _chromium(folder / "page.html", "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
     return pdf.read_bytes()
-
-
-def photographed(page: str, folder: Path, png: Path, width: int, *flags: str) -> int:
-    """Save a screenshot of the whole page in a window of this width, and return its height."""
-    height = min(answers(page, folder, "return document.documentElement.scrollHeight", width), _TALLEST)
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    # A frame inherits its colour scheme from the page around it.
-    look = "<style>:root { color-scheme: light dark } body { margin: 0 } iframe { border: 0; display: block }</style>"
-    frame = f"<iframe src='page.html' width='{width}' height='{height}' scrolling='no'></iframe>"
-    (folder / "frame.html").write_text(f"<!doctype html>{look}<body>{frame}</body>", encoding="utf-8")
-    png.parent.mkdir(parents=True, exist_ok=True)
-    size = f"--window-size={width},{height}"
-    _chromium(folder / "frame.html", size, "--hide-scrollbars", *flags, f"--screenshot={png}")
-    return height
 
 
 def answers(page: str, folder: Path, act: str, width: int = 1280, *flags: str) -> Any:

@@ -138,17 +138,9 @@ def full_story(full):
 
 
 @pytest.fixture(scope="session")
-def full_folder(full, full_story, tmp_path_factory):
-    """Its report."""
-    folder = tmp_path_factory.mktemp("full")
-    build.write(full, full_story, folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def full_page(full_folder):
+def full_page(full_story):
     """Its page."""
-    return (full_folder / "index.html").read_text(encoding="utf-8")
+    return html.page(full_story)
 
 
 @pytest.fixture(scope="session")

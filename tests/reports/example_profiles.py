@@ -1,4 +1,4 @@
-"""A profiled run: five engines of the ladder, generated Python, two forms of Clang's C, and missing profiles.
+"""A profiled run: five interpreted engines, and missing profiles.
 
 Its figures are invented but have the shapes of real profiles.
 """
@@ -20,7 +20,7 @@ from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Run, Wo
 NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 OLD, NEW, PYPY = "cpython-3.9", "cpython-3.13", "pypy-3.11"
 WORKLOAD = "mnist"
-LADDER = ("baseline", "tuple", "slots", "hoisted")
+ENGINES = ("baseline", "tuple", "slots", "hoisted")
 NASTY = "</code><script>window.ran = 1</script> | `x` *y*"
 """A hostile line of source, which a report must show but never execute."""
 
@@ -72,9 +72,9 @@ def anatomy(where, *, plain=0.9, pauses=None, **seconds):
 
 
 def dissected():
-    """Yield anatomy profiles of the ladder's variants on CPython and PyPy, and of `replay` on CPython."""
+    """Yield anatomy profiles of the interpreted engines on CPython and PyPy, and of `replay` on CPython."""
     common = {"forward": 0.1, "backward": 0.05, "update": 0.01, "rest": 0.01}
-    for index, engine in enumerate(LADDER):
+    for index, engine in enumerate(ENGINES):
         collecting = 0.6 - 0.17 * index
         yield anatomy(
             cell(engine),
@@ -105,9 +105,9 @@ CREATION = 'out = Value(self.data + other.data, (self, other), "+")'
 GRADIENT = "self.grad += out.grad"
 
 
-def ladder(interpreter=NEW):
-    """Yield line profiles of the ladder's variants. Only baseline has the set; each has the gradient line twice."""
-    for index, engine in enumerate(LADDER):
+def by_line(interpreter=NEW):
+    """Yield line profiles of the interpreted engines. Only baseline has the set; each has the gradient line twice."""
+    for index, engine in enumerate(ENGINES):
         file = f"engines/interpreted/{engine}.py"
         found = [
             line(CREATION, 0.30 - 0.05 * index, 5e8, number=30, file=file),
@@ -122,8 +122,8 @@ def ladder(interpreter=NEW):
 
 
 def sampled(interpreter=NEW):
-    """Yield perf's symbol profiles of the ladder's variants."""
-    for index, engine in enumerate(LADDER):
+    """Yield perf's symbol profiles of the interpreted engines."""
+    for index, engine in enumerate(ENGINES):
         share = 0.47 - 0.06 * index if index else 0.88
         groups = {"garbage collector": share, "evaluation loop": 0.3 if index else 0.06, "others": 0.06}
         shares = {"visit_decref": 0.1, "func_traverse": 0.03 if index < 3 else 0.001}
@@ -136,7 +136,7 @@ def sampled(interpreter=NEW):
 
 def run():
     """Return the profiled run, which was planned but not timed."""
-    engines = (*LADDER, "replay", "python-source", "clang-O1", "clang-O1-whole")
+    engines = (*ENGINES, "replay", "python-source", "clang-O1", "clang-O1-whole")
     return Run(
         id="profiled",
         created_at=NOW,
@@ -161,14 +161,14 @@ def run():
 def profiles():
     """Return all profiles of the run, in no particular order."""
     return [
-        *reversed(list(ladder())),
+        *reversed(list(by_line())),
         *sampled(),
         *dissected(),
         memory(cell("baseline"), *RISING),
         memory(cell("hoisted"), *SAW),
         memory(cell("baseline", PYPY), *SAW),
         symbols(cell("clang-O1"), {"compiled code": 0.9, "others": 0.1}, preparations=2),
-        *(missing(SymbolProfile, cell(engine, OLD)) for engine in LADDER),
+        *(missing(SymbolProfile, cell(engine, OLD)) for engine in ENGINES),
         missing(
             LineProfile, cell("baseline", PYPY), reason=f"Scalene does not run on {PYPY}", remedy="Name a CPython."
         ),

@@ -1,26 +1,18 @@
 """The page in a real browser: whole at any width, in light and dark, on paper, by keyboard, and with its tabs."""
 
 import re
-import struct
 from importlib import resources
-from pathlib import Path
 
 import pytest
 
-from tests.reports import example_profiles
 from tests.reports.another import another
-from tests.reports.browser import DARK, answers, in_browser, photographed, printed
+from tests.reports.browser import DARK, answers, in_browser, printed
 from zoomgrad.reports.measured.races import race
 from zoomgrad.reports.pages import html
-from zoomgrad.reports.profiling.flame_graph import flame
-from zoomgrad.reports.profiling.stacks import folded
 from zoomgrad.reports.sections.history import history
 from zoomgrad.reports.story import story
 
 pytestmark = in_browser
-SCREENSHOTS = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"
-"""CI uploads this folder as an artefact."""
-LATER = pytest.mark.exhaustive
 MOST_QUICK_WORDS = 1_200
 
 
@@ -183,13 +175,6 @@ def test_without_its_script_the_page_has_its_tabs_and_values(full_page, tmp_path
     assert answers(page, tmp_path, act, 1400) == [1, True, True]
 
 
-def test_a_browser_shows_a_flame_graph(tmp_path):
-    svg = flame(folded(example_profiles.STACKS), "baseline, by scalene")
-    page = f"<!doctype html><meta http-equiv=x><body>{svg}</body>"
-    act = "return [problems.length, document.querySelector('svg').getBoundingClientRect().width > 100]"
-    assert answers(page, tmp_path, act) == [0, True]
-
-
 AXE = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 RULES = """
   for (const details of document.querySelectorAll("details")) details.open = true;
@@ -220,17 +205,6 @@ def test_the_page_is_accessible(which, flags, request, tmp_path):
     page = request.getfixturevalue(which).replace("</body>", f"<script>{AXE}</script></body>")
     found = answers(page, tmp_path, RULES, 1400, *flags)
     assert found == {"dark": bool(flags), "passes": True, "violations": []}
-
-
-LOOKS = {"light": (1400, ()), "dark": (1400, (DARK,)), "phone": (400, ())}
-
-
-@pytest.mark.parametrize("look", [pytest.param(look, marks=[LATER] * (look != "light")) for look in LOOKS])
-def test_a_screenshot_for_people(look, quick_page, tmp_path):
-    width, flags = LOOKS[look]
-    png = SCREENSHOTS / f"quick-{look}.png"
-    height = photographed(quick_page, tmp_path, png, width, *flags)
-    assert struct.unpack(">II", png.read_bytes()[16:24])[1] == height > 800
 
 
 PAPER = 710

@@ -33,17 +33,6 @@ def test_a_line_without_a_count_is_refused(text):
         folded(text)
 
 
-def test_a_flame_graph_is_a_standalone_file():
-    root = ET.fromstring(flame(folded(STACKS), "baseline <on> & more"))
-    assert root.get("role") == "img"
-    assert root.get("aria-label") == "baseline <on> & more"
-    assert root.get("viewBox").startswith(f"0 0 {WIDTH:g} ")
-    assert root.get("width") is None
-    assert {element.tag for element in root.iter()} == {
-        f"{SVG}{name}" for name in ("svg", "title", "style", "text", "rect", "g")
-    }
-
-
 def test_hostile_names_are_escaped():
     svg = flame(folded(STACKS), "<script>")
     assert "<script" not in svg

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from tests.reports.another import SLOW_MACHINE, another, stored
 from zoomgrad.harness.cli import command_line
 from zoomgrad.harness.cli.console import out
-from zoomgrad.reports.charts.history import history as drawn
 from zoomgrad.reports.measured.races import race
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.sections.history import history
@@ -67,21 +66,6 @@ def test_another_machines_runs_are_a_separate_series(small):
     assert sorted(set(told.chart["place"])) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("machine", [SLOW_MACHINE, {}])
-def test_one_run_per_machine_is_not_a_history(small, machine):
-    assert past(another(small, 1), another(small, 2, machine)) is None
-    assert past() is None
-
-
-def test_the_chart_states_the_change_and_is_byte_identical_each_time(small):
-    told = past(*(another(small, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)))
-    first, second = (drawn("history", told.chart) for _ in range(2))
-    assert first.title.startswith("1 of ")
-    assert first.title.split(". ")[0].endswith(" changed in 5 runs")
-    assert first.svg == second.svg
-    assert first.svg.count(">2.00×<") == 1
-
-
 def test_the_table_states_the_facts_and_escapes_hostile_text(twice, small):
     told = past(*(another(small, day) for day in (1, 2)), left_out=[f"broken is left out: {small.nasty}"])
     assert html.history_page(told).count("<script") == 1
@@ -135,12 +119,3 @@ def test_unusable_folders_are_named_and_skipped(small, tmp_path, zoomgrad):
         assert said in result.output
     assert "elsewhere" not in result.output
     assert "2 runs of 1 machine" in (tmp_path / "history.md").read_text(encoding="utf-8")
-
-
-def test_too_few_runs_are_refused(small, tmp_path, zoomgrad):
-    folder = stored(another(small, 1), tmp_path)
-    for place, said in ((tmp_path, "1 run with speedups"), (folder, "is a single run, not a folder of runs")):
-        result = zoomgrad(place)
-        assert result.exit_code == 2
-        assert said in result.output
-    assert not (tmp_path / "history.md").exists()

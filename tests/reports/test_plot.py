@@ -7,8 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from zoomgrad.reports.build import charts
-from zoomgrad.reports.plot import LETTER, Plot, Scale, counts, standalone, times
-from zoomgrad.reports.story import story
+from zoomgrad.reports.plot import LETTER, Plot, Scale, counts, times
 
 NAME = re.compile(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)" class="name [^"]*">([^<]+)<')
 
@@ -64,20 +63,6 @@ def test_an_axis_has_round_ticks_within_its_range(scale, ticks):
     assert all(scale.low <= value <= scale.high for value, _ in scale.ticks)
     assert scale.at(scale.low) == 0
     assert scale.at(scale.high) == 1
-
-
-def test_a_chart_states_its_finding_in_words(example):
-    chart = dict(charts(story(example.run, example.records)))["compile_against_epoch"]
-    assert chart.title.startswith("Compile time against the time of an epoch on mnist, cpython-3.13.")
-    assert chart.title.endswith("No engine is better in both than local-grads and clang-O1.")
-
-
-def test_a_file_of_its_own_has_its_colours(drawn):
-    root = ET.fromstring(standalone(drawn["total_time"]))
-    style = root.find("{http://www.w3.org/2000/svg}style").text
-    assert "prefers-color-scheme: dark" in style
-    defined = re.findall(r"--\w+(?=:)", style.split("}")[0])
-    assert set(re.findall(r"var\((--\w+)\)", style)) <= set(defined)
 
 
 def test_names_are_not_parsed_as_tags():

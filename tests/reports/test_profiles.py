@@ -6,17 +6,16 @@ from urllib.parse import unquote
 import pytest
 
 from tests.reports import example_profiles
-from tests.reports.example_profiles import NASTY, NEW, PYPY, WORKLOAD, cell
+from tests.reports.example_profiles import NASTY, NEW, cell
 from zoomgrad.reports.build import build
-from zoomgrad.reports.pages import html, markdown
+from zoomgrad.reports.pages import markdown
 from zoomgrad.reports.profiling.anatomy import anatomies, largest_parts
-from zoomgrad.reports.profiling.hottest import SHOWN, files, hottest
+from zoomgrad.reports.profiling.hottest import SHOWN, hottest
 from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.reports.sections.time_goes import time_goes
 from zoomgrad.reports.story import story
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.profile import LineProfile, MemoryProfile, SymbolProfile
-from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
 
 
@@ -75,40 +74,12 @@ def test_a_cell_whose_hottest_line_calls_c_is_left_out(file, is_shown):
     assert bool(list(hottest(index_of(example_profiles.lines(cell("tcc"), *lines))))) == is_shown
 
 
-def test_links_lead_only_to_existing_files(index):
-    (sheet,) = files(index)
-    folder = f"profiles/baseline--{NEW}--{WORKLOAD}"
-    paths = [[link.path for figure in row for link in figure.links] for row in sheet.rows]
-    assert paths == [
-        [f"{folder}/flame-scalene.svg", f"{folder}/scalene.html", f"{folder}/flame-perf.svg"],
-        [f"profiles/baseline--{PYPY}--{WORKLOAD}/flame-perf.svg"],
-    ]
-
-
-def test_a_links_path_is_quoted():
-    odd = Cell.model_construct(engine='a"b#c?%', interpreter=NEW, workload=WORKLOAD)
-    profile = example_profiles.lines(odd, example_profiles.line("x", 0.1))
-    (sheet,) = files(index_of(profile, files={odd: frozenset({"scalene.html"})}))
-    (link,) = sheet.rows[0][3].links
-    assert not set(link.path) & set("\"'#?<> ")
-    assert unquote(link.path) == f'profiles/a"b#c?%--{NEW}--{WORKLOAD}/scalene.html'
-
-
 def test_a_hostile_line_is_escaped(index, profiled_page):
     assert profiled_page.count("<script") == 1
     assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in profiled_page
     short = markdown.page(story(index.run, [], index))
     assert "<script" not in short
     assert NASTY not in short
-
-
-@pytest.mark.parametrize("profile", {one.profiler: one for one in example_profiles.profiles()}.values())
-def test_a_single_profile_makes_a_report(profile):
-    index = index_of(profile)
-    run = index.run.model_copy(update={"blocks": 0})
-    for text in (html.page(story(run, [], index)), markdown.page(story(run, [], index))):
-        assert "This run has profiles only: it timed nothing." in text
-        assert "cells: not run" not in text
 
 
 def test_missing_profiles_have_a_reason_and_a_remedy():

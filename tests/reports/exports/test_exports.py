@@ -5,19 +5,16 @@ import io
 import json
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import jsonschema
 import pyperf
 import pytest
 
-from tests.harness.answering import Answering
 from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
 from zoomgrad.reports.measured.table import cells, each, measured
 from zoomgrad.reports.view import view
 from zoomgrad.results.record import Cell
-from zoomgrad.results.store import Store, file_name
 
 ROOT = Path(__file__).parents[3]
 
@@ -137,18 +134,6 @@ def of_cell(example, key, block=0):
     return next(row for row in rows if row["block"] == str(block))
 
 
-def test_csv_has_every_record_of_the_plan_in_its_order(example):
-    cut = example.only(lambda cell: cell.workload == "xor")
-    order = {cell: index for index, cell in enumerate(example.run.cells)}
-    for shown in (example, replace(cut, records=example.records)):
-        rows = read_csv(shown)
-        assert {row["run"] for row in rows} == {example.run.id}
-        records = [record for record in shown.records if record.cell in shown.run.cells]
-        records.sort(key=lambda record: (order[record.cell], record.block))
-        found = [(row["engine"], row["interpreter"], row["workload"], row["block"]) for row in rows]
-        assert found == [(*record.cell.key.split("/"), str(record.block)) for record in records]
-
-
 def test_csv_has_the_records_figures_unrounded(example):
     cell = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")
     record = example.measured(cell, 1, tape_rows=7)
@@ -210,42 +195,3 @@ def test_the_github_action_file_follows_the_published_format(example):
         assert ("range" in entry) == (not math.isnan(rows[key].speedup_low))
         if "range" in entry:
             assert rows[key].speedup - float(entry["range"].removeprefix("± ")) <= rows[key].speedup_low
-
-
-# The command
-
-
-@pytest.fixture(scope="module")
-def export(example, tmp_path_factory):
-    """`export(*arguments)` runs `zoomgrad export` on the example as the only run; one process serves all calls."""
-    folder = tmp_path_factory.mktemp("exports")
-    store = Store.create(example.run, under=folder / "runs")
-    for record in example.records:
-        store.write(record)
-    for cell, text in material_of(example).suites.items():
-        (store.folder / "pyperf" / file_name(cell)).write_text(text)
-    environment = {"ZOOMGRAD_RUNS": str(folder / "runs"), "PATH": "", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
-    with Answering(env=environment, cwd=folder) as zoomgrad:
-        ask = partial(zoomgrad, "export")
-        ask.folder = folder
-        yield ask
-
-
-@pytest.mark.parametrize("name", ["csv", "pyperf"])
-def test_the_command_writes_into_the_run_and_explains_the_file(name, example, export):
-    for _ in range(2):  # the second export writes over its own file
-        result = export("--format", name)
-        assert result.returncode == 0, result.stderr
-    file = export.folder / "runs" / example.run.id / "export" / EXPORTERS[name].FILE
-    made = exported(name, example)
-    assert file.read_bytes() == made.text.encode()
-    assert str(file.relative_to(export.folder)) in result.stdout.splitlines()[-1]
-    assert (f"{made.left_out} cells of the plan left out" in result.stdout) == bool(made.left_out)
-
-
-def test_stdout_gets_only_the_export(example, export):
-    result = export("--format", "csv", "--output", "-")
-    assert result.stdout.splitlines() == exported("csv", example).text.splitlines()
-    assert "pandas" in result.stderr
-    refused = export("--format", "speedscope")
-    assert (refused.returncode, "has no stacks\n  Make some with `zoomgrad profile" in refused.stderr) == (2, True)

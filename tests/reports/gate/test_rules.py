@@ -138,15 +138,6 @@ def test_a_slower_or_drifting_machine_changes_no_verdict(factor):
         assert not suspects(found)
 
 
-def test_suspects_measured_again_in_a_slow_hour_keep_their_compile_time():
-    """The run has five blocks of every cell, then twenty of two cells only. The first five set the usual pace."""
-    others = ("tuple", "slots", "local-grads", "replay", "bytecode", "native")
-    whole = drifting(race(blocks=25, engines=(*SECONDS, *others)), lambda block: 1.0 if block < 5 else 2.0)
-    kept = [record for record in whole.records if record.block < 5 or record.cell.engine in ("baseline", "tcc")]
-    found = verdicts(Race(whole.run, kept), drifting(BASELINE_RUN, lambda block: 1.0), LIMITS)
-    assert words(found, COMPILE_TIME) == {"tcc": "same"}
-
-
 def stopped(engine, **fields):
     lost = Record(cell=cell(engine), block=0, status="failed", started_at=NOW, reason="gone", **fields)
     whole = race()

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from zoomgrad.reports.measured.table import COLUMNS, cells, in_order
-from zoomgrad.reports.view import view
+from zoomgrad.reports.measured.table import cells
 from zoomgrad.results.record import Cell, Proof
 
 
@@ -18,13 +17,6 @@ def row(example, key):
 
 
 CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
-
-
-def test_rows_follow_the_order_of_the_plan(example):
-    table = cells(example.run, example.records)
-    keys = [f"{one.engine}/{one.interpreter}/{one.workload}" for one in table.itertuples()]
-    assert keys == [cell.key for cell in example.run.cells]
-    assert in_order(table, "engine") == list(example.run.engines)
 
 
 def test_figures_of_a_measured_cell(example):
@@ -40,11 +32,6 @@ def test_figures_of_a_measured_cell(example):
     assert found.peak_bytes == 92_000_000
     assert found.extrapolated
     assert found.bits == "identical"
-
-
-def test_a_speedup_is_relative_to_the_same_interpreter(example):
-    assert row(example, "tuple/cpython-3.11/mnist").speedup == pytest.approx(1.4 / 1.1)
-    assert row(example, "baseline/cpython-3.11/mnist").speedup == 1.0
 
 
 def test_two_processes_give_a_time_but_no_interval(example):
@@ -98,19 +85,3 @@ def test_a_failed_baseline_leaves_no_speedups(example):
     broken = example.with_records(baseline, example.stopped(baseline, 0, "failed", "differs"))
     assert math.isnan(row(broken, CELL.key).speedup)
     assert math.isfinite(row(broken, CELL.key).step_seconds)
-
-
-def test_an_empty_plan_gives_an_empty_table(example):
-    table = cells(example.only(lambda cell: False).run, example.records)
-    assert table.empty
-    assert list(table.columns) == list(COLUMNS)
-    found = view(example.run.model_copy(update={"cells": ()}), [])
-    assert found.headline_workload is None
-
-
-def test_the_headline_is_the_largest_covered_workload(example):
-    assert view(example.run, example.records).headline_workload == "mnist"
-    few = example.mapped(
-        lambda record: record if record.cell.workload == "xor" or record.cell.engine == "clang-O1" else None
-    )
-    assert view(few.run, few.records).headline_workload == "xor"
