@@ -25,7 +25,7 @@ REMEDY = "Try again with a network connection, or point ZOOMGRAD_DATA at a folde
 
 
 def fetch_mnist(mirrors: Sequence[str] = MIRRORS) -> None:
-    """Put all four files into the cache: from $ZOOMGRAD_DATA, else from the first mirror that sends the right bytes.
+    """Store all four files in the cache: from $ZOOMGRAD_DATA, else from the first mirror that sends the right bytes.
 
     Raises Unavailable if no mirror does, and CorruptData for a wrong file in $ZOOMGRAD_DATA.
     """
@@ -53,7 +53,7 @@ def _download(file: mnist.File, mirrors: Sequence[str]) -> None:
                 return
         # requests raises OSErrors, and ValueErrors if the answer is not HTTP; CorruptData is a ValueError too.
         except (OSError, ValueError) as error:
-            # Without a remedy, which would name a temporary file that is already deleted.
+            # Leave out the remedy, which names a temporary file that is already deleted.
             reason = str(error).splitlines()[0] if isinstance(error, (CorruptData, _TooMuch)) else type(error).__name__
             failures.append(f"{urlsplit(mirror).netloc}: {reason}")
     raise Unavailable(f"mnist: no mirror sent {file.name}.gz ({'; '.join(failures)})", REMEDY)

@@ -74,13 +74,11 @@ _LABELS = _Kind("labels", b"\x00\x00\x08\x01", struct.Struct(">1I"))
 
 def read_pair(images: Source, labels: Source, classes: int = 10) -> "tuple[Images, memoryview]":
     """Read images and their labels. Raises CorruptData, also if their counts differ."""
-    found_images = read_images(images)
-    found_labels = read_labels(labels, classes)
-    if len(found_labels) != found_images.rows:
-        raise labels.corrupt(
-            f"holds {len(found_labels):,} labels, {images.path.name} holds {found_images.rows:,} images"
-        )
-    return found_images, found_labels
+    pixels = read_images(images)
+    classes_of_rows = read_labels(labels, classes)
+    if len(classes_of_rows) != pixels.rows:
+        raise labels.corrupt(f"holds {len(classes_of_rows):,} labels, {images.path.name} holds {pixels.rows:,} images")
+    return pixels, classes_of_rows
 
 
 def read_images(source: Source) -> Images:
@@ -149,9 +147,9 @@ def _items(source: Source, kind: _Kind) -> "tuple[memoryview, tuple[int, ...]]":
             f"holds more than the {count:,} {kind.items} its header says (they end at byte {end:,} of {size:,})"
         )
     if source.sha256:
-        found = sha256(content)
-        if found != source.sha256:
-            raise source.corrupt(f"is not the published file (SHA-256 {found[:8]}, expected {source.sha256[:8]})")
+        digest = sha256(content)
+        if digest != source.sha256:
+            raise source.corrupt(f"is not the published file (SHA-256 {digest[:8]}, expected {source.sha256[:8]})")
     return content[kind.header_bytes :], shape
 
 

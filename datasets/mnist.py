@@ -26,7 +26,7 @@ class File(NamedTuple):
 
     @property
     def cached_name(self) -> str:
-        """Its name in the cache."""
+        """Name in the cache."""
         return f"{self.name}-{self.sha256[:8]}"
 
     @property
@@ -72,8 +72,8 @@ def locate(file: File) -> Path:
     path = find(file)
     if path is None:
         data = os.environ.get("ZOOMGRAD_DATA")
-        given = f"in ZOOMGRAD_DATA ({data})" if data else "is ZOOMGRAD_DATA set"
-        raise Unavailable(f"mnist: {file.name} is not in the cache ({cache_folder()}), nor {given}", REMEDY)
+        or_in = f"in ZOOMGRAD_DATA ({data})" if data else "is ZOOMGRAD_DATA set"
+        raise Unavailable(f"mnist: {file.name} is not in the cache ({cache_folder()}), nor {or_in}", REMEDY)
     return path
 
 
@@ -101,11 +101,11 @@ def admit(file: File, candidate: Path) -> Path:
     """
     source = _source(candidate)
     content = idx.contents(source, limit=file.size)
-    found = idx.sha256(content)
-    if found != file.sha256:
+    digest = idx.sha256(content)
+    if digest != file.sha256:
         # For a cut or foreign file, the reader's message is more helpful than a hash.
         (idx.read_images if "images" in file.name else idx.read_labels)(source)
-        raise source.corrupt(f"is not the published file (SHA-256 {found[:8]}, expected {file.sha256[:8]})")
+        raise source.corrupt(f"is not the published file (SHA-256 {digest[:8]}, expected {file.sha256[:8]})")
     try:
         folder = cache_folder()
         # Two calls, because mkdir does not apply its mode to parents that it creates.

@@ -93,14 +93,14 @@ def _embedded() -> Names:
         packed = bz2.decompress(PATH.read_bytes()).decode("ascii")
     except (OSError, ValueError, EOFError) as error:
         raise _bad(f"{PATH.name} can't be read: {error}", "Restore it with git.") from None
-    found, name = [], ""
+    names, name = [], ""
     # Each name is written as the difference from the one before: how many letters to drop, then the new ones.
     for drop, letters in re.findall("([A-Z])([a-z]*)", packed):
         name = name[: len(name) - (ord(drop) - ord("A"))] + letters
-        found.append(name)
-    if hashlib.sha256("\n".join(found).encode()).hexdigest() != SHA256:
+        names.append(name)
+    if hashlib.sha256("\n".join(names).encode()).hexdigest() != SHA256:
         raise _bad(f"{PATH.name} does not hold the published names", "Restore it with git.")
-    return _divided(found)
+    return _divided(names)
 
 
 def read(path: Path, context: int = LONGEST + 1) -> Names:
@@ -130,17 +130,17 @@ def _bad(problem: str, remedy: str) -> CorruptData:
     return CorruptData(f"{problem}\n  {remedy}")
 
 
-def _divided(found: list[str]) -> Names:
+def _divided(names: list[str]) -> Names:
     """The names in shuffled order, after which those follow that are held out.
 
     The first names have one of each length, so that a short training meets every length. No length is only held out.
     """
-    random.Random(SEED).shuffle(found)
-    distinct = list(dict.fromkeys(found))
+    random.Random(SEED).shuffle(names)
+    distinct = list(dict.fromkeys(names))
     of_length = {len(name): name for name in reversed(distinct)}
     held_out = [n for n in distinct[len(distinct) - len(distinct) // HELD_OUT :] if of_length[len(n)] != n]
     hidden = set(held_out)
-    train = [name for name in found if name not in hidden]
+    train = [name for name in names if name not in hidden]
     first = {len(train[at]): at for at in reversed(range(len(train)))}
     train = [train[at] for at in sorted(first.values())] + [n for at, n in enumerate(train) if first[len(n)] != at]
     return Names(tuple(map(_tokens, itertools.chain(train, held_out))), len(train))

@@ -38,7 +38,7 @@ __all__ = [
 
 def names() -> tuple[str, ...]:
     """Names of all engines. Each comes after the engine it builds on."""
-    return tuple(_discovered().ladder)
+    return tuple(_discovered().engines)
 
 
 def load(name: str) -> Engine:
@@ -47,13 +47,13 @@ def load(name: str) -> Engine:
     Raises UnknownName, with the nearest names and the files that were left out, and WrongOption for an option that the
     engine does not take.
     """
-    ladder, left_out = _discovered()
-    if name in ladder:
-        return ladder[name]
+    engines, left_out = _discovered()
+    if name in engines:
+        return engines[name]
     base, options = parse(name)
-    if base not in ladder:
-        raise UnknownName("engine", name, ladder, left_out=[str(problem) for problem in left_out])
-    with_options = getattr(ladder[base], "with_options", None)
+    if base not in engines:
+        raise UnknownName("engine", name, engines, left_out=[str(problem) for problem in left_out])
+    with_options = getattr(engines[base], "with_options", None)
     if not with_options:
         raise WrongOption(base, "+".join(options), "it takes none", f"use {base}")
     engine: Engine = with_options(options)

@@ -169,7 +169,7 @@ class Engine(Protocol):
 
     @property
     def builds_on(self) -> str:
-        """The previous engine on the ladder; empty for the first."""
+        """The engine that it builds on; empty for the first."""
 
     @property
     def strict(self) -> bool:

@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 class Discovered(NamedTuple):
     """All engines."""
 
-    ladder: dict[str, Engine]
+    engines: dict[str, Engine]
     """Each engine comes after the one it builds on."""
     problems: tuple[Problem, ...]
 
@@ -123,20 +123,20 @@ def _is_number(value: Any, most: float = math.inf) -> bool:
 
 def _in_order(engines: dict[str, tuple[str, Engine]], problems: list[Problem]) -> dict[str, Engine]:
     """Sort each engine after the one it builds on. Engines whose base is missing are left out."""
-    ladder: dict[str, Engine] = {}
+    in_order: dict[str, Engine] = {}
     waiting = dict(engines)
     while waiting:
-        step = {name: engine for name, (_, engine) in waiting.items() if engine.builds_on in ("", *ladder)}
+        step = {name: engine for name, (_, engine) in waiting.items() if engine.builds_on in ("", *in_order)}
         if not step:
             break
-        ladder.update(step)
+        in_order.update(step)
         waiting = {name: entry for name, entry in waiting.items() if name not in step}
     for where, engine in waiting.values():
         base = one_line(repr(engine.builds_on), 80)
         reason = "is part of a cycle or is itself left out" if engine.builds_on in waiting else "does not exist"
         problems.append(Problem(where, f"{engine.name} builds on {base}, which {reason}"))
-    # Peers are no rungs, whatever their folder's name.
-    return dict(sorted(ladder.items(), key=lambda item: is_peer(item[1])))
+    # Peers come last, whatever their folder's name.
+    return dict(sorted(in_order.items(), key=lambda item: is_peer(item[1])))
 
 
 def is_peer(engine: Any) -> bool:

@@ -34,7 +34,7 @@ def same_type(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def moved(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    """`libc was glibc 2.36`: why what was begun there can't go on here; empty if it can."""
+    """Return the first fact that differs, as `libc was glibc 2.36`; empty if a run may continue on this machine."""
     facts = ("processor", "cores", "system", "libc", *COMPILERS)
     return next((f"{fact} was {there.get(fact, 'unknown')}" for fact in facts if there.get(fact) != here.get(fact)), "")
 

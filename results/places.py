@@ -14,7 +14,7 @@ ROOT = PACKAGE.parent
 """The folder that holds our package: the checkout, or the `site-packages` of an installed copy."""
 
 IS_CHECKOUT = (ROOT / "results" / "baseline_runs").is_dir()
-"""Whether this is a checkout; in an installed copy, they lie in the package only."""
+"""Whether this is a checkout. An installed copy has baseline runs in the package only."""
 
 
 def _of_user() -> Path:

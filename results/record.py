@@ -86,7 +86,7 @@ class Proof(Model):
     @model_validator(mode="after")
     def _identical_without_an_error(self) -> Proof:
         if self.identical != (self.worst_error == 0.0):
-            raise ValueError("identical results have a worst_error of 0, and only those")
+            raise ValueError("worst_error must be 0 for identical results, and above 0 for others")
         return self
 
 
@@ -296,7 +296,7 @@ class HostFacts(Model):
     """Digest that recognises the machine within this run, and nowhere else."""
     machine: dict[OneLine, OneLine]
     blocks: tuple[Blocks, ...] = ()
-    """Blocks of which all records came home."""
+    """Blocks whose records were all collected."""
 
 
 class Run(Model):
@@ -316,7 +316,7 @@ class Run(Model):
     reference_interpreter: Name
     """The reference CPython, which hosts the reference engine and is the base of the absolute speedup."""
     engines: dict[Name, EngineFacts]
-    """In ladder order."""
+    """In the order of `engines/table.py`."""
     workloads: dict[Name, WorkloadFacts]
     interpreters: dict[Name, InterpreterFacts]
     machine: dict[OneLine, OneLine]

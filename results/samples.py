@@ -72,10 +72,10 @@ def _measured(records: Iterable[Record]) -> list[Record]:
 
 
 def _by_cell(samples: Iterable[tuple[Record, Sequence[float]]]) -> Mapping[Cell, Blocks]:
-    found: dict[Cell, dict[int, Sequence[float]]] = defaultdict(dict)
+    by_cell: dict[Cell, dict[int, Sequence[float]]] = defaultdict(dict)
     for record, values in samples:
-        found[record.cell][record.block] = values
-    return found
+        by_cell[record.cell][record.block] = values
+    return by_cell
 
 
 TICK_SECONDS = 1e-9
@@ -101,7 +101,7 @@ def compiled_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
 
 
 def baseline_of(cell: Cell) -> Cell:
-    """The cell that the given cell's speedup is relative to: baseline on the same interpreter and workload."""
+    """Return the cell that a speedup is relative to: baseline on the same interpreter and workload."""
     return cell.model_copy(update={"engine": BASELINE})
 
 

@@ -141,12 +141,12 @@ class Store:
 
     def _all(self, part: str, model: type[Stored] | TypeAdapter[Stored], name_of: Callable[[Any], str]) -> list[Stored]:
         """All files of a part, sorted by name. Raises Unreadable for a misnamed one, because it could count twice."""
-        found = []
+        models = []
         for path in files_inside(self.folder, part):
-            found.append(read(path, model))
-            if path.name != (name := name_of(found[-1])):
+            models.append(read(path, model))
+            if path.name != (name := name_of(models[-1])):
                 raise Unreadable(f"{path}: has the content of {name}\n  Rename it, or remove it and resume the run.")
-        return found
+        return models
 
     def snapshot(self) -> Snapshot:
         """Everything that reports and the gate read from the run, as one value."""
@@ -305,7 +305,7 @@ _FACTS = ("engines", "workloads", "interpreters")
 
 
 def _merged(known: Mapping[str, Any], added: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The known facts, with each added one behind its predecessor among the added."""
+    """Return the known facts with the added ones, each behind the name that precedes it in `added`."""
     names, at = list(known), 0
     for name in added:
         if name not in known:

@@ -26,7 +26,7 @@ from zoomgrad.signature import NotTraced, Signature, describe, values_in
 from zoomgrad.trace import Traced
 
 _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)
-"""What a forward pass raises if a number is no double, or from Python's operators."""
+"""Errors of a forward pass: a number that is not a double, or an error of Python's operators."""
 
 _SMALL = 2**20
 """Larger ints among Values may lead to ints that doubles round."""

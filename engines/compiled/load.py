@@ -34,7 +34,7 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
 
 
 def load_python(source: Any, clock: Clock, store: Optional[Store] = None) -> Kernel:
-    """A kernel of what is no C: a PythonText, Bytecode, a Step for NumPy, machine code, Rows, or a Kernel."""
+    """Load a source that is not C: a PythonText, Bytecode, a Step for NumPy, machine code, Rows, or a Kernel."""
     if isinstance(source, Rows):
         return source.kernel(clock, store)
     if isinstance(source, PythonText):

@@ -16,7 +16,7 @@ def check(tape: Tape) -> Tape:
     """Return the tape. Raises BrokenTape: a wrong order or arity, a number that is not finite, or an unread row."""
     shapes = _shapes()
     if not len(tape) == len(tape.left) == len(tape.right) == len(tape.index):
-        raise BrokenTape("its columns differ in length")
+        raise BrokenTape("the columns differ in length")
     limits = {INPUT: tape.inputs, PARAMETER: tape.parameters}
     read = bytearray(len(tape) + 1)  # the last entry is for NONE
     for row, (op, left, right, index) in enumerate(zip(tape.ops, tape.left, tape.right, tape.index)):

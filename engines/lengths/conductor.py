@@ -1,4 +1,4 @@
-"""Steps over the kernels over several lengths, in Python: the meaning of `conduct.c`."""
+"""Steps over the kernels over several lengths, in Python. Reference implementation of `conduct.c`."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ class Commands(TyperGroup):
 def _first_line(name: str) -> str:
     """The first line of the command's help, read from its file, which is not imported for that."""
     text = (Path(__file__).parent / "commands" / f"{name}.py").read_text(encoding="utf-8")
-    found = re.search(r'(?ms)^@app\.command.*?^    """(.+?)("""|$)', text)
-    return found[1] if found else ""
+    help_text = re.search(r'(?ms)^@app\.command.*?^    """(.+?)("""|$)', text)
+    return help_text[1] if help_text else ""
 
 
 def load(name: str) -> TyperCommand:
@@ -77,7 +77,7 @@ command_line = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         python = f"on {platform.python_implementation()} {platform.python_version()}"
         try:
@@ -91,7 +91,7 @@ def _tell_version(wanted: bool) -> None:
 @command_line.callback()
 def _describe(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Benchmark engines for scalar automatic differentiation: speed, compile time, and whether the answer is right."""
@@ -110,9 +110,9 @@ def main() -> None:
             if sys.stdout:
                 sys.stdout.flush()  # an error at Python's own flush, on exit, would come too late to report
     except Exception as error:
-        from zoomgrad.harness.cli.trouble import tell  # imports the exceptions of all packages
+        from zoomgrad.harness.cli.trouble import print_error  # imports the exceptions of all packages
 
-        code = tell(error)
+        code = print_error(error)
         if code is None:
             raise
         sys.exit(code)

@@ -33,7 +33,7 @@ from zoomgrad.results.store import Store
 def new_plan(
     preset: str,
     chosen: Selection,
-    everywhere: Callable[[Sequence[interpreters.Interpreter]], Sequence[str]] = lambda found: (),
+    everywhere: Callable[[Sequence[interpreters.Interpreter]], Sequence[str]] = lambda interpreters: (),
     **more: Any,
 ) -> Plan:
     """Plan a run of the preset's cells that the user chose, on the interpreters of this machine. Fetches nothing.
@@ -41,15 +41,15 @@ def new_plan(
     everywhere: chooses the interpreters for parts of the preset that run on all of them; none: all supported ones.
     more: as for `planning.plan`.
     """
-    found, only_interpreters = named.asked(chosen.interpreters, interpreters.discover())
+    installed, only_interpreters = named.asked(chosen.interpreters, interpreters.discover())
     return planning.plan(
         preset,
-        found,
+        installed,
         command=["zoomgrad", *sys.argv[1:]],
         only_engines=chosen.engines,
         only_workloads=chosen.workloads,
         only_interpreters=only_interpreters,
-        everywhere=everywhere(found),
+        everywhere=everywhere(installed),
         **more,
     )
 
@@ -83,7 +83,7 @@ def measuring(
     On Ctrl-C, prints the commands that resume the run and then use it. then: the command that uses the finished run.
     wait: as for `alone`. with_peers: make the environments of peers, which may download gigabytes.
     """
-    tell_left_out()
+    print_problems()
     resume = " && ".join(filter(None, [resuming(plan), then]))
     with alone(wait=wait):
         store = store or Store.create(plan.run)
@@ -102,7 +102,7 @@ def collected(plan: Plan, where: Where, store: Store | None, place: str) -> Stor
     """
     from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected  # late: only a fleet needs dask
 
-    tell_left_out()
+    print_problems()
     store = store or Store.create(plan.run)
     resume = f"{resuming(plan)} --on {place}"
     try:
@@ -135,7 +135,7 @@ def resuming(plan: Plan) -> str:
     return shlex.join(["zoomgrad", "run", "--resume", plan.run.id, *words])
 
 
-def tell_left_out() -> None:
+def print_problems() -> None:
     """Print one line about broken engines and workloads, which a run leaves out."""
     if problems := [*engines.problems(), *workloads.problems()]:
         complain(f"left out: {'; '.join(map(str, problems))}")

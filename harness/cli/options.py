@@ -30,10 +30,10 @@ def duration(text: str) -> float:
 def size(text: str) -> int:
     """Parse `8G`, `512M`, `1.5 GiB` or `65536` into bytes; units are powers of 1024."""
     match = re.fullmatch(r" *(\d{1,15}(?:\.\d{1,15})?) *([KMGT]?)(?:I?B)? *", text.upper())
-    found = int(float(match[1]) * _BYTES[match[2]]) if match else 0
-    if not 0 < found < 1 << 62:
+    bytes_ = int(float(match[1]) * _BYTES[match[2]]) if match else 0
+    if not 0 < bytes_ < 1 << 62:
         raise typer.BadParameter(f"{text!r} is not a size above 0; write for example 8G, 512M or 65536 (bytes)")
-    return found
+    return bytes_
 
 
 def share(text: str) -> float:
@@ -70,8 +70,8 @@ def _completion(module: str, names: str) -> Callable[[str], list[str]]:
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
-        everything = attrgetter(names)(import_module(f"zoomgrad.{module}"))()
-        return [f"{before}{comma}{name}" for name in everything if name.startswith(last)]
+        all_names = attrgetter(names)(import_module(f"zoomgrad.{module}"))()
+        return [f"{before}{comma}{name}" for name in all_names if name.startswith(last)]
 
     return complete
 
@@ -138,7 +138,7 @@ Memory = Annotated[
     Optional[int], typer.Option(parser=size, metavar="SIZE", help="Memory limit of a worker, for example 8G.")
 ]
 Seed = Annotated[
-    Optional[int], typer.Option(min=0, help="Seed of the shuffled order. Default: random. It is recorded either way.")
+    Optional[int], typer.Option(min=0, help="Seed of the shuffled order. Default: random. The record names it.")
 ]
 Budget = Annotated[
     Optional[float], typer.Option(parser=duration, metavar="TIME", help="Add no block that would end later, e.g. 10m.")
@@ -182,16 +182,16 @@ class Selection:
 
     @property
     def options(self) -> list[str]:
-        """The options that the user gave."""
+        """The options on the command line."""
         return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
 
 
 def selection(engines: Any, workloads: Any, interpreters: Any) -> Selection:
-    """What the three options say; None of one that was left out means all."""
+    """Return the Selection of the three options; None means all."""
     return Selection(*(list(names or ()) for names in (engines, workloads, interpreters)))
 
 
 def limits(timeout: float | None, memory: int | None = None) -> dict[str, Any]:
-    """Fields of Settings for the limits that the user gave."""
-    asked = {"timeout_seconds": timeout, "memory_bytes": memory}
-    return {name: value for name, value in asked.items() if value is not None}
+    """Fields of Settings for the limits on the command line."""
+    values = {"timeout_seconds": timeout, "memory_bytes": memory}
+    return {name: value for name, value in values.items() if value is not None}

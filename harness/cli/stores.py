@@ -1,4 +1,4 @@
-"""Id, folder or file of a run, as the user gives it -> its store."""
+"""Id, folder or file of a run -> its store."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ def store_of(run: str | None) -> Store:
     """Store of the run with that id, in that folder, or in that file; None is the newest. Raises UnknownName."""
     if run is None:
         return latest()
-    found = stored(Path(run)) or stored(RUNS / run)
-    if not found:
+    store = stored(Path(run)) or stored(RUNS / run)
+    if not store:
         raise UnknownName("run", run, [path.parent.name for path in RUNS.glob("*/run.json")])
-    return found
+    return store
 
 
 def folder_of(run: str) -> Store:
     """As `store_of`, for adding results to the run. Also raises Unreadable for a run kept as a file."""
-    found = store_of(run)
-    if isinstance(found, RunFile):
+    store = store_of(run)
+    if isinstance(store, RunFile):
         raise Unreadable(f"{run}: a run kept as one file can't be changed\n  Give the id or the folder of a run.")
-    return found
+    return store
 
 
 def newest_or(run: Run) -> Store:

@@ -1,6 +1,6 @@
 """Options of every command that uses engines: a suite, and files with engines and workloads.
 
-A suite's values stand in for options of `run` and `check` that the user leaves out.
+A suite's values are the defaults of options of `run` and `check`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zoomgrad.harness.plan.suite import PYPROJECT, read_suite
 from zoomgrad.results.files import Unreadable
 
 OPTIONS = {"time-limit": "timeout", "baseline-run": "against"}
-"""Key of a suite -> the parameter of `run` and `check` that it stands in for, if their names differ."""
+"""Key of a suite -> the parameter of `run` and `check`, if their names differ."""
 FILES = {"engine-files": ENGINE_FILES, "workload-files": WORKLOAD_FILES}
 
 
@@ -28,7 +28,7 @@ def _add_files(parameter: typer.CallbackParam, paths: Optional[list[Path]]) -> N
 
 
 def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
-    """Read the suite, and let its values stand in for options that are not given."""
+    """Read the suite, and make its values the defaults of options."""
     file = named or Path(PYPROJECT).absolute()
     suite = read_suite(file) if file.is_file() and not context.resilient_parsing else None
     if suite is None:

@@ -18,7 +18,10 @@ from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.workloads.changes import InvalidChange
 from zoomgrad.results.files import Unreadable, first_of
 
-TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange, BadFile)
+FOR_USERS = (
+    *(UnknownName, Unreadable, Unavailable, datasets.Unavailable),
+    *(CorruptData, NoEnvironment, InvalidChange, BadFile),
+)
 """Exceptions whose texts are written for users."""
 
 SPACE = "Free some space, then try again."
@@ -33,12 +36,12 @@ _REMEDIES = {
 }
 
 
-def tell(error: Exception) -> int | None:
-    """Print the error and return the exit code; None for a defect of zoomgrad, which deserves its traceback."""
+def print_error(error: Exception) -> int | None:
+    """Print the error and return the exit code; None for a defect of zoomgrad, whose traceback Python prints."""
     if isinstance(error, BrokenPipeError):  # for example from `zoomgrad list | head -1`
         let_go_of_output()
         return FAILED
-    if isinstance(error, TOLD):
+    if isinstance(error, FOR_USERS):
         complain(str(error))
         return WRONG_USE
     if isinstance(error, ValidationError):

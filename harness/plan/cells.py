@@ -42,10 +42,10 @@ def cells_of(
         for engine in only_engines or part.engines or ordinary
     }
     order = [*dict.fromkeys((*only_workloads, *(name for part in chosen.parts for name in part.workloads)))]
-    ladder = [*dict.fromkeys((*only_engines, *engines.names(), *(e for part in chosen.parts for e in part.engines)))]
+    names = [*dict.fromkeys((*only_engines, *engines.names(), *(e for part in chosen.parts for e in part.engines)))]
     return sorted(
         chosen_cells,
-        key=lambda cell: (order.index(cell.workload), interpreters.index(cell.interpreter), ladder.index(cell.engine)),
+        key=lambda cell: (order.index(cell.workload), interpreters.index(cell.interpreter), names.index(cell.engine)),
     )
 
 

@@ -115,7 +115,7 @@ def plan(
         settings=settings,
         cells=tuple(cells),
         reference_interpreter=interpreters.reference(found).name,
-        # Engines of the ladder come first, in its order.
+        # In the order of the table; engines of a suite's files come last.
         engines={name: _engine_facts(name) for name in dict.fromkeys((*engines.names(), *named)) if name in named},
         workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
         interpreters={name: versions[name] for name in in_order([cell.interpreter for cell in cells])},

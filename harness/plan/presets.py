@@ -17,7 +17,7 @@ LADDER = ("baseline", "tuple", "slots", "hoisted")
 """Interpreted engines of the published analysis, one idea each."""
 
 NATIVE = "native"
-"""Value in C, which ends the ladder of interpreted engines: it also builds the graph for every step."""
+"""Value in C. Like interpreted engines, it builds the graph for every step."""
 
 REROLLED_C = ("rerolled-tcc", "rerolled-gcc", "rerolled-clang")
 """Recovered loops as C that computes every term and gives the reference's bits."""

@@ -68,7 +68,7 @@ def spread(series: Sequence[Interval]) -> float:
 
 
 def _changes(logs: Sequence[float], deviation: float) -> list[int]:
-    """Indices where new levels begin. Chance alone finds one in about one constant series of a thousand."""
+    """Indices where new levels begin. Chance alone gives a new level in about one constant series of a thousand."""
     if len(logs) < 2:
         return []
     from ruptures.detection import Pelt  # imports SciPy, which only a history needs

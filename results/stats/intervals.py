@@ -95,11 +95,11 @@ def _block_logs(base: Samples, engine: Samples) -> list[float]:
 
 
 def change(new: Interval, old: Interval) -> Interval:
-    """Ratio of two positive, independent figures, new over old, with the interval that theirs imply.
+    """Ratio of two positive, independent figures, new over old, with the interval that follows from both.
 
     The half-widths on logarithms combine as the root of the sum of squares, separately for each side: the method of
     variance estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures", 2008).
-    Bounds are NaN if either figure's are.
+    Bounds are NaN if a bound of either figure is.
     """
     up = math.hypot(math.log(new.high / new.value), math.log(old.value / old.low))
     down = math.hypot(math.log(new.value / new.low), math.log(old.high / old.value))

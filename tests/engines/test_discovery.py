@@ -99,7 +99,7 @@ def found(tmp_path, monkeypatch):
 def test_a_broken_file_is_left_out_and_named(found, text, what):
     """The engines of other files stay."""
     left = found({"mine/zz.py": text})
-    assert [name for name in left.ladder if name != "twice"] == ["good", "better"]
+    assert [name for name in left.engines if name != "twice"] == ["good", "better"]
     problems = [problem for problem in left.problems if problem.where == f"{found.package}/mine/zz.py"]
     assert len(problems) == len(left.problems) >= 1
     assert problems[0].what.startswith(what)
@@ -112,8 +112,8 @@ def test_a_broken_file_is_left_out_and_named(found, text, what):
 )
 def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
     left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine({name!r}), engine('fine'))"})
-    assert "fine" in left.ladder
-    assert name not in left.ladder
+    assert "fine" in left.engines
+    assert name not in left.engines
     (problem,) = left.problems
     assert "is not an engine's name" in problem.what
     assert problem.what.isprintable()
@@ -121,7 +121,7 @@ def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
 
 def test_an_engine_that_builds_on_a_broken_one_is_left_out_too(found):
     left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'nobody'), engine('c', 'good'))"})
-    assert list(left.ladder) == ["good", "better", "c"]
+    assert list(left.engines) == ["good", "better", "c"]
     assert [problem.what.partition(" builds")[0] for problem in left.problems] == ["a", "b"]
 
 

@@ -23,7 +23,7 @@ from zoomgrad.results.printable import on_one_line
 @app.command()
 def build(
     workload: Workload,
-    into: Annotated[str, named("--into", metavar="FOLDER", help="The folder to put its files into.")],
+    into: Annotated[str, named("--into", metavar="FOLDER", help="Folder for the files.")],
     force: Force = False,
 ) -> None:
     """Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad."""
@@ -39,8 +39,8 @@ def build(
         complain(str(failed))
         raise typer.Exit(FAILED) from None
     folder = Path(into)
-    there = [folder] if folder.exists() and not folder.is_dir() else [folder / name for name in files]
-    taken = [path for path in there if path.exists() and not (force and path.is_file())]
+    targets = [folder] if folder.exists() and not folder.is_dir() else [folder / name for name in files]
+    taken = [path for path in targets if path.exists() and not (force and path.is_file())]
     if taken:
         complain(f"{taken[0]} exists\n  Name another folder. `--force` replaces files, but nothing else.")
         raise typer.Exit(WRONG_USE)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:  # importing pandas takes a second, which would delay the erro
 
 READING = (
     "“takes” is the change of a time relative to the baseline's, new run over baseline run: median of blocks and 95 % "
-    "interval. The gate never compares the seconds of two runs. “may take” is the limit. “slower” means that the whole "
-    "interval is beyond it, and that equal code looks so in at most one run in a hundred; “unsure” that the change may "
-    "be on either side of it."
+    "interval. The gate never compares the seconds of two runs. “may take” is the limit. “slower”: the whole interval "
+    "is beyond the limit; equal code is called slower in at most one run in a hundred. “unsure”: the interval includes "
+    "the limit."
 )
 
 
@@ -67,8 +67,8 @@ def check(
     chosen = options.selection(engines, workloads, interpreters)
     finished = store_of(run) if run else None
     others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout}
-    given = [*chosen.options, *(option for option, value in others.items() if value)]
-    useless = [option for option in given if option[2:] not in (context.default_map or {})]  # of no suite
+    chosen_options = [*chosen.options, *(option for option, value in others.items() if value)]
+    useless = [option for option in chosen_options if option[2:] not in (context.default_map or {})]  # of no suite
     if finished and useless:
         raise Unreadable(
             f"{run} is a finished run, so {', '.join(useless)} would have no effect\n"
@@ -97,7 +97,7 @@ def check(
         if baseline_run:
             rules.refuse_incomparable(plan.run, baseline_run.run)
         show_plan(plan, "plus remeasuring suspected regressions")
-        if not measure:  # exits as after wrong use, so that nobody takes it for a passed check
+        if not measure:  # the exit code of wrong use, so that no script takes it for a passed check
             does = f"compare it with {baseline_run.run.id}" if baseline_run else "make it the baseline run"
             say_next(f"Nothing was measured. To measure this run and {does}, add --run.")
             raise typer.Exit(WRONG_USE)
@@ -132,7 +132,7 @@ def settle(schedule: Schedule, judge: Callable[[Store], list[Verdict]], limits: 
 
 
 def _conclude(
-    store: Store, baseline_run: Store, found: list[Verdict], notes: list[str], accept: str, *, as_json: bool
+    store: Store, baseline_run: Store, verdicts: list[Verdict], notes: list[str], accept: str, *, as_json: bool
 ) -> None:
     """Print the verdicts and store them beside the run. Exits with 1 if one fails.
 
@@ -143,7 +143,7 @@ def _conclude(
 
     notes = [*notes, *other_tools(store.run, baseline_run.run), READING]
     sides = "baseline run", "now"
-    table = verdict_table(f"Gate: {store.run.id}", sides, found, notes, against=baseline_run.run.id)
+    table = verdict_table(f"Gate: {store.run.id}", sides, verdicts, notes, against=baseline_run.run.id)
     remedy = f"If the change is intended: {accept}"
     conclude(table, store.file("check.md"), as_json=as_json, with_quiet=False, remedy=remedy)
 
@@ -152,8 +152,8 @@ def _keep(store: Store, file: Path) -> None:
     """Store the run as a baseline run. Raises Unreadable if later runs could not be compared with it."""
     from zoomgrad.reports.measured.outcome import MEASURED, outcomes
 
-    found = outcomes(store.run, store.records())
-    failed = [cell.key for cell, outcome in found.items() if outcome.status not in (MEASURED, "skipped")]
+    of_cells = outcomes(store.run, store.records())
+    failed = [cell.key for cell, outcome in of_cells.items() if outcome.status not in (MEASURED, "skipped")]
     if failed:
         raise Unreadable(
             f"{store.run.id} can't be a baseline run: "
@@ -167,7 +167,7 @@ def _keep(store: Store, file: Path) -> None:
 
 
 def _baseline_file(against: Optional[str], preset: str, chosen: list[str]) -> Path:
-    """The file to write. Raises Unreadable if it would not hold all cells of a preset, or is no file of ours."""
+    """The file to write. Raises Unreadable if the run lacks cells of the preset, or for a name without the suffix."""
     if chosen and not against:
         raise Unreadable(
             "a preset's baseline run must have all of its cells\n"

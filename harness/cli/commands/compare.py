@@ -37,8 +37,8 @@ BUDGET_SECONDS = 570.0
 """Leaves half a minute of ten for starting, for the last block and for the table."""
 OF_RUNS = (
     "Speedups over baseline are compared, each within its own run, and compile times in steps of the baseline; seconds "
-    "are never compared across runs. “takes” is the change of the time, with its 95 % interval. “slower” and “faster” "
-    "also hold for all figures together: equal code looks so in at most one comparison in a hundred."
+    "are never compared across runs. “takes” is the change of the time, with a 95 % interval. Equal code is called "
+    "slower or faster in at most one comparison in a hundred."
 )
 
 
@@ -65,7 +65,7 @@ def compare(
 ) -> None:
     """Say which of two commits, two interpreters or two runs is faster; the first two are measured in turns.
 
-    Stops when everything is known, or after --budget, which is 9m30s by default.
+    Stops when every cell has a verdict, or after --budget, which is 9m30s by default.
     """
     chosen = options.selection(engines, workloads, interpreters)
     if runs := _runs(a, b):
@@ -106,8 +106,8 @@ def _runs(a: str, b: str) -> tuple[Store, Store] | None:
     if not one and not other:
         return None
     if not one or not other:
-        stranger = b if one else a
-        raise Unreadable(f"{stranger}: not a run, but the other one is\n  Name two runs: ids, folders or files.")
+        unknown = b if one else a
+        raise Unreadable(f"{unknown}: not a run, but the other one is\n  Name two runs: ids, folders or files.")
     if one.run == other.run:
         raise Unreadable(f"{a} and {b} are the same run\n  Compare two runs.")
     return one, other
@@ -122,9 +122,9 @@ def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> No
     from zoomgrad.reports.verdicts import other_tools, verdict_table
 
     limits = Limits(slowdown=within, compile_growth=max(within, COMPILE_WITHIN), reruns=0)
-    found = rules.verdicts(rules.measured_run(new), rules.measured_run(old), limits, tolerant=False)
+    compared = rules.verdicts(rules.measured_run(new), rules.measured_run(old), limits, tolerant=False)
     notes = (*other_tools(new.run, old.run), OF_RUNS)
-    table = verdict_table(f"{new.run.id} against {old.run.id}", (old.run.id, new.run.id), found, notes)
+    table = verdict_table(f"{new.run.id} against {old.run.id}", (old.run.id, new.run.id), compared, notes)
     conclude(table, None, as_json=as_json)
 
 
@@ -149,20 +149,20 @@ def _compare_in_turns(plan: Plan, both: Mapping[str, Side], *, wait: bool, as_js
         try:
             for outcome in measure(plan, places, until, folder / "blocks.jsonl"):
                 outcomes.append(outcome)
-                _tell(plan, outcomes)
-        except KeyboardInterrupt:  # what is known so far is worth printing
+                _print_progress(plan, outcomes)
+        except KeyboardInterrupt:  # print the verdicts so far
             interrupted = True
-    found = verdicts(plan, outcomes)
+    compared = verdicts(plan, outcomes)
     notes = [
         f"“takes” is the change of a time. All {plan.family} intervals hold together, at any time, with "
         f"{100 * (1 - ERROR):g} % probability: equal code is called slower or faster in at most {100 * ERROR:g} of a "
         "hundred comparisons. “unsure” needs more blocks: raise --budget."
     ]
-    table = verdict_table(f"{plan.head} against {plan.base}", (plan.base.name, plan.head.name), found, notes)
+    table = verdict_table(f"{plan.head} against {plan.base}", (plan.base.name, plan.head.name), compared, notes)
     conclude(table, folder / "compare.md", as_json=as_json, interrupted=interrupted)
 
 
-def _tell(plan: Plan, outcomes: list[Outcome]) -> None:
+def _print_progress(plan: Plan, outcomes: list[Outcome]) -> None:
     """Print a failure at once, and one line for each block: how many figures are known so far."""
     last = outcomes[-1]
     if isinstance(last, Absence):

@@ -28,9 +28,9 @@ Row = tuple[str, str, str]
 def doctor(as_json: Json = False) -> None:
     """Show what is installed, what is missing, and how to get it."""
     MEMORY.is_on = False  # ask again, because a compiler may have stopped working although its file is the same
-    found, no_pythons = interpreters.survey()
-    rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
-    rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
+    installed, no_pythons = interpreters.survey()
+    rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in installed]
+    rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(installed)]
     rows += [state(f"engine {name}", engines.load(name).check) for name in engines.names()]
     rows += [(problem.where, "left out", problem.what) for problem in (*engines.problems(), *workloads.problems())]
     rows.append(state("profiler perf", perf.find))
@@ -55,8 +55,8 @@ def doctor(as_json: Json = False) -> None:
 def state(what: str, look: Callable[[], object]) -> Row:
     """Row of the table: the text that `look` returns, or the reason from whatever it raises."""
     try:
-        found = look()
-        return what, "ready", found if isinstance(found, str) else ""
+        path = look()
+        return what, "ready", path if isinstance(path, str) else ""
     except (Unavailable, datasets.Unavailable, NoProfile) as missing:
         return what, "missing", f"{missing.reason}. {missing.remedy}"
     except CorruptData as error:

@@ -29,10 +29,10 @@ def exec_(
     engine: SomeEngine = None,
     interpreter: Interpreter = None,
 ) -> None:
-    """Run an unchanged micrograd program with its Value in C, if that computes the same.
+    """Run an unchanged micrograd program with its Value in C, if all results stay the same.
 
-    A `micrograd` that it imports and does not bring is that of --engine, by default of `native`, or of `hoisted` where
-    `native` can't be built.
+    If the program imports `micrograd` without bringing it, --engine provides it: by default `native`, or `hoisted`
+    where `native` can't be built.
     """
     if engine is not None:
         typer.echo(_note(engines.load(engine)), err=True, nl=False)

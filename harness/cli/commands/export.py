@@ -49,11 +49,11 @@ def export(
         complain(str(error))
         raise typer.Exit(WRONG_USE) from None
     path = _write(made.text, output, store.export_file(exporter.FILE))
-    said = err if path is None else out
+    console = err if path is None else out
     if made.left_out:
         without = f"{units.count(made.left_out, 'cell')} of the plan left out: no result"
-        said.print(f"{without} to export; `zoomgrad report` gives the reason", markup=False, soft_wrap=True)
-    said.print(exporter.USE.format(path=short(path) if path else "FILE"), markup=False, soft_wrap=True)
+        console.print(f"{without} to export; `zoomgrad report` gives the reason", markup=False, soft_wrap=True)
+    console.print(exporter.USE.format(path=short(path) if path else "FILE"), markup=False, soft_wrap=True)
 
 
 def _suites(store: Store) -> dict[Cell, str]:

@@ -17,12 +17,12 @@ from zoomgrad.harness.workloads import microgpt
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List engines, workloads, interpreters and presets."""
-    ladder = [engines.load(name) for name in engines.names()]
+    loaded = [engines.load(name) for name in engines.names()]
     parts = [
         Part(
             "engines",
-            ("name", "the one idea", "builds on", "bits"),
-            [(e.name, e.idea, e.builds_on, "identical" if e.strict else f"within {e.error_bound:g}") for e in ladder],
+            ("name", "description", "builds on", "bits"),
+            [(e.name, e.idea, e.builds_on, "identical" if e.strict else f"within {e.error_bound:g}") for e in loaded],
         ),
         Part(
             "workloads",

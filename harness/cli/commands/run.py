@@ -30,7 +30,7 @@ def run(
     timeout: options.Timeout = None,
     memory: options.Memory = None,
     resume: Annotated[
-        Optional[str], options.named("--resume", metavar="RUN", help="Interrupted run to continue: its id or folder.")
+        Optional[str], options.named("--resume", metavar="RUN", help="Interrupted run to continue: id or folder.")
     ] = None,
     peers: Annotated[
         bool,
@@ -68,7 +68,7 @@ def run(
     chosen = options.selection(engines, workloads, interpreters)
     resumed = folder_of(resume) if resume else None
     if resumed:
-        # Where a build given by path lies is not in the record, because a path is private.
+        # The record has no path of a build that was named by its path, because paths are private.
         plan = planning.resume(resumed.run, asked(chosen.interpreters, machine.discover())[0])
     else:
         plan = fetching.fetched(
@@ -85,7 +85,7 @@ def run(
     if bool(plan.run.fleet) != bool(where):
         what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
         raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")
-    show_plan(plan, "not counting new environments")
+    show_plan(plan, "plus setting up environments")
     if where:
         store = collected(plan, where, resumed, shlex.quote(str(on)) + " --insecure" * insecure)
     else:

@@ -1,4 +1,4 @@
-"""`zoomgrad train`: train on one engine in a worker, `harness.worker.train`, which prints how it goes."""
+"""`zoomgrad train`: train on one engine in a worker, `harness.worker.train`, which prints the progress."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def train(
     epochs: Annotated[Optional[int], typer.Option(min=1, help="Most epochs. Default: the workload's number.")] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(help="Stop once the epoch's mean loss is below this (tour: once its metric is at or below this)."),
+        typer.Option(help="Stop once the epoch's mean loss is below this (tour: once the metric is at or below this)."),
     ] = None,
     rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
     names: Annotated[
         Optional[str],
-        options.named("--names", metavar="FILE", help="For microgpt: train on the names in this file, one a line."),
+        options.named("--names", metavar="FILE", help="For microgpt: train on the names in this file, one per line."),
     ] = None,
     seed: Annotated[
         Optional[int], typer.Option(help="Seed of the starting parameters. Default: the workload's.")
@@ -70,5 +70,5 @@ def train(
     code = run_worker(interpreter, "zoomgrad.harness.worker.train", json.dumps(settings))
     if code:
         raise typer.Exit(code)
-    it = "it" if changed.description == workloads.load(workload).description else "the unchanged workload"
-    say_next(f"Compare the engines on {it}: `zoomgrad run --workloads {workload}`.")
+    what = "it" if changed.description == workloads.load(workload).description else "the unchanged workload"
+    say_next(f"Compare the engines on {what}: `zoomgrad run --workloads {workload}`.")
