@@ -735,9 +735,9 @@ DEFECTS = (
         "table: rows without a result count as measured",
         "reports/measured/table.py",
         "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
-        '    """Return the rows that have a result."""\n'
+        '    """Return the rows with a result."""\n'
         '    return table[table["status"] == MEASURED]',
-        'measured(table: pd.DataFrame) -> pd.DataFrame:\n    """Return the rows that have a result."""\n    return table',
+        'measured(table: pd.DataFrame) -> pd.DataFrame:\n    """Return the rows with a result."""\n    return table',
         "reports/measured/test_table.py",
     ),
 )

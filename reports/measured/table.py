@@ -96,7 +96,7 @@ def cells(run: Run, records: Iterable[Record], of_cells: Mapping[Cell, Outcome] 
 
 
 def measured(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that have a result."""
+    """Return the rows with a result."""
     return table[table["status"] == MEASURED]
 
 
