@@ -11,9 +11,8 @@ from collections.abc import Iterator
 class Collector:
     """Pauses the garbage collector while any thread compiles or traces.
 
-    A growing graph is a million objects and no garbage, so collections would walk it again and again for nothing. All
-    pauses count together: if each restored the state that it found, one that began during another and ended after it
-    would leave the collector off.
+    A growing graph is a million objects and no garbage, so collections would walk it again and again. All pauses count
+    together. If each pause restored the state before it, overlapping pauses could leave the collector off.
     """
 
     def __init__(self) -> None:

@@ -66,7 +66,7 @@ class Drawing(str):
 def draw_dot(root: Any, format: str = "svg", rankdir: str = "LR") -> Drawing:  # noqa: A002  (micrograd's name)
     """Draw the graph below `root`, from left to right, or from top to bottom if `rankdir` is `TB`.
 
-    format: only `svg`, which micrograd's notebook names too.
+    format: only `svg`, as in micrograd's notebook.
     """
     if format != "svg" or rankdir not in ("LR", "TB"):
         raise ValueError(

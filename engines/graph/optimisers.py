@@ -30,12 +30,12 @@ class Optimiser:
     change: Expr
     """What is subtracted from the parameter, over Q, RATE, BATCH, factors and new states."""
     states: Mapping[str, Expr] = field(default_factory=dict)
-    """A number that is kept for each parameter, 0.0 at first -> its next value, over the same and over itself."""
+    """State of each parameter, 0.0 at first -> its next value, over the leaves of `change` and the state itself."""
     factors: Mapping[str, Expr] = field(default_factory=dict)
-    """A number that all parameters share in an update -> its value, over UPDATE."""
+    """Factor that all parameters share in an update -> its value, over UPDATE."""
 
     def numbers(self, index: int, rate: float) -> list[float]:
-        """What an update needs: its rate and its factors. index: of the update, from 0."""
+        """The rate and the factors of an update. index: of the update, from 0."""
         return [rate, *self._factors(index + 1.0)]
 
     @cached_property

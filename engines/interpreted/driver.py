@@ -1,4 +1,4 @@
-"""How engines run whose Value Python itself, or a compiled class, evaluates: a trainer over that class."""
+"""The driver of engines whose Value computes at once, in Python or in a compiled class: a trainer over the class."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from zoomgrad.engines.api import Unavailable
 
 
 def once(build: Callable[[], Any]) -> Callable[[], Any]:
-    """Make a function that builds at its first call, and then always gives that class or raises that Unavailable."""
+    """Return a function that builds the class when first called, and then returns that class or raises that error."""
     lock = threading.Lock()
     results: list[Any] = []
 

@@ -131,7 +131,7 @@ def build(
 
 
 def _compiled_by(waiting: Waiting, units: Sequence[str]) -> list[Path]:
-    """The objects of compilers that wait; none if one fails, as a wrapper does that wants a file."""
+    """Objects of the waiting compilers; none if one fails, for example a wrapper that needs a file name."""
     try:
         objects = waiting.compile(units)
     except TookTooLong:

@@ -1,7 +1,7 @@
 """A kernel's C -> a CPython extension module instead of cffi, to compare the cost of calls and of compiling Python.h.
 
-The module is modern: multi-phase initialisation, fastcall methods, no state except its functions. `module.c` checks
-every argument, so a wrong one raises an exception.
+The module has multi-phase initialisation, fastcall methods and no state. `module.c` checks every argument, so a wrong
+one raises an exception.
 """
 
 from __future__ import annotations

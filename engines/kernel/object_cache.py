@@ -98,7 +98,7 @@ def _refuse(store: Store, unsafe: Unavailable) -> None:
 
 
 def _verified(store: Store, name: str) -> Optional[bytes]:
-    """The object; None if none is kept, or none that can be trusted."""
+    """The kept object; None if there is none that can be trusted."""
     try:
         return files.get(store.folder, name, LARGEST_BYTES)
     except Unavailable as error:

@@ -50,7 +50,7 @@ _INSTALL = {
         "clang": "Install it with `xcode-select --install`.",
     },
 }
-"""System -> family -> remedy. Other systems are told the same as Linux."""
+"""System -> family -> remedy. Other systems get the remedies of Linux."""
 
 
 class Toolchain(NamedTuple):

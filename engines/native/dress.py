@@ -131,12 +131,12 @@ def _send(v: Any, numbers: Any) -> None:
 
 
 def _derivatives(v: Any) -> tuple[Any, ...]:
-    """Those of a result in C, which doesn't store them."""
+    """Return the derivatives of a result in C, which doesn't store them."""
     if not v._name:
         return ()
     operands = [operand.data for operand in v._prev]
-    found = _CONTRIBUTIONS[v._name](operands[0], operands[-1], v._constant, v.data, 1)
-    return found if len(operands) == 2 else (found,)
+    derivatives = _CONTRIBUTIONS[v._name](operands[0], operands[-1], v._constant, v.data, 1)
+    return derivatives if len(operands) == 2 else (derivatives,)
 
 
 def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:
