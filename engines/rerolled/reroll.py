@@ -10,7 +10,7 @@ from typing import Optional
 
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.rerolled.heap import HEAP
+from zoomgrad.engines.rerolled.heap import keep_freed_memory
 from zoomgrad.engines.rerolled.recover.chains import chain
 from zoomgrad.engines.rerolled.recover.check import check_loops, check_sums
 from zoomgrad.engines.rerolled.recover.fuse import fuse
@@ -34,14 +34,13 @@ def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
 
     most: the most different groups of an irregular tape. Raises Irregular if there are more.
     """
-    with HEAP.kept():
-        sums = pull(tape)
-        for simplify in (chain, fuse):
-            if CHECKED:
-                check_sums(sums)
-            sums = simplify(sums)
-        loops = lay_out(check_sums(sums) if CHECKED else sums, group(sums, most))
-        del sums
+    keep_freed_memory()
+    sums = pull(tape)
+    for simplify in (chain, fuse):
+        if CHECKED:
+            check_sums(sums)
+        sums = simplify(sums)
+    loops = lay_out(check_sums(sums) if CHECKED else sums, group(sums, most))
     return check_loops(loops) if CHECKED else loops
 
 
