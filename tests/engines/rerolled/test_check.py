@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engines.graphs import classifier
-from tests.engines.rerolled.rolling import tape_of, tape_of_workload
+from tests.engines.rerolled.rolling import tape_of
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.rerolled import reroll as stages
 from zoomgrad.engines.rerolled.recover.chains import chain
@@ -17,21 +17,18 @@ from zoomgrad.engines.rerolled.recover.gradients import pull
 from zoomgrad.engines.rerolled.recover.groups import Phase, group
 from zoomgrad.engines.rerolled.recover.layout import lay_out
 from zoomgrad.engines.rerolled.recover.loops import Access
-from zoomgrad.engines.rerolled.recover.sums import GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
+from zoomgrad.engines.rerolled.recover.sums import GRADIENT, NONE, SINK, VALUE
 from zoomgrad.engines.rerolled.reroll import reroll
-from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 
-TAPES = {
-    "a classifier": lambda: tape_of(*classifier(), outputs=[0, 1, 2]),
-    "moons": lambda: tape_of_workload(workloads.load("moons")),
-    "a tape without loops": lambda: tape_of_workload(workloads.load("random-dag")),
-}
+
+def tape():
+    return tape_of(*classifier(), outputs=[0, 1, 2])
 
 
 def sums():
-    return chain(pull(TAPES["a classifier"]()))
+    return chain(pull(tape()))
 
 
 def changed(column, at, value):
@@ -41,18 +38,8 @@ def changed(column, at, value):
     return column
 
 
-@pytest.mark.parametrize("name", TAPES)
-def test_the_checkers_return_valid_stages(name):
-    found = pull(TAPES[name]())
-    assert check_sums(found) is found
-    found = chain(found)
-    assert check_sums(found) is found
-    loops = reroll(TAPES[name]())
-    assert check_loops(loops) is loops
-
-
 SPOILED = {
-    "pull": lambda tape: replace(pull(tape), loss=10**6),
+    "pull": lambda given: replace(pull(given), loss=10**6),
     "chain": lambda found: replace(chain(found), outputs=(-1,)),
     "fuse": lambda found: replace(found, loss=-1),
     "group": lambda *given: group(*given)[1:],
@@ -66,7 +53,7 @@ def test_every_stage_is_checked(monkeypatch, stage):
     assert CHECKED
     monkeypatch.setattr(stages, stage, SPOILED[stage])
     with pytest.raises(BrokenLoops):
-        reroll(TAPES["a classifier"]())
+        reroll(tape())
 
 
 # --- sums --------------------------------------------------------------------------------------------------------
@@ -94,38 +81,16 @@ def value_reads_a_gradient(found):
     return with_slot(found, term, 0, gradient)
 
 
-def sink_is_read(found):
-    """Make the last sink read the first one."""
-    sink, _ = of_kind(found, SINK)
-    return with_slot(
-        found, int(np.flatnonzero(found.owner == found.owner[found.kind[found.owner] == SINK].max())[-1]), 0, sink
-    )
-
-
 def second_sink(found):
     sinks = np.unique(found.owner[found.kind[found.owner] == SINK])
     return replace(found, mirrors=changed(found.mirrors, sinks[1], found.mirrors[sinks[0]]))
 
 
 BROKEN_SUMS = {
-    "a slot that is not a node": (lambda s: with_slot(s, 3, 0, s.nodes), r"^term 3 of %\d+: not all of \[\d+"),
-    "a leaf with terms": (
-        lambda s: replace(s, kind=changed(s.kind, s.owner[0], PARAMETER)),
-        r"^term 0 of %\d+, which is a leaf",
-    ),
     "a slot that is empty": (lambda s: with_slot(s, 4, 0, NONE), r"^term 4 of %\d+: its template reads a slot that"),
     "a sum that reads itself": (reads_itself, r"^term \d+ of %(\d+) reads %\1, which does not come before it"),
     "a value that reads a gradient": (value_reads_a_gradient, r"reads %\d+, which does not come before it"),
-    "a sink that is read": (sink_is_read, r"^%\d+ is read but is a sink"),
-    "a value with a mirror": (
-        lambda s: replace(s, mirrors=changed(s.mirrors, s.loss, 0)),
-        r"^%\d+ can't be the gradient of %0",
-    ),
     "two sinks of one parameter": (second_sink, r"^%\d+ has several gradients"),
-    "no such input": (
-        lambda s: replace(s, number=changed(s.number, np.flatnonzero(s.kind == INPUT)[0], s.inputs)),
-        r"^x6: there are only 6",
-    ),
 }
 
 
@@ -140,7 +105,7 @@ def test_broken_sums(why):
 
 
 def loops():
-    return reroll(TAPES["a classifier"]())
+    return reroll(tape())
 
 
 def with_loop(whole, at, **changes):
@@ -173,11 +138,6 @@ BROKEN_LOOPS = {
         lambda w: replace(w, loops=w.loops[::-1]),
         "^a loop comes after one of a later phase",
     ),
-    "no terms": (lambda w: with_loop(w, 0, segments=()), r"^loop 0 \(forward\) has no lanes, or no terms"),
-    "one operand too few": (
-        lambda w: with_loop(w, 0, segments=(w.loops[0].segments[0]._replace(operands=()),)),
-        r"^loop 0 \(forward\): the operands of segment 0 do not match its template",
-    ),
     "an operand beyond the workspace": (
         lambda w: with_operand(w, 0, Access(w.workspace - 1, (1,))),
         r"^loop 0 \(forward\): operand 0 of segment 0 reaches from \d+ to \d+, of \d+ places",
@@ -185,10 +145,6 @@ BROKEN_LOOPS = {
     "a target written twice": (
         lambda w: with_loop(w, 1, target=w.loops[0].target),
         r"^loop 1 \(forward\) writes a second time to v\[0\]",
-    ),
-    "loops out of order": (
-        lambda w: replace(w, loops=[w.loops[1], w.loops[0], *w.loops[2:]]),
-        r"^loop 0 \(forward\) reads v\[\d+\] before it is written",
     ),
     "a sink of no parameter": (
         lambda w: with_loop(w, sink(w), target=moved(w.loops[sink(w)].target, 1)),

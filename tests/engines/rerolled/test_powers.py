@@ -1,4 +1,4 @@
-"""Powers without libm: its bits in strict engines, and nearly its results in fast ones."""
+"""Powers without libm, with its bits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from functools import cache
 import pytest
 
 from tests.engines.fused import NEEDS_FUSED, same
-from zoomgrad.engines.compiled.flags import FAST, WIDE
-from zoomgrad.engines.graph.optimisers import power
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import libm, unit
 from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
@@ -138,39 +136,3 @@ def test_an_unknown_libm_computes_all_powers(right, wrong):
     with library(text.replace(right, wrong), "gcc", toolchains.NATIVE) as lib:
         assert not lib.is_known()
         assert not any(differing(lib, name) for name in EXPONENTS)
-
-
-# --- fast engines ---------------------------------------------------------------------------------------------------
-
-
-def fast(x, exponent=None):
-    """exp of each number, or its power, as fast engines compute them."""
-    call = "exp(x[i])" if exponent is None else f"pow(x[i], {exponent})"
-    function = "void f(const double *x, double *y, long long n)"
-    lines = [f"{function} {{ for (long long i = 0; i < n; i++) y[i] = {call}; }}"]
-    text = unit([libm([("pow", 2)]), Include("kernel/fast.h"), Declarations(lines)])
-    found = array("d", bytes(8 * len(x)))
-    if not toolchains.has("clang"):
-        pytest.skip("no clang")
-    import cffi
-
-    ffi = cffi.FFI()
-    ffi.cdef(f"{function};")
-    flags = ("-O2", *toolchains.NATIVE, *WIDE, *FAST)
-    with building.build(toolchains.find("clang"), [text], flags) as built:
-        ffi.dlopen(str(built.path)).f(*(ffi.from_buffer("double[]", buffer) for buffer in (x, found)), len(x))
-    return found
-
-
-@pytest.mark.parametrize("exponent", [2.0, -0.5, 3.0])
-def test_fast_powers_are_nearly_those_of_libm(exponent):
-    rng = random.Random(1)
-    x = array("d", [math.ldexp(1 + rng.random(), rng.randrange(-60, 60)) for _ in range(4000)])
-    assert fast(x, exponent).tolist() == pytest.approx([power(each, exponent) for each in x], rel=1e-15)
-
-
-def test_a_fast_exp_is_nearly_that_of_libm():
-    rng = random.Random(1)
-    x = array("d", [0.0, -0.0, 1.0, -708.0, 709.0, *(rng.uniform(-708, 709) for _ in range(4000))])
-    x.extend(rng.gauss(0, 2) for _ in range(4000))
-    assert fast(x).tolist() == pytest.approx([math.exp(each) for each in x], rel=1e-13)

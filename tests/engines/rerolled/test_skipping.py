@@ -31,7 +31,6 @@ from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.rearrange.zeros import live
-from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.language import TakeRows, walk
 from zoomgrad.harness import workloads
@@ -130,15 +129,6 @@ def test_training_keeps_the_bits(found, weights, batch):
         agrees(found, STARTS[weights], [ROWS["no zeros"], ROWS["other numbers, no zeros"], row], [0.1] * 10, batch)
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("rate", [1e300, -1e308, 1.7e308, 1e-320, 0.0])
-def test_rates_that_make_weights_infinite(found, rate, batch):
-    for at in (0, 1, 4):
-        rates = [0.1] * 9
-        rates[at] = rate
-        agrees(found, GRAPH.numbers, [ROWS["zeros"], ROWS["no zeros"], ROWS["all zeros"]], rates, batch)
-
-
 @pytest.mark.parametrize("batch", [2, 3])
 def test_rows_taken_together_make_weights_infinite(found, batch):
     """Zeros of the next row meet the infinite weights, while the biases stay finite."""
@@ -193,25 +183,6 @@ def test_a_call_begins_with_the_current_weights(found):
 
 
 # --- loops that skip zeros ---------------------------------------------------------------------------------------
-
-
-def test_the_first_layer_of_a_network_skips():
-    loops = reroll(tape_of_workload(workloads.load("digits")))
-    found = live(loops)
-    assert found.skipping.inputs == (0, 64), "the label must not be included, because no weight multiplies it"
-    ((forward, segment),) = found.sums.items()
-    ((sink, lane),) = found.sinks.items()
-    assert (loops.loops[forward].phase, loops.loops[forward].lanes) == (Phase.FORWARD, 50)
-    assert loops.loops[forward].segments[segment].counts == (64,)
-    assert loops.loops[sink].phase == Phase.SINK
-    assert loops.loops[sink].counts[lane] == 64
-    ((first, last),) = found.skipping.weights
-    p, g = loops.area("p"), loops.area("g")
-    assert p.start <= first < last <= p.stop
-    assert last - first >= 64 * 50
-    ((first, last),) = found.skipping.factors
-    assert g.start <= first < last <= g.stop
-    assert last - first == 50
 
 
 def with_more(more, extra=0):

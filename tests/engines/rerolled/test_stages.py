@@ -1,4 +1,4 @@
-"""Golden text of each stage of a small graph, and the examples in the stages' docstrings."""
+"""Golden text of each stage of a small graph and its C, and the examples in the stages' docstrings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tests.engines.graphs import Graph
-from tests.engines.rerolled.rolling import tape_of, tape_of_workload, text
+from tests.engines.rerolled.rolling import form, step_of, tape_of, tape_of_workload, text
+from zoomgrad.engines.kernel import c_text
 from zoomgrad.engines.rerolled import recover
+from zoomgrad.engines.rerolled.emit.c import c_source
 from zoomgrad.engines.rerolled.recover import chains, gradients, groups, layout, nest
 from zoomgrad.engines.rerolled.recover import fuse as fuse_module
 from zoomgrad.engines.rerolled.recover.chains import chain
@@ -63,3 +65,11 @@ def test_the_docstring_examples_are_correct(module):
     result = doctest.testmod(module, extraglobs=names)
     assert result.attempted
     assert not result.failed
+
+
+def test_c(golden, monkeypatch):
+    """Vectors of 4. An `#include` replaces each file that is the same for every graph."""
+    monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
+    chosen = form(rows=0, width=4)
+    source = c_source(step_of(tape_of_workload(workloads.load(NAME)), chosen), chosen)
+    golden("rerolled-mlp-2x2x1.c", "\n".join(source.units))

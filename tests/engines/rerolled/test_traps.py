@@ -15,12 +15,10 @@ from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import form, of_form, tape_of
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.columns import Column
-from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair
 from zoomgrad.engines.rerolled.reroll import reroll
-from zoomgrad.engines.rerolled.step.language import TakeRows, walk
 
 pytestmark = pytest.mark.host
 
@@ -78,14 +76,6 @@ def two_layers(Value, leaves):
 
 
 NETWORKS = {"one layer": made("one_layer", 4, 20, one_layer), "two layers": made("two_layers", 4, 30, two_layers)}
-
-
-@pytest.mark.parametrize("engine", ["tcc, three rows", "vectors"])
-def test_rows_of_two_layers_are_taken_together(engine):
-    """Otherwise the test below would not cover rows that are taken together."""
-    chosen = ENGINES[engine]()
-    turn = lower(tape_of(*NETWORKS["two layers"]), chosen.options).programs["turn"]
-    assert any(isinstance(statement, TakeRows) for statement in walk(turn))
 
 
 @pytest.mark.parametrize("batch", [1, 3])

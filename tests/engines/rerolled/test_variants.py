@@ -46,11 +46,6 @@ def asked(step):
     return {type(condition) for program in step.programs.values() for condition in conditions(program)}
 
 
-def test_a_step_without_rows_together_has_one_variant():
-    whole = step("deferred")
-    assert variants(whole) == [("every batch", 1, whole)]
-
-
 @pytest.mark.parametrize("name", ["together", "everything"])
 def test_each_variant_holds_only_what_its_batches_run(name):
     whole = step(name)
