@@ -9,28 +9,12 @@ from __future__ import annotations
 import difflib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Optional, Protocol, Union
 
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.optimisers import Optimiser
 
 Number = Union[int, float]
-
-KEPT_FROM_SECONDS = 10.0
-"""A race keeps a build that takes longer than this from one block to the next."""
-
-
-class Store(NamedTuple):
-    """A private folder for compiled objects, and which of them are kept there."""
-
-    folder: Path
-    from_seconds: float = KEPT_FROM_SECONDS
-    """Keep a build that takes longer than this."""
-    most_bytes: Optional[int] = None
-    """Beyond this, remove the objects that have not been used for the longest time. None in a race, which has no limit.
-
-    A store with a limit is a cache. A program works without it, so a full or read-only disk causes no warning."""
 
 
 class Unavailable(Exception):
@@ -206,7 +190,7 @@ class Engine(Protocol):
     def supports(self, workload: Workload) -> Optional[str]:
         """Return why it can't run that workload; None if it can."""
 
-    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
+    def prepare(self, workload: Workload) -> Trainer:
         """Do everything before the first step. The trainer's `phases` holds the time of each phase.
 
         An engine whose kernels have variants builds the one for the workload's batch.

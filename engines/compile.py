@@ -10,11 +10,9 @@ Each stage is a function of its inputs and the engine's options, in a file of it
 from __future__ import annotations
 
 import contextlib
-import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
-from zoomgrad.engines.api import Store
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
 from zoomgrad.engines.compiled.flags import flags_of
@@ -23,9 +21,8 @@ from zoomgrad.engines.compiled.lower import lower, sizes, variants_of
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.collector import COLLECTOR
-from zoomgrad.engines.kernel import building, extension, toolchains
+from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import Source
-from zoomgrad.engines.kernel.object_cache import kept_or_built
 from zoomgrad.engines.kernel.program import Kernel, Program
 from zoomgrad.engines.kernel.variants import Variants, variant_for
 from zoomgrad.engines.options import Options
@@ -33,12 +30,12 @@ from zoomgrad.engines.rerolled.fitted import fitted
 
 
 def compile(  # noqa: A001  (the verb of all that follows)
-    trace: Callable[[], Graph], options: Options, clock: Clock, *, store: Optional[Store] = None, batch: int = 1
+    trace: Callable[[], Graph], options: Options, clock: Clock, *, batch: int = 1
 ) -> Program:
     """Compile a graph, time each phase, and record the sizes of the results.
 
-    trace: gives the graph, which is freed as soon as the tape exists if nobody else holds it. store: where compiled
-    objects are looked for and kept. batch: the first batch to train with; code for others is compiled when needed.
+    trace: gives the graph, which is freed as soon as the tape exists if nobody else holds it. batch: the first
+    batch to train with; code for others is compiled when needed.
     Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
     """
     with COLLECTOR.paused(), early_compilers(options, clock) as compilers:
@@ -57,9 +54,9 @@ def compile(  # noqa: A001  (the verb of all that follows)
         clock.sizes.update(tape_rows=len(tape), **sizes(code, options))
         variants = variants_of(code)
         first = variant_for(batch, variants)
-        kernel = kernel_of(first.code, options, clock, store, compilers)
+        kernel = kernel_of(first.code, options, clock, compilers)
         if len(variants) > 1:
-            kernel = Variants(variants, first, kernel, lambda variant: kernel_of(variant.code, options, Clock(), store))
+            kernel = Variants(variants, first, kernel, lambda variant: kernel_of(variant.code, options, Clock()))
         with clock.phase("load"):
             return Program(
                 kernel,
@@ -72,30 +69,16 @@ def compile(  # noqa: A001  (the verb of all that follows)
             )
 
 
-def kernel_of(
-    code: Any,
-    options: Options,
-    clock: Clock,
-    store: Optional[Store] = None,
-    compilers: Optional[building.Waiting] = None,
-) -> Kernel:
+def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[building.Waiting] = None) -> Kernel:
     """Generate, build and load. compilers: started earlier, for this tool and these flags."""
     with clock.phase("generate"):
         source = emit(code, options)
     if not isinstance(source, Source):
-        return load_python(source, clock, store)
+        return load_python(source, clock)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
-
-    def recipe() -> Sequence[str]:
-        # Under -march=native, the macros depend on the processor.
-        target = [platform.machine(), *flags, *sorted(toolchains.macros(tool, flags))]
-        abi = extension.abi() if options.target == "module" else ""
-        return ["program", *tool.command, tool.version, *target, abi, *source.units]
-
     with contextlib.ExitStack() as stack:
         with clock.phase("compile"):
-            build = kept_or_built(store, recipe, lambda: building.build(tool, source.units, flags, waiting=compilers))
-            built = stack.enter_context(build)
+            built = stack.enter_context(building.build(tool, source.units, flags, waiting=compilers))
         with clock.phase("load"):
             kernel = load(built, source.workspace, options)
     units = len(source.units)
@@ -106,8 +89,6 @@ def kernel_of(
         parallel_compilers=min(units, CORES),
         vector_doubles=fitted(options).width if options.code == "loops" else 1,
     )
-    if built.is_kept and store and store.most_bytes is None:
-        clock.phases.clear()  # nothing was compiled, so this block of a race has no compile time
     return kernel
 
 

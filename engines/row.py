@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Optional, Protocol
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Store, Trainer, Unavailable, Workload
+from zoomgrad.engines.api import Trainer, Unavailable, Workload
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.program import Program
@@ -24,7 +24,7 @@ class Driver(Protocol):
 
     def check(self, row: Row) -> None: ...
     def supports(self, row: Row, workload: Workload) -> Optional[str]: ...
-    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> Trainer: ...
+    def prepare(self, row: Row, workload: Workload) -> Trainer: ...
     def toolchain(self, row: Row) -> Optional[Toolchain]:
         """The compiler of its C on this machine; None if it compiles no C. Raises Unavailable."""
 
@@ -91,8 +91,8 @@ class Row:
     def supports(self, workload: Workload) -> Optional[str]:
         return self.driver.supports(self, workload)
 
-    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
-        return self.driver.prepare(self, workload, objects)
+    def prepare(self, workload: Workload) -> Trainer:
+        return self.driver.prepare(self, workload)
 
     def toolchain(self) -> Optional[Toolchain]:
         """The compiler of its C on this machine; None if it compiles no C. Raises Unavailable."""

@@ -12,16 +12,14 @@ A run kept as a baseline run is one file instead: see results/run_file.py.
     <run>/profiles/<cell>/           other files of a profiler: Scalene's own page, stacks for a flame graph
     <run>/export/                    the run in other tools' formats
 
-Shared objects that are slow to compile are stored elsewhere, below OBJECTS, so that a shared run folder contains no
-machine code. A record is written to a draft beside its file, flushed to the disk and renamed, so that an interrupted
-run never leaves half a file and loses nothing already measured. A run may come from a stranger: every path in it, with
-links resolved, must stay inside its folder.
+A record is written to a draft beside its file, flushed to the disk and renamed, so that an interrupted run never leaves
+half a file and loses nothing already measured. A run may come from a stranger: every path in it, with links resolved,
+must stay inside its folder.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,9 +40,6 @@ _HERE = ROOT / "results" if IS_CHECKOUT else STATE
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or _HERE / "runs")
 """Default folder of runs."""
-
-OBJECTS = STATE / "objects"
-"""Compiled code that later blocks load again: one folder per run, always with this copy of zoomgrad."""
 
 BASELINE_RUNS = Path(os.environ.get("ZOOMGRAD_BASELINE_RUNS") or _HERE / "baseline_runs")
 """Committed runs, one file per preset. The gate compares new runs with them, and the README shows their figures."""
@@ -210,20 +205,6 @@ class Store:
     def vouchings(self) -> list[Vouching]:
         """The vouchings of all workloads, sorted by file name."""
         return self._all("vouching", Vouching, lambda vouching: f"{vouching.workload}.json")
-
-    def objects_folder(self, cell: Cell) -> Path:
-        """Folder for one cell's objects. Cells do not share it: a cell that loads an object has no compile time."""
-        return self._objects / folder_name(cell)
-
-    def remove_objects(self) -> None:
-        """Remove the objects of all cells."""
-        shutil.rmtree(self._objects, ignore_errors=True)
-
-    @property
-    def _objects(self) -> Path:
-        # Named after the folder's path, because a stranger may have written the run's id.
-        folder = self.folder.resolve()
-        return OBJECTS / f"{folder.name}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
 
     def write_profile(self, profile: AnyProfile) -> Path:
         """Store a profile beside the records; replaces an earlier one of the same cell and profiler."""

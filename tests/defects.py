@@ -346,13 +346,6 @@ DEFECTS = (
         "engines/test_files.py::test_a_file_that_cannot_be_trusted_is_removed[flipped at 71]",
     ),
     Defect(
-        "kept objects: an object does not depend on the processor",
-        "engines/compile.py",
-        "[platform.machine(), *flags, *sorted(toolchains.macros(tool, flags))]",
-        "[platform.machine(), *flags]",
-        "engines/compiled/test_objects.py::test_a_recipe_covers_everything_that_determines_an_object",
-    ),
-    Defect(
         "kept objects: a folder that others may write to is accepted",
         "engines/files.py",
         "if facts.st_uid != os.getuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):",

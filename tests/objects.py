@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import shutil
 import tempfile
 from pathlib import Path
 from unittest import mock
 
-from zoomgrad.engines.kernel import building, object_cache
+from zoomgrad.engines.kernel import building
 
 compile_anew = building.build
 
@@ -40,12 +39,10 @@ def shared(folder):
             yield building.Built(path, path.stat().st_size)
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # The users' cache would hide a build that a test prevents or counts. Most builds find an object, so compilers that
-    # wait would be started for nothing.
+    # Most builds find an object, so compilers that wait would be started for nothing.
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(building, "waiting", lambda *_: contextlib.nullcontext()))
         stack.enter_context(mock.patch.object(building, "build", build))
-        stack.enter_context(mock.patch.object(object_cache, "USERS_FROM_SECONDS", math.inf))
         yield
 
 

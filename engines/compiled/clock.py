@@ -52,6 +52,6 @@ class Clock:
 
     def _turn_to(self, name: Optional[str]) -> None:
         now = perf_counter()
-        if self._phase in self.phases:  # it is not if an engine has cleared the phases
+        if self._phase is not None:
             self.phases[self._phase] += now - self._since
         self._phase, self._since = name, now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Optional
 
-from zoomgrad.engines.api import Store, Trainer, Unavailable, Workload
+from zoomgrad.engines.api import Trainer, Unavailable, Workload
 from zoomgrad.engines.compile import compile as compile_graph
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.flags import flags_of
@@ -14,7 +14,6 @@ from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel import extension, toolchains
 from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.kernel.library import interface
-from zoomgrad.engines.kernel.object_cache import of_user
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.lengths.prepare import prepare_lengths
@@ -28,14 +27,12 @@ from zoomgrad.engines.threads import pool
 from zoomgrad.engines.translated.rpython import translator
 
 
-def prepare(workload: Workload, options: Options, store: Optional[Store] = None) -> Trainer:
+def prepare(workload: Workload, options: Options) -> Trainer:
     """Compile the workload's step and check its rows."""
     if workload.varies or (workload.learns and workload.optimiser is not SGD):
-        return prepare_lengths(workload, options, store)
+        return prepare_lengths(workload, options)
     clock = Clock()
-    program = compile_graph(
-        partial(trace, workload, workload.row(0)), options, clock, store=store, batch=workload.batch
-    )
+    program = compile_graph(partial(trace, workload, workload.row(0)), options, clock, batch=workload.batch)
     program.tape = None  # a trainer never needs it
     trainer = CompiledTrainer(program, workload)
     clock.stop()
@@ -82,8 +79,8 @@ class Compiled:
         can_run = not (row.options.frozen and workload.learns)
         return None if can_run else "its weights are constants, so it can't train"
 
-    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> Trainer:
-        return prepare(workload, row.options, store)
+    def prepare(self, row: Row, workload: Workload) -> Trainer:
+        return prepare(workload, row.options)
 
     def toolchain(self, row: Row) -> Optional[toolchains.Toolchain]:
         return toolchains.find(row.options.compiler) if row.options.compiler else None
@@ -93,14 +90,14 @@ class Compiled:
 
 
 def compile_for_user(row: Row, graph: Graph) -> Program:
-    """Compile a graph, whose object may be in the user's cache. Raises the errors of `compile`."""
+    """Compile a graph. Raises the errors of `compile`."""
     if row.options.frozen:
         raise Unavailable(
             f"{row.name} runs workloads only",
             "Name no parameters and leave out +frozen: all other leaves are constants.",
         )
     clock = Clock()
-    program = compile_graph(lambda: graph, row.options, clock, store=of_user())
+    program = compile_graph(lambda: graph, row.options, clock)
     clock.stop()
     return program
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
-from zoomgrad.engines.api import Store
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.building import Built, loading
@@ -33,10 +32,10 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
     return library
 
 
-def load_python(source: Any, clock: Clock, store: Optional[Store] = None) -> Kernel:
+def load_python(source: Any, clock: Clock) -> Kernel:
     """Load a source that is not C: a PythonText, Bytecode, a Step for NumPy, machine code, Rows, or a Kernel."""
     if isinstance(source, Rows):
-        return source.kernel(clock, store)
+        return source.kernel(clock)
     if isinstance(source, PythonText):
         clock.sizes["source_bytes"] = source.size
         with clock.phase("compile"):

@@ -9,7 +9,7 @@ import contextlib
 from typing import Any, Optional
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Store, Workload
+from zoomgrad.engines.api import Workload
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
 from zoomgrad.engines.kernel import building, toolchains
@@ -57,7 +57,7 @@ class ByHand:
             return f"it is written for ReLU and a linear last layer, and this model has {network.activation}{last}"
         return mlp_refusal(workload, ("relu",))
 
-    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> CompiledTrainer:
+    def prepare(self, row: Row, workload: Workload) -> CompiledTrainer:
         clock = Clock()
         with clock.phase("generate"):
             text = source(row, workload)

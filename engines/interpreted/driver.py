@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from zoomgrad.engines.api import Store, Workload
+from zoomgrad.engines.api import Workload
 from zoomgrad.engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
 from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.engines.row import Row
@@ -28,7 +28,7 @@ class Interpreted:
     def supports(self, row: Row, workload: Workload) -> Optional[str]:
         return None
 
-    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> ScalarTrainer:
+    def prepare(self, row: Row, workload: Workload) -> ScalarTrainer:
         return self.trainer(row.nn, workload)
 
     def toolchain(self, row: Row) -> Optional[Toolchain]:

@@ -62,8 +62,8 @@ class Built:
 
     path: Path
     size: int
-    is_kept: bool = False
-    """Whether it was built earlier."""
+    seconds: float = 0.0
+    """How long the build took, if another process built it."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, Optional
 
-from zoomgrad.engines.api import Shape, Store, Workload
+from zoomgrad.engines.api import Shape, Workload
 from zoomgrad.engines.columns import columns
 from zoomgrad.engines.compile import kernel_of
 from zoomgrad.engines.compiled.clock import Clock
@@ -41,7 +41,7 @@ class Traced(NamedTuple):
     clock: Clock
 
 
-def prepare_lengths(workload: Workload, options: Options, store: Optional[Store]) -> TrainerOfLengths:
+def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     """Compile the graph of each shape, and the update by the workload's optimiser."""
     shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
     clock = Clock()
@@ -49,7 +49,7 @@ def prepare_lengths(workload: Workload, options: Options, store: Optional[Store]
     with COLLECTOR.paused(), ThreadPoolExecutor(1) as beside:
         conductor = beside.submit(conductor_of, workload.optimiser, options)
         order, parameters = _order_of(workload, shapes[0], options, clock)
-        built = [_built(workload, shape, options, store, order, clock) for shape in shapes]
+        built = [_built(workload, shape, options, order, clock) for shape in shapes]
         with clock.phase("compile"):
             conduct = conductor.result()
         clock.stop()
@@ -97,15 +97,13 @@ def _traced(workload: Workload, shape: Shape, order: Optional[Sequence[int]] = N
     return Traced(shape._replace(columns=columns(shape.columns, tape.inputs)), tape, parameters, clock)
 
 
-def _built(
-    workload: Workload, shape: Shape, options: Options, store: Optional[Store], order: Sequence[int], total: Clock
-) -> Built:
+def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Built:
     """The kernel of a shape. Adds the time of each phase, and the sizes, to the clock of all shapes."""
     shape, tape, _, clock = _traced(workload, shape, order)
     with clock.phase("lower"):
         code = lower_passes(tape, options)
     clock.sizes.update(tape_rows=len(tape), **sizes(code, options))
-    kernel = kernel_of(code, options, clock, store)
+    kernel = kernel_of(code, options, clock)
     clock.stop()
     total.add(clock)
     return Built(shape, kernel, len(tape.outputs), sum(clock.phases.values()))

@@ -14,10 +14,10 @@ from typing import Any
 
 from zoomgrad.engines.api import CyclicGraph, Unavailable
 from zoomgrad.engines.interpreted.once import once
-from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading
 from zoomgrad.engines.kernel.c_text import read
 from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, include_flags, load_module
+from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
 from zoomgrad.engines.native import ops_in_c
 from zoomgrad.engines.value_base import check_exponent, numpy_number
@@ -67,8 +67,7 @@ def flags(tool: Toolchain) -> tuple[str, ...]:
 
 
 def _object(tool: Toolchain, text: str, recipe: Sequence[str]) -> AbstractContextManager[Built]:
-    store = object_cache.of_user("native", from_seconds=0.0)
-    return object_cache.kept_or_built(store, lambda: recipe, lambda: build(tool, [text], flags(tool)))
+    return kept("native", recipe, build(tool, [text], flags(tool)))
 
 
 def class_in(path: Path) -> Any:

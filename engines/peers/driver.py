@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Store, Unavailable, Workload
+from zoomgrad.engines.api import Unavailable, Workload
 from zoomgrad.engines.columns import check_labels, columns
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.kernel.toolchains import Toolchain
@@ -55,7 +55,7 @@ class Peer:
             return refusal
         return "it is written for training, and this workload only runs forward"
 
-    def prepare(self, row: Row, workload: Workload, store: Optional[Store]) -> PeerTrainer:
+    def prepare(self, row: Row, workload: Workload) -> PeerTrainer:
         refusal, network = self.supports(row, workload), workload.network
         if refusal or network is None:
             raise ValueError(f"{row.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")

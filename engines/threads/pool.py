@@ -10,10 +10,10 @@ import ctypes
 import os
 from functools import cache
 
-from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.kernel.building import build, loading
 from zoomgrad.engines.kernel.c_text import unit
 from zoomgrad.engines.kernel.c_tree import Include
+from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain
 
 FLAGS = ("-std=c99", "-O1")
@@ -29,8 +29,7 @@ def load(tool: Toolchain) -> int:
     """The address of the pool's `divide`. Raises BuildFailed."""
     text = source()
     recipe = ("threads", str(tool), *tool.command, *FLAGS, text)
-    store = object_cache.of_user("threads", from_seconds=0.0)
-    with object_cache.kept_or_built(store, lambda: recipe, lambda: build(tool, [text], FLAGS)) as built, loading():
+    with kept("threads", recipe, build(tool, [text], FLAGS)) as built, loading():
         # Never unload it, not even at the end of the process, when threads still sleep in it.
         mode = ctypes.DEFAULT_MODE | getattr(os, "RTLD_NODELETE", 0)
         library = ctypes.CDLL(str(built.path), mode=mode)

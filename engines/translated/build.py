@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading, private_folder, write
 from zoomgrad.engines.kernel.extension import abi, check_python, include_flags, load_module
+from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
 from zoomgrad.engines.translated.source import source
 from zoomgrad.engines.translated.translators import Translator
@@ -29,10 +28,8 @@ def value(translator: Translator) -> Any:
     flags = (*FLAGS, *include_flags())
     module = f"zoomgrad_translated_{translator.tool.lower()}"
     recipe = (translator.tool.lower(), abi(), version, str(tool), *tool.command, *flags, source())
-    make = partial(_object, translator, tool, flags, module)
     try:
-        store = object_cache.of_user("translated", from_seconds=0.0)
-        with object_cache.kept_or_built(store, lambda: recipe, make) as built, loading():
+        with kept("translated", recipe, _object(translator, tool, flags, module)) as built, loading():
             return load_module(module, str(built.path)).Value
     except BuildFailed as failure:
         raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None

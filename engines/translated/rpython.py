@@ -12,13 +12,13 @@ import threading
 import weakref
 from array import array
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from zoomgrad.engines import asking
-from zoomgrad.engines.api import Store, Unavailable
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.files import cache_folder
 from zoomgrad.engines.graph.expr import NAMES, PYTHON, calls
@@ -26,7 +26,7 @@ from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import Tape, codes
 from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, Built, loading, private_folder, write
 from zoomgrad.engines.kernel.c_text import read
-from zoomgrad.engines.kernel.object_cache import kept_or_built, of_user
+from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
@@ -109,27 +109,25 @@ class Rows(NamedTuple):
         """The text that is translated, which depends on no tape."""
         yield from text().splitlines()
 
-    def kernel(self, clock: Clock, store: Optional[Store]) -> Micrograd:
-        """The kernel. The first one of a process loads the library, and translates unless it is kept."""
+    def kernel(self, clock: Clock) -> Micrograd:
+        """The kernel. The first one of a process loads the library, and translates unless it is kept.
+
+        Its compile time includes the translation, also if another process made it.
+        """
         with clock.phase("compile"):
             if self.jit not in _LIBRARIES:
                 recipe = ("rpython", platform.machine(), repr(translator()), *FLAGS[self.jit], text())
-                make = partial(_translated, self.jit)
-                # A user's library serves every graph, so it is kept however fast its translation was.
-                with kept_or_built(store or of_user("translated", 0.0), lambda: recipe, make) as built, loading():
-                    is_of_race = store is not None and store.most_bytes is None
-                    _LIBRARIES[self.jit] = Library(str(built.path), built.is_kept and is_of_race)
+                with kept("translated", recipe, _translated(self.jit)) as built, loading():
+                    _LIBRARIES[self.jit] = Library(str(built.path))
+                clock.phases["compile"] += built.seconds
         with clock.phase("load"):
-            kernel = Micrograd(_LIBRARIES[self.jit], self.tape)
-        if kernel.library.is_kept:
-            clock.phases.clear()  # nothing was compiled, so this block of a race has no compile time
-        return kernel
+            return Micrograd(_LIBRARIES[self.jit], self.tape)
 
 
 class Library:
-    """The translated text, loaded. is_kept: whether an earlier block of a race translated it."""
+    """The translated text, loaded."""
 
-    def __init__(self, path: str, is_kept: bool) -> None:
+    def __init__(self, path: str) -> None:
         import cffi
 
         self._ffi = cffi.FFI()
@@ -137,7 +135,6 @@ class Library:
         self._lib = self._ffi.dlopen(path)
         self._lib.rpython_startup_code()
         self._alone = threading.Lock()  # RPython's collector serves one thread
-        self.is_kept = is_kept
         self.new, self.free = count(), list[int]()
         """Places for graphs: those that were never used, and those whose kernels are gone."""
 

@@ -4,7 +4,7 @@ Reads `request.json` in the folder, and writes `answer.json` there. It is an ord
 its children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile. So two dask
 workers on one machine take turns.
 
-The host keeps its own store of the run, with evidence, compiled objects and records. So a block that was interrupted
+The host keeps its own store of the run, with evidence and records. So a block that was interrupted
 continues if the same host gets it again.
 """
 
@@ -118,9 +118,8 @@ def _store(run: Run) -> Store:
 
 
 def forget(run_id: str) -> None:
-    """Remove the host's store of a run, and its compiled objects. Runs inside a dask worker."""
+    """Remove the host's store of a run. Runs inside a dask worker."""
     if (FOLDER / run_id / "run.json").exists():
-        Store(FOLDER / run_id).remove_objects()
         shutil.rmtree(FOLDER / run_id, ignore_errors=True)
 
 

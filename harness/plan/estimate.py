@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from zoomgrad import engines
 from zoomgrad.engines import Engine
-from zoomgrad.engines.api import KEPT_FROM_SECONDS
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.procedure import (
@@ -88,10 +87,7 @@ def vouching_seconds(workload: str, settings: Settings) -> float:
 
 
 def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:
-    """Approximate time of the cell's workers in that block; 0 if its interpreter is missing.
-
-    A slow compilation happens in the first block only; later blocks load its object.
-    """
+    """Approximate time of the cell's workers in that block; 0 if its interpreter is missing."""
     if interpreter is None:
         return 0.0
     engine, rows = engines.load(cell.engine), tape_rows(cell.workload)
@@ -100,13 +96,12 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
     step = rows * engine.typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
     compiles = engine.typical_compile_row_seconds > 0
     compilation = rows * engine.typical_compile_row_seconds + COMPILER_SECONDS * compiles
-    is_kept = compilation > KEPT_FROM_SECONDS
     # Compiled engines run the drills. Interpreted ones are compared only over the timed steps.
     proof = DRILL_STEPS * step * compiles
     warmups = settings.jit_warmups if interpreter.warms_up else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
-    return STARTUP_SECONDS + (0.0 if block and is_kept else compilation) + proof + calibration + values
+    return STARTUP_SECONDS + compilation + proof + calibration + values
 
 
 def _refuses(engine: Engine, workload: Workload) -> bool:

@@ -99,8 +99,7 @@ class Schedule:
         return bool(self.measure([(block, cell) for cell in order]))
 
     def clean_up(self) -> None:
-        """Remove files that only further blocks would need: shared objects and evidence, megabytes each."""
-        self.store.remove_objects()
+        """Remove files that only further blocks would need: evidence, megabytes each."""
         for vouching in self.store.vouchings():
             for voucher in vouching.vouchers:
                 self.store.remove(self.store.evidence_folder(voucher.cell))
@@ -222,7 +221,6 @@ class Schedule:
             "values": settings.values,
             "value_seconds": settings.value_seconds,
             "offset_steps": random.Random(f"{run.seed} {block}").randrange(MOST_OFFSET_STEPS + 1),
-            "objects": str(self.store.objects_folder(cell).absolute()),
             "stretch_steps": earlier.stretch_steps if earlier else 0,
             "steps_per_value": earlier.steps_per_value if earlier else 0,
         }

@@ -43,8 +43,6 @@ class Job(TypedDict):
     """A timed value fills this time with whole stretches."""
     offset_steps: int
     """Steps between calibration and warm-up, different in every block."""
-    objects: str
-    """The cell's private folder for an object that was slow to compile."""
     stretch_steps: int
     """0 in the first block, where the worker calibrates it; later blocks repeat the first block's number."""
     steps_per_value: int

@@ -10,14 +10,13 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import mean
 from time import perf_counter
 from typing import Any, Optional
 
 import pyperf
 
-from zoomgrad.engines.api import Shape, Store, Trainer, Workload
+from zoomgrad.engines.api import Shape, Trainer, Workload
 from zoomgrad.harness.procedure import JIT_SECONDS
 from zoomgrad.harness.worker.evidence import Evidence, Starts, left_by
 from zoomgrad.harness.worker.job import Job, Reply, read_json, ready, run_job
@@ -63,7 +62,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal}
-    trainer = engine.prepare(workload, objects=Store(Path(job["objects"])))
+    trainer = engine.prepare(workload)
     phases, sizes = dict(trainer.phases), dict(trainer.sizes)
     compiler_bytes = peak_bytes(of_children=True)
     proof = prepare_proof(engine, trainer, workload, job)

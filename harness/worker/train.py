@@ -21,7 +21,6 @@ from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines import NonFiniteLoss, Unavailable, UnknownName
 from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
-from zoomgrad.engines.kernel import object_cache
 from zoomgrad.engines.saving.parameters import BadFile, check_destination
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.job import refusal
@@ -111,7 +110,7 @@ def _train(engine: engines.Engine, workload: Workload, settings: Settings) -> It
     stopping = workload.stopping
     yield {"event": "start", "seed": workload.seed, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
     start = perf_counter()
-    trainer = engine.prepare(workload, objects=object_cache.of_user())
+    trainer = engine.prepare(workload)
     prepare_seconds = perf_counter() - start
     if workload.varies:
         shapes = sorted(getattr(trainer, "shape_seconds", {}).items())

@@ -24,8 +24,6 @@ STEPS = {"xor": 9, "tour": 2, "polynomial": 1, "random-dag": 3, "microgpt-L1-D8-
 class InPython:
     """A stand-in for the translated library: the functions of the text."""
 
-    is_kept = False
-
     def __init__(self):
         self.new, self.free = count(), []
         anything = SimpleNamespace(

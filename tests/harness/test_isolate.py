@@ -55,7 +55,6 @@ def job(reference, tmp_path):
         "values": 3,
         "value_seconds": 0.005,
         "offset_steps": 3,
-        "objects": str(tmp_path / "objects"),
         "stretch_steps": 0,
         "steps_per_value": 0,
     }
@@ -211,7 +210,7 @@ def test_a_full_disk_is_not_recorded_as_a_failed_cell(tmp_path):
 CHEAT = """
 from tests.harness.misbehaving.cheats import {} as Cheat
 prepare = engine.prepare
-engine.prepare = lambda workload, objects=None: Cheat(prepare(workload, objects=objects))
+engine.prepare = lambda workload: Cheat(prepare(workload))
 """
 
 

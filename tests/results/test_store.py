@@ -5,7 +5,6 @@ import os
 
 import pytest
 
-import zoomgrad.results.store as stores
 from tests.harness.runs import NOW, cell, measured, run
 from zoomgrad.results import files
 from zoomgrad.results.files import Unreadable
@@ -73,25 +72,6 @@ def test_a_run_learns_the_facts_of_what_was_profiled(store):
     assert store.run.engines["baseline"] == known["baseline"]
     store.write_profile(PROFILE)
     assert store.profiles() == [PROFILE]
-
-
-def test_objects_are_kept_outside_the_run_folder(store, tmp_path, monkeypatch):
-    """A run folder and the id in it may be a stranger's, so code must not be loaded from there."""
-    monkeypatch.setattr(stores, "OBJECTS", tmp_path / "ours")
-    folders = [store.objects_folder(one) for one in CELLS]
-    assert len(set(folders)) == len(CELLS)
-    assert all((tmp_path / "ours") in folder.parents and store.folder not in folder.parents for folder in folders)
-    (tmp_path / "elsewhere").mkdir()
-    same_id = Store.create(store.run, under=tmp_path / "elsewhere")
-    assert same_id.objects_folder(CELLS[0]) not in folders
-    link = tmp_path / "link"
-    link.symlink_to(store.folder)
-    assert Store(link).objects_folder(CELLS[0]) == folders[0], "the same run got another folder under another path"
-    for folder in (*folders, same_id.objects_folder(CELLS[0])):
-        folder.mkdir(parents=True)
-    store.remove_objects()
-    assert [path.exists() for path in folders] == [False, False]
-    assert same_id.objects_folder(CELLS[0]).exists()
 
 
 def test_a_second_run_of_the_same_name_is_refused(store, tmp_path):

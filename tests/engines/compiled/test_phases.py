@@ -77,14 +77,3 @@ def test_a_moment_belongs_to_one_phase(time):
     time.now += 160.0
     assert clock.phases["trace"] == 32.0 + 82.0
     assert sum(clock.phases.values()) == time.readings[-1] - time.readings[0]
-
-
-def test_a_build_that_was_kept_has_no_phases(time):
-    """An engine clears them, and the rest of the preparation adds nothing."""
-    clock = Clock()
-    with clock.phase("generate"):
-        clock.phases.clear()
-    with clock.phase("load"):
-        time.now += 1.0
-    clock.stop()
-    assert clock.phases == {}

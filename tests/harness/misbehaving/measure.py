@@ -28,8 +28,8 @@ def misbehave(job):
     prepare = engine.prepare
 
     def prepared(change):
-        def prepare_and_change(workload, *, objects=None):
-            trainer = prepare(workload, objects=objects)
+        def prepare_and_change(workload):
+            trainer = prepare(workload)
             change(trainer)
             return trainer
 
