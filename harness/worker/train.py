@@ -1,8 +1,7 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
-`python -m zoomgrad.harness.worker.train SETTINGS` prints a line for each event of `train`: `start`, `prepared` if there
-are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were written to a file. On
-a terminal, progress is one line that changes.
+`python -m zoomgrad.harness.worker.train SETTINGS` prints a line for each event of `train`: `epoch`, and `end` or
+`failed`; then `saved` if the parameters were written to a file. On a terminal, `progress` is one line that changes.
 """
 
 from __future__ import annotations
@@ -108,13 +107,9 @@ def runnable(name: str, workload: Workload) -> engines.Engine:
 def _train(engine: engines.Engine, workload: Workload, settings: Settings) -> Iterator[Event]:
     tolerance, epochs, steps_per_epoch = workload.tolerance, workload.epochs, workload.steps_per_epoch
     stopping = workload.stopping
-    yield {"event": "start", "seed": workload.seed, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
     start = perf_counter()
     trainer = engine.prepare(workload)
     prepare_seconds = perf_counter() - start
-    if workload.varies:
-        shapes = sorted(getattr(trainer, "shape_seconds", {}).items())
-        yield {"event": "prepared", "seconds": prepare_seconds, "shapes": shapes}
     train_seconds = shown_at = evaluated_at = 0.0
     converged, ended, epoch, loss, figure = False, False, 0, math.nan, math.nan
     while not ended:
@@ -122,8 +117,9 @@ def _train(engine: engines.Engine, workload: Workload, settings: Settings) -> It
         for seconds in _portions(trainer, steps_per_epoch):
             train_seconds += seconds
             if train_seconds - shown_at >= REPORT_SECONDS:
-                shown_at, steps = train_seconds, len(trainer.losses)
-                yield {"event": "progress", "epoch": epoch, "steps": steps, "loss": trainer.losses[-1]}
+                shown_at, steps = train_seconds, len(trainer.losses) - (epoch - 1) * steps_per_epoch
+                at = f"seed {workload.seed}  epoch {epoch}/{epochs}  step {steps:,}/{steps_per_epoch:,}"
+                yield {"event": "progress", "text": f"{at}  loss {trainer.losses[-1]:.4g}"}
         try:
             loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
         except OverflowError:
@@ -200,59 +196,25 @@ def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
         portion = max(1, round(taken * REPORT_SECONDS / seconds)) if seconds else 2 * portion
 
 
-class Lines:
-    """Prints events. The text of an engine or a file of names may be hostile, so control characters are replaced."""
-
-    def __init__(self) -> None:
-        self._is_live = sys.stdout.isatty()
-        self._start: Event = {}
-        self._printed_at = perf_counter()
-        self.failed = False
-
-    def show(self, event: Event) -> None:
-        """Print the event, unless it is progress that came soon after the last line."""
-        kind = event["event"]
-        if kind == "start":
-            self._start = event
-        elif kind == "failed":
-            self.failed = True
-            print(f"zoomgrad: {printable(event['reason'])}", file=sys.stderr, flush=True)
-        elif kind == "progress":
-            self._show_progress(event)
-        else:
-            for line in LINES[kind](event):
-                print(f"{ERASE if self._is_live else ''}{printable(line)}", flush=True)
-
-    def _show_progress(self, event: Event) -> None:
-        steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
-        line = (
-            f"seed {self._start['seed']}  epoch {event['epoch']}/{self._start['epochs']}  "
-            f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}"
-        )
-        if self._is_live:
-            print(f"{ERASE}{line}", end="", flush=True)
-        elif perf_counter() - self._printed_at > PLAIN_SECONDS:
-            self._printed_at = perf_counter()
-            print(line, flush=True)
+def show(event: Event) -> None:
+    """Print an event. The text of an engine or a file of names may be hostile, so control characters are replaced."""
+    is_live = sys.stdout.isatty()
+    if event["event"] == "failed":
+        print(f"zoomgrad: {printable(event['reason'])}", file=sys.stderr, flush=True)
+    elif event["event"] != "progress":
+        for line in LINES[event["event"]](event):
+            print(f"{ERASE if is_live else ''}{printable(line)}", flush=True)
+    elif is_live:
+        print(f"{ERASE}{event['text']}", end="", flush=True)
 
 
 ERASE = "\r\x1b[K"
 """Erase a terminal's line."""
-PLAIN_SECONDS = 10.0
-"""Time between two lines of progress without a terminal."""
 
 
 def printable(text: str) -> str:
     """The text with its newlines, but without other control characters."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _prepared(event: Event) -> Iterator[str]:
-    each = ", ".join(f"{inputs:,}: {seconds:.3f} s" for inputs, seconds in event["shapes"])
-    shared = event["seconds"] - math.fsum(seconds for _, seconds in event["shapes"])
-    rest = f"; shared stages: {shared:.3f} s" if shared > 0 else ""
-    if event["shapes"]:
-        yield f"graphs, by number of inputs, compiled in {event['seconds']:.3f} s: {each}{rest}"
 
 
 def _epoch(event: Event) -> Iterator[str]:
@@ -278,22 +240,24 @@ def _kept(event: Event) -> Iterator[str]:
     yield f"Parameters: {os.path.relpath(event['path'])}"
 
 
-LINES = {"prepared": _prepared, "epoch": _epoch, "end": _end, "saved": _kept}
+LINES = {"epoch": _epoch, "end": _end, "saved": _kept}
 """Kind of event -> its lines."""
 
 
 def main() -> None:
     """Print the training that the first argument describes in JSON. Exit with 1 if it failed, and 130 after Ctrl-C."""
     end_with_the_harness()
-    lines = Lines()
+    failed = False
     try:
         for event in train(json.loads(sys.argv[1])):
-            lines.show(event)
+            failed |= event["event"] == "failed"
+            show(event)
     except (Unavailable, UnknownName, InvalidChange, BadFile, datasets.Unavailable, CorruptData) as missing:
-        lines.show({"event": "failed", "reason": str(missing)})
+        failed = True
+        show({"event": "failed", "reason": str(missing)})
     except KeyboardInterrupt:
         sys.exit(130)
-    sys.exit(1 if lines.failed else 0)
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
