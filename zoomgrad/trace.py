@@ -213,7 +213,7 @@ def _looks() -> bool:
 
 _ATTRIBUTES = ("data", "grad", "label", "_op", "_name", "_prev", "_constant", "_row", "_backward")
 _LASTING = ("backward", "_contribute")
-_METHODS = (*_LASTING, "__copy__", "__deepcopy__", "__reduce__", "__hash__", "__repr__")
+_METHODS = (*_LASTING, "__reduce__", "__reduce_ex__", "__hash__", "__repr__")
 _RAISING = ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid")
 """Others raise no error."""
 

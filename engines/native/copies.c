@@ -1,4 +1,4 @@
-/* Construction, copies and pickles. */
+/* Construction, and what copies and pickles store. A copy of a graph recurses, as that of a class in Python. */
 
 static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *named) {
     (void)arguments;
@@ -52,141 +52,7 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
     return failed ? -1 : 0;
 }
 
-/* A Value with the same numbers, texts and attributes, and with these operands: a tuple as `_prev` gives it. */
-static Value *copy_with(Value *v, int op, PyObject *operands) {
-    Value *copy = allocate_object(Py_TYPE(v));
-    if (copy == NULL || extra_of(copy) == NULL) {
-        Py_XDECREF(copy);
-        return NULL;
-    }
-    PyObject *name = op_names[LEAF];
-    const int kinds = (IS_INT | IS_OBJECT | IS_NUMPY) << DATA | (IS_INT | IS_OBJECT | IS_NUMPY) << GRAD;
-    copy->numbers[DATA] = v->numbers[DATA];
-    copy->numbers[GRAD] = v->numbers[GRAD];
-    copy->flags = (uint16_t)((v->flags & kinds) | (copy->flags & (STYLE | TRACKED | OF_SUBCLASS)));
-    if (v->extra != NULL) {
-        *copy->extra = *v->extra;
-        copy->extra->children = copy->extra->name = copy->extra->attributes = NULL;
-        Py_XINCREF(copy->extra->label);
-        Py_XINCREF(copy->extra->constant);
-        Py_XINCREF(copy->extra->closure);
-        Py_XINCREF(copy->extra->numbers[DATA]);
-        Py_XINCREF(copy->extra->numbers[GRAD]);
-        if (v->extra->name != NULL)
-            name = v->extra->name;
-        if (v->extra->attributes != NULL && (copy->extra->attributes = PyDict_Copy(v->extra->attributes)) == NULL) {
-            Py_DECREF(copy);
-            return NULL;
-        }
-        if (copy->extra->closure != NULL || copy->extra->attributes != NULL)
-            track(copy);
-    }
-    Py_INCREF(name);
-    if (set_operation(copy, op, operands, name) < 0)
-        Py_CLEAR(copy);
-    Py_DECREF(name);
-    return copy;
-}
-
-static int refuse_subclass(Value *v) {
-    if (!(v->flags & OF_SUBCLASS))
-        return 0;
-    PyErr_Format(
-        PyExc_TypeError, "%R can't copy its own attributes\n  Define __copy__ and __deepcopy__ in it.", Py_TYPE(v));
-    return -1;
-}
-
-PyDoc_STRVAR(copy_doc, "__copy__()\n--\n\nA Value with the same numbers and the same operands.");
-
-static PyObject *value_copy(Value *self, PyObject *unused) {
-    (void)unused;
-    if (refuse_subclass(self) < 0)
-        return NULL;
-    int op = self->op;
-    PyObject *operands = operands_of(self);
-    Value *copy = operands ? copy_with(self, op, operands) : NULL;
-    Py_XDECREF(operands);
-    return (PyObject *)copy;
-}
-
-/* The copy of a Value, a new reference; NULL if there is none yet, or with an exception. */
-static PyObject *copy_in(PyObject *memo, Value *v) {
-    PyObject *copy = NULL, *key = PyLong_FromVoidPtr(v);
-    if (key != NULL)
-        copy = PyDict_GetItemWithError(memo, key);
-    Py_XINCREF(copy);
-    Py_XDECREF(key);
-    if (copy == NULL || IS_VALUE(copy))
-        return copy;
-    Py_DECREF(copy);
-    PyErr_SetString(PyExc_TypeError, "the memo of deepcopy holds something else in place of a Value");
-    return NULL;
-}
-
-/* Replace a copy's attributes, which are still those of the original, with copies. */
-static int copy_attributes(Value *copy, PyObject *memo) {
-    PyObject *old = own_attributes(copy);
-    if (old == NULL)
-        return 0;
-    PyObject *module = PyImport_ImportModule("copy");
-    PyObject *copies = module ? PyObject_CallMethod(module, "deepcopy", "OO", old, memo) : NULL;
-    Py_XDECREF(module);
-    if (copies == NULL)
-        return -1;
-    copy->extra->attributes = copies;
-    Py_DECREF(old);
-    return 0;
-}
-
-/* Copy a Value whose operands have copies. The memo may run code of the program, which may edit the graph, so nothing
-   is read from the Value after the first look into the memo. */
-static int copy_into(PyObject *memo, Value *v) {
-    if (refuse_subclass(v) < 0)
-        return -1;
-    int op = v->op;
-    PyObject *operands = operands_of(v), *copies = NULL, *key = PyLong_FromVoidPtr(v);
-    Value *copy = NULL;
-    Py_ssize_t count = operands ? PyTuple_Size(operands) : 0;
-    int failed = operands == NULL || key == NULL || (copies = PyTuple_New(count)) == NULL;
-    for (Py_ssize_t i = 0; i < count && !failed; i++) {
-        PyObject *one = copy_in(memo, (Value *)PyTuple_GetItem(operands, i));
-        if (one == NULL && !PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "the memo of deepcopy lost a Value");
-        failed = one == NULL || PyTuple_SetItem(copies, i, one) < 0;
-    }
-    failed = failed || (copy = copy_with(v, op, copies)) == NULL || PyDict_SetItem(memo, key, (PyObject *)copy) < 0 ||
-             copy_attributes(copy, memo) < 0;
-    Py_XDECREF(operands);
-    Py_XDECREF(copies);
-    Py_XDECREF(key);
-    Py_XDECREF(copy);
-    return failed ? -1 : 0;
-}
-
-PyDoc_STRVAR(deepcopy_doc, "__deepcopy__(memo)\n--\n\nA copy of the whole graph below this Value.");
-
-static PyObject *value_deepcopy(Value *self, PyObject *memo) {
-    if (!PyDict_CheckExact(memo)) {
-        PyErr_Format(PyExc_TypeError, "the memo of deepcopy is a dict, not %R", memo);
-        return NULL;
-    }
-    Values order;
-    int failed = 0;
-    if (order_of(self, &order) < 0)
-        return NULL;
-    for (Py_ssize_t i = 0; i < order.length && !failed; i++) {
-        PyObject *known = copy_in(memo, order.values[i]);
-        failed = known == NULL && (PyErr_Occurred() || copy_into(memo, order.values[i]) < 0);
-        Py_XDECREF(known);
-    }
-    PyObject *copy = failed ? NULL : copy_in(memo, self);
-    if (copy == NULL && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "the memo of deepcopy lost a Value");
-    drop_references(&order);
-    return copy;
-}
-
-PyDoc_STRVAR(reduce_doc, "__reduce__()\n--\n\nWhat pickle stores: `_rebuild` and its arguments, then a subclass's attributes.");
+PyDoc_STRVAR(reduce_doc, "__reduce__()\n--\n\nWhat pickle stores: `_rebuild` and its arguments, then attributes.");
 
 static PyObject *value_reduce(PyObject *self, PyObject *unused) {
     (void)unused;
@@ -196,7 +62,8 @@ static PyObject *value_reduce(PyObject *self, PyObject *unused) {
         return NULL;
     }
     PyObject *rebuild = PyObject_GetAttrString((PyObject *)Py_TYPE(self), "_rebuild");
-    PyObject *attributes = PyObject_GetAttrString(self, "__dict__");
+    const int has_attributes = v->flags & OF_SUBCLASS || own_attributes(v) != NULL;
+    PyObject *attributes = has_attributes ? PyObject_GetAttrString(self, "__dict__") : NULL;
     if (attributes == NULL) {
         PyErr_Clear();
         Py_INCREF(Py_None);
@@ -215,7 +82,7 @@ static PyObject *value_reduce(PyObject *self, PyObject *unused) {
 
 /* The op of the table with this name and this many operands; CUSTOM if there is none, LEAF without operands. */
 static int op_of(PyObject *name, Py_ssize_t operands) {
-    for (int op = 1; op <= OPS; op++)
+    for (int op = 1; op <= ALL_OPS; op++)
         if (ARITY[op] == operands && PyUnicode_Compare(name, op_names[op]) == 0)
             return op;
     return operands ? CUSTOM : LEAF;

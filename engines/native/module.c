@@ -64,8 +64,6 @@ static PyMethodDef methods[] = {
     {"_contribute", METHOD(value_contribute), METH_NOARGS, contribute_doc},
     {"_record", METHOD(value_record), METH_VARARGS, record_doc},
     {"_dress", METHOD(value_dress), METH_VARARGS | METH_STATIC, dress_doc},
-    {"__copy__", METHOD(value_copy), METH_NOARGS, copy_doc},
-    {"__deepcopy__", METHOD(value_deepcopy), METH_O, deepcopy_doc},
     {"__reduce__", METHOD(value_reduce), METH_NOARGS, reduce_doc},
     {"_rebuild", METHOD(value_rebuild), METH_VARARGS | METH_CLASS, rebuild_doc},
     {NULL, NULL, 0, NULL},

@@ -70,8 +70,6 @@ def ask(rng, values):
             *(lambda: v.__init__(rng.choice(NUMBERS), (rng.choice(values),), "+"), lambda: v.__init__(1, None)),
             *(
                 lambda: v.__init__("text"),
-                lambda: v.__deepcopy__({id(v): 3}),
-                lambda: v.__deepcopy__(3),
                 lambda: dir(v),
             ),
             *(

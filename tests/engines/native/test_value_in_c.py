@@ -166,7 +166,7 @@ def test_an_operation_of_unknown_name_keeps_all_operands():
         Value(1.0, (many[0], 3.0), "+")
 
 
-def test_a_million_levels_are_built_run_copied_and_freed_without_recursion():
+def test_a_million_levels_are_built_run_and_freed_without_recursion():
     x = Value(1.0)
     v = x
     for _ in range(10**6):
@@ -174,7 +174,6 @@ def test_a_million_levels_are_built_run_copied_and_freed_without_recursion():
     v.backward()
     assert x.grad == 10**6 + 1
     assert len(v.topo()) == 10**6 + 1
-    assert len(copy.deepcopy(v).topo()) == 10**6 + 1
     tape = linearize(v, inputs=(), parameters=(x,))
     assert len(tape) == 10**6 + 1
     del v
@@ -192,10 +191,6 @@ def test_copies():
     assert (repr(same), same.label) == (repr(a), "a")
     whole.backward()
     assert (a.grad, same.grad > 0) == (0, True)
-    with pytest.raises(TypeError, match="memo of deepcopy"):
-        b.__deepcopy__({id(a): "not a Value"})
-    with pytest.raises(TypeError, match="is a dict"):
-        b.__deepcopy__([])
 
 
 def test_operators_create_the_class_of_their_left_operand():
@@ -230,6 +225,9 @@ def test_a_form_of_an_operation_has_its_own_last_digits():
     assert (y.data, x.grad, y._prev) == (math.tanh(1.565), 1 - math.tanh(1.565) ** 2, (x,))
     assert x._tanh_11().data == (math.exp(2 * 1.565) - 1) / (math.exp(2 * 1.565) + 1)
     assert y._record((x,), (), ()) is None, "no compiler has this form"
+    same = copy.deepcopy(y)
+    same.backward()
+    assert same._prev[0].grad == 2 * x.grad, "a copy has the gradient of the original"
 
 
 def test_attributes_of_the_programs_own():
