@@ -1,8 +1,8 @@
 """Step -> machine code for x-86-64, without a compiler.
 
-The stages, in order and one per file: `nest` writes a run of a routine as loops over lanes, and `block` the sums inside
-them; `section` writes the statements of a training step around the routines, `program` puts both together, `memory`
-makes the bytes executable, and `kernel` calls them. `encode` is the assembler that they write to, `registers` knows
-what registers hold, `expression` and `powers` evaluate a term, `source` says where an operand is, `rounds` turns
-a series into a loop, and `lists` lists the inputs that are not 0.0.
+The stages, in order and one per file: `nest` writes a run of a routine as loops over lanes, `block` and `across` write
+the sums inside them, `section` writes the statements of a training step around the routines, `program` puts both
+together, `memory` makes the bytes executable, and `kernel` calls them. `encode` is the assembler that they write to,
+`registers` knows what registers hold, `expression` and `powers` evaluate a term, `source` says where an operand is,
+`rounds` turns a series into a loop, and `lists` lists the inputs that are not 0.0.
 """

@@ -181,16 +181,17 @@ class Block:
             self._term(terms, 0)
             self.registers.give_back(*taken)
 
-    def _advance(self, terms: Terms, level: int, moved: int) -> None:
-        """Move all pointers on by a term of a level, and back over the terms of the next level."""
+    def _advance(self, terms: Terms, level: int, moved: int, taken: int = 1) -> None:
+        """Move all pointers on by the terms taken of a level, and back over the terms of the next level."""
         for source in terms.pointers:
             for register, strides, size in ((source.base, source.terms, 8), (source.list, source.list_terms, 4)):
                 if register and strides:
                     by, inner = strides[level], strides[level + 1] if moved else 0
                     assert isinstance(by, int)
                     assert isinstance(inner, int)
-                    if by - inner * moved:
-                        self.code.integer("add", register, size * (by - inner * moved))
+                    distance = by * taken - inner * moved
+                    if distance:
+                        self.code.integer("add", register, size * distance)
 
     @contextmanager
     def _fixed(self, terms: Terms) -> Iterator[None]:

@@ -76,6 +76,8 @@ class Row(NamedTuple):
     """Whether it uses one double, so that a vector register's size does not count."""
     narrow: int = 1
     """An operand in memory has the register's size divided by this."""
+    evex: bool = False
+    """Whether it has only one encoding."""
 
 
 _ARITHMETIC = {"sqrt": 0x51, "add": 0x58, "mul": 0x59, "sub": 0x5C, "min": 0x5D, "div": 0x5E, "max": 0x5F}
@@ -97,6 +99,10 @@ TABLE: dict[str, Row] = {
     "vandpd": Row(0x66, 1, 0x54),
     "vorpd": Row(0x66, 1, 0x56),
     "vxorpd": Row(0x66, 1, 0x57),
+    "vunpcklpd": Row(0x66, 1, 0x14),
+    "vunpckhpd": Row(0x66, 1, 0x15),
+    "vshuff64x2": Row(0x66, 3, 0x23, evex=True),
+    "vperm2f128": Row(0x66, 3, 0x06),
     "vucomisd": Row(0x66, 1, 0x2E, scalar=True),
     "vfmadd231pd": Row(0x66, 2, 0xB8, wide_vex=True),
     "vfmadd231sd": Row(0x66, 2, 0xB9, wide_vex=True, scalar=True),
@@ -507,7 +513,7 @@ def _vector(
     size = 8 if row.scalar else of_register.size
     field, vvvv = to if isinstance(to, int) else to.number, first.number if first else 0
     r = field >> 3 & 1
-    if far or size == 64 or field > 15 or vvvv > 15 or of_register is not to or mask > 0:
+    if far or row.evex or size == 64 or field > 15 or vvvv > 15 or of_register is not to or mask > 0:
         start = bytes(
             (
                 0x62,

@@ -29,6 +29,7 @@ from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.expr import calls
+from zoomgrad.engines.machine.across import Across, widths_across
 from zoomgrad.engines.machine.block import Block
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
@@ -120,10 +121,15 @@ class Writer:
         most = 1 if is_listed(loop, -1) else max(1, most // part)
         if run.rows > 1:
             widths = widths if run.is_live else narrowest(widths, loop.counts[-1])
+        across = [] if called or widths[0] > 1 else widths_across(run, loop, form.width)
+        if across and part == 1:
+            widths = across + [1] * (loop.counts[-1] - sum(across))
         at = first = 0
         while first < len(widths):
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            tall, wide = self.form.tile(same) if run.rows > 1 else (1, min(most, same))
+            is_across = bool(across) and widths[first] > 1
+            fitting = 1 if is_across else most
+            tall, wide = self.form.tile(same) if run.rows > 1 else (1, min(fitting, same))
             if run.rows > 1 and run.is_live:
                 tall, wide = 1, min(same, form.registers // 2)
             if run.rows > 1:
@@ -132,7 +138,8 @@ class Writer:
             if run.rows > 1:
                 Nest(self, run, loop, strips, tall).write_tiles()
             else:
-                Nest(self, run, loop, strips, most, in_rounds=repeated is not None).write()
+                nest = Nest(self, run, loop, strips, fitting, in_rounds=repeated is not None)
+                nest.write(Across if is_across else Block)
             first += strips.repeats * len(strips.widths)
             at += strips.repeats * strips.lanes
 
@@ -187,10 +194,11 @@ class Nest:
 
     # --- loops over lanes --------------------------------------------------------------------------------------------
 
-    def write(self) -> None:
+    def write(self, block: type[Block]) -> None:
         """Write the nest of a run over one row."""
+        lanes = self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)
         with self._hoisted_rate():
-            self._over_lanes(0, lambda: Block(self, self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)).write())
+            self._over_lanes(0, lambda: block(self, lanes).write())
 
     def _over_lanes(self, level: int, body: Callable[[], None]) -> None:
         if level == len(self.limits):

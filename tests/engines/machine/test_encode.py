@@ -68,6 +68,12 @@ def instruction(name, rng):
         to, first = (Vec(rng.randrange(16), 8 if row.scalar else size) for _ in range(2))
         second = second if isinstance(second, Mem) else Vec(rng.randrange(16), to.size)
         options["immediate"] = rng.randrange(16) << 4 if name == "vblendvpd" else rng.randrange(31)
+    elif name in ("vshuff64x2", "vperm2f128"):
+        of_16 = name == "vperm2f128"
+        size = 32 if of_16 else max(32, size)
+        to, first = (Vec(rng.randrange(16 if of_16 else 32), size) for _ in range(2))
+        second = second if isinstance(second, Mem) else Vec(rng.randrange(16 if of_16 else 32), size)
+        options["immediate"] = rng.randrange(256)
     elif name == "vcmppd":
         to, options["immediate"] = rng.randrange(8), rng.randrange(31)
     elif name == "vblendmpd":
