@@ -58,7 +58,7 @@ MOST_STARTS = 48
 """Most stretches that differ. No two timed ones are the same work, so this limits the stretches of a value."""
 
 START_STEP = 2.0**-12
-"""Relative distance between the parameters of two starts: small, so that trainings stay alike, but not the same."""
+"""Relative distance between the parameters of two starts: small, so that trainings are similar, but not identical."""
 
 MOST_BOUNDED_STEPS = 256
 """Longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, the different rounding of

@@ -57,7 +57,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """A block to play. Both sides get the same layout, so what is equal in them lies equally."""
+    """A block to measure. Both sides get the same layout, so parts that are equal have equal addresses."""
 
     cell: Cell
     places: Mapping[str, Place]

@@ -1,10 +1,10 @@
-"""The client: all missing blocks out to dask's workers, their records home; and the task that dask carries there.
+"""The client of a fleet: send missing blocks to dask's workers, and collect the records. Also the task for a worker.
 
 dask chooses the host of each block, repeats a block that failed, and repeats it elsewhere if its host is lost. A host
 that differs from the client or from the other hosts ends the run, with the remedy.
 
-A block comes as a whole. The run's `hosts` say which blocks are complete, and that is written after a block's records.
-So whatever a client that is killed leaves of a block, the next one has it measured again.
+A block is kept only as a whole. The run's `hosts` name the complete blocks, and are written after a block's records. If
+the client is killed before that, the resumed run measures the block again.
 """
 
 from __future__ import annotations

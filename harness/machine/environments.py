@@ -41,7 +41,7 @@ class NoEnvironment(Exception):
 
 
 class NotMade(NoEnvironment):
-    """A peer's library, which may take gigabytes, has no environment, because nobody asked for it."""
+    """A peer's library, which may take gigabytes, has no environment, because the run lacks --peers."""
 
     remedy = (
         "Add `--peers` to `zoomgrad run`, which downloads the library, on an interpreter that it supports "

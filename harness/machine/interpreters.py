@@ -60,7 +60,7 @@ class Interpreter:
 
     @property
     def canonical(self) -> bool:
-        """Whether discovery named it. A build given by path has a name of the user's."""
+        """Whether discovery named the interpreter. For a build with a path, the user chooses the name."""
         return self.name.startswith(DISCOVERED)
 
     @property
@@ -80,7 +80,7 @@ class Missing:
 def discover() -> list[Interpreter]:
     """The newest patch of each supported minor version and build: `cpython-3.13`, `cpython-3.14t`, then `pypy-3.11`.
 
-    A build with a JIT is two interpreters. The others of a machine can be given by path, see `named`.
+    A build with a JIT is two interpreters. Other builds can be named with a path, see `named`.
     """
     return survey()[0]
 

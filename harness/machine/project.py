@@ -18,7 +18,7 @@ def importable() -> Path:
     """Return a folder for a worker's PYTHONPATH, with nothing but a link to our package.
 
     A checkout also holds folders with the names of other packages, such as `datasets`. `site-packages` has packages of
-    one interpreter, which would hide those of the worker's.
+    one interpreter, which would hide the worker's packages.
     """
     folder = STATE / "packages" / hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,8 +64,8 @@ sys.path[: not sys.path[0]] = [sys.argv.pop(1)]
 import runpy
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-"""`python -m`, with our folder first on the path in place of the current one, where the user may have a module with the
-name of ours. If PYTHONSAFEPATH is set, the current one is not on the path."""
+"""`python -m` with our folder first on the path instead of the current folder, which may have a module of our name. If
+PYTHONSAFEPATH is set, the current folder is not on the path."""
 
 
 def worker_command(python: Path, module: str, *arguments: str) -> list[str]:

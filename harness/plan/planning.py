@@ -28,7 +28,7 @@ from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Run, Se
 
 @dataclass(frozen=True)
 class Plan:
-    """A run with the interpreters that its cells need: those found, and those missing with their reasons."""
+    """A run with the interpreters of its cells: the present ones, and the missing ones with the reasons."""
 
     run: Run
     interpreters: Mapping[str, Interpreter]
@@ -200,7 +200,7 @@ def in_order(names: Sequence[str]) -> list[str]:
 
 
 def _commit() -> str:
-    """The checkout's commit; empty for an installed copy, which may lie in a repository of somebody else."""
+    """The checkout's commit; empty for an installed copy, which may be inside another repository."""
     return facts.commit(ROOT) if IS_CHECKOUT else ""
 
 

@@ -28,7 +28,7 @@ SLOW_STEP_SECONDS = 5.0
 """With slower steps a process gives one value of one step, and calibration serves as its warm-up."""
 
 FREE_RESTART = 0.02
-"""A restart's time counts beyond this share of the training's, so that nobody gains by working ahead in a restart."""
+"""A restart's time counts beyond this share of the training's, so that working ahead in a restart gains nothing."""
 
 LONGEST_VALUE = 1.5
 """A stretch may take this share of a value's time."""

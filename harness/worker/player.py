@@ -1,4 +1,4 @@
-"""One side of a comparison: prepares one engine of one checkout, then trains when it is told to.
+"""One side of a comparison: prepares one engine of one checkout, then trains on command.
 
 `python player.py CHECKOUT JOB` reads commands from standard input, one line of JSON each, and answers each with a line.
 `harness/compare/block.py` sends them. The checkout may be many commits old, so this file imports nothing but what has
