@@ -712,7 +712,7 @@ DEFECTS = (
     ),
     Defect(
         "compare: the clock of a process that waited for the processor counts",
-        "harness/compare/turns.py",
+        "harness/compare/block.py",
         "        if self.base.is_busy and self.head.is_busy:",
         "        if False:",
         "harness/compare/test_turns.py",

@@ -79,12 +79,11 @@ command_line = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        python = f"on {platform.python_implementation()} {platform.python_version()}"
         try:
             version = metadata.version("zoomgrad")
         except metadata.PackageNotFoundError:
             version = "from a checkout that is not installed"
-        typer.echo(f"zoomgrad {version}, {python}")
+        typer.echo(f"zoomgrad {version}, on {platform.python_implementation()} {platform.python_version()}")
         raise typer.Exit
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -20,7 +20,7 @@ from zoomgrad.harness.cli.options import Selection
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.fleet.where import Where
-from zoomgrad.harness.machine import environments, interpreters, named
+from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
@@ -33,15 +33,13 @@ from zoomgrad.results.store import Store
 def new_plan(
     preset: str,
     chosen: Selection,
-    everywhere: Callable[[Sequence[interpreters.Interpreter]], Sequence[str]] = lambda interpreters: (),
     **more: Any,
 ) -> Plan:
     """Plan a run of the preset's cells that the user chose, on the interpreters of this machine. Fetches nothing.
 
-    everywhere: chooses the interpreters for parts of the preset that run on all of them; none: all supported ones.
     more: as for `planning.plan`.
     """
-    installed, only_interpreters = named.asked(chosen.interpreters, interpreters.discover())
+    installed, only_interpreters = interpreters.asked(chosen.interpreters, interpreters.discover())
     return planning.plan(
         preset,
         installed,
@@ -49,7 +47,6 @@ def new_plan(
         only_engines=chosen.engines,
         only_workloads=chosen.workloads,
         only_interpreters=only_interpreters,
-        everywhere=everywhere(installed),
         **more,
     )
 

@@ -1,11 +1,10 @@
-"""Options and arguments that several commands share, each declared once, and the parsers of their values.
+"""Options and arguments that several commands share, each declared once.
 
 Typer turns a BadParameter into a usage error.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -13,38 +12,6 @@ from operator import attrgetter
 from typing import Annotated, Any, Optional
 
 import typer
-
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def duration(text: str) -> float:
-    """Parse `90`, `90s`, `10m` or `1h30m` into seconds."""
-    parts = re.findall(r"(\d+(?:\.\d+)?) *(s|min|m|h)?", text)
-    seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
-    if not re.fullmatch(r"( *\d+(\.\d+)? *(s|min|m|h)?)+ *", text) or not seconds:
-        raise typer.BadParameter(f"{text!r} is not a time above 0; write for example 90s, 10m or 1h30m")
-    return seconds
-
-
-def size(text: str) -> int:
-    """Parse `8G`, `512M`, `1.5 GiB` or `65536` into bytes; units are powers of 1024."""
-    match = re.fullmatch(r" *(\d{1,15}(?:\.\d{1,15})?) *([KMGT]?)(?:I?B)? *", text.upper())
-    bytes_ = int(float(match[1]) * _BYTES[match[2]]) if match else 0
-    if not 0 < bytes_ < 1 << 62:
-        raise typer.BadParameter(f"{text!r} is not a size above 0; write for example 8G, 512M or 65536 (bytes)")
-    return bytes_
-
-
-def share(text: str) -> float:
-    """Parse `5%` or `0.05` into a share of 1."""
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"{text!r} is not a share between 0 and 1; write for example 5% or 0.05")
-    return value
 
 
 def some_name(text: Optional[str]) -> Optional[str]:
@@ -135,13 +102,13 @@ Run = Annotated[Optional[str], a_run("Run", "the newest")]
 Blocks = Annotated[Optional[int], typer.Option(min=1, help="Processes per cell. An interval needs at least three.")]
 Timeout = Annotated[Optional[float], typer.Option(min=1, help="Time limit of a worker, in seconds.")]
 Memory = Annotated[
-    Optional[int], typer.Option(parser=size, metavar="SIZE", help="Memory limit of a worker, for example 8G.")
+    Optional[float], typer.Option(min=0.01, max=1e6, metavar="GIB", help="Memory limit of a worker, in GiB.")
 ]
 Seed = Annotated[
     Optional[int], typer.Option(min=0, help="Seed of the shuffled order. Default: random. The record names it.")
 ]
 Budget = Annotated[
-    Optional[float], typer.Option(parser=duration, metavar="TIME", help="Add no block that would end later, e.g. 10m.")
+    Optional[float], typer.Option(min=1, metavar="SECONDS", help="Add no block that would end later. Default: 570.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of the same names.")]
 Wait = Annotated[
@@ -191,7 +158,7 @@ def selection(engines: Any, workloads: Any, interpreters: Any) -> Selection:
     return Selection(*(list(names or ()) for names in (engines, workloads, interpreters)))
 
 
-def limits(timeout: float | None, memory: int | None = None) -> dict[str, Any]:
+def limits(timeout: float | None, memory: float | None = None) -> dict[str, Any]:
     """Fields of Settings for the limits on the command line."""
-    values = {"timeout_seconds": timeout, "memory_bytes": memory}
+    values = {"timeout_seconds": timeout, "memory_bytes": memory and int(memory * 2**30)}
     return {name: value for name, value in values.items() if value is not None}

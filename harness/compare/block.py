@@ -3,30 +3,40 @@
 Both are alive at the same time but never work at the same time. They take turns within a fraction of a second, so what
 slows the machine for longer slows both ("Duet benchmarking", Bulej et al., ICPE 2020, runs both at the same time, which
 two hardware threads of one core can't). Which one goes first is drawn for each turn.
+
+Each block draws a layout: the environment's size, the hash seed, objects on the heap, and how code is linked. Both
+sides get the same draw, so a difference between them is not the accident of one layout.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from statistics import fmean, median
+from typing import Annotated, Any, Self
 
-from zoomgrad.harness.compare import SIDES
-from zoomgrad.harness.compare.layout import Layout
-from zoomgrad.harness.compare.sides import Place
+from pydantic import Field, model_validator
+
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.harness.compare.sides import SIDES, Sides
 from zoomgrad.harness.containment import adopt_orphans, end
 from zoomgrad.harness.interrupts import uninterrupted
-from zoomgrad.harness.run.isolate import worker_environment
-from zoomgrad.results.record import Cell
+from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, worker_environment
+from zoomgrad.results.compare import COMPILE_TIME
+from zoomgrad.results.fields import Count, OneLine, Seconds, StepSeconds
+from zoomgrad.results.record import Cell, Model
+from zoomgrad.results.samples import TICK_SECONDS
 
 PLAYER = Path(__file__).parents[1] / "worker" / "player.py"
 
@@ -41,6 +51,9 @@ LAYOUTS, LAYOUT_SECONDS = 8, 1.5
 
 Two links of the same objects differ by up to a tenth. A link is much cheaper than a process and a compilation.
 """
+MOST_HEAP_OBJECTS = 1000
+CODE_ALIGNMENT, CODE_PLACES = 16, 256
+"""Code begins at multiples of 16 bytes, so these are all its places within a page."""
 
 WARM_SECONDS, JIT_WARM_SECONDS = 0.1, 2.0
 LONGEST_SECONDS = 600.0
@@ -48,51 +61,105 @@ LONGEST_SECONDS = 600.0
 
 
 class Failed(Exception):
-    """A side could not do its part, or `both` could not. Holds the side and the reason."""
+    """A side could not do its part, or `both` could not; empty if it is not known. Holds the side and the reason."""
 
     def __init__(self, side: str, reason: str) -> None:
         super().__init__(reason)
         self.side = side
 
 
+class Figures(Model):
+    """Figures of one process of a block."""
+
+    step_seconds: Annotated[tuple[StepSeconds, ...], Field(min_length=1)]
+    """Seconds per step of each value. The n-th value of the other side was taken just before or after the n-th."""
+    processor_seconds: tuple[Seconds, ...] = ()
+    """The processor's seconds per step of each value, over all threads."""
+    waits: Count = 0
+    """How often the process gave up its processor during all values, to wait for a thread or a file."""
+    compile_seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)] = (0.0,)
+    """Sum of the phases of each preparation."""
+    bits: OneLine
+    """Digest of the losses and parameters after training."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it kept one processor busy, so that only other processes can have interrupted it."""
+        pairs = [*zip(self.step_seconds, self.processor_seconds, strict=False)]
+        return not self.waits and len(pairs) == len(self.step_seconds) and all(0 < b <= 1.02 * a for a, b in pairs)
+
+    def seconds(self, figure: str) -> float:
+        """The figure, as the median over values or preparations."""
+        return median(self.compile_seconds if figure == COMPILE_TIME else self.step_seconds)
+
+
+class Block(Model):
+    """What one block of one cell showed. An engine may be anybody's code, so its figures are validated."""
+
+    steps: Count
+    layouts: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Layouts of each side's program, which its values used in turns: value n had layout n % layouts."""
+    base: Figures
+    head: Figures
+
+    @model_validator(mode="after")
+    def _refuse_values_without_a_partner(self) -> Self:
+        here, there = len(self.base.step_seconds), len(self.head.step_seconds)
+        if here != there:
+            raise ValueError(f"{here} values of base and {there} of head can't be compared in pairs")
+        return self
+
+    def log_ratio(self, figure: str) -> float | None:
+        """Logarithm of the head's time over the base's; None if either compiles nothing.
+
+        Values that were taken in the same turn are compared, so that only what lasts shorter than a turn disturbs. The
+        processor's seconds are compared if neither side waited for anything, because a process that waits for the
+        processor is not slow. Otherwise they would leave out what a thread or a file costs. Each pair of layouts has
+        one vote, the median of its turns.
+        """
+        if figure == COMPILE_TIME:
+            base, head = self.base.seconds(figure), self.head.seconds(figure)
+            return math.log(head / base) if min(base, head) > TICK_SECONDS else None
+        if self.base.is_busy and self.head.is_busy:
+            pairs = zip(self.base.processor_seconds, self.head.processor_seconds, strict=True)
+        else:
+            pairs = zip(self.base.step_seconds, self.head.step_seconds, strict=True)
+        logs = [math.log(head / base) for base, head in pairs]
+        return fmean(median(logs[start :: self.layouts]) for start in range(min(self.layouts, len(logs))))
+
+
 @dataclass(frozen=True)
 class Job:
-    """A block to measure. Both sides get the same layout, so parts that are equal have equal addresses."""
+    """A block to play."""
 
     cell: Cell
-    places: Mapping[str, Place]
-    layout: Layout
+    sides: Sides
     seed: int
-    """Of the order of turns."""
+    """Of the layout and the order of turns."""
     steps: int = 0
     """Of a value; 0 if the block must find out."""
 
-    @property
-    def has_jit(self) -> bool:
-        return any(place.pythons[self.cell.interpreter][1] for place in self.places.values())
+    def python(self, side: str) -> tuple[Path, bool]:
+        """The Python of a side's process, and whether it has a JIT."""
+        return (self.sides[side].pythons or {})[self.cell.interpreter]
 
 
 class Process:
     """One side's process."""
 
-    def __init__(self, side: str, job: Job, folder: Path) -> None:
+    def __init__(self, side: str, job: Job, layout: Mapping[str, Any], draw: Draw, folder: Path) -> None:
         self.side = side
-        place = job.places[side]
+        checkout = job.sides[side].checkout
         (folder / side).mkdir()
         self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
         part: dict[str, Any] = {"engine": job.cell.engine, "workload": job.cell.workload}
-        part["layout"] = {**job.layout.job, "objects": str(folder / side)}
-        python, _ = place.pythons[job.cell.interpreter]
+        part["layout"] = {**layout, "objects": str(folder / side)}
         self._known = adopt_orphans()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            [str(python), str(PLAYER), str(place.checkout), json.dumps(part)],
-            cwd=place.checkout,
+            [str(job.python(side)[0]), str(PLAYER), str(checkout), json.dumps(part)],
+            cwd=checkout,
             # Without caches, each process builds its own objects, and the user's cache gets none of them.
-            env={
-                **worker_environment(job.layout.draw),
-                "PYTHONPATH": str(place.checkout),
-                "ZOOMGRAD_CACHE": "off",
-            },
+            env={**worker_environment(draw), "PYTHONPATH": str(checkout), "ZOOMGRAD_CACHE": "off"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -130,10 +197,15 @@ class Process:
 def play(job: Job) -> dict[str, Any]:
     """Play one block, and return each side's figures. Raises Failed."""
     rng = random.Random(job.seed)
-    processor = rng.choice(_processors())
+    processor = rng.choice(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0])
+    has_jit = any(job.python(side)[1] for side in SIDES)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
-        processes = [stack.enter_context(Process(side, job, folder)) for side in rng.sample(SIDES, k=len(SIDES))]
+        draw = Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING))
+        layout = {"link_seed": rng.randrange(2**32), "heap_objects": rng.randrange(MOST_HEAP_OBJECTS)}
+        padded = stack.enter_context(padding(CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1)))
+        given = (job, {**layout, "code_padding": str(padded or "")}, draw, folder)
+        processes = [stack.enter_context(Process(side, *given)) for side in rng.sample(SIDES, k=len(SIDES))]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
             answers, failures = {}, list[Failed]()
@@ -154,12 +226,12 @@ def play(job: Job) -> dict[str, Any]:
         steps = job.steps or min(answer["steps"] for answer in in_turn("scout").values())
         layouts, start = 1, time.perf_counter()
         # A JIT would have to warm up for each, and threads of idle programs may wait by spinning.
-        has_one = job.has_jit or "threads" in job.cell.engine
+        has_one = has_jit or "threads" in job.cell.engine
         while not has_one and layouts < LAYOUTS and time.perf_counter() - start < LAYOUT_SECONDS:
             in_turn("again", steps=steps)
             layouts += 1
         # Two processors are not equally busy. On one of them, both sides meet the same neighbours.
-        seconds = JIT_WARM_SECONDS if job.has_jit else WARM_SECONDS
+        seconds = JIT_WARM_SECONDS if has_jit else WARM_SECONDS
         warm = in_turn("warm", steps=steps, seconds=seconds, processor=processor)
         turns = [in_turn("value", steps=steps, layout=turn % layouts) for turn in range(TURNS)]
     sides = {
@@ -175,6 +247,17 @@ def play(job: Job) -> dict[str, Any]:
     return {"steps": steps, "layouts": layouts, **sides}
 
 
-def _processors() -> list[int]:
-    """The processors that this process may use."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+@contextlib.contextmanager
+def padding(size: int) -> Iterator[Path | None]:
+    """An object with that many bytes in its code section, to be linked before others; None without a compiler.
+
+    Its name is local, so that it can be linked several times.
+    """
+    unit = f'__attribute__((section(".text"), used)) static const char zoomgrad_padding[{size}] = {{1}};\n'
+    with contextlib.ExitStack() as stack:
+        made = None
+        for family in ("gcc", "clang", "tcc"):
+            with contextlib.suppress(Unavailable, building.BuildFailed):
+                made = stack.enter_context(building.compile_unit(toolchains.find(family), unit, ["-w"])).path
+                break
+        yield made

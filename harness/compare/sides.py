@@ -1,66 +1,154 @@
-"""Two names -> the sides of a comparison: commits or interpreters, and where their processes run."""
+"""Two names -> the sides of a comparison: commits or interpreters, and where their processes run.
+
+A commit's files are unpacked in a temporary folder. The user's checkout and its repository are only read.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zoomgrad.harness.compare import SIDES, commits
-from zoomgrad.harness.compare.turns import Subject
-from zoomgrad.harness.machine import environments, interpreters, named
+from zoomgrad.engines.asking import NoAnswer, ask, one_line, which
+from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.results.files import Unreadable
+from zoomgrad.results.places import IS_CHECKOUT, ROOT
+
+SIDES = ("base", "head")
+GIT_SECONDS = 120.0
+NEEDED = "zoomgrad/engines"
+"""The package that both sides import. Older commits have their engines elsewhere."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """A commit or an interpreter, and the interpreter that each interpreter of a cell stands for on this side."""
+    """A commit, or an interpreter of this checkout, as the user named it, and where its processes run."""
 
-    subject: Subject
-    hosts: Mapping[str, Interpreter]
+    name: str
+    sha: str = ""
+    """Empty for an interpreter."""
+    hosts: Mapping[str, Interpreter] | None = None
+    """Interpreter of a cell -> the one that it stands for on this side."""
+    checkout: Path = ROOT
+    pythons: Mapping[str, tuple[Path, bool]] | None = None
+    """Interpreter of a cell -> the Python of the side's environment, and whether it has a JIT. None until placed."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.sha[:12]})" if self.sha else self.name
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where one side's processes run."""
-
-    checkout: Path
-    pythons: Mapping[str, tuple[Path, bool]]
-    """Interpreter of a cell -> the Python of the side's environment, and whether it has a JIT."""
+Sides = Mapping[str, Side]
+"""By the names in SIDES."""
 
 
-def sides(a: str, b: str, hosts: Sequence[str]) -> dict[str, Side]:
+def sides(a: str, b: str, hosts: Sequence[str]) -> Sides:
     """Both sides: two commits on these hosts, or two interpreters. Raises Unreadable and UnknownName."""
-    everything, names = named.asked([a, b], interpreters.discover())
+    everything, names = interpreters.asked([a, b], interpreters.discover())
     by_name = {interpreter.name: interpreter for interpreter in everything}
     are_interpreters = [name in by_name for name in names]
     if not any(are_interpreters):
-        subjects = {"base": commits.commit(a), "head": commits.commit(b)}
-        commits.refuse_changes(subjects)
-        everything, asked = named.asked(hosts, everything)
+        commits = [commit(a), commit(b)]
+        refuse_changes(commits)
+        everything, asked = interpreters.asked(hosts, everything)
         chosen = [interpreters.choose(name, everything) for name in asked] or [interpreters.reference(everything)]
-        return {side: Side(subjects[side], {one.name: one for one in chosen}) for side in SIDES}
+        by_name = {one.name: one for one in chosen}
+        return {side: replace(one, hosts=by_name) for side, one in zip(SIDES, commits, strict=True)}
     if not all(are_interpreters):
         stranger = b if are_interpreters[0] else a
         raise Unreadable(f"{stranger}: not an interpreter, but the other one is\n  `zoomgrad list` names them.")
     if hosts:
         raise Unreadable("interpreters are compared, so --interpreters would have no effect\n  Leave it out.")
-    return {side: Side(Subject(name=name), {names[0]: by_name[name]}) for side, name in zip(SIDES, names, strict=True)}
+    return {side: Side(name, hosts={names[0]: by_name[name]}) for side, name in zip(SIDES, names, strict=True)}
 
 
 @contextlib.contextmanager
-def placed(both: Mapping[str, Side]) -> Iterator[dict[str, Place]]:
-    """Where each side runs: the folder of its packages, and environments, which are made if needed."""
+def placed(both: Sides, repository: Path = ROOT) -> Iterator[Sides]:
+    """Both sides with the folder of their packages, and with environments, which are made if needed."""
     pythons = {
-        side: {name: (environments.environment(host), host.warms_up) for name, host in one.hosts.items()}
+        side: {name: (environments.environment(host), host.warms_up) for name, host in (one.hosts or {}).items()}
         for side, one in both.items()
     }
     with contextlib.ExitStack() as stack:
         folders = dict.fromkeys(SIDES, importable())
-        if both["base"].subject.sha:
-            subjects = {side: one.subject for side, one in both.items()}
-            folders = stack.enter_context(commits.checkouts(subjects))
-        yield {side: Place(folders[side], pythons[side]) for side in SIDES}
+        if both["base"].sha:
+            folders = stack.enter_context(checkouts({side: one.sha for side, one in both.items()}, repository))
+        yield {side: replace(one, checkout=folders[side], pythons=pythons[side]) for side, one in both.items()}
+
+
+# --- commits ----------------------------------------------------------------------------------------------------------
+
+
+def commit(name: str, repository: Path = ROOT) -> Side:
+    """Return the commit of that name: a branch, a tag, `HEAD~3`, a hash. Raises Unreadable."""
+    shown = one_line(name, 80)
+    if repository == ROOT and not IS_CHECKOUT:
+        raise Unreadable(
+            f"{shown}: not a run or an interpreter, and an installed copy of zoomgrad has no commits\n"
+            "  Name two runs, or two interpreters that `zoomgrad list` prints. Commits need a checkout."
+        )
+    sha = ""
+    with contextlib.suppress(Unreadable):
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        sha = "" if "\0" in name else git(repository, *words).strip()
+    if not re.fullmatch(r"[0-9a-f]{40,64}", sha):
+        raise Unreadable(
+            f"{shown}: not a run, an interpreter or a commit of this repository\n"
+            "  Name two runs, two interpreters (`zoomgrad list`), or two commits, as `git log --oneline` shows them. A "
+            "shallow clone lacks old commits."
+        )
+    if not git(repository, "ls-tree", "--name-only", sha, NEEDED):
+        raise Unreadable(
+            f"{shown}: this commit has no {NEEDED}: it is older than the package `zoomgrad.engines`, which both sides "
+            "import\n  Name a newer commit, or run `zoomgrad compare` from a checkout of that time."
+        )
+    return Side(shown, sha)
+
+
+def refuse_changes(commits: Iterable[Side], repository: Path = ROOT) -> None:
+    """Raise Unreadable if the checkout has uncommitted changes to a commit that is compared.
+
+    The comparison would measure the commit without them, which is hardly what its user expects.
+    """
+    here = git(repository, "rev-parse", "HEAD").strip()
+    changed = git(repository, "status", "--porcelain", "--untracked-files=no").splitlines()
+    names = [each.name for each in commits if each.sha == here]
+    if changed and names:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise Unreadable(
+            f"{names[-1]} is checked out with uncommitted changes, which a comparison would leave out: "
+            f"{one_line(changed[0][3:], 80)}{more}\n"
+            "  Commit them, or put them aside with `git stash`."
+        )
+
+
+@contextlib.contextmanager
+def checkouts(shas: Mapping[str, str], repository: Path = ROOT) -> Iterator[dict[str, Path]]:
+    """Unpack each commit's files in a folder of its own, named as in `shas`. Raises Unreadable if git fails."""
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
+        made = {side: Path(folder) / side for side in shas}
+        for side, path in made.items():
+            packed = path.with_suffix(".tar")
+            git(repository, "archive", "--format=tar", f"--output={packed}", shas[side])
+            with tarfile.open(packed) as files:
+                files.extractall(path, filter="data")
+            packed.unlink()
+        yield made
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """Output of a git command. Raises Unreadable."""
+    program = which("git")
+    if program is None:
+        raise Unreadable("git is not installed, and commits can't be read without it\n  Install git.")
+    # Neither the repository's hooks nor its file watcher may run: either may be any command.
+    options = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
+    try:
+        return ask([program, "--no-optional-locks", *options, *arguments], seconds=GIT_SECONDS, folder=repository)
+    except NoAnswer as none:
+        raise Unreadable(f"{repository}: git {arguments[0]} {none}\n  Check the clone with `git fsck`.") from None

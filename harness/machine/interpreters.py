@@ -17,10 +17,15 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
+from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
+
+from zoomgrad.engines.answers import MEMORY
 from zoomgrad.engines.api import UnknownName
-from zoomgrad.engines.asking import NoAnswer, Skipped, on_path, side_by_side
-from zoomgrad.harness.machine.probe import Facts, probe
+from zoomgrad.engines.asking import NoAnswer, Skipped, ask, on_path, one_line, side_by_side, unusable
+from zoomgrad.results.fields import LONGEST_NAME
+from zoomgrad.results.files import Unreadable, first_of
 
 CPYTHONS = tuple(range(9, 15))
 """Minor versions of CPython 3 that the project supports."""
@@ -206,3 +211,122 @@ def _age(version: str) -> tuple[tuple[int, ...], bool, str]:
 
 def _is_release(version: str) -> bool:
     return version.replace(".", "").isdecimal()
+
+
+# --- what a program says ----------------------------------------------------------------------------------------------
+
+PROBE_SECONDS = 10.0
+
+_PROBE = """
+import json, os, platform, shlex, sys, sysconfig
+config = sysconfig.get_config_var
+print(json.dumps({
+    "implementation": sys.implementation.name,
+    "version": ".".join(str(part) for part in sys.version_info[:3]) + {"final": ""}.get(sys.version_info[3],
+        sys.version_info[3][:1] + str(sys.version_info[4])),
+    "full_version": " ".join(sys.version.split()),
+    "free_threaded": bool(config("Py_GIL_DISABLED")),
+    # A build may contain the JIT and leave it off until PYTHON_JIT=1, as those of uv do. 3.14 is the first to tell.
+    "jit": hasattr(sys, "_jit") and sys._jit.is_available(),
+    "virtual": sys.prefix != sys.base_prefix,
+    "build": {
+        "compiler": " ".join(platform.python_compiler().split()),
+        # Without flags that hold paths: they do not affect how it runs, and are private.
+        "configure": " ".join(flag for flag in shlex.split(config("CONFIG_ARGS") or "") if "/" not in flag),
+        "cflags": " ".join((config("PY_CFLAGS") or config("CFLAGS") or "").split()),
+        "debug": str(bool(config("Py_DEBUG"))),
+    },
+}))
+"""
+
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
+Version = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){2}([a-z][0-9]{1,4})?$")]
+Line = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(lambda text: one_line(text, 10_000))]
+
+
+class Facts(BaseModel, strict=True):
+    """A program's answer to `_PROBE`, validated because any program may answer anything."""
+
+    implementation: Word
+    version: Version
+    full_version: Line
+    free_threaded: bool
+    jit: bool
+    """Whether CPython's own just-in-time compiler is in the build, on or off."""
+    virtual: bool
+    build: dict[Literal["compiler", "configure", "cflags", "debug"], Line]
+
+
+def probe(path: Path) -> Facts | NoAnswer:
+    """Facts about the program, or the reason why it is not a usable interpreter."""
+    reason = unusable(str(path))
+    if reason:
+        return NoAnswer(reason)
+    try:
+        return Facts.model_validate_json(
+            MEMORY.answer(
+                [str(path)],
+                _PROBE,
+                _are_facts,
+                lambda: ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False),
+            )
+        )
+    except NoAnswer as none:
+        return none
+    except ValidationError as error:
+        return NoAnswer(f"does not answer like a Python ({one_line(first_of(error, whole='its answer'))})")
+
+
+def _are_facts(answer: object) -> bool:
+    try:
+        return isinstance(answer, str) and bool(Facts.model_validate_json(answer))
+    except ValidationError:
+        return False
+
+
+# --- names on the command line ----------------------------------------------------------------------------------------
+
+_OWN_NAME = re.compile(r"(?!cpython-|pypy-)[A-Za-z][A-Za-z0-9_]*([-.][A-Za-z0-9_]+)*", re.ASCII)
+
+
+def asked(names: Sequence[str], found: Iterable[Interpreter]) -> tuple[list[Interpreter], list[str]]:
+    """Return all interpreters, those given by path included, and the chosen ones' names.
+
+    `mine=/path/to/python` is a build that its user wants to measure, such as one from a checkout of CPython. Names that
+    are not found are returned unchanged, for the plan to refuse or to skip. Raises Unreadable.
+    """
+    everything, chosen = list(found), []
+    for name in names:
+        own, equals, path = name.partition("=")
+        if equals or "/" in name:
+            everything.append(_by_path(own if equals else "", path if equals else name))
+            if own in chosen:
+                raise Unreadable(f"{own}: two interpreters would have this name\n  Give each a name of its own.")
+        chosen.append(own)
+    return everything, list(dict.fromkeys(chosen))
+
+
+def chosen_one(name: str, found: Iterable[Interpreter]) -> Interpreter:
+    """Return the interpreter of one such name. Raises Unreadable and UnknownName."""
+    everything, (chosen,) = asked([name], found)
+    return choose(chosen, everything)
+
+
+def _by_path(name: str, path: str) -> Interpreter:
+    shown = one_line(path, 120)
+    if not name or not path:
+        raise Unreadable(f"{one_line(name, 40)}{shown}: a path needs a name\n  Write NAME=PATH, such as mine={shown}.")
+    if not _OWN_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        remedy = "Use letters, digits and single hyphens, such as mine; no `cpython-` or `pypy-` at the start."
+        raise Unreadable(f"{one_line(name, 40)}: not a name for an interpreter\n  {remedy}")
+    file = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111  (a Path raises if there is no such user)
+    facts = probe(file)
+    if isinstance(facts, Facts) and facts.virtual:
+        facts = NoAnswer("is the Python of a virtual environment")
+    if isinstance(facts, Facts) and not is_supported(facts):
+        facts = NoAnswer(f"is {facts.implementation} {facts.version}, which zoomgrad does not support")
+    if isinstance(facts, NoAnswer):
+        versions = f"CPython 3.{CPYTHONS[0]} to 3.{CPYTHONS[-1]}, or PyPy 3.9 or newer, not in a virtual environment"
+        raise Unreadable(f"{name}: {shown} {facts}\n  Name the program of a {versions}.")
+    return interpreter_of(name, file, facts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -10,20 +9,19 @@ from zoomgrad import engines
 from zoomgrad.engines import Engine
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine.interpreters import Interpreter
-from zoomgrad.harness.procedure import (
-    CANDIDATES,
-    DRILLS,
-    JIT_SECONDS,
-    MOST_STEPS,
-    TRUSTED,
-    TRUSTED_SECONDS,
-    TRUSTED_STEPS,
-)
+from zoomgrad.harness.procedure import CANDIDATES, DRILLS, JIT_SECONDS, MOST_STEPS, TRUSTED, TRUSTED_SECONDS
 from zoomgrad.harness.workloads import Workload
 from zoomgrad.results.record import Cell, Settings
 
 FEW_WEIGHTS = 200
 """Up to this many weights, a network is built to count its rows."""
+DRILL_STEPS = sum(sum(drill.pieces) for drill in DRILLS)
+STARTUP_SECONDS = 0.7
+"""Of a worker with pyperf, which is two processes."""
+COMPILER_SECONDS = 0.25
+"""Compile time of the smallest program, including the imports to load it."""
+JIT_SPEEDUP = 5.0
+"""Rough figure for all interpreted engines, which is enough for an estimate."""
 
 
 @cache
@@ -37,53 +35,19 @@ def tape_rows(name: str) -> int:
             return weights * (1 + 2 * workload.samples_per_step)
     # A small network has as many rows in its loss. Other models have no formula, but are small enough to count.
     try:
-        row = workload.row(0)
         nn = engines.load("tuple").nn
-        model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in row]
+        model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in workload.row(0)]
         return len(workload.loss(model, inputs, workload.outputs(model, inputs)).topo())
     except Exception:  # the workload fails in its workers too, and they record the reason
         return 0
 
 
-DRILL_STEPS = sum(sum(drill.pieces) for drill in DRILLS)
-STARTUP_SECONDS = 0.7
-"""Of a worker with pyperf, which is two processes."""
-COMPILER_SECONDS = 0.25
-"""Compile time of the smallest program, including the imports to load it."""
-JIT_SPEEDUP = 5.0
-"""Rough figure for all interpreted engines, which is enough for an estimate."""
-
-LEAST_VOUCH_SECONDS, MOST_VOUCH_SECONDS = 3.0, 20.0
-"""Bounds on the training time. More than the longer is never needed."""
-LEAST_STRETCH = 1500
-"""Steps that make the fixed cost of a call of `train` small. It was a tenth of 256 steps of `mlp-784x512x10`, because
-parameters are copied and caches are cold."""
-BEFORE_VOUCHING_SECONDS = 10.0
-SHARE_OF_PROOF = 0.15
-"""Share of a run's time for vouching. Comparing the timed stretches takes additional time. Short runs exceed this share
-because of LEAST_VOUCH_SECONDS."""
-
-
-def choose_vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
-    """Return about how many seconds each of the two engines that vouch for a workload's others may train.
-
-    Their training and compilation, and the reference's few interpreted steps, together take SHARE_OF_PROOF of the run,
-    unless the largest graph needs longer for LEAST_STRETCH steps.
-    """
-    workloads_there = {cell.workload for cell in cells}
-    share = SHARE_OF_PROOF * run_seconds / max(1, len(workloads_there))
-    step = max(map(tape_rows, workloads_there), default=0) * engines.load(CANDIDATES[0]).typical_row_seconds
-    least = max(LEAST_VOUCH_SECONDS, LEAST_STRETCH * step)
-    return min(MOST_VOUCH_SECONDS, max(least, (share - BEFORE_VOUCHING_SECONDS) / 2))
-
-
 def vouching_seconds(workload: str, settings: Settings) -> float:
     """Approximate time until the reference and two compiled engines vouch for a workload."""
     rows, reference, compiled = tape_rows(workload), engines.load(TRUSTED), engines.load(CANDIDATES[0])
-    interpreting = min(TRUSTED_SECONDS, settings.vouch_seconds, TRUSTED_STEPS * rows * reference.typical_row_seconds)
     preparing = COMPILER_SECONDS + rows * (compiled.typical_compile_row_seconds + reference.typical_row_seconds)
     training = min(settings.vouch_seconds, MOST_STEPS * rows * compiled.typical_row_seconds)
-    return 3 * STARTUP_SECONDS + interpreting + 2 * (preparing + training)
+    return 3 * STARTUP_SECONDS + min(TRUSTED_SECONDS, training) + 2 * (preparing + training)
 
 
 def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:

@@ -19,7 +19,7 @@ from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.machine.interpreters import DISCOVERED, Interpreter, Missing
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan import estimate, presets
-from zoomgrad.harness.plan.cells import cells_of
+from zoomgrad.harness.plan.presets import cells_of
 from zoomgrad.results import comparability
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.places import IS_CHECKOUT, ROOT
@@ -66,7 +66,6 @@ def plan(
     only_engines: Sequence[str] = (),
     only_workloads: Sequence[str] = (),
     only_interpreters: Sequence[str] = (),
-    everywhere: Sequence[str] = (),
     blocks: int | None = None,
     seed: int | None = None,
     fleet: str = "",
@@ -74,7 +73,6 @@ def plan(
 ) -> Plan:
     """Plan a new run on the interpreters found. Raises UnknownName for a name that does not exist, and Unreadable.
 
-    everywhere: the interpreters for parts of the preset that run on all of them; empty for all supported ones.
     fleet: kind of fleet that will measure; empty for this machine.
     limits: fields of Settings for a worker's limits that differ from the preset's.
     """
@@ -83,7 +81,7 @@ def plan(
     known = [i.name for i in found if i.canonical or i.name in only_interpreters]
     cells = cells_of(
         chosen,
-        in_order(everywhere or [*known, *(absent.name for absent in missing)]),
+        in_order([*known, *(absent.name for absent in missing)]),
         main=_main(found, missing),
         only_engines=only_engines,
         only_workloads=only_workloads,
@@ -92,13 +90,6 @@ def plan(
     # Validate now, because a run with invalid settings could not be read again.
     settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
     blocks = chosen.blocks if blocks is None else blocks
-    there = {interpreter.name: interpreter for interpreter in found}
-    seconds = sum(
-        estimate.block_seconds(cell, settings, there.get(cell.interpreter), block)
-        for cell in cells
-        for block in range(blocks)
-    )
-    settings = settings.model_copy(update={"vouch_seconds": estimate.choose_vouch_seconds(cells, seconds)})
     custom = bool(only_engines or only_workloads or only_interpreters)
     versions = {one.name: InterpreterFacts(version="") for one in missing}
     versions |= {one.name: InterpreterFacts(version=one.full_version, build=one.build) for one in found}
@@ -125,17 +116,6 @@ def plan(
         code=code_digest(),
     )
     return on_host(run, found)
-
-
-PUBLISHED = "cpython-3.11"
-"""The interpreter that the published analysis used."""
-
-
-def worth_profiling(found: Sequence[Interpreter]) -> list[str]:
-    """Names of the interpreters to profile: the one of the published analysis, the newest CPython, and PyPy."""
-    names = {interpreter.name for interpreter in found}
-    chosen = [PUBLISHED] if PUBLISHED in names else []
-    return in_order([*chosen, *_main(found, interpreters.missing(found))])
 
 
 def _main(found: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:

@@ -8,8 +8,7 @@ import pytest
 
 from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import NoEnvironment, environment, install_python
-from zoomgrad.harness.machine.interpreters import Interpreter
-from zoomgrad.harness.machine.probe import probe
+from zoomgrad.harness.machine.interpreters import Interpreter, probe
 
 
 @pytest.fixture

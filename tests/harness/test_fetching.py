@@ -13,7 +13,7 @@ import pytest
 from zoomgrad import engines
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.extension import check_header
-from zoomgrad.harness.cli import fetching
+from zoomgrad.harness.cli import preparing
 from zoomgrad.harness.machine import environments, interpreters, own_clang
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.plan import planning
@@ -86,9 +86,9 @@ def plan(found, **choice):
 def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, capsys):
     asked_of_uv = bare()
     found = interpreters.discover()
-    assert not fetching.pythons(["cpython-3.99"])
+    assert not preparing.pythons(["cpython-3.99"])
     chosen = {"only_engines": ["tuple"], "only_interpreters": ["cpython-3.14", found[0].name]}
-    asked_for = fetching.fetched(lambda: plan(interpreters.discover(), **chosen), every_python=True)
+    asked_for = preparing.fetched(lambda: plan(interpreters.discover(), **chosen), every_python=True)
     assert not asked_for.missing.keys() & {"cpython-3.14"}
     assert capsys.readouterr().err.startswith("zoomgrad: cpython-3.99: not fetched (")
     assert [arguments[:2] for arguments in asked_of_uv()] == [["python", "install"]] * 2
@@ -100,16 +100,16 @@ def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
     asked_of_uv = bare()
     found = interpreters.discover()
     without = plan(found, only_engines=["baseline", "tcc"])
-    assert fetching.with_clang(without) is without
+    assert preparing.with_clang(without) is without
     assert not asked_of_uv()
     needs = plan(found, only_engines=["clang-O1"])
     assert "clang" not in needs.run.machine
-    ready = fetching.with_clang(needs)
+    ready = preparing.with_clang(needs)
     assert ready.run.machine["clang"] == "22.1.8 (zig clang)"
     done = asked_of_uv()
     os.environ.pop(toolchains.CLANG)
     forget()
-    fetching.with_clang(needs)
+    preparing.with_clang(needs)
     assert asked_of_uv() == done, "a second run must use the Clang that is there"
 
 

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from zoomgrad.engines.api import UnknownName
-from zoomgrad.harness.machine import interpreters, named, probe
-from zoomgrad.harness.machine.interpreters import Interpreter, discover, reference, survey
-from zoomgrad.harness.machine.named import asked
-from zoomgrad.harness.machine.probe import Facts
+from zoomgrad.harness.machine import interpreters
+from zoomgrad.harness.machine.interpreters import Facts, Interpreter, asked, discover, reference, survey
 from zoomgrad.results.files import Unreadable
 
 
@@ -135,7 +133,7 @@ def test_a_program_with_a_malformed_answer_is_skipped_with_the_reason(tmp_path, 
 
 
 def test_a_path_that_is_not_a_working_program_is_skipped_with_the_reason(tmp_path, candidates, monkeypatch):
-    monkeypatch.setattr(probe, "PROBE_SECONDS", 2.0)
+    monkeypatch.setattr(interpreters, "PROBE_SECONDS", 2.0)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "text").write_text("no program")
@@ -234,7 +232,7 @@ VIRTUAL, OLD = (fact(version, virtual=version == "3.13.0") for version in ("3.13
 )
 def test_what_is_no_interpreter_is_refused_with_a_remedy(names, answer, reason, monkeypatch):
     if answer:
-        monkeypatch.setattr(named, "probe", lambda path: answer)
+        monkeypatch.setattr(interpreters, "probe", lambda path: answer)
     with pytest.raises(Unreadable) as refused:
         asked(names, [])
     first, second = str(refused.value).splitlines()

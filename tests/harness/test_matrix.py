@@ -8,7 +8,7 @@ from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan import estimate, presets
-from zoomgrad.harness.plan.cells import cells_of
+from zoomgrad.harness.plan.presets import cells_of
 from zoomgrad.results.record import Cell
 from zoomgrad.results.samples import baseline_of
 from zoomgrad.results.stats.intervals import MIN_PROCESSES

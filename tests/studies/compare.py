@@ -11,14 +11,12 @@ import json
 import subprocess
 import time
 from collections import Counter
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
-from zoomgrad.harness.compare import commits
-from zoomgrad.harness.compare.measuring import measure
-from zoomgrad.harness.compare.sides import Place
-from zoomgrad.harness.compare.turns import Plan, verdicts
-from zoomgrad.harness.machine import environments, interpreters
+from zoomgrad.harness.compare import sides
+from zoomgrad.harness.compare.turns import Comparison
+from zoomgrad.harness.machine import interpreters
 from zoomgrad.results.compare import STEP
 from zoomgrad.results.places import ROOT
 from zoomgrad.results.record import Cell
@@ -63,23 +61,14 @@ def planted(clone, share):
 def trial(clone, sha, budget_seconds):
     """One real comparison of HEAD and that commit; its verdict on the cell's steps."""
     interpreter = interpreters.reference(interpreters.discover())
-    python = {interpreter.name: (environments.environment(interpreter), interpreter.warms_up)}
-    both = {"base": commits.commit("origin/HEAD", clone), "head": commits.commit(sha, clone)}
-    plan = Plan(
-        id="trial",
-        created_at=datetime.now(UTC),
-        command=(),
-        **both,
-        cells=(Cell(engine=ENGINE, interpreter=interpreter.name, workload=WORKLOAD),),
-        within=0.02,
-        budget_seconds=budget_seconds,
-        seed=time.time_ns() % 2**32,
-    )
+    both = {"base": sides.commit("origin/HEAD", clone), "head": sides.commit(sha, clone)}
+    both = {side: replace(one, hosts={interpreter.name: interpreter}) for side, one in both.items()}
+    cells = (Cell(engine=ENGINE, interpreter=interpreter.name, workload=WORKLOAD),)
     start = time.monotonic()
-    with commits.checkouts(both, clone) as checkouts:
-        places = {side: Place(checkout, python) for side, checkout in checkouts.items()}
-        outcomes = list(measure(plan, places, start + budget_seconds, clone.with_suffix(".jsonl")))
-    verdict = next(one for one in verdicts(plan, outcomes) if one.figure == STEP)
+    with sides.placed(both, clone) as places:
+        comparison = Comparison(places, cells, (), 0.02, time.time_ns() % 2**32)
+        list(comparison.measure(start + budget_seconds))
+    verdict = next(one for one in comparison.verdicts() if one.figure == STEP)
     return {"word": verdict.word, "ratio": verdict.ratio.value, "seconds": time.monotonic() - start}
 
 

@@ -14,8 +14,8 @@ import typer
 from zoomgrad.harness.cli import options
 from zoomgrad.harness.cli.app import WRONG_USE, app
 from zoomgrad.harness.cli.console import say, say_next, short
-from zoomgrad.harness.cli.fetching import fetched
 from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
+from zoomgrad.harness.cli.preparing import fetched
 from zoomgrad.harness.cli.stores import store_of
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.results import units
@@ -81,14 +81,15 @@ def check(
     from zoomgrad.reports.gate import rules
     from zoomgrad.reports.gate.limits import Limits
 
-    limits = Limits(**context.obj.limits) if context.obj else Limits()
+    suite_file, suite = context.obj or (None, None)
+    limits = suite.gate if suite else Limits()
 
     def judge(store: Store) -> list[Verdict]:
         if not baseline_run:
             return []
         return rules.verdicts(rules.measured_run(store), rules.measured_run(baseline_run), limits)
 
-    words = {"--suite": context.obj and short(context.obj.file), "--against": against}
+    words = {"--suite": suite_file and short(suite_file), "--against": against}
     more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)
     store, notes = finished, list[str]()
     if store is None:

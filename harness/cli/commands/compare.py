@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -20,10 +19,8 @@ from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.console import out, say
 from zoomgrad.harness.cli.measuring import alone
 from zoomgrad.harness.cli.preparing import fetch_data
-from zoomgrad.harness.compare.measuring import measure
-from zoomgrad.harness.compare.sides import Side, placed, sides
-from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Absence, Block, Outcome, Plan, verdicts
-from zoomgrad.harness.machine import facts
+from zoomgrad.harness.compare.sides import SIDES, placed, sides
+from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Comparison
 from zoomgrad.results import units
 from zoomgrad.results.compare import ERROR, RESULT
 from zoomgrad.results.files import Unreadable, inside, mark
@@ -55,7 +52,7 @@ def compare(
     interpreters: options.Interpreters = None,
     within: Annotated[
         Optional[float],
-        typer.Option(parser=options.share, metavar="SHARE", help="Difference that does not matter. Default: 2%."),
+        typer.Option(min=1e-6, max=0.99, metavar="SHARE", help="Difference that does not matter. Default: 0.02."),
     ] = None,
     budget: options.Budget = None,
     seed: options.Seed = None,
@@ -65,7 +62,7 @@ def compare(
 ) -> None:
     """Say which of two commits, two interpreters or two runs is faster; the first two are measured in turns.
 
-    Stops when every cell has a verdict, or after --budget, which is 9m30s by default.
+    Stops when every cell has a verdict, or after --budget.
     """
     chosen = options.selection(engines, workloads, interpreters)
     if runs := _runs(a, b):
@@ -80,24 +77,30 @@ def compare(
         dict.fromkeys(
             Cell(engine=all_engines.load(engine).name, interpreter=host, workload=all_workloads.load(workload).name)
             for workload in chosen.workloads or WORKLOADS
-            for host in both["base"].hosts
+            for host in both["base"].hosts or ()
             for engine in chosen.engines or ENGINES
         )
     )
-    now = datetime.now(UTC)
-    plan = Plan(
-        id=f"{now:%Y-%m-%dT%H%M%S}-compare",
-        created_at=now,
-        command=("zoomgrad", *sys.argv[1:]),
-        **{side: one.subject for side, one in both.items()},
-        cells=cells,
-        strict=tuple({cell.engine for cell in cells if all_engines.load(cell.engine).strict}),
-        within=within or WITHIN,
-        budget_seconds=budget or BUDGET_SECONDS,
-        seed=secrets.randbelow(2**32) if seed is None else seed,
-        machine=facts.gather(),
-    )
-    _compare_in_turns(plan, both, wait=wait, as_json=as_json)
+    strict = [cell.engine for cell in cells if all_engines.load(cell.engine).strict]
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    fetch_data(dict.fromkeys(cell.workload for cell in cells))
+    interrupted = False
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(alone(wait=wait))
+        with out.status("making environments"):
+            both = stack.enter_context(placed(both))
+        comparison = Comparison(both, cells, strict, within or WITHIN, seed)
+        folder = inside(RUNS, f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}-compare")
+        folder.mkdir(parents=True)
+        mark(folder, folder.name)
+        seconds = budget or BUDGET_SECONDS
+        most = f"{units.count(len(cells), 'cell')}, at most {display.seconds_text(seconds)}"
+        say(f"{both['head'].name} against {both['base'].name}, seed {seed}: {most}")
+        try:
+            _print_progress(comparison, comparison.measure(time.monotonic() + seconds))
+        except KeyboardInterrupt:  # print the verdicts so far
+            interrupted = True
+    _conclude_turns(comparison, folder / "compare.md", as_json=as_json, interrupted=interrupted)
 
 
 def _runs(a: str, b: str) -> tuple[Store, Store] | None:
@@ -128,47 +131,29 @@ def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> No
     conclude(table, None, as_json=as_json)
 
 
-def _compare_in_turns(plan: Plan, both: Mapping[str, Side], *, wait: bool, as_json: bool) -> None:
-    """Measure both sides in turns, print the table, and store it beside the blocks."""
+def _print_progress(comparison: Comparison, played: Iterable[tuple[Cell, int]]) -> None:
+    """Print a failure at once, and one line for each block: how many figures are known so far."""
+    last = -1
+    for cell, number in played:
+        if failed := comparison.absences.get(cell):
+            say(f"{comparison.subject(cell)}: no result{f' on {failed.side}' if failed.side else ''}: {failed}")
+        elif number != last:  # the first cell of another block
+            compared = [one for one in comparison.verdicts() if one.figure != RESULT]
+            known = sum(one.word != "unsure" for one in compared)
+            say(f"[{known}/{len(compared)} known] block {number + 1}")
+            last = number
+
+
+def _conclude_turns(comparison: Comparison, file: Path, *, as_json: bool, interrupted: bool) -> None:
+    """Print the table, and store it in the file."""
     from zoomgrad.harness.cli.verdicts import conclude
     from zoomgrad.reports.verdicts import verdict_table
 
-    fetch_data(dict.fromkeys(cell.workload for cell in plan.cells))
-    outcomes: list[Outcome] = []
-    interrupted = False
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(alone(wait=wait))
-        with out.status("making environments"):
-            places = stack.enter_context(placed(both))
-        until = time.monotonic() + plan.budget_seconds
-        folder = inside(RUNS, plan.id)
-        folder.mkdir(parents=True)
-        mark(folder, plan.id)
-        cells = f"{units.count(len(plan.cells), 'cell')}, at most {display.seconds_text(plan.budget_seconds)}"
-        say(f"{plan.id}: {plan.head.name} against {plan.base.name}: {cells}")
-        try:
-            for outcome in measure(plan, places, until, folder / "blocks.jsonl"):
-                outcomes.append(outcome)
-                _print_progress(plan, outcomes)
-        except KeyboardInterrupt:  # print the verdicts so far
-            interrupted = True
-    compared = verdicts(plan, outcomes)
+    base, head = (comparison.sides[side] for side in SIDES)
     notes = [
-        f"“takes” is the change of a time. All {plan.family} intervals hold together, at any time, with "
+        f"“takes” is the change of a time. All {comparison.family} intervals hold together, at any time, with "
         f"{100 * (1 - ERROR):g} % probability: equal code is called slower or faster in at most {100 * ERROR:g} of a "
         "hundred comparisons. “unsure” needs more blocks: raise --budget."
     ]
-    table = verdict_table(f"{plan.head} against {plan.base}", (plan.base.name, plan.head.name), compared, notes)
-    conclude(table, folder / "compare.md", as_json=as_json, interrupted=interrupted)
-
-
-def _print_progress(plan: Plan, outcomes: list[Outcome]) -> None:
-    """Print a failure at once, and one line for each block: how many figures are known so far."""
-    last = outcomes[-1]
-    if isinstance(last, Absence):
-        say(f"{plan.subject(last.cell)}: no result{f' on {last.side}' if last.side else ''}: {last.reason}")
-    numbers = [one.block for one in outcomes if isinstance(one, Block)]
-    if numbers[-1:] != numbers[-2:-1]:  # the first cell of another block
-        compared = [one for one in verdicts(plan, outcomes) if one.figure != RESULT]
-        known = sum(one.word != "unsure" for one in compared)
-        say(f"[{known}/{len(compared)} known] block {numbers[-1] + 1}")
+    table = verdict_table(f"{head} against {base}", (base.name, head.name), comparison.verdicts(), notes)
+    conclude(table, file, as_json=as_json, interrupted=interrupted)

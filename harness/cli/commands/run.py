@@ -8,13 +8,13 @@ from typing import Annotated, Optional
 
 import typer
 
-from zoomgrad.harness.cli import fetching, options
+from zoomgrad.harness.cli import options, preparing
 from zoomgrad.harness.cli.app import FAILED, app
 from zoomgrad.harness.cli.measuring import collected, measuring, new_plan, show_plan
 from zoomgrad.harness.cli.stores import folder_of
 from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine import interpreters as machine
-from zoomgrad.harness.machine.named import asked
+from zoomgrad.harness.machine.interpreters import asked
 from zoomgrad.harness.plan import planning, presets
 from zoomgrad.results.files import Unreadable
 
@@ -71,7 +71,7 @@ def run(
         # The record has no path of a build that was named by its path, because paths are private.
         plan = planning.resume(resumed.run, asked(chosen.interpreters, machine.discover())[0])
     else:
-        plan = fetching.fetched(
+        plan = preparing.fetched(
             lambda: new_plan(
                 preset or "quick",
                 chosen,

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from zoomgrad.harness.compare import commits
+from zoomgrad.harness.compare import sides as commits
 from zoomgrad.results.files import Unreadable
 
 PART = "zoomgrad/engines/__init__.py"
@@ -34,7 +34,7 @@ def both(repository):
 
 def test_both_commits_are_unpacked_and_removed(repository):
     before = git(repository, "status", "--porcelain"), sorted((repository / ".git").rglob("*"))
-    with commits.checkouts(both(repository), repository) as places:
+    with commits.checkouts({side: one.sha for side, one in both(repository).items()}, repository) as places:
         assert {side: (path / PART).read_text() for side, path in places.items()} == {
             "base": "first\n",
             "head": "second\n",
@@ -59,8 +59,8 @@ def test_a_commit_from_before_the_package_is_refused(repository):
 
 def test_uncommitted_changes_of_a_compared_commit_are_refused(repository):
     found = both(repository)
-    commits.refuse_changes(found, repository)
+    commits.refuse_changes(found.values(), repository)
     (repository / PART).write_text("changed\n")
     with pytest.raises(Unreadable, match=rf"main is checked out with uncommitted changes.*: {PART}"):
-        commits.refuse_changes(found, repository)
-    commits.refuse_changes({"base": found["base"]}, repository)
+        commits.refuse_changes(found.values(), repository)
+    commits.refuse_changes([found["base"]], repository)

@@ -1,19 +1,15 @@
 """A comparison in progress: real processes once, then scripted blocks, failing sides, time limits. No durations."""
 
-import contextlib
 import random
 import sys
-import tempfile
-from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 
 import pytest
 
-from zoomgrad.harness.compare import block, layout, measuring
+from zoomgrad.harness.compare import block
 from zoomgrad.harness.compare.block import Failed
-from zoomgrad.harness.compare.sides import Place
-from zoomgrad.harness.compare.turns import Absence, Plan, Subject, verdicts
+from zoomgrad.harness.compare.sides import SIDES, Side
+from zoomgrad.harness.compare.turns import Comparison
 from zoomgrad.results.compare import RESULT, STEP
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.places import ROOT
@@ -22,18 +18,13 @@ from zoomgrad.results.record import Cell
 CELLS = tuple(Cell(engine=engine, interpreter="mine", workload="xor") for engine in ("tuple", "tcc"))
 
 
-def measured(play=block.play, cells=CELLS[:1], places=ROOT, strict=("tuple",), until=1000):
-    """The verdicts and the outcomes of a comparison of two equal commits."""
-    commit = Subject(name="a", sha="1" * 40)
-    common = {"id": "d", "created_at": datetime.now(UTC), "command": (), "base": commit, "head": commit}
-    plan = Plan(**common, cells=cells, within=0.02, budget_seconds=until, seed=3, strict=strict)
-    sides = dict.fromkeys(("base", "head"), Place(places, {"mine": (sys.executable, False)}))
+def measured(play=block.play, cells=CELLS[:1], checkout=ROOT, strict=("tuple",), until=1000):
+    """The verdicts and the comparison of two equal commits."""
+    side = Side("a", "1" * 40, checkout=checkout, pythons={"mine": (sys.executable, False)})
     clock = count(0, 3)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder, "blocks.jsonl")
-        outcomes = list(measuring.measure(plan, sides, until, log, play, lambda: next(clock)))
-        assert log.read_text().count("\n") == 1 + len(outcomes), "every outcome must be on the disk"
-    return [(one.figure, one.word, one.reason) for one in verdicts(plan, outcomes)], outcomes
+    made = Comparison(dict.fromkeys(SIDES, side), cells, strict, 0.02, 3, play, lambda: next(clock))
+    list(made.measure(until))
+    return [(one.figure, one.word, one.reason) for one in made.verdicts()], made
 
 
 def scripted(ratio=1.0, bits="b", failing=()):
@@ -53,42 +44,37 @@ def scripted(ratio=1.0, bits="b", failing=()):
     return play
 
 
-@pytest.fixture
-def uncompiled(monkeypatch):
-    """No compiler makes paddings, which no scripted block links."""
-    monkeypatch.setattr(layout, "padding", lambda size: contextlib.nullcontext())
-
-
 def test_a_real_block_of_two_processes(monkeypatch):
     monkeypatch.setattr("zoomgrad.harness.compare.block.TURNS", 2)
-    _, (played,) = measured(cells=CELLS[:1], until=1)
+    _, comparison = measured(cells=CELLS[:1], until=1)
+    (played,) = comparison.blocks[CELLS[0]]
     assert played.base.bits == played.head.bits
     assert len(played.base.step_seconds) == len(played.head.processor_seconds) > 1
     assert played.layouts > 1
 
 
-def test_a_comparison_ends_when_everything_is_known(uncompiled):
-    found, outcomes = measured(scripted(1.05), CELLS)
+def test_a_comparison_ends_when_everything_is_known():
+    found, comparison = measured(scripted(1.05), CELLS)
     assert found == [(STEP, "slower", "")] * 2
-    assert 10 < len(outcomes) < 60
+    assert all(10 < len(blocks) < 30 for blocks in comparison.blocks.values())
     found, _ = measured(scripted(1.05), until=20)
     assert found == [(STEP, "unsure", "3 blocks")], "the time limit must end it without a verdict"
 
 
-def test_a_cell_that_fails_on_head_fails_and_stops_no_other(uncompiled):
-    found, outcomes = measured(scripted(failing=["tcc"]), CELLS)
+def test_a_cell_that_fails_on_head_fails_and_stops_no_other():
+    found, comparison = measured(scripted(failing=["tcc"]), CELLS)
     assert found == [(RESULT, "lost", "no result on head: no tcc | here"), (STEP, "same", "")]
-    assert {one.cell for one in outcomes if not isinstance(one, Absence)} == {CELLS[0]}
+    assert comparison.blocks[CELLS[0]] and not comparison.blocks[CELLS[1]]
 
 
-def test_other_bits_fail_if_the_engine_promises_them(uncompiled):
+def test_other_bits_fail_if_the_engine_promises_them():
     for strict, expected in ((("tuple",), [(RESULT, "wrong"), (STEP, "same")]), ((), [(STEP, "same")])):
         found, _ = measured(scripted(bits="c"), strict=strict)
         assert [each[:2] for each in found] == expected
 
 
 @pytest.mark.parametrize(("steps", "seconds"), [(8, None), (-1, [1.0]), (1, []), (1, [float("nan")]), (1, ["x"])])
-def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds, uncompiled):
+def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds):
     side = {"step_seconds": seconds, "bits": "b"}
     with pytest.raises(Unreadable, match="its figures are out of range"):
         measured(lambda job: {"steps": steps, "base": side, **({"head": side} if seconds else {})})
@@ -98,4 +84,4 @@ def test_a_commit_that_does_not_build_gives_its_reason(tmp_path):
     (tmp_path / "zoomgrad").mkdir()
     (tmp_path / "zoomgrad/__init__.py").write_text("def broken(:\n")
     with pytest.raises(Unreadable, match=r"both sides: .*SyntaxError"):
-        measured(places=tmp_path)
+        measured(checkout=tmp_path)

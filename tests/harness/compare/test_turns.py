@@ -1,43 +1,38 @@
 """Blocks in turns -> verdicts: each word, the clock that counts, and the family that shares an error."""
 
+import itertools
 import math
 import random
-from datetime import UTC, datetime
 
 import pytest
 
-from zoomgrad.harness.compare.turns import Block, Plan, Side, Subject, undecided, verdicts
+from zoomgrad.harness.compare.block import Block, Figures
+from zoomgrad.harness.compare.sides import SIDES, Side
+from zoomgrad.harness.compare.turns import Comparison
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP
 from zoomgrad.results.record import Cell
 
 CELLS = tuple(Cell(engine=engine, interpreter="cpython-3.13", workload="xor") for engine in ("tcc", "gcc-O1"))
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def plan(*cells, sha="0" * 40, **changes):
-    side = Subject(name="HEAD", sha=sha)
-    fields = {"within": 0.02, "budget_seconds": 600, "seed": 1, "strict": ("tcc",), **changes}
-    return Plan(id="plan", created_at=NOW, command=(), base=side, head=side, cells=cells or CELLS[:1], **fields)
+def shown(blocks, *cells, sha="0" * 40):
+    """A comparison of these cells, by default the first, that has the first one's blocks."""
+    sides = dict.fromkeys(SIDES, Side("HEAD", sha))
+    made = Comparison(sides, cells or CELLS[:1], ("tcc",), 0.02, 1)
+    made.blocks[CELLS[0]] += blocks
+    return made
 
 
 def side(seconds, compiled=0.0, bits="same", processor=None, waits=0):
     values = (seconds,) * 3
     busy = values if processor is None else (processor,) * 3
-    return Side(step_seconds=values, processor_seconds=busy, compile_seconds=(compiled,), bits=bits, waits=waits)
+    return Figures(step_seconds=values, processor_seconds=busy, compile_seconds=(compiled,), bits=bits, waits=waits)
 
 
-def blocks(ratios, cell=CELLS[0], base_compiled=0.0, **changes):
+def blocks(ratios, base_compiled=0.0, **changes):
     """Blocks on a machine that gets slower and slower, so that only the ratio within a block means something."""
     return [
-        Block(
-            cell=cell,
-            block=number,
-            started_at=NOW,
-            seconds=2.0,
-            steps=8,
-            base=side(1.0 + number, base_compiled),
-            head=side((1.0 + number) * ratio, **changes),
-        )
+        Block(steps=8, base=side(1.0 + number, base_compiled), head=side((1.0 + number) * ratio, **changes))
         for number, ratio in enumerate(ratios)
     ]
 
@@ -54,7 +49,7 @@ def words(found):
 @pytest.mark.parametrize(("ratio", "word"), [(1.05, "slower"), (0.95, "faster"), (1.005, "same")])
 def test_a_verdict_follows_from_the_whole_interval(ratio, word):
     disturbed = [0.2, 0.3]  # which hides nothing
-    (found,) = verdicts(plan(), blocks([*around(ratio), *disturbed]))
+    (found,) = shown(blocks([*around(ratio), *disturbed])).verdicts()
     assert found.word == word
     assert found.ratio.low <= found.ratio.value <= found.ratio.high
 
@@ -78,24 +73,31 @@ def test_each_pair_of_layouts_has_one_vote():
 @pytest.mark.parametrize(("compiled", "word"), [(0.0, None), (1.04, "same"), (1.1, "slower")])
 def test_compile_times_may_differ_by_more(compiled, word):
     made = blocks([1.0] * 40, base_compiled=min(compiled, 1.0), compiled=compiled)
-    assert words(verdicts(plan(), made)) == [(STEP, "same"), *([(COMPILE_TIME, word)] if word else [])]
+    assert words(shown(made).verdicts()) == [(STEP, "same"), *([(COMPILE_TIME, word)] if word else [])]
 
 
 def test_all_figures_of_all_cells_share_the_error():
-    assert (plan(*CELLS).family, plan().family) == (4, 2)
     agreeing, other = blocks([1.05] * 13), CELLS[0].model_copy(update={"workload": "tour"})
-    assert words(verdicts(plan(), agreeing)) == [(STEP, "slower")]
-    assert words(verdicts(plan(*CELLS, other), agreeing)) == [(STEP, "unsure")]
+    assert (shown([]).family, shown([], *CELLS).family) == (2, 4)
+    assert words(shown(agreeing).verdicts()) == [(STEP, "slower")]
+    assert words(shown(agreeing, *CELLS, other).verdicts()) == [(STEP, "unsure")]
 
 
 def test_only_cells_without_a_verdict_are_measured_again():
-    mixed = verdicts(plan(*CELLS), [*blocks(around(1.1)), *blocks(around(1.0, 0.5, 5), CELLS[1])])
-    assert undecided(mixed) == [CELLS[1]]
-    assert undecided(verdicts(plan(*CELLS), [*blocks([1.0] * 40), *blocks([1.0] * 40, CELLS[1])])) == []
+    ratios = {CELLS[0]: [1.1] * 99, CELLS[1]: [3.0, 1 / 3.0] * 99}
+    played = []
+
+    def play(job):
+        played.append(job.cell)
+        return blocks([ratios[job.cell].pop()])[0].model_dump()
+
+    clock = itertools.count()
+    made = Comparison(dict.fromkeys(SIDES, Side("HEAD", "0" * 40)), CELLS, (), 0.02, 1, play, lambda: next(clock))
+    list(made.measure(100))
+    assert words(made.verdicts()) == [(STEP, "slower"), (STEP, "unsure")]
+    assert played.count(CELLS[0]) < played.count(CELLS[1])
 
 
 def test_other_bits_are_wrong_on_commits_and_on_interpreters():
-    found = verdicts(plan(), blocks([1.0] * 2, bits="other"))
-    assert words(found) == [(RESULT, "wrong"), (STEP, "unsure")]
-    found = verdicts(plan(sha=""), blocks([1.0] * 2, bits="other"))
-    assert {one.subject for one in found} == {"tcc/xor"}
+    assert words(shown(blocks([1.0] * 2, bits="other")).verdicts()) == [(RESULT, "wrong"), (STEP, "unsure")]
+    assert {one.subject for one in shown(blocks([1.0] * 2, bits="other"), sha="").verdicts()} == {"tcc/xor"}
