@@ -41,7 +41,7 @@ def memory(session: Session) -> dict[str, Any]:
         "tool": str(probes.STATM),
         "steps": reply["readings"]["steps"],
         "seconds": seconds,
-        "warm_up_seconds": max(reply["step_seconds"][0], WARM_UP * seconds),
+        "warm_up_seconds": max(reply["first_step_seconds"], WARM_UP * seconds),
         "points": points,
     }
 

@@ -62,8 +62,7 @@ class Profiled(Model):
     steps: Positive
     seconds: Seconds
     preparations: Count
-    step_seconds: tuple[Seconds, ...]
-    """Thinned, in order, from the very first step on."""
+    first_step_seconds: Seconds
     pid: Positive
     readings: dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Callable, Optional, TypedDict
 
@@ -132,13 +132,6 @@ def read_json(path: str) -> Any:
 def write_json(path: str, value: Any) -> None:
     """Write the file atomically: the harness treats any file at that path as complete."""
     write_atomically(path, json.dumps(value), durable=False)
-
-
-def thin(points: Sequence[Any], most: int) -> Sequence[Any]:
-    """Return at most `most` evenly spaced points, including the first and the last."""
-    if len(points) <= most:
-        return points
-    return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
 
 
 def do_job(work: Callable[[Any], Reply]) -> None:

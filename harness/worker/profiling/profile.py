@@ -12,16 +12,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from time import perf_counter
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 from zoomgrad import engines
 from zoomgrad.engines.api import Trainer
 from zoomgrad.harness import workloads
-from zoomgrad.harness.worker.job import ProfileJob, Reply, do_job, ready, thin
+from zoomgrad.harness.worker.job import ProfileJob, Reply, do_job, ready
 from zoomgrad.harness.worker.profiling import anatomy, probes
 from zoomgrad.harness.worker.profiling.probes import Probe, Subject, portions
-
-STEP_POINTS = 200
 
 PROBES: dict[str, Probe] = {
     "nothing": probes.nothing,
@@ -29,22 +27,6 @@ PROBES: dict[str, Probe] = {
     "memory": probes.memory,
 }
 """Value of a job's `probe` -> the probe."""
-
-
-class Work(NamedTuple):
-    """Work done under the profiler."""
-
-    preparations: int
-    portions: list[tuple[int, float]]
-    """Steps and seconds of each portion, in order. The first portion is a single step."""
-
-    @property
-    def steps(self) -> int:
-        return sum(steps for steps, _ in self.portions)
-
-    @property
-    def seconds(self) -> float:
-        return sum(seconds for _, seconds in self.portions)
 
 
 def profile(job: ProfileJob) -> Reply:
@@ -58,27 +40,30 @@ def profile(job: ProfileJob) -> Reply:
     with PROBES[job["probe"]](readings, subject), _observed():
         # Probes observe training only. Otherwise a JIT's figures would include traces through our own compilers.
         prepares = job["probe"] == "nothing"
-        done = exercise(engine, workload, trainer, job["seconds"], prepares=prepares)
+        preparations, taken = exercise(engine, workload, trainer, job["seconds"], prepares=prepares)
     return {
         "status": "measured",
-        "steps": done.steps,
-        "seconds": done.seconds,
-        "preparations": done.preparations,
+        "steps": sum(steps for steps, _ in taken),
+        "seconds": sum(seconds for _, seconds in taken),
+        "preparations": preparations,
         "pid": os.getpid(),
-        "step_seconds": list(thin([seconds / steps for steps, seconds in done.portions], STEP_POINTS)),
+        "first_step_seconds": taken[0][1],
         "readings": readings,
     }
 
 
 def exercise(
     engine: engines.Engine, workload: workloads.Workload, trainer: Trainer, seconds: float, *, prepares: bool
-) -> Work:
-    """Train for about `seconds`. With `prepares`, an engine that compiles prepares repeatedly for the first half."""
+) -> tuple[int, list[tuple[int, float]]]:
+    """Train for about `seconds`. With `prepares`, an engine that compiles prepares repeatedly for the first half.
+
+    Returns the number of preparations, then steps and seconds of each portion.
+    """
     preparations, end = 0, perf_counter() + seconds
     while prepares and trainer.phases and perf_counter() < end - seconds / 2:
         trainer = engine.prepare(workload)
         preparations += 1
-    return Work(preparations, portions(trainer, end - perf_counter()))
+    return preparations, portions(trainer, end - perf_counter())
 
 
 @contextmanager

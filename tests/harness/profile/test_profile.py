@@ -38,7 +38,7 @@ class Fake:
     """Fake worker that gives the same reply to every command, and keeps the commands and jobs."""
 
     def __init__(self, **reply):
-        figures = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5]}
+        figures = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "first_step_seconds": 0.5}
         self.reply = {**figures, **reply} if reply["status"] == "measured" else reply
         self.commands, self.jobs = [], []
 

@@ -1,12 +1,8 @@
 """A worker under a profiler, on every interpreter."""
 
 import gc
-import json
-import os
-import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -32,20 +28,10 @@ def job(tmp_path):
     }
 
 
-def test_it_trains_for_a_while_and_reports_its_steps(job):
-    reply = worker.profile(job)
-    assert reply["status"] == "measured"
-    assert reply["steps"] >= 1
-    assert reply["seconds"] > 0
-    assert reply["preparations"] == 0, "an engine that compiles nothing was prepared again"
-    assert reply["pid"] == os.getpid()
-    assert all(seconds > 0 for seconds in reply["step_seconds"])
-
-
 def test_a_compiled_engine_is_prepared_again_for_half_of_the_time(job):
-    reply = worker.profile({**job, "engine": "bytecode"})
-    assert reply["preparations"] >= 1
-    assert reply["steps"] >= 1
+    plain, compiled = worker.profile(job), worker.profile({**job, "engine": "bytecode"})
+    assert (plain["preparations"], compiled["preparations"] > 0) == (0, True)
+    assert min(plain["steps"], compiled["steps"]) >= 1 and plain["seconds"] >= plain["first_step_seconds"] > 0
     readings = worker.profile({**job, "engine": "replay", "probe": "anatomy"})
     assert readings["preparations"] == 0, "this probe must see training only"
 
@@ -144,14 +130,3 @@ def test_probes_leave_nothing_switched_on():
         assert "topo" not in vars(engine.Value)
         assert not set(trainer.STAGES) & set(vars(trainer))
         assert threading.active_count() == threads
-
-
-def as_a_process(job, folder, *, code=0):
-    """Run a worker and return its reply; code: the expected exit code."""
-    job_file = folder / "job.json"
-    job_file.write_text(json.dumps(job))
-    root = str(Path(__file__).parent.parent.parent.parent)
-    command = [sys.executable, "-m", "zoomgrad.harness.worker.profiling.profile", str(job_file)]
-    result = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": root}, timeout=120)
-    assert result.returncode == code
-    return json.loads(Path(job["reply_file"]).read_text())
