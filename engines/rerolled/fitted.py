@@ -15,7 +15,9 @@ from zoomgrad.engines.rerolled.widths import width_of
 ARRAYS = Form(rearrangements=("in place",))
 """For NumPy."""
 SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
-VECTORS = Form(width=8, units=CORES, rearrangements=("in place", "deferred", "rows together", "in rounds"))
+VECTORS = Form(
+    width=8, units=CORES, rearrangements=("in place", "deferred", "rows together", "whole batches", "in rounds")
+)
 WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
 """A compiler's macro -> doubles in the widest vector."""
 

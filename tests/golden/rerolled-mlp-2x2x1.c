@@ -133,7 +133,7 @@ static void sinks_in_place(number *restrict w, number rate)
 /* State that persists between the turns of a stretch. */
 struct state {
     number rate; /* of the current or waiting update */
-    int gradients_are_zero; /* set by the first update; after that, each row may be alone */
+    int gradients_are_zero; /* set by the first update, and so at each later start of a batch */
 };
 
 #define HAS_STATE 1
@@ -204,7 +204,7 @@ static int turn(struct training *t)
         sinks(w);
         if (batch_ends(t, 1)) {
             t->state.rate = *t->rates++;
-            update_all(w, t->state.rate, (double)t->stretch->batch);
+            update_span(w, 0, ROOM, t->state.rate, (double)t->stretch->batch);
             t->state.gradients_are_zero = 1;
         }
     }

@@ -297,8 +297,8 @@ class _Source:
         asked = {condition for program in programs for condition in steps.conditions(program)}
         asked |= {s.flag for program in programs for s in steps.walk(program) if isinstance(s, steps.Set)}
         fields = [("number rate", "of the current or waiting update")]
-        if steps.Alone() in asked:
-            fields.append(("int gradients_are_zero", "set by the first update; after that, each row may be alone"))
+        if any(isinstance(condition, steps.Alone) for condition in asked):
+            fields.append(("int gradients_are_zero", "set by the first update, and so at each later start of a batch"))
         if steps.DUE in asked:
             fields.append(("int due", "whether an update waits for the next row"))
         if steps.KEPT in asked:

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
-from zoomgrad.engines.kernel.c_tree import Assign, Block, Declare, For, Include, Statement
+from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Declare, For, Include, Statement
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
@@ -41,6 +41,7 @@ from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
     TERM_NAMES,
+    VECTOR,
     Access,
     Loop,
     Operand,
@@ -359,6 +360,8 @@ class _Nest:
         sums = [(f"{kind}{n}", block) for n, block in enumerate(self.blocks)]
         target, declared = self._pointer("target", self._target(), ())
         yield from declared
+        if run.rows > 1 and loop.phase == Phase.SINK and sums[0][1].width > 1:
+            yield from self._prefetch(target)
         adds = loop.phase == Phase.SINK and not run.in_place
         begins = not adds and not loop.segments[0].counts
         if not begins:
@@ -374,7 +377,15 @@ class _Nest:
             yield from [Block(body)] if apart else body
         for name, block in sums:
             there = target.there(block, block.width)
-            yield Assign(there, f"{self._rate(block)} * {name}", "-=") if run.in_place else Assign(there, name)
+            yield Assign(there, self._change(name, block), "-=") if run.in_place else Assign(there, name)
+
+    def _prefetch(self, target: _Pointer) -> Iterator[Statement]:
+        """Fetch the numbers that the next tile changes while this one adds its terms: they come from far away."""
+        for block in self.blocks:
+            *outer, at = block.offsets
+            if at % VECTOR == 0:
+                place = target.there(Vector((outer[0] + self.steps[0], *outer[1:], at), 1), 1)
+                yield Call("__builtin_prefetch", (f"&{place}",))
 
     def _over_terms(self, name: str, count: int, body: list[Statement], *, is_live: bool) -> list[Statement]:
         """The loop over a segment's terms; the terms of a sink over several rows are the rows."""
@@ -437,6 +448,12 @@ class _Nest:
         assert pointer is not None
         text = pointer.read(block)
         return text if pointer.moves else self.fixed(text, block.width)
+
+    def _change(self, name: str, block: Vector) -> str:
+        """What an update in place subtracts: as `update`, it divides by the rows of the batch."""
+        change = f"{self._rate(block)} * {name}"
+        rows = spread(f"(number){COUNT}", block.width)
+        return f"{change} / {self.fixed(rows, block.width)}" if self.run.rows > 1 else change
 
     def _rate(self, block: Vector) -> str:
         return self.fixed(spread("rate", block.width), block.width)

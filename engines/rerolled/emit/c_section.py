@@ -20,17 +20,18 @@ from zoomgrad.engines.kernel.c_tree import (
 )
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
 from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Operand
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Condition, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
-_REASONS: dict[type, str] = {
-    steps.Batched: "Rows of one batch share each load of the first layer's weights.",
-    steps.Alone: "Each row is a batch, so no gradient needs to be kept.",
-    steps.Unbounded: "Zeros are skipped only while all weights are known to be finite.",
+_REASONS: dict[tuple[type, bool], str] = {
+    (steps.Batched, False): "Rows of one batch share each load of the first layer's weights.",
+    (steps.Alone, False): "Each row is a batch, so no gradient needs to be kept.",
+    (steps.Alone, True): "These rows are a batch, so their sums need not be kept as gradients.",
+    (steps.Unbounded, False): "Zeros are skipped only while all weights are known to be finite.",
 }
-"""Kind of condition -> a comment for the branch where it holds."""
+"""Kind of condition, as in _CONDITIONS -> a comment for the branch where it holds."""
 _CHANGED: dict[steps.Statement, str] = {
     steps.Give("parameters"): "t->rates != t->stretch->rates",
     steps.Give("gradients"): "t->stretch->learns",
@@ -50,6 +51,7 @@ _PLAIN: dict[type[steps.Statement], Statement] = {
 _CONDITIONS = {
     (steps.Flag, False): "t->state.{name}",
     (steps.Alone, False): "t->stretch->batch == 1 && t->state.gradients_are_zero",
+    (steps.Alone, True): f"{COUNT} == t->stretch->batch && t->state.gradients_are_zero",
     (steps.Batched, False): "t->stretch->batch >= {rows}",
     (steps.BatchEnds, False): "batch_ends(t, 1)",
     (steps.BatchEnds, True): f"batch_ends(t, {COUNT})",
@@ -184,15 +186,21 @@ class Section:
         failed = [*self._program(statement.otherwise, row), Return("0")]
         return [If(f"!record(t, {loss(self.step)})", failed)]
 
-    def _update(self, _: steps.Update, row: str) -> list[Statement]:
-        update = Call("update_all", ("w", "t->state.rate", "(double)t->stretch->batch"))
-        return [update, *self._after_update()]
+    def _update(self, statement: steps.Update, row: str) -> list[Statement]:
+        spans = [("0", "ROOM")]
+        if statement.but is not None:
+            loop, p = self.step.loops.loops[statement.but], self.step.area("q").start
+            first, stop = (place - p for place in loop.target.extent(loop.counts))
+            spans = [("0", str(self.step.whole_vectors(first))), (str(stop // VECTOR * VECTOR), "ROOM")]
+        updates = [Call("update_span", ("w", *span, "t->state.rate", "(double)t->stretch->batch")) for span in spans]
+        return [*updates, *self._after_update()]
 
     def _after_update(self) -> Iterator[Statement]:
         """What follows an update of all parameters that the graph uses."""
         if self.step.loops.unused:
             yield Call("update_unused", ("t",))
-        if any(steps.Alone() in steps.conditions(program) for program in self.step.programs.values()):
+        asked = (each for program in self.step.programs.values() for each in steps.conditions(program))
+        if any(isinstance(each, steps.Alone) for each in asked):
             yield Assign("t->state.gradients_are_zero", "1")
 
     def _clear_seeded(self, _: steps.ClearSeeded, row: str) -> list[Statement]:
@@ -220,7 +228,7 @@ class Section:
     def _if(self, statement: steps.If, row: str) -> list[Statement]:
         then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
         asked = statement.condition
-        reason = _REASONS.get(type(asked.first if isinstance(asked, steps.Both) else asked), "")
+        reason = _REASONS.get(_kind(asked.first if isinstance(asked, steps.Both) else asked), "")
         comment = [Comment(reason)] if reason and statement.then else []
         return [If(self._condition(asked), [*comment, *then], otherwise)]
 
@@ -291,5 +299,9 @@ class Section:
         if isinstance(condition, steps.Not):
             inner = self._condition(condition.condition)
             return f"!{inner}" if isinstance(condition.condition, steps.Flag) else f"!({inner})"
-        together = getattr(condition, "together", False)
-        return _CONDITIONS[type(condition), together].format(**vars(condition))
+        return _CONDITIONS[_kind(condition)].format(**vars(condition))
+
+
+def _kind(condition: Condition) -> tuple[type, bool]:
+    """The kind of a condition, and whether it asks about all rows taken together."""
+    return type(condition), getattr(condition, "together", False)

@@ -50,6 +50,7 @@ class Runs:
             for segment in loop.segments
         ]
         in_place = run.in_place
+        batch = loop.segments[0].counts[0] if in_place and run.rows > 1 else 1
 
         def action() -> None:
             total: Any = target if adds else None
@@ -63,7 +64,8 @@ class Runs:
                 rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
                 total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
             if in_place:
-                np.subtract(target, self.rate * total, out=target)
+                change = self.rate * total
+                np.subtract(target, change if batch == 1 else change / batch, out=target)
             else:
                 target[...] = total
 

@@ -208,7 +208,8 @@ class _Bound:
         assert self.training is not None
         self.runs.rate = next(self.training.rates)
 
-    def _update(self) -> None:
+    def _update(self, but: Optional[int]) -> None:
+        """Update all parameters: the gradients of a sink that ran in place are zero."""
         assert self.training is not None
         rate, batch = self.runs.rate, self.training.stretch.batch
         _descend(self.parameters, self.gradients, rate, batch)
@@ -282,7 +283,7 @@ class _Bound:
         t = self.training
         assert t is not None
         if isinstance(condition, steps.Alone):
-            return t.stretch.batch == 1 and self.gradients_are_zero
+            return t.stretch.batch == (self.rows if condition.together else 1) and self.gradients_are_zero
         if isinstance(condition, steps.Batched):
             return t.stretch.batch >= condition.rows
         if isinstance(condition, steps.BatchEnds):

@@ -18,10 +18,12 @@ static void give_gradients(number *restrict w, double *restrict q)
     move(w + (Q - P), q, 1);
 }
 
-static __attribute__((unused)) void update_all(number *restrict w, number rate, number batch)
+/* Update the parameters from one place up to another. */
+static __attribute__((unused)) void update_span(number *restrict w, long long first, long long stop, number rate,
+                                                number batch)
 {
     /* Gradients become zero in the same pass, because those of a wide network come from far away. */
-    for (long long i = 0; i < ROOM; i += LANES) {
+    for (long long i = first; i < stop; i += LANES) {
         const vec change = ALL(rate) * AT(w + Q + i);
         AT(w + P + i) -= batch == 1 ? change : change / ALL(batch);
         AT(w + Q + i) = ALL(0.0);

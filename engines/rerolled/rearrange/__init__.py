@@ -13,6 +13,7 @@ from zoomgrad.engines.rerolled.rearrange.divided import divide
 from zoomgrad.engines.rerolled.rearrange.in_place import update_in_place
 from zoomgrad.engines.rerolled.rearrange.in_rounds import run_in_rounds
 from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
+from zoomgrad.engines.rerolled.rearrange.whole_batches import update_with_whole_batches
 from zoomgrad.engines.rerolled.rearrange.zeros import skip_zeros
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.step import Step
@@ -22,6 +23,7 @@ PASSES = {
     "zeros skipped": skip_zeros,
     "deferred": defer_updates,
     "rows together": take_rows_together,
+    "whole batches": update_with_whole_batches,
     "divided": divide,
     "in rounds": run_in_rounds,
 }

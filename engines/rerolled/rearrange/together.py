@@ -123,9 +123,9 @@ def take_rows_together(step: Step, form: Form) -> Step:
                 Copy(rows.factors, Place(pair.factor.base), forward.lanes),
             )
         ),
-        *last,
         EachRow((inputs,), last=True),
         *gives,
+        *last,
         If(BatchEnds(together=True), update.then),
         EndTurn(),
     )

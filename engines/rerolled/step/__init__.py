@@ -21,7 +21,7 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "run" routine
           | "guard" [", else:" statement*]    record the loss; if it is not finite, the stretch ends here
           | "next rate"                       the rate of the next update becomes the rate
-          | "update"                          p -= rate * q / batch, then q = 0, for every parameter
+          | "update" ["all but loop" n]       p -= rate * q / batch, then q = 0, for every parameter
           | "clear the gradient of the loss"  which is a parameter: its sink then sets the gradient to 1
           | "copy" place "<-" place ":" n
           | "set" flag | "clear" flag
@@ -32,7 +32,7 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "divided by" ("rows" | "lanes") ":" statement*                    among threads, which meet at its end
           | "keep the rows before"            after a guard: the row that failed was not taken, nor were those after it
           | "end turn"
-condition = flag | "alone" | "batches have" n "rows" | "batch ends" ["with the rows"]
+condition = flag | "alone" | "the rows are a batch" | "batches have" n "rows" | "batch ends" ["with the rows"]
           | "every input" ["of the rows"] "counts" | "weights may be infinite"
           | "not" condition | condition "and" condition
 

@@ -123,10 +123,12 @@ FLAGS = (DUE, KEPT)
 
 @dataclass(frozen=True)
 class Alone:
-    """Whether each row is a batch, and all gradients are zero."""
+    """Whether each row is a batch, or the rows taken together are one, and all gradients are zero."""
+
+    together: bool = False
 
     def __str__(self) -> str:
-        return "alone"
+        return "the rows are a batch" if self.together else "alone"
 
 
 @dataclass(frozen=True)
@@ -323,15 +325,19 @@ class NextRate(Statement):
 
 @dataclass(frozen=True)
 class Update(Statement):
-    """`p -= rate * q / batch`, then `q = 0`, for every parameter."""
+    """`p -= rate * q / batch`, then `q = 0`, for every parameter, or for all but those of a sink that ran in place."""
 
-    TEXT = "update"
+    but: Optional[int] = None
+    """The number of that sink."""
     EFFECT = Effect(
         needs=(Fact.RATED,),
         forbids=(Fact.WAITING, Fact.UPDATED),
         broken="an update without its rate, before the batch ends, or while another waits",
         sets=(Fact.UPDATED,),
     )
+
+    def __str__(self) -> str:
+        return "update" if self.but is None else f"update all but loop {self.but}"
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,7 @@ class Ways:
     def _check_turn(self, state: State) -> None:
         self._check_flag(state)
         ways, alone = {how for _, how in state.sinks}, state.answers.get(Alone())
+        is_batch = state.answers.get(Alone(together=True))
         lost = {*self.forward, *self.backward, *self.sinks} - {*state.forward, *state.backward, *dict(state.sinks)}
         if lost or not state.has(Fact.RECORDED):
             raise BrokenStep(f"turn: it ends without loops {sorted(lost)}, or without a record of the loss")
@@ -163,7 +164,7 @@ class Ways:
             raise BrokenStep("turn: gradients are added, but the row is alone or not counted")
         if "added" in ways and self.step.loops.has_parameter_as_loss and not state.has(Fact.CLEARED):
             raise BrokenStep("turn: the gradient of a parameter that is the loss is not cleared")
-        if ways - {"added"} and not alone:
+        if ways - {"added"} and not (alone or is_batch):
             raise BrokenStep("turn: a row that is not alone updates in place or defers an update")
         if state.answers.get(BatchEnds()) and not state.has(Fact.UPDATED):
             raise BrokenStep("turn: a batch ends without an update")
@@ -199,9 +200,10 @@ class Ways:
             if state.has(Fact.COUNTED) or condition.together != (state.rows > 1):
                 raise BrokenStep("turn: it counts rows that it did not take, or counts twice")
             counted = state.sets(Fact.COUNTED)
-            yield from ((counted.knows(BatchEnds(), holds), holds) for holds in (False, True))
-        elif isinstance(condition, EveryInput) and condition.together != (state.rows > 1):
-            raise BrokenStep("turn: it asks for the lists of other rows than it took")
+            answers = (True,) if state.answers.get(Alone(together=True)) else (False, True)
+            yield from ((counted.knows(BatchEnds(), holds), holds) for holds in answers)
+        elif isinstance(condition, (Alone, EveryInput)) and condition.together != (state.rows > 1):
+            raise BrokenStep("turn: it asks about other rows than it took")
         else:
             known = state.answers.get(condition)
             if isinstance(condition, Batched) and state.answers.get(Alone()):
@@ -257,13 +259,15 @@ class Ways:
             raise BrokenStep("turn: the gradient of the loss is cleared after a sink has added to it")
         yield after
 
-    def _update(self, _: Update, state: State, after: State) -> Iterator[State]:
+    def _update(self, statement: Update, state: State, after: State) -> Iterator[State]:
         if not state.answers.get(BatchEnds()):
             raise BrokenStep(f"turn: {Update.EFFECT.broken}")
         if state.divided == "rows":
             raise BrokenStep("turn: an update by rows")
         if set(dict(state.sinks)) != set(self.sinks):
             raise BrokenStep("turn: an update before all gradients are added")
+        if [number for number, how in state.sinks if how != "added"] != [statement.but] * (statement.but is not None):
+            raise BrokenStep("turn: parameters are updated twice, or left out")
         yield after.puts(Fact.BOUNDED, not self.step.skips)
 
     def _list_inputs(self, _: ListInputs, state: State, after: State) -> Iterator[State]:
@@ -419,8 +423,8 @@ class Ways:
             raise BrokenStep(f"{where} runs twice, or before all gradients are computed")
         if run.is_live and not state.has(Fact.CHECKED):
             raise BrokenStep(f"{where} skips inputs whose factors are not checked")
-        if run.in_place and not state.has(Fact.RATED):
-            raise BrokenStep(f"{where} updates without a rate")
+        if run.in_place and (run.rows != state.rows or not state.has(Fact.RATED)):
+            raise BrokenStep(f"{where} updates without a rate, or before it has added all rows")
         if run.rows > 1:
             self._check_saved(where, run, state)
             if run.is_live and not state.has(Fact.TURNED):

@@ -1,0 +1,44 @@
+"""Whole batches: if the rows taken together are a batch, the sink over all of them updates its weights in place.
+
+It keeps each gradient in a register until all rows are added, and then subtracts `rate * sum / batch`. So it writes no
+gradient, and the update has nothing left to do for these weights: of three passes over the first layer, one is left.
+The bits stay the same because the gradients were zero before.
+
+Example: the end of the turn on the left becomes the one on the right.
+
+                                            if the rows are a batch:
+                                              if batch ends with the rows:
+                                                next rate
+                                                run sinks of 104 rows in place
+                                                update all but loop 12
+                                            else:
+    run sinks of 104 rows                     run sinks of 104 rows
+    if batch ends with the rows:              if batch ends with the rows:
+      next rate                                 next rate
+      update                                    update
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.step.language import Alone, Batched, If, NextRate, Perform, Update
+from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
+from zoomgrad.engines.rerolled.step.step import Step
+
+
+def update_with_whole_batches(step: Step, form: Form) -> Step:
+    """Let the sink over all rows update its weights, unless it skips inputs."""
+    together, *turn = step.programs["turn"]
+    if not isinstance(together, If) or not isinstance(together.condition, Batched):
+        return step
+    *before, sinks, ends, end = together.then
+    if not isinstance(sinks, Perform) or not isinstance(ends, If) or not allows_updates_in_place(step.loops):
+        return step
+    (sink,) = step.routines[sinks.routine]
+    own = f"{sinks.routine} in place"
+    step = step.with_routine(own, [replace(sink, in_place=True)])
+    whole = If(ends.condition, (NextRate(), Perform(own), Update(sink.number)))
+    choice = If(Alone(together=True), (whole,), (sinks, ends))
+    return step.with_programs(turn=(replace(together, then=(*before, choice, end)), *turn))
