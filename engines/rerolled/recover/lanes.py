@@ -9,6 +9,8 @@ nest of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.nest import Nest, nests, strides
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
-class Lanes(NamedTuple):
+@dataclass
+class Lanes:
     """Lanes of a group, and the places of their operands."""
 
     nodes: Ints
@@ -31,20 +34,29 @@ class Lanes(NamedTuple):
     template: Ints
     """Term -> the number of its template."""
     places: Ints
-    """Places of operands, and 0 for slots that the template does not read; shape (slots, terms, lanes)."""
-    differ: Any
-    """Whether lanes differ in their steps to the next term; shape (slots, terms - 1). None if they do not."""
+    """Places of operands; shape (slots, terms, lanes)."""
+
+    @property
+    def steps(self) -> Ints:
+        """The distance to the next term; shape (slots, terms - 1, lanes)."""
+        return self.places[:, 1:] - self.places[:, :-1]
+
+    @cached_property
+    def differ(self) -> Any:
+        """Whether lanes differ in their steps to the next term; shape (slots, terms - 1). None if they do not."""
+        if self.places.shape[1] == 1 or self.places.shape[2] == 1:
+            return None
+        differ = (self.steps != self.steps[:, :, :1]).any(axis=2)
+        return differ if differ.any() else None
+
+    def patterns(self, terms: Any) -> Ints:
+        """Lane -> a number for its steps from these terms to the next ones."""
+        return distinct(*self.steps[:, terms].reshape(-1, len(self.nodes)))[1]
 
     def part(self, members: Any) -> Lanes:
         """Some of the lanes."""
-        places = self.places[:, :, members]
-        return self._replace(
-            nodes=self.nodes[members],
-            targets=None if self.targets is None else self.targets[members],
-            row=None if self.row is None else self.row[members],
-            places=places,
-            differ=differences(places),
-        )
+        targets, row = (None if column is None else column[members] for column in (self.targets, self.row))
+        return Lanes(self.nodes[members], targets, row, self.template, self.places[:, :, members])
 
 
 class Terms(NamedTuple):
@@ -55,18 +67,6 @@ class Terms(NamedTuple):
     """Slot -> whether lanes differ in their steps within nests."""
     regular: list[bool]
     """Slot -> whether the nests have its strides. They ignore uneven slots, and irregular ones."""
-
-
-def differences(places: Ints) -> Any:
-    """Slot, term -> whether lanes differ in their steps to the next term. None if they do not.
-
-    places: shape (slots, terms, lanes).
-    """
-    if places.shape[1] == 1 or places.shape[2] == 1:
-        return None
-    steps = places[:, 1:] - places[:, :-1]
-    differ = (steps != steps[:, :, :1]).any(axis=2)
-    return differ if differ.any() else None
 
 
 def segment_ends(lanes: Lanes, stops: Ints) -> Any:
@@ -86,12 +86,9 @@ def segment_ends(lanes: Lanes, stops: Ints) -> Any:
     # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
     if not uneven.any() or uneven.sum() > FEW:
         return changes
-    if lanes.row is not None:
-        # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
-        steps = lanes.places[:, 1:] - lanes.places[:, :-1]
-        _, pattern = distinct(*steps[:, ~changes].reshape(-1, len(lanes.nodes)))
-        if int(pattern.max()) == 1:
-            return changes
+    # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
+    if lanes.row is not None and lanes.patterns(~changes).max() == 1:
+        return changes
     return changes | uneven
 
 
@@ -105,8 +102,7 @@ def with_equal_steps(lanes: Lanes, ends: Any) -> Iterator[Lanes]:
     if lanes.differ is None or not (lanes.differ & ~ends).any():
         yield lanes
         return
-    steps = (lanes.places[:, 1:] - lanes.places[:, :-1])[:, ~ends]
-    _, pattern = distinct(*steps.reshape(-1, len(lanes.nodes)))
+    pattern = lanes.patterns(~ends)
     if _is_irregular(int(pattern.max()) + 1, len(lanes.nodes)):
         yield lanes
         return

@@ -62,7 +62,6 @@ from zoomgrad.engines.rerolled.recover.groups import Group, Phase
 from zoomgrad.engines.rerolled.recover.lanes import (
     Lanes,
     Terms,
-    differences,
     nests_of_lanes,
     nests_of_terms,
     segment_ends,
@@ -72,7 +71,6 @@ from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop, Loops,
 from zoomgrad.engines.rerolled.recover.nest import Nest, Stride, strides
 from zoomgrad.engines.rerolled.recover.places import (
     FEW,
-    Operands,
     Places,
     ascending,
     copies,
@@ -95,14 +93,14 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
     """Give every node a place in one workspace, and write the groups as loops over it."""
     forward = [group for group in groups if group.phase == Phase.FORWARD]
     others = [group for group in groups if group.phase != Phase.FORWARD]
-    places, operands = Places(sums), Operands(sums)
+    places = Places(sums)
     put_inputs(sums, places)
     places.close("x")
     put_constants(sums, places)
     places.close("k")
-    put_parameters(sums, forward, operands, places)
+    put_parameters(sums, forward, places)
     parameters = places.close("p")
-    writer = _Writer(sums, operands, places, plan_chains(sums, forward, operands, places))
+    writer = _Writer(sums, places, plan_chains(sums, forward, places))
     loops = [loop for group in forward for loop in writer.loops(group)]
     values = places.close("v")
     writer.mirror(_mirror(places, parameters.start, values.stop))
@@ -157,19 +155,18 @@ def _mirror(places: Places, first: int, stop: int) -> _Mirror:
     import numpy as np
 
     occupied = np.zeros(stop + VECTOR, bool)
-    occupied[places.of[places.of >= 0]] = True
+    occupied[places.of[:-1][places.of[:-1] != NONE]] = True
     return _Mirror(stop - first, occupied.tobytes())
 
 
 class _Writer:
     """Writes groups as loops, and places their sums."""
 
-    def __init__(self, sums: Sums, operands: Operands, places: Places, targets: Ints) -> None:
+    def __init__(self, sums: Sums, places: Places, targets: Ints) -> None:
         import numpy as np
 
         self.np = np
         self.sums = sums
-        self.operands = operands
         self.places = places
         self.targets = targets
         """Node -> the place of its sum, if that is known before its loop is written, else NONE."""
@@ -183,8 +180,8 @@ class _Writer:
     def mirror(self, mirror: _Mirror) -> None:
         """Go on with the backward pass: gradients mirror parameters and values."""
         np = self.np
-        places = self.places.of.take(self.sums.mirrors)
-        self.targets = np.append(np.where(places < 0, NONE, places + mirror.distance), NONE)
+        places = np.where(self.sums.mirrors == NONE, NONE, self.places.of[self.sums.mirrors])
+        self.targets = np.append(np.where(places == NONE, NONE, places + mirror.distance), NONE)
         self.mirrored = mirror
 
     def loops(self, group: Group) -> Iterator[Loop]:
@@ -216,26 +213,16 @@ class _Writer:
 
     def _lanes(self, group: Group) -> Lanes:
         """The lanes of a group in the order of their targets, with the places of all operands."""
-        np, sums, operands = self.np, self.sums, self.operands
         order, targets = self._order(group)
-        first = group.first[order]
-        terms = first + np.arange(group.terms)[:, None] if group.terms > 1 else first[None]
-        template = sums.template.take(terms[:, 0])
-        numbers = set(template.tolist())
-        columns = [operands.nodes[slot].take(terms) for slot in range(operands.width(numbers))]
-        places = np.empty((len(columns), *terms.shape), np.int32)
-        for slot, nodes in enumerate(columns):
-            self.places.of.take(nodes, out=places[slot], mode="wrap")
-        if any(len(operands.slots[number]) < len(columns) for number in numbers):
-            places[~operands.reads[: len(columns), template]] = 0
-        rows = (self.row.take(nodes[0]) for nodes in columns) if self.blocks else ()
+        terms = group.first[order] + self.np.arange(group.terms)[:, None]
+        nodes = self.sums.operands(terms)
+        rows = (self.row.take(of_slot[0]) for of_slot in nodes) if self.blocks else ()
         return Lanes(
             nodes=group.nodes[order],
             targets=targets,
             row=next((row for row in rows if row.any()), None),
-            template=template,
-            places=places,
-            differ=differences(places),
+            template=self.sums.template.take(terms[:, 0]),
+            places=self.places.of.take(nodes, mode="wrap"),
         )
 
     def _order(self, group: Group) -> tuple[Union[Ints, slice], Optional[Ints]]:
@@ -258,7 +245,7 @@ class _Writer:
         sequences = [
             lanes.places[slot, nest.start]
             for nest, number in zip(terms.nests, numbers)
-            for slot in self.operands.slots[number]
+            for slot in self.sums.reads[number]
             if not terms.uneven[slot]
         ]
         pieces, longest = nests_of_lanes(lanes, sequences)
@@ -281,7 +268,7 @@ class _Writer:
         for nest, number in zip(terms.nests, numbers):
             run = slice(nest.start, nest.start + nest.size)
             operands = []
-            for slot in self.operands.slots[number]:
+            for slot in self.sums.reads[number]:
                 of_lanes = of_terms = None
                 if not terms.uneven[slot]:
                     of_lanes = piece.strides_of(sequence)

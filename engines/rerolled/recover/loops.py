@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
 from zoomgrad.engines.rerolled.recover.groups import Phase
@@ -238,18 +238,16 @@ class Varying(int):
     As an int, it is the number in the first round.
     """
 
-    constant: int
     rest: str
 
-    def __new__(cls, first: int, rest: str, constant: Optional[int] = None) -> Varying:
-        """rest: the text after the constant part, such as ` + 4*n`. constant: by default, the number itself."""
+    def __new__(cls, first: int, rest: str) -> Varying:
+        """rest: the text after the number in the first round, such as ` + 4*n`."""
         made = super().__new__(cls, first)
         made.rest = rest
-        made.constant = first if constant is None else constant
         return made
 
     def __str__(self) -> str:
-        return f"{self.constant}{self.rest}" if self.constant else self.rest.removeprefix(" + ")
+        return f"{int(self)}{self.rest}" if int(self) else self.rest.removeprefix(" + ")
 
     def __format__(self, _: str) -> str:
         return str(self)
@@ -258,7 +256,7 @@ class Varying(int):
         return True
 
     def __sub__(self, other: int) -> Varying:
-        return Varying(int(self) - other, self.rest, self.constant - other)
+        return Varying(int(self) - other, self.rest)
 
     def times(self, name: str) -> str:
         """The text of a product with a variable or a number."""

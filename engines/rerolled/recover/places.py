@@ -9,7 +9,7 @@ by side and p1 placed where it is read first, they lie in the order p0 p2, p1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from zoomgrad.engines.rerolled.recover.groups import Group
@@ -20,10 +20,9 @@ from zoomgrad.engines.rerolled.recover.sums import (
     INPUT,
     NONE,
     PARAMETER,
-    SLOTS,
     Sums,
     distinct,
-    leaves,
+    stable_order,
 )
 
 if TYPE_CHECKING:
@@ -54,24 +53,6 @@ def apart(lanes: int) -> int:
     return width if width % CONFLICT else width + VECTOR
 
 
-class Operands:
-    """The operands of all terms, by slot."""
-
-    def __init__(self, sums: Sums) -> None:
-        import numpy as np
-
-        self.nodes = sums.slots
-        """Slot -> the node of each term."""
-        self.slots = [sorted({SLOTS.index(leaf) for leaf in leaves(expr)}) for expr in sums.templates]
-        """Template -> the slots that it reads."""
-        self.reads = np.array([[slot in slots for slots in self.slots] for slot in range(len(SLOTS))])
-        """Slot, template -> whether the template reads the slot."""
-
-    def width(self, templates: Iterable[int]) -> int:
-        """The number of slots that these templates need."""
-        return 1 + max(self.slots[number][-1] if self.slots[number] else 0 for number in templates)
-
-
 class Places:
     """The workspace while it fills: complete areas, the next free place, and the place of each node."""
 
@@ -79,7 +60,8 @@ class Places:
         import numpy as np
 
         self.of = np.full(sums.nodes + 1, NONE, np.int32)
-        """Node -> its place. The last entry is for NONE."""
+        """Node -> its place. The last entry is for NONE, any place for slots that a template does not read."""
+        self.of[NONE] = 0
         self.end = 0
         """The place of the next block."""
         self.areas: dict[str, Area] = {}
@@ -133,7 +115,7 @@ def put_constants(sums: Sums, places: Places) -> None:
     places.of[constants] = places.block(len(first)) + inverse
 
 
-def put_parameters(sums: Sums, groups: Sequence[Group], operands: Operands, places: Places) -> None:
+def put_parameters(sums: Sums, groups: Sequence[Group], places: Places) -> None:
     """Place parameters for the widest group that reads them: term by term, with lanes side by side and padded.
 
     groups: those of the forward pass.
@@ -141,19 +123,14 @@ def put_parameters(sums: Sums, groups: Sequence[Group], operands: Operands, plac
     import numpy as np
 
     is_fresh = np.append(sums.kind == PARAMETER, False)
-    remaining = int(is_fresh.sum())
     for group in sorted(groups, key=lambda group: -len(group.nodes)):
-        if not remaining:
+        if not is_fresh.any():
             break
-        terms = group.first + np.arange(group.terms)[:, None]
-        for slot in range(operands.width(sums.template.take(terms[:, 0]).tolist())):
-            nodes = operands.nodes[slot].take(terms)
-            fresh = is_fresh.take(nodes)
+        for nodes in sums.operands(group.first + np.arange(group.terms)[:, None]):
+            fresh = is_fresh.take(nodes, mode="wrap")
             if fresh.any():
-                placed = _put_fresh(nodes, fresh, places)
-                is_fresh[placed] = False
-                remaining -= len(placed)
-    unread = is_fresh.nonzero()[0]
+                is_fresh[_put_fresh(nodes, fresh, places)] = False
+    unread = np.flatnonzero(is_fresh)
     places.of[unread] = places.block(len(unread)) + np.arange(len(unread))
 
 
@@ -184,7 +161,7 @@ def _put_fresh(nodes: Ints, fresh: Any, places: Places) -> Ints:
     return placed
 
 
-def plan_chains(sums: Sums, groups: Sequence[Group], operands: Operands, places: Places) -> Ints:
+def plan_chains(sums: Sums, groups: Sequence[Group], places: Places) -> Ints:
     """Plan the values of chains that get shorter: groups of which each continues a part of the one before it.
 
     The largest of a row of scores takes a chain, and attention has rows of different lengths. All steps of a chain are
@@ -195,28 +172,27 @@ def plan_chains(sums: Sums, groups: Sequence[Group], operands: Operands, places:
     import numpy as np
 
     planned = np.full(sums.nodes + 1, NONE, np.int32)
-    for chain in _shrinking_chains(sums, groups, operands):
+    for chain in _shrinking_chains(sums, groups):
         lanes = len(groups[chain[0]].nodes)
         width = padded(lanes)
         planned[groups[chain[0]].nodes] = places.block(width * len(chain)) + np.arange(lanes)
         for number in chain[1:]:
             step = groups[number]
-            planned[step.nodes] = planned[operands.nodes[0][step.first]] + width
+            planned[step.nodes] = planned[sums.slots[0, step.first]] + width
     return planned
 
 
-def _shrinking_chains(sums: Sums, groups: Sequence[Group], operands: Operands) -> Iterator[list[int]]:
+def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]]:
     """Chains of at least three groups, by number, whose last group has fewer lanes than the first."""
     import numpy as np
 
     group_of = np.full(sums.nodes + 1, NONE, np.int32)
     after: dict[int, int] = {}
-    continued: set[int] = set()
     for number, group in enumerate(groups):
         if group.terms != 1:
             continue
         group_of[group.nodes] = number
-        nodes = operands.nodes[0][group.first]
+        nodes = sums.slots[0, group.first]
         sources = group_of[nodes]
         source = int(sources[0])
         # Two lanes can't share one predecessor's slot.
@@ -224,8 +200,7 @@ def _shrinking_chains(sums: Sums, groups: Sequence[Group], operands: Operands) -
             continue
         if sums.template[group.first[0]] == sums.template[groups[source].first[0]]:
             after[source] = number
-            continued.add(number)
-    for head in sorted(set(after) - continued):
+    for head in sorted(set(after) - set(after.values())):
         chain = [head]
         while chain[-1] in after:
             chain.append(after[chain[-1]])
@@ -256,14 +231,7 @@ def copies(sums: Sums, places: Places) -> Iterator[Copy]:
 
 def ascending(numbers: Ints) -> Union[Ints, slice]:
     """The order that sorts these numbers, which are distinct."""
-    import numpy as np
-
     if (numbers[1:] > numbers[:-1]).all():
         return slice(None)
-    first, last = int(numbers.min()), int(numbers.max())
-    if last - first > 8 * len(numbers):
-        return np.argsort(numbers)
-    # Places are dense, so looking through all of them takes less time than sorting.
-    at = np.full(last - first + 1, -1, np.int32)
-    at[numbers - first] = np.arange(len(numbers))
-    return at[at >= 0]
+    first = numbers.min()
+    return stable_order(numbers - first, int(numbers.max() - first) + 1)

@@ -91,6 +91,14 @@ class Sums:
         """Template -> the slots that it reads."""
         return [sorted({SLOTS.index(leaf) for leaf in leaves(expr)}) for expr in self.templates]
 
+    def operands(self, terms: Ints) -> Ints:
+        """The nodes that terms read; shape (slots, terms, lanes), without the last slots if no template reads them.
+
+        terms: shape (terms, lanes). Lanes have the same templates.
+        """
+        slots = {slot for number in set(self.template.take(terms[:, 0]).tolist()) for slot in self.reads[number]}
+        return self.slots[: 1 + max(slots, default=0)].take(terms, axis=1)
+
     def with_terms(self, terms: Any) -> Sums:
         """Only these terms, in this order."""
         return replace(

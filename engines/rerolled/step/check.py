@@ -16,7 +16,6 @@ The checker follows every way through `turn` and `leave`, with every possible an
   before they meet. A sink over several rows has a term for each row, in order.
 - A copy stays within one area.
 - A series has the listing's loops, and a routine runs all of it or nothing.
-- `evaluate` runs the forward pass over the next row, and nothing else.
 
 The checker does not compare results; tests check that the bits are the same.
 """
@@ -31,19 +30,11 @@ from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
     CheckFactors,
     Copy,
-    Give,
-    Guard,
-    If,
-    ListInputs,
     ListRows,
-    MeasureWeights,
     Perform,
     Place,
     Program,
-    Take,
-    TakeRow,
     TakeRows,
-    Unbounded,
     walk,
 )
 from zoomgrad.engines.rerolled.step.series import kind
@@ -58,9 +49,6 @@ def check_step(step: Step) -> Step:
         raise BrokenStep(f"the sections are {', '.join(step.programs)}, not {', '.join(SECTIONS)}")
     for name, program in step.programs.items():
         _check_places(step, name, program)
-    _check_pass(step, "forward", (Phase.FORWARD,))
-    _check_pass(step, "backward", (Phase.BACKWARD, Phase.SINK))
-    _check_buffers(step)
     _check_runs(step)
     _check_series(step)
     ways = Ways(step)
@@ -90,43 +78,6 @@ def _check_span(step: Step, where: str, place: Place, size: int, rows: int = 1) 
     area = step.area_of(place.base)
     if last > area.stop:
         raise BrokenStep(f"{where} reaches beyond {area.name}")
-
-
-def _check_pass(step: Step, name: str, phases: tuple[Phase, ...]) -> None:
-    """Check that a pass for callers runs each of its loops in the plain way, in order."""
-    program = step.programs[name]
-    runs = [run for s in program if isinstance(s, Perform) for run in step.routines[s.routine]]
-    wanted = [at for at, loop in enumerate(step.loops.loops) if loop.phase in phases]
-    if [run.number for run in runs] != wanted:
-        raise BrokenStep(f"{name}: it runs loops {[run.number for run in runs]}, not {wanted}")
-    if any(run.takes_rate or run.rows > 1 for run in runs):
-        raise BrokenStep(f"{name}: it updates parameters, or runs several rows")
-    if any(run.is_live for run in runs) and ListInputs(every=True) not in program:
-        raise BrokenStep(f"{name}: it skips inputs without a list of all of them")
-
-
-def _check_buffers(step: Step) -> None:
-    """Check that each section takes its loops' inputs before they run, and gives their results afterwards."""
-    gives_outputs = Give("outputs") in step.programs["turn"]
-    lists = (If(Unbounded(), (MeasureWeights(),)), ListInputs()) if step.skips else ()
-    # `forward` runs the same routine.
-    evaluation = (TakeRow(), *lists, Perform("values"), Give("outputs"), Guard())
-    if step.programs["evaluate"] != evaluation:
-        raise BrokenStep("evaluate: it is not the forward pass over the next row")
-    wanted = {
-        "forward": (Take("inputs"), Take("parameters"), Perform("values"), Give("outputs")),
-        "backward": (Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
-        "enter": (Take("parameters"), Take("gradients")),
-        "leave": tuple(
-            Give(what) for what in ("inputs", *([] if gives_outputs else ["outputs"]), "parameters", "gradients")
-        ),
-    }
-    for name, statements in wanted.items():
-        present = tuple(s for s in step.programs[name] if isinstance(s, (Take, Give, Perform)))
-        if present != statements:
-            raise BrokenStep(f"{name}: it is {', '.join(map(str, present))}, not {', '.join(map(str, statements))}")
-    if step.skips and MeasureWeights() not in step.programs["enter"]:
-        raise BrokenStep("enter: weights are not measured")
 
 
 def _check_runs(step: Step) -> None:
