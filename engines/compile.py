@@ -10,8 +10,8 @@ Each stage is a function of its inputs and the engine's options, in a file of it
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from collections.abc import Callable
+from typing import Any
 
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
@@ -38,7 +38,7 @@ def compile(  # noqa: A001  (the verb of all that follows)
     batch to train with; code for others is compiled when needed.
     Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
     """
-    with COLLECTOR.paused(), early_compilers(options, clock) as compilers:
+    with COLLECTOR.paused():
         with clock.phase("trace"):
             graph = trace()
         with clock.phase("lower"):
@@ -46,15 +46,12 @@ def compile(  # noqa: A001  (the verb of all that follows)
             inputs, parameters = graph.numbers()
         with clock.phase("trace"):
             del graph  # it is much larger than the tape, and the next stages need memory
-        if compilers:
-            with clock.phase("compile"), contextlib.suppress(building.BuildFailed):  # one may be enough
-                compilers.add()
         with clock.phase("lower"):
             code = lower(tape, options, parameters)
         clock.sizes.update(tape_rows=len(tape), **sizes(code, options))
         variants = variants_of(code)
         first = variant_for(batch, variants)
-        kernel = kernel_of(first.code, options, clock, compilers)
+        kernel = kernel_of(first.code, options, clock)
         if len(variants) > 1:
             kernel = Variants(variants, first, kernel, lambda variant: kernel_of(variant.code, options, Clock()))
         with clock.phase("load"):
@@ -69,8 +66,8 @@ def compile(  # noqa: A001  (the verb of all that follows)
             )
 
 
-def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[building.Waiting] = None) -> Kernel:
-    """Generate, build and load. compilers: started earlier, for this tool and these flags."""
+def kernel_of(code: Any, options: Options, clock: Clock) -> Kernel:
+    """Generate, build and load."""
     with clock.phase("generate"):
         source = emit(code, options)
     if not isinstance(source, Source):
@@ -78,7 +75,7 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     with contextlib.ExitStack() as stack:
         with clock.phase("compile"):
-            built = stack.enter_context(building.build(tool, source.units, flags, waiting=compilers))
+            built = stack.enter_context(building.build(tool, source.units, flags))
         with clock.phase("load"):
             kernel = load(built, source.workspace, options)
     units = len(source.units)
@@ -90,16 +87,3 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
         vector_doubles=fitted(options).width if options.code == "loops" else 1,
     )
     return kernel
-
-
-@contextlib.contextmanager
-def early_compilers(options: Options, clock: Clock) -> Iterator[Optional[building.Waiting]]:
-    """Start a compiler, which is ready by the time that there is C for it; None without a second core to run it."""
-    if not options.compiler or CORES == 1:
-        yield None
-        return
-    with contextlib.ExitStack() as stack:
-        with clock.phase("compile"):
-            tool = toolchains.find(options.compiler)
-            compilers = stack.enter_context(building.waiting(tool, flags_of(options)))
-        yield compilers

@@ -52,7 +52,7 @@ ENOUGH = 250
 """Minimum number of lines of pieces in a translation unit, about 30 ms of work, to justify a compiler process."""
 FEW_OUTPUTS = 64
 """Up to this many outputs are copied one by one."""
-SECTION_LINE = 5
+SECTION_LINE = 9
 """Cost of compiling a line outside the pieces, in lines of a piece. It is high because such lines inline many calls."""
 MEANINGS = {
     "x": "inputs",
