@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given, settings
@@ -65,33 +64,11 @@ def test_the_times_of_a_table_divide(example, paces, lost):
     assert list(again["step_seconds"].dropna()) == list(table["step_seconds"].dropna())
 
 
-class Tables(HTMLParser):
-    """The tables of a page: each is a list of rows, and a row is the texts of its cells."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tables = []
-        self.cell = None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-            self.cell = tag
-        elif self.cell:
-            self.handle_data(" ")
-
-    def handle_endtag(self, tag):
-        if tag == self.cell:
-            self.cell = None
-
-    def handle_data(self, data):
-        if self.cell:
-            self.tables[-1][-1][-1] += data.replace("\u00a0", " ").replace("\u202f", " ")
+def tables(page):
+    """Yield each table of a page: a list of rows, each a list of the texts of its cells."""
+    for table in re.findall(r"(?s)<table.*?</table>", page.replace("\u00a0", " ")):
+        cells = (re.findall(r"(?s)<t[dh]\b[^>]*>(.*?)</t[dh]>", row) for row in table.split("<tr")[1:])
+        yield [[" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in row] for row in cells]
 
 
 def test_the_times_of_a_finished_page_divide(example):
@@ -100,7 +77,7 @@ def test_the_times_of_a_finished_page_divide(example):
     run = at(example, paces)
     run = replace(run, records=tuple(one for one in run.records if one.cell.interpreter == "cpython-3.13"))
     divided = 0
-    for headings, *rows in Tables(html.page(story(run.run, run.records))).tables:
+    for headings, *rows in tables(html.page(story(run.run, run.records))):
         if "speedup" not in headings:
             continue
         speedup = headings.index("speedup")

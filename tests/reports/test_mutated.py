@@ -50,14 +50,7 @@ def removed(container, key):
     del container[key]
 
 
-def repeated(container, key):
-    if isinstance(container, list):
-        container.insert(0, container[key])
-    else:
-        container[f"{key}-again"] = container[key]
-
-
-CHANGES = st.one_of(st.just(removed), st.just(repeated), st.builds(replaced, WRONG))
+CHANGES = st.one_of(st.just(removed), st.builds(replaced, WRONG))
 
 
 @pytest.fixture(scope="module")
