@@ -71,11 +71,17 @@ def full():
 
 def test_the_texts_match_the_committed_run(request, full):
     from zoomgrad.reports.pages import markdown
-    from zoomgrad.reports.sections.first import headline
+    from zoomgrad.reports.sections.certainty import certainty
+    from zoomgrad.reports.sections.first import coverage, headline
     from zoomgrad.reports.sections.published import published
 
-    check_generated(request, README, "claim", "".join(part for part, _ in headline(full)))
+    run, facts = full.run, full.run.workloads[full.headline_workload]
+    machine = f"{run.reference_interpreter} on {run.machine['processor']}"
+    claim = "".join(part for part, _ in headline(full))
+    check_generated(request, README, "claim", f"{claim} ({facts.description}, batches of {facts.batch}; {machine}.)")
     check_generated(request, DOCS / "results.md", "post", markdown.sheets_page(*published(full).sheets))
+    source = f"Run {run.id}, commit {run.commit}, {machine}, {run.machine['cores']} cores. {coverage(full)}"
+    check_generated(request, DOCS / "results.md", "run", f"{source} {certainty(full, (), ()).answer.capitalize()}.")
 
 
 def test_the_race_is_what_the_terminal_shows(request):
