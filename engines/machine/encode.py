@@ -443,6 +443,11 @@ class Assembler:
         self._uses.append((len(self.code), label, 0))
         self.code += bytes(4)
 
+    def clear_upper(self) -> None:
+        """Clear all but the lower 16 bytes of vector registers, because functions of libm may be slow otherwise."""
+        self.plain("vzeroupper")
+        self.joins += 1
+
     def push(self, register: Reg) -> None:
         """Push a register."""
         start = len(self.code)

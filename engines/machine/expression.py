@@ -64,7 +64,7 @@ class Evaluator:
 
     def clear(self, to: Vec) -> None:
         """Set a register to 0.0."""
-        small = Vec(to.number, 32 if to.number < 16 else 64)
+        small = to._replace(size=16)  # clears the rest of the register, too
         self.code.vector("vxorpd", small, small, small)
 
     def constant(self, number: float, width: int) -> Mem:
@@ -201,7 +201,8 @@ class Evaluator:
             to = self.registers.vector(1)
             assert isinstance(x.operand, Vec)
             arguments = [x.operand, values[1].operand]
-            Powers(self).write(x.operand, exponent.number, to, lambda: self.call("pow", arguments, to))
+            ends = [x.operand] if x.is_ours else []
+            Powers(self).write(x.operand, exponent.number, to, lambda: self.call("pow", arguments, to, ends))
             self.release(x)
         else:
             self.release(*values)
@@ -209,11 +210,14 @@ class Evaluator:
             self.call(expr.primitive, [value.operand for value in values], to)
         return Value(to, True)
 
-    def call(self, function: str, arguments: Sequence[Operand], to: Vec) -> None:
-        """Call a function of doubles, and keep all registers in use."""
+    def call(self, function: str, arguments: Sequence[Operand], to: Vec, ends: Sequence[Vec] = ()) -> None:
+        """Call a function of doubles, and keep all registers in use. ends: not these, whose last use is the call.
+
+        The upper parts of registers must be clear, as at the start of a nest with calls.
+        """
         code = self.code
         used, integers = self.registers.used_before_a_call()
-        vectors = [vector for vector in used if vector.number != to.number]
+        vectors = [vector for vector in used if vector.number not in (to.number, *(end.number for end in ends))]
         starts = list(itertools.accumulate((vector.size for vector in vectors), initial=8 * len(integers)))
         frame = starts[-1] + -starts[-1] % 16  # routines begin at a multiple of 16
         kept = [(register, Mem(RSP, 8 * at)) for at, register in enumerate(integers)]
@@ -225,7 +229,8 @@ class Evaluator:
         for vector, place in kept_vectors:
             self.store(place, vector)
         self._pass(arguments)
-        code.plain("vzeroupper")
+        if any(vector.size > 16 for vector in vectors):
+            code.plain("vzeroupper")
         code.call(code.function(function))
         if to.number:
             self.load(to, Vec(0, 8))

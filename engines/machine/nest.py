@@ -110,6 +110,7 @@ class Writer:
         called = any(True for segment in loop.segments for _ in calls(segment.template))
         if called:
             self.registers.prefer_kept()
+            self.code.clear_upper()
         widest = form.width if lies_in_vectors(loop) and not called else 1
         if repeated and isinstance(loop.counts[-1], Count):
             widths = [repeated.width(widest)]

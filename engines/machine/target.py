@@ -56,7 +56,6 @@ def form_of(options: Options, target: Target) -> Form:
     return Form(
         width=target.width,
         registers=target.registers,
-        accumulators=target.registers // 2,
         rearrangements=("in place", *zeros, "deferred", "rows together", "in rounds"),
         cache=second_level_cache() or Form.cache,
         is_fast=options.fast,
