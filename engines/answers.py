@@ -40,41 +40,28 @@ class Memory:
         self.is_on = True
         """Whether earlier answers count. New ones are kept even if not."""
 
-    def recall(self, command: Sequence[str], question: str, is_valid: Callable[[Any], bool]) -> Any:
-        """The answer to that question; None if there is none, or none that is valid.
-
-        command: the program and its arguments.
-        """
-        key, folder = _key(command, question), cache_folder(FOLDER)
-        if not key or not folder or not self.is_on:
-            return None
-        import json  # here, because processes that compile nothing don't need it
-
-        with contextlib.suppress(Unavailable, Unsound, ValueError, RecursionError):
-            answer = json.loads(get(folder, key, MOST_BYTES) or "null")
-            return answer if answer is not None and is_valid(answer) else None
-        return None
-
-    def keeps(self, command: Sequence[str]) -> bool:
-        """Whether later processes will know what this program answers now."""
-        return bool(_key(command, ""))
-
     def answer(
         self, command: Sequence[str], question: str, is_valid: Callable[[Any], bool], ask: Callable[[], Any]
     ) -> Any:
-        """The answer, from memory or from `ask`. It is kept; JSON must be able to hold a valid one."""
-        known = self.recall(command, question, is_valid)
-        if known is not None:
-            return known
+        """The answer, from memory or from `ask`. A valid one is kept; JSON must be able to hold it.
+
+        command: the program and its arguments.
+        """
         # Taken before asking, so that an answer is never kept for a program that was replaced meanwhile.
         key, folder = _key(command, question), cache_folder(FOLDER)
-        answer = ask()
-        if key and folder:
-            import json
+        if not key or not folder:
+            return ask()
+        import json  # here, because processes that compile nothing don't need it
 
-            text = json.dumps(answer if is_valid(answer) else None)  # null: the program no longer works
-            with contextlib.suppress(OSError, Unavailable):
-                put(folder, key, text.encode(), most_bytes=MOST_BYTES)
+        if self.is_on:
+            with contextlib.suppress(Unavailable, Unsound, ValueError, RecursionError):
+                known = json.loads(get(folder, key, MOST_BYTES) or "null")
+                if known is not None and is_valid(known):
+                    return known
+        answer = ask()
+        text = json.dumps(answer if is_valid(answer) else None)  # null: the program no longer works
+        with contextlib.suppress(OSError, Unavailable):
+            put(folder, key, text.encode(), most_bytes=MOST_BYTES)
         return answer
 
 

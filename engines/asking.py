@@ -16,11 +16,11 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 from types import MappingProxyType
-from typing import Any, NamedTuple, Optional, TypeVar
+from typing import Any, NamedTuple, Optional
 
 ANSWER_SECONDS = 5.0
 """A compiler prints its version in milliseconds; one that starts through Python or xcrun takes a second or two."""
@@ -36,10 +36,6 @@ INHERITED = (
 """Environment variables that programs inherit, besides the absolute folders of PATH."""
 
 _POLL_SECONDS = 0.05
-_SIDE_BY_SIDE = 32
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class NoAnswer(Exception):
@@ -291,17 +287,6 @@ def lower_limits(pid: int, most: Mapping[str, int]) -> None:
                 # The limit may already be lower. Root could raise it, and must not.
                 value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
                 resource.prlimit(pid, kind, (value, value))
-
-
-def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply the function to all items in parallel threads. Returns the results in order."""
-    from concurrent.futures import ThreadPoolExecutor  # here, because most workers don't need it
-
-    waiting = list(items)
-    if len(waiting) < 2:
-        return [function(item) for item in waiting]
-    with ThreadPoolExecutor(min(len(waiting), _SIDE_BY_SIDE)) as pool:
-        return list(pool.map(function, waiting))
 
 
 def one_line(text: str, most: int = 300) -> str:

@@ -7,8 +7,25 @@ import re
 from functools import cache
 from pathlib import Path
 
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.asking import one_line
+
+VECTORS = "ZOOMGRAD_VECTORS"
+"""Environment variable: the doubles in a vector, 2, 4 or 8, if there are such wide ones. By default the widest."""
+
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """Cores that this process may use."""
+
+
+def vector_width(widest: int) -> int:
+    """The doubles in a vector: as the user says, but not more than in the widest. Raises Unavailable."""
+    setting = os.environ.get(VECTORS) or "8"
+    if setting not in ("2", "4", "8"):
+        raise Unavailable(
+            f"{VECTORS} is {one_line(setting, 40)!r}, but vectors have 2, 4 or 8 doubles",
+            f"Unset {VECTORS} for the widest ones.",
+        )
+    return min(int(setting), widest)
 
 
 @cache

@@ -135,12 +135,6 @@ class Program:
         return late
 
     @property
-    def late_seconds(self) -> Mapping[str, float]:
-        """Seconds of each build that `train` had to make. `phases` does not include them."""
-        seconds: Mapping[str, float] = getattr(self._kernel, "late_seconds", {})
-        return seconds
-
-    @property
     def inputs(self) -> Doubles:
         """The inputs of the next pass."""
         return self._x.array  # type: ignore[no-any-return]
@@ -278,8 +272,8 @@ class Program:
         default, one for each row. Rows wrap around. The gradients of a partial batch persist until later calls complete
         it. Before the first step, raises ValueError for rows that share memory with a buffer of the program, a rate
         that is not finite or a class label beyond its column. Raises NonFiniteLoss at the first loss that is not
-        finite, without applying that step's update. The first call with a larger batch may compile code for it
-        (`late_seconds`), and then raises the errors of `compile`.
+        finite, without applying that step's update. The first call with a larger batch may compile code for it,
+        and then raises the errors of `compile`.
         """
         # Convert numbers first: the conversion may run the caller's code, which could even resize the rows.
         batch = whole(batch, "batch", 1)

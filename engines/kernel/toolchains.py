@@ -32,8 +32,6 @@ gcc looks for such pairs at -O2 and above, or with -fexpensive-optimizations; Cl
 FUSED_ERROR_BOUND = 1e-9
 """Error bound of an engine with FUSED flags: its largest |x - reference| / max(1, |reference|)."""
 
-FUSED_IDEA = "products fused with the sums that use them: one rounding for two"
-
 SETTINGS = {family: f"ZOOMGRAD_{family.upper()}" for family in ("tcc", "gcc", "clang")}
 """Family -> environment variable: the path of the compiler to use instead of those on PATH. For Clang also a Zig's."""
 CLANG = SETTINGS["clang"]
@@ -151,18 +149,15 @@ class _Survey(NamedTuple):
 
 @cache
 def _survey(family: str) -> _Survey:
-    """Ask all programs that may be a compiler of the family, in parallel, and choose one.
+    """Ask all programs that may be a compiler of the family, and choose one.
 
     As on PATH, the first program of each name counts. Of these, choose the newest; of TCC the first, because the
     system's takes half the wheel's compile time.
     """
     commands, skipped = _commands(family)
-    # Threads take longer to start than most answers take to be read from memory.
-    known = {command: MEMORY.recall(command, f"version of {family}", _is_version) for command in commands}
-    asked = [command for command, answer in known.items() if answer is None]
-    known.update(zip(asked, asking.side_by_side(lambda command: _version(family, command), asked)))
     tools: dict[str, Toolchain] = {}
-    for command, answer in known.items():
+    for command in commands:
+        answer = _version(family, command)
         if isinstance(answer, asking.NoAnswer):
             skipped.append(asking.Skipped(" ".join(command), str(answer)))
         elif answer:

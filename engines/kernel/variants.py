@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Any, Callable, NamedTuple
 
 from zoomgrad.engines.kernel.program import Buffers, Kernel, Stretch
@@ -42,8 +41,6 @@ class Variants:
         self._kernels = {first.name: kernel}
         self.workspace, self.set_input, self.forward = kernel.workspace, kernel.set_input, kernel.forward
         self.backward, self.zero_grad, self.update = kernel.backward, kernel.zero_grad, kernel.update
-        self.late_seconds: dict[str, float] = {}
-        """Variant -> seconds of its build, for variants other than the first."""
         self.late_variant = ""
         """The variant that the last `train` ran, if it is not the first."""
 
@@ -52,8 +49,6 @@ class Variants:
         needs_its_own = stretch.learns and stretch.steps
         variant = variant_for(stretch.batch, self._variants) if needs_its_own else self._first
         if variant.name not in self._kernels:
-            start = perf_counter()
             self._kernels[variant.name] = self._build(variant)
-            self.late_seconds[variant.name] = perf_counter() - start
         self.late_variant = variant.name if variant is not self._first else ""
         return self._kernels[variant.name].train(buffers, stretch)

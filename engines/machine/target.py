@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from contextlib import suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.compiled.machine import second_level_cache
+from zoomgrad.engines.compiled.machine import second_level_cache, vector_width
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15, RBP, RBX, RDI, RDX, RSI, Reg
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
@@ -44,8 +43,6 @@ CALLEE_SAVED = (RBX, RBP, R12, R13, R14, R15)
 
 ALTERNATIVE = "Use `rerolled-gcc` or `rerolled-clang`."
 
-VECTORS = "ZOOMGRAD_VECTORS"
-"""Environment variable: the doubles in a vector."""
 AVX2 = frozenset(("avx2", "fma"))
 AVX512 = frozenset(("avx512f", "avx512vl", "avx512dq"))
 
@@ -82,5 +79,5 @@ def check() -> None:
 
 
 def native() -> Target:
-    """This processor, with the vectors that VECTORS asks for, else the widest ones."""
-    return Target(8 if features() >= AVX512 and os.environ.get(VECTORS) != "4" else 4)
+    """This processor, with the vectors that the user asks for, else the widest ones."""
+    return Target(max(4, vector_width(8 if features() >= AVX512 else 4)))

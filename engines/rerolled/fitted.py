@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomgrad.engines.compiled.flags import flags_of
-from zoomgrad.engines.compiled.machine import CORES, second_level_cache
+from zoomgrad.engines.compiled.machine import CORES, second_level_cache, vector_width
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.machine.target import form_of, native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.widths import width_of
 
 ARRAYS = Form(rearrangements=("in place",))
 """For NumPy."""
@@ -37,13 +36,12 @@ def fitted(options: Options) -> Form:
     # Ignore -mfma, which would imply wider vectors.
     asked = tuple(flag for flag in flags if flag.startswith("-m") and flag not in toolchains.FUSED)
     defined = toolchains.macros(tool, asked)
-    widest = replace(
+    return replace(
         wanted(options),
-        width=next((width for macro, width in WIDTHS.items() if macro in defined), 2),
+        width=vector_width(next((width for macro, width in WIDTHS.items() if macro in defined), 2)),
         registers=32 if defined & {"__AVX512VL__", "__aarch64__"} else 16,
         cache=second_level_cache() or Form.cache,
     )
-    return replace(widest, width=width_of(tool, flags, widest))
 
 
 def wanted(options: Options) -> Form:

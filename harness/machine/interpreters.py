@@ -15,6 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationErr
 
 from zoomgrad.engines.answers import MEMORY
 from zoomgrad.engines.api import UnknownName
-from zoomgrad.engines.asking import NoAnswer, Skipped, ask, on_path, one_line, side_by_side, unusable
+from zoomgrad.engines.asking import NoAnswer, Skipped, ask, on_path, one_line, unusable
 from zoomgrad.results.fields import LONGEST_NAME
 from zoomgrad.results.files import Unreadable, first_of
 
@@ -139,7 +140,8 @@ def _answers(candidates: Sequence[Path]) -> dict[Path, Facts | NoAnswer]:
     answers: dict[Path, Facts | NoAnswer] = {}
     while names:
         programs = [paths[0] for paths in names.values()]
-        answers.update(zip(programs, side_by_side(probe, programs), strict=True))
+        with ThreadPoolExecutor(len(programs)) as pool:
+            answers.update(zip(programs, pool.map(probe, programs), strict=True))
         virtual = {path for path in programs if isinstance(answer := answers[path], Facts) and answer.virtual}
         names = {real: paths[1:] for real, paths in names.items() if paths[1:] and paths[0] in virtual}
     return answers

@@ -90,12 +90,11 @@ def test_a_variant_is_built_when_a_batch_first_needs_it(monkeypatch):
     phases = dict(program.phases)
     assert len(built) == 1
     program.train(rows, rate=0.1, batch=1)
-    assert (len(built), program.late_variant, dict(program.late_seconds)) == (1, "", {})
+    assert (len(built), program.late_variant) == (1, "")
     late = "rows together"
     for _ in range(2):
         program.train(rows, rate=0.1, batch=2)
-        assert (len(built), program.late_variant, list(program.late_seconds)) == (2, late, [late])
-    assert program.late_seconds[late] > 0.0
+        assert (len(built), program.late_variant) == (2, late)
     assert program.phases == phases, "phases are those of `compile`"
     program.train(rows, rate=0.1, batch=1)
     assert (len(built), program.late_variant) == (2, "")
