@@ -165,7 +165,7 @@ from zoomgrad.results.store import Store
 quick = Settings(values=1, value_seconds=0.01, vouch_seconds=0.1)
 planned = plan(cells=(cell("slots"),), blocks=1, settings=quick)
 store = Store.create(planned.run, under=Path("runs"))
-Schedule(planned, store, isolate, lambda interpreter: Path(sys.executable), Observer()).execute()
+Schedule(planned, store, isolate, lambda interpreter, lock=None: Path(sys.executable), Observer()).execute()
 assert ">processor</th>" in html.page(story(store.run, store.records()))
 sys.stdout.write(EXPORTERS["csv"].export(Material(view(store.run, store.records()))).text)
 """

@@ -78,7 +78,7 @@ class Peer:
 
 
 OTHER_INTERPRETER = "Install it here, or choose another interpreter with --interpreters."
-ON_DEMAND = "Run it with `zoomgrad run --peers`, which makes an environment for it."
+ON_DEMAND = "`zoomgrad run` makes an environment for it."
 
 
 def _threads(row: Row) -> int:

@@ -57,12 +57,12 @@ def show_plan(plan: Plan, note: str) -> None:
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, {note}", "")
 
 
-def get_ready(plan: Plan, *, with_peers: bool = False) -> None:
+def get_ready(plan: Plan) -> None:
     """Fetch data and make environments before measuring. Goes on after a failure, and prints a peer's."""
     fetch_data(plan.run.workloads)
     locks = {(cell.interpreter, lock) for cell in plan.run.cells for lock in (WORKER, lock_of(cell.engine))}
     for name, lock in sorted(locks):
-        if name in plan.interpreters and (with_peers or lock == WORKER):
+        if name in plan.interpreters:
             try:
                 with out.status(f"making the environment {lock} for {name}"):
                     environments.environment(plan.interpreters[name], lock=lock)
@@ -72,20 +72,18 @@ def get_ready(plan: Plan, *, with_peers: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def measuring(
-    plan: Plan, store: Store | None = None, then: str = "", *, wait: bool = False, with_peers: bool = False
-) -> Iterator[Schedule]:
+def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: bool = False) -> Iterator[Schedule]:
     """Hold the machine's lock, and yield the plan's schedule, which writes to `store` or to a new one.
 
     On Ctrl-C, prints the commands that resume the run and then use it. then: the command that uses the finished run.
-    wait: as for `alone`. with_peers: make the environments of peers, which may download gigabytes.
+    wait: as for `alone`.
     """
     print_problems()
     resume = " && ".join(filter(None, [resuming(plan), then]))
     with alone(wait=wait):
         store = store or Store.create(plan.run)
         with resumable(resume):
-            get_ready(plan, with_peers=with_peers)
+            get_ready(plan)
             with RunProgress(len(plan.run.cells) * plan.run.blocks) as progress:
                 schedule = Schedule(plan, store, isolate, environments.environment, progress)
                 yield schedule

@@ -40,15 +40,6 @@ class NoEnvironment(Exception):
     remedy = "Check the network, then resume the run."
 
 
-class NotMade(NoEnvironment):
-    """A peer's library, which may take gigabytes, has no environment, because the run lacks --peers."""
-
-    remedy = (
-        "Add `--peers` to `zoomgrad run`, which downloads the library, on an interpreter that it supports "
-        "(docs/peers.md)."
-    )
-
-
 def environment(interpreter: Interpreter, *, lock: str = WORKER) -> Path:
     """Path of the Python in a virtual environment with the lock file's packages. Makes the environment if needed.
 
@@ -98,13 +89,6 @@ def _once(folder: Path, make: Callable[[], None]) -> None:
             shutil.rmtree(folder, ignore_errors=True)
             make()
             (folder / READY).touch()
-
-
-def made(interpreter: Interpreter, lock: str) -> Path:
-    """Path of the Python in a peer's environment, if `environment` has made it. Raises NotMade."""
-    if not is_whole(_folder(interpreter, REQUIREMENTS / f"{lock}.lock")):
-        raise NotMade(f"its library has no environment for {interpreter.name}")
-    return environment(interpreter, lock=lock)
 
 
 def _folder(interpreter: Interpreter, requirements: Path) -> Path:

@@ -36,8 +36,6 @@ class Preset(Model):
     blocks: int
     settings: Settings = Settings()
     parts: tuple[Part, ...]
-    peers: bool = False
-    """Whether to make the environments of peers, as `--peers` does."""
 
 
 PRESETS = TypeAdapter(dict[str, Preset]).validate_python(

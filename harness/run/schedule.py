@@ -21,8 +21,7 @@ from pydantic import ValidationError
 from zoomgrad import engines
 from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness.containment import Limits
-from zoomgrad.harness.machine.environments import WORKER, NoEnvironment, NotMade, made
-from zoomgrad.harness.machine.interpreters import Interpreter
+from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, Isolate
 from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_times
@@ -38,8 +37,8 @@ MOST_OFFSET_STEPS = 4
 BLOCK = "zoomgrad_block"
 """Metadata key that identifies a block in its cell's pyperf suite."""
 
-Environment = Callable[[Interpreter], Path]
-"""Make or find a worker environment, and return the path of its Python. Raises NoEnvironment."""
+Environment = Callable[..., Path]
+"""(interpreter, lock=…) -> path of the Python in a worker environment, made if needed. Raises NoEnvironment."""
 
 
 class Observer:
@@ -156,7 +155,9 @@ class Schedule:
             python = self._python(cell)
             vouching = self._vouching(cell.workload)
         except NoEnvironment as error:
-            raise NoResult("skipped" if isinstance(error, NotMade) else "failed", str(error), error.remedy) from None
+            # A peer's library does not support every interpreter.
+            status = "failed" if lock_of(cell.engine) == WORKER else "skipped"
+            raise NoResult(status, str(error), error.remedy) from None
         if earlier and earlier.stretch_steps > vouching.steps:
             # Blocks with different stretches are not comparable.
             reason = f"earlier blocks train {earlier.stretch_steps:,} steps per stretch, but {vouching.reference.key}"
@@ -189,8 +190,7 @@ class Schedule:
 
     def _python(self, cell: Cell) -> Path:
         """Python of the cell's environment. Raises NoEnvironment."""
-        interpreter, lock = self.plan.interpreters[cell.interpreter], lock_of(cell.engine)
-        return self.environment(interpreter) if lock == WORKER else made(interpreter, lock)
+        return self.environment(self.plan.interpreters[cell.interpreter], lock=lock_of(cell.engine))
 
     def _vouching(self, workload: str) -> Vouching:
         """The cells that vouch for the workload's engines, determined once. Raises NoResult and NoEnvironment."""

@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 
-from tests.harness.runs import STEPS, kept
+from tests.harness.runs import kept
 from tests.harness.test_cli import RUNNING, kept_in
-from zoomgrad.results.store import RunFile, Store
+from zoomgrad.results.store import Store
 
 resource = pytest.importorskip("resource")
 
@@ -87,15 +87,6 @@ def test_a_report_that_does_not_fit_keeps_the_previous_one(limited, tmp_path):
     assert not list(store.folder.rglob("*.draft"))
 
 
-def test_a_baseline_run_that_does_not_fit_keeps_the_previous_one(limited, tmp_path):
-    file = tmp_path / "baseline_runs" / "smoke.jsonl.xz"
-    kept(tmp_path, "old").keep_as(file)
-    new = kept(tmp_path, "new")
-    check_error(limited(500, "check", new.folder, "--update"), "File too large")
-    assert RunFile(file).run.id == "old"
-    assert len(RunFile(file).records()) == 3 * len(STEPS)
-
-
 FILL = ("head -c 1000000000 /dev/zero > $disk/filler || true", "rm -f $disk/filler")
 # A disk can't become read-only while a file is open for writing.
 FREEZE = ("while kill -0 $! && ! mount -o remount,ro $disk; do sleep 0.01; done 2>&-", "mount -o remount,rw $disk")
@@ -138,21 +129,3 @@ def test_a_run_whose_disk_fails_loses_no_record_and_can_be_resumed(on_disk, tmp_
     assert records <= sum(map(len, full)) < len(whole) == 7
     assert not list((tmp_path / "full").rglob("*.draft"))
     assert all(record in whole for kept in full for record in kept)
-
-
-@mounting
-def test_without_a_home_a_report_is_made(on_disk, tmp_path):
-    """HOME is not set, and /etc/passwd does not list the user."""
-    store = kept(tmp_path)
-    ended = on_disk(
-        """
-        : > $disk/nobody
-        mount --bind $disk/nobody /etc/passwd
-        unset HOME
-        $zoomgrad report $1
-        $zoomgrad check $1 --update
-        """,
-        store.folder,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "Traceback" not in ended.stderr

@@ -1,6 +1,5 @@
 """The lock that allows one timing run per machine: its holder, waiting runs, and other users' files in /tmp."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,24 +61,3 @@ def test_a_waiting_run_is_notified_once_and_gets_the_lock(holder, file):
     with locked(waiting=waiting), pytest.raises(Busy), locked():
         pass
     assert [f"pid {holder.pid}" in notice for notice in notices] == [True]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
-def test_every_user_may_lock_the_file_and_nobody_writes_it(file, tmp_path):
-    before = os.umask(0o077)
-    try:
-        with locked():
-            pass
-    finally:
-        os.umask(before)
-    assert file.stat().st_mode & 0o777 == 0o666
-    file.unlink()
-    (tmp_path / "precious").write_text("precious")
-    file.hardlink_to(tmp_path / "precious")
-    with locked():
-        pass
-    file.unlink()
-    file.symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError), locked():
-        pass
-    assert (tmp_path / "precious").read_text() == "precious"

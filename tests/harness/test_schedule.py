@@ -51,7 +51,7 @@ class Observer:
         self.abandoned_blocks += 1
 
 
-def python_of(interpreter):
+def python_of(interpreter, *, lock=None):
     return Path("/environments") / interpreter.name / "bin" / "python"
 
 

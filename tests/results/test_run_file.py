@@ -1,10 +1,7 @@
 """A run packed into one file: packing is deterministic, and a hostile file is refused quickly in bounded memory."""
 
-import itertools
 import json
 import lzma
-import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -116,36 +113,6 @@ def test_a_decompression_bomb_takes_bounded_memory(tmp_path, bomb):
     """
     asked = [sys.executable, "-c", textwrap.dedent(code)]
     assert subprocess.run(asked, capture_output=True, text=True, check=False).stdout == "refused\n"
-
-
-CHANGES = {"os.rename", "os.remove", "os.mkdir", "open"}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
-def test_a_process_killed_at_any_step_keeps_the_old_file_or_the_new(tmp_path):
-    """Kill a process before its n-th change to the disk, for every n until the file is written."""
-    old, new = tmp_path / "old.jsonl.xz", tmp_path / "new.jsonl.xz"
-    old.write_bytes(pack(SNAPSHOT))
-    new.write_bytes(pack(SNAPSHOT.model_copy(update={"records": ()})))
-    for step in itertools.count():
-        file = tmp_path / str(step) / "smoke.jsonl.xz"
-        RunFile(old).keep_as(file)
-        child = os.fork()
-        if not child:
-            left = itertools.count(step, -1)
-            sys.addaudithook(
-                lambda event, _, left=left: (
-                    os.kill(os.getpid(), signal.SIGKILL) if event in CHANGES and next(left) == 0 else None
-                )
-            )
-            RunFile(new).keep_as(file)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        assert file.read_bytes() in (old.read_bytes(), new.read_bytes()), step
-        if os.WIFEXITED(status):
-            break
-    assert os.WEXITSTATUS(status) == 0
-    assert step > 3, "the hook did not see the changes"
 
 
 def test_nothing_is_written_into_a_folder_that_zoomgrad_did_not_make(tmp_path):

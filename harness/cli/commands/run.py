@@ -15,7 +15,7 @@ from zoomgrad.harness.cli.stores import folder_of
 from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine import interpreters as machine
 from zoomgrad.harness.machine.interpreters import asked
-from zoomgrad.harness.plan import planning, presets
+from zoomgrad.harness.plan import planning
 from zoomgrad.results.files import Unreadable
 
 
@@ -32,14 +32,6 @@ def run(
     resume: Annotated[
         Optional[str], options.named("--resume", metavar="RUN", help="Interrupted run to continue: id or folder.")
     ] = None,
-    peers: Annotated[
-        bool,
-        typer.Option(
-            "--peers",
-            help="Make the environments of PyTorch and JAX, which is a large download, if the run has such cells. "
-            "Implied by the presets peers and widths.",
-        ),
-    ] = False,
     on: Annotated[
         Optional[str],
         options.named(
@@ -62,8 +54,6 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
-    if on and peers:
-        raise typer.BadParameter("a fleet does not support --peers: leave it out")
     where = parse(on, insecure=insecure) if on else None
     chosen = options.selection(engines, workloads, interpreters)
     resumed = folder_of(resume) if resume else None
@@ -89,9 +79,7 @@ def run(
     if where:
         store = collected(plan, where, resumed, shlex.quote(str(on)) + " --insecure" * insecure)
     else:
-        of_preset = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
-        with_peers = peers or (of_preset is not None and of_preset.peers)
-        with measuring(plan, resumed, wait=wait, with_peers=with_peers) as schedule:
+        with measuring(plan, resumed, wait=wait) as schedule:
             schedule.execute()
         store = schedule.store
     # Imported late: pandas takes a second, which would delay `--help` and the error about a wrong name.
