@@ -1,11 +1,10 @@
-"""Every way to run a `Value` program, discovered from the files of this package.
+"""Every way to run a `Value` program.
 
 Workloads, training data and timing live in other packages; this one imports none of them.
 
-`table` lists the engines, and `options` explains the options that a name may add, as in `rerolled-gcc+generic`. A
-module in a sub-package adds engines by defining `ENGINES`, and so does a file from outside (`discovery`). A broken file
-is left out, and `problems` gives the reason. Listing engines imports no third-party package: an engine imports what it
-needs in `check` or later.
+`table` lists the engines, and `options` explains the options that a name may add, as in `rerolled-gcc+generic`. A file
+from outside adds engines by defining `ENGINES` (`discovery`). A broken file is left out, and `problems` gives the
+reason. Listing engines imports no third-party package: an engine imports what it needs in `check` or later.
 """
 
 from __future__ import annotations
@@ -74,4 +73,4 @@ def _of_files(_files: Optional[str]) -> discovery.Discovered:
     """All engines, with these files from outside."""
     from zoomgrad.engines import table  # now, because an import of this package must be quick
 
-    return discovery.discover(__name__, list(__path__), table.ENGINES)
+    return discovery.discover(table.ENGINES)

@@ -1,7 +1,7 @@
-"""The table, files of this package and files from outside -> engines, and what is wrong with the rest.
+"""The table and files from outside -> engines, and what is wrong with the rest.
 
-Anyone may drop in an engine as a file, or name one. A broken one must not break the others, so it is left out and
-named. The facts of each engine are checked here, once, because the harness plans with them and names files after them.
+Anyone may name an engine's file. A broken one must not break the others, so it is left out and named. The facts of
+each engine are checked here, once, because the harness plans with them and names files after them.
 
 Files from outside are those that a user names, and modules of the entry point group `zoomgrad.engines`. A worker runs
 in an environment without the user's packages. So such modules count as files, and an environment variable hands the
@@ -13,17 +13,16 @@ from __future__ import annotations
 import importlib
 import math
 import os
-import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from itertools import accumulate, chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Engine
 from zoomgrad.engines.asking import one_line
@@ -46,7 +45,7 @@ class Problem(NamedTuple):
     """A file or engine that was left out."""
 
     where: str
-    """The file, relative to the project's folder or, from outside, by its path."""
+    """The file."""
     what: str
     """The reason, in one line."""
 
@@ -62,14 +61,12 @@ class Discovered(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def discover(package: str, path: Sequence[str], table: Sequence[Engine] = ()) -> Discovered:
-    """The engines of the table, of the modules of the package's sub-packages, and of files from outside."""
+def discover(table: Sequence[Engine] = ()) -> Discovered:
+    """The engines of the table, and of files from outside."""
     problems: list[Problem] = []
     engines: dict[str, tuple[str, Engine]] = {}
-    others = from_outside(ENGINE_FILES, ("ENGINES",), problems)
-    modules = chain(_modules(package, path, problems), others)
-    listed = ((where, getattr(module, "ENGINES", ())) for where, module in modules)
-    for where, rows in chain([("engines/table.py", table)], listed):
+    others = ((where, module.ENGINES) for where, module in from_outside(ENGINE_FILES, ("ENGINES",), problems))
+    for where, rows in chain([("engines/table.py", table)], others):
         if not isinstance(rows, (tuple, list)):
             problems.append(Problem(where, f"its ENGINES are not a tuple of engines: {type(rows).__name__}"))
             continue
@@ -135,41 +132,13 @@ def _in_order(engines: dict[str, tuple[str, Engine]], problems: list[Problem]) -
         base = one_line(repr(engine.builds_on), 80)
         reason = "is part of a cycle or is itself left out" if engine.builds_on in waiting else "does not exist"
         problems.append(Problem(where, f"{engine.name} builds on {base}, which {reason}"))
-    # Peers come last, whatever their folder's name.
+    # Peers come last, also behind engines from outside.
     return dict(sorted(in_order.items(), key=lambda item: is_peer(item[1])))
 
 
 def is_peer(engine: Any) -> bool:
     """Whether the engine is another library, which is measured as context for the others."""
     return getattr(engine, "is_peer", False) is True
-
-
-def _modules(package: str, path: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, ModuleType]]:
-    """File and module for each module of the sub-packages that can be imported."""
-    for family in pkgutil.iter_modules(path, prefix=f"{package}."):
-        if not family.ispkg:
-            continue
-        imported = _import(importlib.import_module, family.name, _where(family.name, path), problems)
-        for module in pkgutil.iter_modules(imported.__path__, prefix=f"{family.name}.") if imported else ():
-            where = _where(module.name, path)
-            loaded = _import(importlib.import_module, module.name, where, problems)
-            if loaded:
-                yield where, loaded
-
-
-def _import(load: Callable[[str], ModuleType], name: str, where: str, problems: list[Problem]) -> Optional[ModuleType]:
-    try:
-        return load(name)
-    except (Exception, SystemExit) as error:
-        problems.append(Problem(where, f"can't be imported: {said(error)}"))
-        return None
-
-
-def _where(name: str, path: Sequence[str]) -> str:
-    """A module's file or a package's folder, relative to the project's folder."""
-    file = "/".join(part for part in name.split(".") if part != "zoomgrad")
-    is_package = any((Path(folder).parent / file).is_dir() for folder in path)
-    return one_line(file if is_package else f"{file}.py")
 
 
 def said(error: BaseException) -> str:
@@ -189,10 +158,14 @@ def from_outside(variable: str, names: Sequence[str], problems: list[Problem]) -
     """File and module for each file from outside that can be imported and defines one of the names."""
     for file in files(variable):
         where = one_line(file)
-        module = _import(_load, file, where, problems)
-        if module and any(hasattr(module, name) for name in names):
+        try:
+            module = _load(file)
+        except (Exception, SystemExit) as error:
+            problems.append(Problem(where, f"can't be imported: {said(error)}"))
+            continue
+        if any(hasattr(module, name) for name in names):
             yield where, module
-        elif module:
+        else:
             problems.append(Problem(where, f"defines no {' and no '.join(names)}"))
 
 

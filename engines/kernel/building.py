@@ -61,14 +61,6 @@ class Built:
     """How long the build took, if another process built it."""
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A translation unit's object in its private directory, and the compiler's output."""
-
-    path: Path
-    output: str
-
-
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
     """A new directory that only this user can enter, removed at the block's end. Raises BuildFailed."""
@@ -166,19 +158,16 @@ def loading() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def compile_unit(
-    tool: Toolchain, unit: str, flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
-) -> Iterator[Compiled]:
-    """Compile one translation unit as `build` does, without linking. The folder is removed at the block's end.
+def compile_unit(tool: Toolchain, unit: str, flags: Sequence[str]) -> Iterator[Path]:
+    """Compile one translation unit as `build` does, without linking. The object is removed at the block's end.
 
-    Any other files that the flags request are next to the object. Raises BuildFailed.
+    Raises BuildFailed.
     """
     with private_folder() as folder:
-        file, target = folder / "unit.c", folder / "unit.o"
-        write(file, unit.encode("ascii"))
-        command = [*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]
-        (output,) = _Limits(folder, seconds, most_bytes).run([command])
-        yield Compiled(target, output)
+        (file,) = _written(folder, [unit])
+        target = file.with_suffix(".o")
+        _Limits(folder, SECONDS, BYTES).run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]])
+        yield target
 
 
 @dataclass(frozen=True)

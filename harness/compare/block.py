@@ -258,6 +258,6 @@ def padding(size: int) -> Iterator[Path | None]:
         made = None
         for family in ("gcc", "clang", "tcc"):
             with contextlib.suppress(Unavailable, building.BuildFailed):
-                made = stack.enter_context(building.compile_unit(toolchains.find(family), unit, ["-w"])).path
+                made = stack.enter_context(building.compile_unit(toolchains.find(family), unit, ["-w"]))
                 break
         yield made

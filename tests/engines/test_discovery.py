@@ -1,6 +1,6 @@
-"""Discovery of engines from their files: in the ladder's order, and without importing third-party packages."""
+"""Engines of the table and of files: in the ladder's order, and without importing third-party packages."""
 
-import importlib
+import os
 import subprocess
 import sys
 
@@ -55,19 +55,16 @@ GOOD = f"{PLAIN}ENGINES = (engine('good'), engine('better', 'good'))\n"
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """`found({file: text})` writes a package of these files and returns what discovery finds in it."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    package = f"probe_{abs(hash(tmp_path))}"
+    """`found(text)` names a file with that text beside a good one, and returns what discovery finds in both."""
+    files = tmp_path / "good.py", tmp_path / "zz.py"
+    monkeypatch.setenv(discovery.ENGINE_FILES, os.pathsep.join(map(str, files)))
 
-    def discover(files):
-        for name, text in {"__init__.py": "", "mine/__init__.py": "", "mine/good.py": GOOD, **files}.items():
-            path = tmp_path / package / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        importlib.invalidate_caches()
-        return discovery.discover(package, [str(tmp_path / package)])
+    def discover(text):
+        for file, content in zip(files, (GOOD, text)):
+            file.write_text(content, encoding="utf-8")
+        return discovery.discover()
 
-    discover.package = package
+    discover.file = str(files[1])
     return discover
 
 
@@ -98,9 +95,9 @@ def found(tmp_path, monkeypatch):
 )
 def test_a_broken_file_is_left_out_and_named(found, text, what):
     """The engines of other files stay."""
-    left = found({"mine/zz.py": text})
+    left = found(text)
     assert [name for name in left.engines if name != "twice"] == ["good", "better"]
-    problems = [problem for problem in left.problems if problem.where == f"{found.package}/mine/zz.py"]
+    problems = [problem for problem in left.problems if problem.where == found.file]
     assert len(problems) == len(left.problems) >= 1
     assert problems[0].what.startswith(what)
     assert all(problem.what.isprintable() and len(problem.what) < 400 for problem in problems)
@@ -111,7 +108,7 @@ def test_a_broken_file_is_left_out_and_named(found, text, what):
     ["..", "", "a/b", "a b", "-a", "a\n", "<b>", "a" * 101, 3],
 )
 def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
-    left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine({name!r}), engine('fine'))"})
+    left = found(f"{PLAIN}ENGINES = (engine({name!r}), engine('fine'))")
     assert "fine" in left.engines
     assert name not in left.engines
     (problem,) = left.problems
@@ -120,14 +117,14 @@ def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
 
 
 def test_an_engine_that_builds_on_a_broken_one_is_left_out_too(found):
-    left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'nobody'), engine('c', 'good'))"})
+    left = found(f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'nobody'), engine('c', 'good'))")
     assert list(left.engines) == ["good", "better", "c"]
     assert [problem.what.partition(" builds")[0] for problem in left.problems] == ["a", "b"]
 
 
 def test_an_unknown_name_lists_the_files_left_out(found, monkeypatch):
-    monkeypatch.setattr(engines, "_discovered", lambda: found({"mine/broken.py": "def ("}))
+    monkeypatch.setattr(engines, "_discovered", lambda: found("def ("))
     with pytest.raises(UnknownName) as error:
         engines.load("broken")
-    assert f"\n  Left out: {found.package}/mine/broken.py: can't be imported: SyntaxError" in str(error.value)
+    assert f"\n  Left out: {found.file}: can't be imported: SyntaxError" in str(error.value)
     assert engines.load("better").builds_on == "good"

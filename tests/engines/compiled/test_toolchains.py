@@ -161,9 +161,6 @@ def test_a_build_is_private_and_deleted(compiler):
     assert not built.path.parent.exists()
 
 
-# --- a single unit -----------------------------------------------------------------------------------------------
-
-
 # --- programs that only look like compilers ----------------------------------------------------------------------
 
 INVALID_VERSIONS = ("12..3", "99999999999999999999.1", "12", "١٢.٣")
