@@ -45,8 +45,8 @@ class NoAnswer(Exception):
     """
 
     def __init__(self, reason: str, output: str = "", *, code: int = 0, limit: str = "") -> None:
-        said = one_line(output)
-        super().__init__(f"{reason}{said and f': {said}'}")
+        printed = one_line(output)
+        super().__init__(f"{reason}{printed and f': {printed}'}")
         self.reason, self.output, self.code, self.limit = reason, output, code, limit
 
     @property
@@ -66,11 +66,11 @@ def folders() -> list[str]:
 
     Each folder appears once, even if PATH lists it twice, such as /bin when it is a link to /usr/bin.
     """
-    found: dict[str, str] = {}
+    by_path: dict[str, str] = {}
     for folder in os.get_exec_path():
         if Path(folder).is_absolute():
-            found.setdefault(os.path.realpath(folder), folder)
-    return list(found.values())
+            by_path.setdefault(os.path.realpath(folder), folder)
+    return list(by_path.values())
 
 
 def on_path(pattern: str) -> Iterator[str]:
@@ -174,10 +174,10 @@ class Programs:
         process sleeps until then.
         """
         deadline = monotonic() + self.seconds
-        said = {process: bytearray() for process in self._processes}
+        printed = {process: bytearray() for process in self._processes}
         try:
             with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
-                files = {process: [process.stdout, *_ends(process, stack)] for process in said}
+                files = {process: [process.stdout, *_ends(process, stack)] for process in printed}
                 for process, (pipe, *ends) in files.items():
                     selector.register(pipe, selectors.EVENT_READ, process)  # type: ignore[arg-type]
                     for end in ends:
@@ -191,24 +191,24 @@ class Programs:
                     wait_seconds = 0.0 if ended else left if sleeps else _POLL_SECONDS
                     ready = {key.data for key, _ in selector.select(wait_seconds)}
                     for process in list(files):
-                        more = self._read(process, said[process]) if process in ready else process not in ended
+                        more = self._read(process, printed[process]) if process in ready else process not in ended
                         if not more:
                             for file in files.pop(process):
                                 selector.unregister(file)  # type: ignore[arg-type]
-                            _check(_exit_code(process, deadline), said[process])
+                            _check(_exit_code(process, deadline), printed[process])
         except (TimeoutError, subprocess.TimeoutExpired):
-            output = "\n".join(map(_text, said.values()))
+            output = "\n".join(map(_text, printed.values()))
             raise NoAnswer(f"took longer than {self.seconds:g} s", output, limit="time") from None
         finally:
             self.end()
-        return list(map(_text, said.values()))
+        return list(map(_text, printed.values()))
 
-    def _read(self, process: subprocess.Popen[bytes], said: bytearray) -> bool:
+    def _read(self, process: subprocess.Popen[bytes], printed: bytearray) -> bool:
         """Read what it wrote. False if there will be no more."""
         assert process.stdout
         some = os.read(process.stdout.fileno(), 1 << 16)
-        said += some
-        if len(said) > self.most_bytes:
+        printed += some
+        if len(printed) > self.most_bytes:
             raise NoAnswer(f"wrote more than {self.most_bytes:,} bytes", limit="output")
         return bool(some)
 
@@ -249,18 +249,18 @@ def _exit_code(process: subprocess.Popen[bytes], deadline: float) -> int:
     return process.wait(max(0.0, deadline - monotonic()))
 
 
-def _text(said: bytearray) -> str:
-    return said.decode(errors="replace")
+def _text(printed: bytearray) -> str:
+    return printed.decode(errors="replace")
 
 
-def _check(code: int, said: bytearray) -> None:
+def _check(code: int, printed: bytearray) -> None:
     """Raise NoAnswer for an exit code other than 0."""
     if code > 0:
-        raise NoAnswer(f"ended with exit code {code}", _text(said), code=code)
+        raise NoAnswer(f"ended with exit code {code}", _text(printed), code=code)
     if code < 0:
         number = -code
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        raise NoAnswer(f"was ended by {name}", _text(said), code=code)
+        raise NoAnswer(f"was ended by {name}", _text(printed), code=code)
 
 
 def end_group(process: subprocess.Popen[Any]) -> None:

@@ -170,16 +170,16 @@ def _check_private(folder: Path) -> None:
 
 def _shrink(folder: Path, most_bytes: int) -> None:
     """Remove the objects that have not been used for the longest time, until the rest have at most that size."""
-    found = []
+    entries = []
     for path in folder.iterdir():
         with contextlib.suppress(OSError):  # another process has removed it
             facts = path.lstat()
             if path.name.endswith(DRAFT) and facts.st_mtime < time() - _DRAFT_SECONDS:
                 path.unlink()
             elif _FILE.fullmatch(path.name):
-                found.append((facts.st_mtime_ns, facts.st_size, path))
-    left = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
+                entries.append((facts.st_mtime_ns, facts.st_size, path))
+    left = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
         if left <= most_bytes:
             return
         with contextlib.suppress(OSError):

@@ -102,13 +102,13 @@ def __getattr__(name: str) -> Any:
         # it in C; where no compiler is found, it is the one in Python, with the same bits.
         from zoomgrad.engines.native.recorder import recorder
 
-        found = recorder()
+        attribute = recorder()
     elif name in _LATE:
-        found = getattr(import_module(_LATE[name]), name)
+        attribute = getattr(import_module(_LATE[name]), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -45,10 +45,10 @@ class Look(NamedTuple):
 
 def namespace(own: type) -> dict[str, Any]:
     """All attributes of a class and its bases, without those of `object`."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for cls in reversed(own.__mro__[:-1]):
-        found.update(vars(cls))
-    return found
+        attributes.update(vars(cls))
+    return attributes
 
 
 def dress(own: Any, look: Look, value: Any) -> Any:

@@ -91,8 +91,8 @@ def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
                 raise Unreadable(f"{file}: {key}: {unknown}") from None
     context.obj = file, suite
     if context.info_name in ("run", "check"):
-        given = suite.model_dump(exclude_unset=True, exclude={"gate", *FILES})
-        context.default_map = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in given.items()}
+        values = suite.model_dump(exclude_unset=True, exclude={"gate", *FILES})
+        context.default_map = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in values.items()}
         if suite.against:
             context.default_map["against"] = str(file.parent / suite.against)
 

@@ -204,8 +204,8 @@ def play(job: Job) -> dict[str, Any]:
         draw = Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING))
         layout = {"link_seed": rng.randrange(2**32), "heap_objects": rng.randrange(MOST_HEAP_OBJECTS)}
         padded = stack.enter_context(padding(CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1)))
-        given = (job, {**layout, "code_padding": str(padded or "")}, draw, folder)
-        processes = [stack.enter_context(Process(side, *given)) for side in rng.sample(SIDES, k=len(SIDES))]
+        arguments = (job, {**layout, "code_padding": str(padded or "")}, draw, folder)
+        processes = [stack.enter_context(Process(side, *arguments)) for side in rng.sample(SIDES, k=len(SIDES))]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
             answers, failures = {}, list[Failed]()

@@ -111,19 +111,19 @@ class Comparison:
 
     def verdicts(self) -> list[Verdict]:
         """Return what the blocks show of the result of each cell, and of its figures."""
-        found = []
+        failures = []
         for cell, one in self.absences.items():
             word: compare.Word = "lost" if one.side in ("head", "") else "unsure"
             reason = f"no result{f' on {one.side}' if one.side else ''}: {one}"
-            found.append(Verdict(self.subject(cell), RESULT, word, reason=reason))
+            failures.append(Verdict(self.subject(cell), RESULT, word, reason=reason))
         for cell, blocks in self.blocks.items():
             if cell.engine in self.strict and any(one.base.bits != one.head.bits for one in blocks):
                 reason = "both sides compute different losses or parameters"
-                found.append(Verdict(self.subject(cell), RESULT, "wrong", reason=reason))
+                failures.append(Verdict(self.subject(cell), RESULT, "wrong", reason=reason))
         compared = (
             self._compared(figure, cell) for figure in FIGURES for cell in self.cells if cell not in self.absences
         )
-        return [*found, *filter(None, compared)]
+        return [*failures, *filter(None, compared)]
 
     def _compared(self, figure: str, cell: Cell) -> Verdict | None:
         """The verdict on one figure of a cell; None if no block has it."""

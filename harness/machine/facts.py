@@ -22,7 +22,7 @@ COMMIT = re.compile("[0-9a-f]{7,64}")
 
 def gather() -> dict[str, str]:
     """Collect processor, memory, system, load and compilers as text. Omits facts that the system does not report."""
-    found = {
+    facts = {
         "system": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
         "processor": _processor(),
@@ -33,9 +33,9 @@ def gather() -> dict[str, str]:
         "affinity": _affinity(),
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
     }
-    found |= {family: _compiler(family) for family in comparability.COMPILERS}
+    facts |= {family: _compiler(family) for family in comparability.COMPILERS}
     # In the form that a run stores, because resuming compares the two.
-    return {name: on_one_line(value) for name, value in found.items() if value.strip()}
+    return {name: on_one_line(value) for name, value in facts.items() if value.strip()}
 
 
 def _compiler(family: str) -> str:

@@ -44,13 +44,13 @@ def code_digest(suffixes: tuple[str, ...] = SOURCES + LOCKS) -> str:
 
     Unlike a commit, it tells changed checkouts apart.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for top in (PACKAGE, *discovery.sources()):
         for path in [top] if top.is_file() else _files(top):
             if path.suffix in suffixes and not path.resolve().is_relative_to(RUNS):
                 content = path.read_bytes()
-                found.update(f"{path.relative_to(top.parent).as_posix()} {len(content)}\n".encode() + content)
-    return found.hexdigest()
+                digest.update(f"{path.relative_to(top.parent).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def _files(top: Path) -> Iterator[Path]:

@@ -60,7 +60,7 @@ class Plan:
 
 def plan(
     preset_name: str,
-    found: Sequence[Interpreter],
+    installed: Sequence[Interpreter],
     *,
     command: Sequence[str],
     only_engines: Sequence[str] = (),
@@ -71,18 +71,18 @@ def plan(
     fleet: str = "",
     **limits: float,
 ) -> Plan:
-    """Plan a new run on the interpreters found. Raises UnknownName for a name that does not exist, and Unreadable.
+    """Plan a new run on the installed interpreters. Raises UnknownName for a name that does not exist, and Unreadable.
 
     fleet: kind of fleet that will measure; empty for this machine.
     limits: fields of Settings for a worker's limits that differ from the preset's.
     """
     chosen = presets.preset(preset_name)
-    missing = interpreters.missing(found)
-    known = [i.name for i in found if i.canonical or i.name in only_interpreters]
+    missing = interpreters.missing(installed)
+    known = [i.name for i in installed if i.canonical or i.name in only_interpreters]
     cells = cells_of(
         chosen,
         in_order([*known, *(absent.name for absent in missing)]),
-        main=_main(found, missing),
+        main=_main(installed, missing),
         only_engines=only_engines,
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
@@ -92,7 +92,7 @@ def plan(
     blocks = chosen.blocks if blocks is None else blocks
     custom = bool(only_engines or only_workloads or only_interpreters)
     versions = {one.name: InterpreterFacts(version="") for one in missing}
-    versions |= {one.name: InterpreterFacts(version=one.full_version, build=one.build) for one in found}
+    versions |= {one.name: InterpreterFacts(version=one.full_version, build=one.build) for one in installed}
     named = dict.fromkeys(cell.engine for cell in cells)
     created_at = datetime.now(UTC)
     run = Run(
@@ -105,7 +105,7 @@ def plan(
         blocks=blocks,
         settings=settings,
         cells=tuple(cells),
-        reference_interpreter=interpreters.reference(found).name,
+        reference_interpreter=interpreters.reference(installed).name,
         # In the order of the table; engines of a suite's files come last.
         engines={name: _engine_facts(name) for name in dict.fromkeys((*engines.names(), *named)) if name in named},
         workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
@@ -115,53 +115,53 @@ def plan(
         commit=_commit(),
         code=code_digest(),
     )
-    return on_host(run, found)
+    return on_host(run, installed)
 
 
-def _main(found: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:
+def _main(installed: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:
     """Names of the interpreters that every engine runs on: the newest CPython and PyPy, even if PyPy is missing."""
-    jits = [i.name for i in found if i.has_jit and i.canonical]
-    return [interpreters.reference(found).name, *(jits or [m.name for m in missing if m.name.startswith("pypy")])]
+    jits = [i.name for i in installed if i.has_jit and i.canonical]
+    return [interpreters.reference(installed).name, *(jits or [m.name for m in missing if m.name.startswith("pypy")])]
 
 
-def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
+def resume(run: Run, installed: Sequence[Interpreter] | None = None) -> Plan:
     """Plan of an interrupted run, with this machine's current interpreters.
 
-    found: these interpreters, instead of those that discovery finds.
+    installed: these interpreters, instead of those that discovery finds.
     Raises Unreadable if the machine, the code or an interpreter's build is different, because their times must not be
     mixed, or if the reference interpreter is gone.
     """
-    found = interpreters.discover() if found is None else found
+    installed = interpreters.discover() if installed is None else installed
     if run.commit != _commit() or run.code not in ("", code_digest()):
         raise Unreadable(
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
             "  Check out that commit again, and name the same suite and files, or start a new run."
         )
     if run.fleet:  # its hosts are compared as they join, and this machine measures nothing
-        return on_host(run, found)
+        return on_host(run, installed)
     if moved := comparability.moved(run.machine, facts.gather()):
         raise Unreadable(
             f"{run.id}: this machine differs from the run's ({moved})\n  Resume it there, or start a new run here."
         )
-    if run.reference_interpreter not in {interpreter.name for interpreter in found}:
+    if run.reference_interpreter not in {interpreter.name for interpreter in installed}:
         raise Unreadable(
             f"{run.id}: its reference {run.reference_interpreter} is no longer on this machine\n"
             f"  Install it: uv python install {run.reference_interpreter}"
         )
-    for interpreter in found:
+    for interpreter in installed:
         recorded = run.interpreters.get(interpreter.name)
         if recorded and recorded.version not in (interpreter.full_version, ""):
             raise Unreadable(
                 f"{run.id}: {interpreter.name} was {recorded.version} and is now {interpreter.full_version}\n"
                 "  Start a new run."
             )
-    return on_host(run, found)
+    return on_host(run, installed)
 
 
-def on_host(run: Run, found: Sequence[Interpreter]) -> Plan:
+def on_host(run: Run, installed: Sequence[Interpreter]) -> Plan:
     """Plan of a run on a machine with these interpreters."""
-    present = {interpreter.name: interpreter for interpreter in found}
-    absent = {one.name: one for one in interpreters.missing(found)}
+    present = {interpreter.name: interpreter for interpreter in installed}
+    absent = {one.name: one for one in interpreters.missing(installed)}
     for name in {cell.interpreter for cell in run.cells} - present.keys() - absent.keys():
         remedy = f"uv python install {name}" if name.startswith(DISCOVERED) else f"Resume with {name}=PATH."
         absent[name] = Missing(name, f"{name} is no longer on this machine", remedy)

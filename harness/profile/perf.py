@@ -70,16 +70,16 @@ def profile(session: Session) -> dict[str, Any]:
 
 def shares(stacks: Sequence[Sequence[Frame]]) -> dict[str, Any]:
     """Shares of all samples by group and by innermost function."""
-    found = Counter((stack[0], group_of(stack)) for stack in stacks)
+    by_frame = Counter((stack[0], group_of(stack)) for stack in stacks)
     groups: Counter[str] = Counter()
-    for (_, group), count in found.items():
+    for (_, group), count in by_frame.items():
         groups[group] += count
     return {
         "samples": len(stacks),
         "groups": {group: count / len(stacks) for group, count in groups.most_common()},
         "symbols": tuple(
             Symbol(name=frame.symbol, object=frame.object, group=group, share=count / len(stacks))
-            for (frame, group), count in found.most_common(SYMBOLS)
+            for (frame, group), count in by_frame.most_common(SYMBOLS)
         ),
     }
 

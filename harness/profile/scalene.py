@@ -46,7 +46,7 @@ def profile(session: Session) -> dict[str, Any]:
                 f"Scalene wrote nothing after {reply['seconds']:.1f} s: {reply['output'] or 'no output'}",
                 "Give it longer with --seconds.",
             )
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
         limits = replace(session.limits, timeout_seconds=PAGE_SECONDS)
         surroundings = isolate.worker_environment(DRAW)
         session.run([*scalene, "view", "--standalone", str(file)], surroundings, folder, limits)
@@ -55,23 +55,23 @@ def profile(session: Session) -> dict[str, Any]:
             (session.folder / PAGE).write_bytes(page.read_bytes())
         command = [python, "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
         version = session.run(command, surroundings, folder, limits).output
-    lines = tuple(_lines(found))
+    lines = tuple(_lines(content))
     if not lines:
         raise NoProfile("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
-    stacks = "".join(f"{stack} {weight:.6f}\n" for stack, weight in folded(found))
+    stacks = "".join(f"{stack} {weight:.6f}\n" for stack, weight in folded(content))
     (session.folder / "scalene.folded").write_text(stacks, encoding="utf-8")
     return {
         **common(reply),
         "tool": f"Scalene {version.split()[-1] if version else ''}".strip(),
         **{part: min(1.0, sum(getattr(line, part) for line in lines)) for part in ("python", "native", "system")},
-        "peak_bytes": found["max_footprint_mb"] * MIB,
+        "peak_bytes": content["max_footprint_mb"] * MIB,
         "lines": lines,
     }
 
 
-def _lines(found: dict[str, Any]) -> Iterator[Line]:
+def _lines(content: dict[str, Any]) -> Iterator[Line]:
     """Lines of the project's files that have a sample."""
-    for name, file in sorted(found["files"].items()):
+    for name, file in sorted(content["files"].items()):
         path = Path(name).resolve()  # a worker imports our package through a link
         if not path.is_relative_to(SHOWN):
             continue
@@ -93,9 +93,9 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
             )
 
 
-def folded(found: dict[str, Any]) -> Iterator[tuple[str, float]]:
+def folded(content: dict[str, Any]) -> Iterator[tuple[str, float]]:
     """Stacks with their seconds: frames as `function (file:line)`, outermost first. Native time is a leaf `C`."""
-    for frames, weights in found.get("stacks", ()):
+    for frames, weights in content.get("stacks", ()):
         names = [_frame(frame) for frame in frames]
         work = next((n for n, name in enumerate(names) if name.startswith("exercise")), 0)  # earlier frames are runpy
         stack = ";".join(names[work:])

@@ -26,7 +26,7 @@ class NoResult(Exception):
         self, status: str, reason: str, remedy: str = "", limit: str = "", disagrees: bool = False, seconds: float = 0.0
     ) -> None:
         super().__init__(reason)
-        self.told = {"status": status, "reason": reason, "remedy": remedy}
+        self.why = {"status": status, "reason": reason, "remedy": remedy}
         self.limit = limit
         self.disagrees = disagrees
         self.seconds = seconds

@@ -144,7 +144,7 @@ class Schedule:
         try:
             return self._measured(cell, block, earlier, fields)
         except NoResult as none:
-            return Record.model_validate({**fields, **none.told, "limit": none.limit, "worker_seconds": none.seconds})
+            return Record.model_validate({**fields, **none.why, "limit": none.limit, "worker_seconds": none.seconds})
 
     def _measured(self, cell: Cell, block: int, earlier: Record | None, fields: dict[str, Any]) -> Record:
         """The record of a worker that measured the cell. Raises NoResult."""

@@ -69,7 +69,7 @@ class Vouchers:
                 passed_over[engine] = none
         else:
             raise _nobody(workload, passed_over)
-        others = tuple(PassedOver.model_validate({"engine": name, **none.told}) for name, none in passed_over.items())
+        others = tuple(PassedOver.model_validate({"engine": name, **none.why}) for name, none in passed_over.items())
         vouching = Vouching(workload=workload, vouchers=tuple(vouchers), passed_over=others)
         self.store.write_vouching(vouching)
         return vouching
@@ -120,9 +120,9 @@ class Vouchers:
 def _nobody(workload: str, passed_over: dict[str, NoResult]) -> NoResult:
     """Why no engine can vouch. Missing data affects every engine, so its own reason is enough."""
     first = next(iter(passed_over.values()))
-    if TRUSTED in passed_over and first.told["status"] == "skipped":
+    if TRUSTED in passed_over and first.why["status"] == "skipped":
         return first
     reasons = "; ".join(f"{engine}: {none}" for engine, none in passed_over.items())
     reason = f"no two engines can vouch for the others on {workload}: {reasons}"
-    status = first.told["status"] if TRUSTED in passed_over else "failed"
-    return NoResult(status, reason, first.told["remedy"], first.limit)
+    status = first.why["status"] if TRUSTED in passed_over else "failed"
+    return NoResult(status, reason, first.why["remedy"], first.limit)

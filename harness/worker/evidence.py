@@ -165,18 +165,18 @@ def left_by(trainer: Trainer) -> Evidence:
     return Evidence(array("d", trainer.losses), array("d", trainer.gradients()), array("d", trainer.parameters()))
 
 
-def compare(found: Evidence, reference: Evidence) -> tuple[float, str]:
+def compare(actual: Evidence, reference: Evidence) -> tuple[float, str]:
     """Return the largest |x - reference| / max(1, |reference|), and a description of the first difference or "".
 
     The comparison is of bits, with two exceptions: NaN equals NaN, and 0.0 equals -0.0.
     """
     worst, first = 0.0, ""
-    for part, ours, theirs in zip(Evidence._fields, found, reference):
-        if len(ours) != len(theirs):
-            return math.inf, f"{len(ours)} {part} instead of {len(theirs)}"
-        if ours.tobytes() == theirs.tobytes():
+    for part, values, expected in zip(Evidence._fields, actual, reference):
+        if len(values) != len(expected):
+            return math.inf, f"{len(values)} {part} instead of {len(expected)}"
+        if values.tobytes() == expected.tobytes():
             continue
-        for index, (x, y) in enumerate(zip(ours, theirs)):
+        for index, (x, y) in enumerate(zip(values, expected)):
             if x == y or (x != x and y != y):
                 continue
             first = first or f"{part}[{index}] is {x!r} instead of {y!r}"

@@ -189,10 +189,10 @@ class Layout:
 
 def digest(*numbers: Sequence[float]) -> str:
     """Return a hash of doubles in which both zeros are equal, and all NaNs are."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for each in numbers:
-        found.update(array("d", (x + 0.0 if x == x else float("nan") for x in each)).tobytes())
-    return found.hexdigest()
+        hashed.update(array("d", (x + 0.0 if x == x else float("nan") for x in each)).tobytes())
+    return hashed.hexdigest()
 
 
 def main() -> None:

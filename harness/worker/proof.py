@@ -62,8 +62,8 @@ class Proof:
                 self._compare(how.name, drill(trainer, workload, how), f"in the drill {how.name!r}")
         self.seconds += perf_counter() - start
 
-    def stretch(self, trainer: Trainer, steps: int, start: int, found: Evidence) -> None:
-        """Compare a stretch of that length from that start. found: what was read before its clock stopped.
+    def stretch(self, trainer: Trainer, steps: int, start: int, actual: Evidence) -> None:
+        """Compare a stretch of that length from that start. actual: what was read before its clock stopped.
 
         Raises Mismatch, and Misbehaved if the stretch ran code that `prepare` did not build.
         """
@@ -71,14 +71,14 @@ class Proof:
         clock = perf_counter()
         self.stretch_steps = max(self.stretch_steps, steps)
         self.stretches += 1
-        self._compare(name_of(steps, start), found, f"within {steps:,} steps{f' from start {start}' if start else ''}")
+        self._compare(name_of(steps, start), actual, f"within {steps:,} steps{f' from start {start}' if start else ''}")
         self.seconds += perf_counter() - clock
 
-    def _compare(self, name: str, found: Evidence, where: str) -> None:
+    def _compare(self, name: str, actual: Evidence, where: str) -> None:
         """Compare with the reference's evidence of that name. Raises Mismatch."""
         check_arithmetic()
         reference = self._witness.evidence(name)
-        worst, first = compare(found, reference)
+        worst, first = compare(actual, reference)
         engine = self._engine
         self.worst_error = max(self.worst_error, worst)
         self.identical = self.identical and not first

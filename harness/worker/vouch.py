@@ -38,17 +38,21 @@ def vouch(job: VouchJob) -> Reply:
         return {"status": "skipped", "reason": refusal}
     check_arithmetic()
     trainer = engine.prepare(workload)
-    found = dict(_evidence(trainer, workload, job))
+    actual = dict(_evidence(trainer, workload, job))
     for cell, folder in job["witnesses"].items():
-        difference = _difference(found, Witness(Path(folder)))
+        difference = _difference(actual, Witness(Path(folder)))
         if difference:
             reason = f"{job['engine']} and {cell} disagree over {difference}"
             return {"status": "failed", "reason": reason, "remedy": REMEDY, "disagrees": True}
-    steps = longest(found)
+    steps = longest(actual)
     if not steps:
         raise NonFiniteLoss(0, "not a finite number")
-    write_evidence(Path(job["folder"]), found.items())
-    return {"status": "measured", "drills": [how.name for how in drills(workload) if how.name in found], "steps": steps}
+    write_evidence(Path(job["folder"]), actual.items())
+    return {
+        "status": "measured",
+        "drills": [how.name for how in drills(workload) if how.name in actual],
+        "steps": steps,
+    }
 
 
 def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[tuple[str, Evidence]]:
@@ -63,19 +67,19 @@ def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[t
     yield from from_all_starts(trainer, workload, seconds=job["seconds"], steps=job["steps"], starts=job["starts"])
 
 
-def _difference(found: Mapping[str, Evidence], witness: Witness) -> str:
+def _difference(actual: Mapping[str, Evidence], witness: Witness) -> str:
     """Description of the first difference from the witness; empty if both agree on all evidence that both have."""
-    for name, evidence in found.items():
+    for name, evidence in actual.items():
         if name in witness and name != DIVERGES:
             first = compare(evidence, witness.evidence(name))[1]
             if first:
                 where = f"the first {int(name):,} steps" if name.isdigit() else f"the drill {name!r}"
                 return f"{where}: {first}"
     # Both trainings must diverge at the same step, if both got that far.
-    ours = len(found[DIVERGES].losses) if DIVERGES in found else math.inf
-    theirs = witness.diverges_at
-    if ours != theirs and (ours < witness.steps or theirs < longest(found) or max(ours, theirs) < math.inf):
-        return f"the step whose loss is not finite: {ours:g} and {theirs:g}"
+    here = len(actual[DIVERGES].losses) if DIVERGES in actual else math.inf
+    there = witness.diverges_at
+    if here != there and (here < witness.steps or there < longest(actual) or max(here, there) < math.inf):
+        return f"the step whose loss is not finite: {here:g} and {there:g}"
     return ""
 
 

@@ -62,17 +62,17 @@ def _from_outside() -> tuple[dict[str, Workload], list[Problem]]:
 @cache
 def _read(_files: Optional[str]) -> tuple[dict[str, Workload], list[Problem]]:
     """The workloads of these files, and what was left out."""
-    found: dict[str, Workload] = {}
+    by_name: dict[str, Workload] = {}
     problems: list[Problem] = []
     for where, module in from_outside(WORKLOAD_FILES, ["WORKLOADS"], problems):
         for workload in module.WORKLOADS if isinstance(module.WORKLOADS, (tuple, list)) else [module.WORKLOADS]:
             name: Any = getattr(workload, "name", workload)
-            known = (*WORKLOADS, *found, "microgpt")
+            known = (*WORKLOADS, *by_name, "microgpt")
             if isinstance(workload, Workload) and is_name(name) and not name.startswith("mlp") and name not in known:
-                found[name] = workload
+                by_name[name] = workload
             else:
                 problems.append(Problem(where, f"{one_line(repr(name), 80)} is not a workload with a name of its own"))
-    return found, problems
+    return by_name, problems
 
 
 MOST_NUMBERS = 50_000

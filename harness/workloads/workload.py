@@ -178,8 +178,8 @@ def _shapes(reader: Callable[[], Any], train_rows: int, classes: int) -> tuple[S
     of_length: dict[int, list[int]] = {}
     for row in range(train_rows):
         of_length.setdefault(len(data.labels(row)), []).append(row)
-    found = []
+    made = []
     for rows in of_length.values():
         places = zip(*map(data.labels, rows))
-        found.append(Shape(tuple(Column(bytes(labels), classes, one_hot=True) for labels in places), rows))
-    return tuple(found)
+        made.append(Shape(tuple(Column(bytes(labels), classes, one_hot=True) for labels in places), rows))
+    return tuple(made)

@@ -185,8 +185,8 @@ def _baseline_run(against: Optional[str], preset: str) -> Store:
         return store_of(against)
     folders = (BASELINE_RUNS, *(() if "ZOOMGRAD_BASELINE_RUNS" in os.environ else (PACKAGED_RUNS,)))
     files = [Path(against)] if against else [inside(folder, f"{preset}{SUFFIX}") for folder in folders]
-    if found := next(filter(None, map(stored, files)), None):
-        return found
+    if baseline := next(filter(None, map(stored, files)), None):
+        return baseline
     raise Unreadable(
         f"{short(files[0])}: no baseline run for preset {preset}\n"
         "  Make one with the same command and --run --update, or name a run with --against."

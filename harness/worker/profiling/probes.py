@@ -48,16 +48,16 @@ Probe = Callable[[Readings, Subject], AbstractContextManager[None]]
 
 def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
     """Train for about `seconds`. Return steps and seconds of each portion; the first one is a single step."""
-    found: list[tuple[int, float]] = []
+    timed: list[tuple[int, float]] = []
     steps, end = 1, perf_counter() + seconds
-    while not found or perf_counter() < end:
+    while not timed or perf_counter() < end:
         start = perf_counter()
         trainer.train(steps)
         taken = perf_counter() - start
-        found.append((steps, taken))
+        timed.append((steps, taken))
         if taken < PORTION_SECONDS:
             steps *= 2
-    return found
+    return timed
 
 
 def nothing(readings: Readings, subject: Subject) -> AbstractContextManager[None]:

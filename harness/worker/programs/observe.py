@@ -64,8 +64,8 @@ def observe(own: Any) -> Look:
 
 
 def _one(names: Iterator[str]) -> str:
-    found = list(names)
-    return "data" if "data" in found else next(iter(found), "")
+    candidates = list(names)
+    return "data" if "data" in candidates else next(iter(candidates), "")
 
 
 def _is(x: Any, number: float) -> bool:
