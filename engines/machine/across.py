@@ -18,7 +18,7 @@ from typing import Optional
 
 from zoomgrad.engines.machine.block import Block, Terms
 from zoomgrad.engines.machine.encode import Vec
-from zoomgrad.engines.machine.expression import Operand, Value
+from zoomgrad.engines.machine.expression import InRegister, Operand
 from zoomgrad.engines.machine.rounds import Count
 from zoomgrad.engines.machine.source import Source
 from zoomgrad.engines.rerolled.form import Vector
@@ -26,7 +26,7 @@ from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run
 
 SHUFFLE = "vshuff64x2"
-STRAIGHT_WINDOWS = 2
+STRAIGHT_WINDOWS = 1
 """Up to this many windows of terms are written one after the other."""
 
 
@@ -109,7 +109,7 @@ class Across(Block):
             self.code.vector("vaddpd", total, total, columns[place])
             self.registers.release(columns[place])
 
-    def _row(self, terms: Terms, lanes: Vector, n: int, first: int, shared: dict[int, Vec]) -> Value:
+    def _row(self, terms: Terms, lanes: Vector, n: int, first: int, shared: dict[int, Vec]) -> InRegister:
         """A vector of terms of lane n. shared: slot -> the register of an operand that all lanes share."""
         width = lanes.width
         lane = Vector((*lanes.offsets[:-1], lanes.offsets[-1] + n), width)
@@ -132,20 +132,20 @@ class Across(Block):
                     shared[slot] = register
             else:
                 leaves.append(self.evaluator.constant(source, width))
-        value = self.evaluator.in_register(self.evaluator.evaluate(terms.segment.template, leaves, width), width)
+        row = self.evaluator.in_register(self.evaluator.evaluate(terms.segment.template, leaves, width), width)
         self.registers.release(*own)
-        return value
+        return row
 
     # --- the transposition -------------------------------------------------------------------------------------------
 
-    def _columns(self, rows: Sequence[Value], wanted: Sequence[int]) -> dict[int, Vec]:
+    def _columns(self, rows: Sequence[InRegister], wanted: Sequence[int]) -> dict[int, Vec]:
         """The wanted columns of as many rows as a row has numbers. Releases the rows."""
         width, columns = len(rows), dict[int, Vec]()
         for parity, name in enumerate(("vunpcklpd", "vunpckhpd")):
             mine = [column for column in wanted if column % 2 == parity]
             if not mine:
                 continue
-            pairs = [self._joined(name, rows[at].operand, rows[at + 1].operand) for at in range(0, width, 2)]
+            pairs = [self._joined(name, rows[at].register, rows[at + 1].register) for at in range(0, width, 2)]
             if width == 2:
                 columns[mine[0]] = pairs[0]
             elif width == 4:
@@ -170,8 +170,7 @@ class Across(Block):
             return self._joined(SHUFFLE, pairs[0], pairs[1], (0, 3)[half])
         return self._joined("vperm2f128", pairs[0], pairs[1], (0x20, 0x31)[half])
 
-    def _joined(self, name: str, first: Operand, second: Operand, immediate: Optional[int] = None) -> Vec:
-        assert isinstance(first, Vec)
+    def _joined(self, name: str, first: Vec, second: Vec, immediate: Optional[int] = None) -> Vec:
         to = self.registers.vector(first.size // 8)
         self.code.vector(name, to, first, second, immediate=immediate)
         return to

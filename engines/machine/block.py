@@ -275,7 +275,7 @@ class Block:
         """The operand, in a register if it is known, read several times, the same in all lanes, or listed."""
         if key in loaded:
             return loaded[key]
-        value = self._value(source, lanes, term)
+        value = key if isinstance(key, Known) else self._value(source, lanes, term)
         register = self.registers.held(value)
         if register is None and left[key] == 1 and not value.is_spread and source.list is None:
             return value.place
@@ -293,10 +293,9 @@ class Block:
             first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
             if isinstance(first.operand, Mem):
                 first, second = second, first
-            first = self.evaluator.in_register(first, width)
-            assert isinstance(first.operand, Vec)
-            self.code.vector(f"vfmadd231{kind}", total, first.operand, second.operand)
-            self.evaluator.release(first, second)
+            one = self.evaluator.in_register(first, width)
+            self.code.vector(f"vfmadd231{kind}", total, one.register, second.operand)
+            self.evaluator.release(one, second)
             return
         value = self.evaluator.evaluate(template, leaves, width)
         if total is not None:

@@ -184,7 +184,8 @@ class Assembler:
 
     def __init__(self) -> None:
         self.code = bytearray()
-        self.lines: list[Line] = []
+        self._lines: list[tuple[int, int, str, tuple[Any, ...]]] = []
+        """The fields of each Line."""
         self._labels: dict[str, int] = {}
         self._uses: list[tuple[int, str, int]] = []
         """Place of a 4-byte distance, label, and what to add."""
@@ -205,7 +206,7 @@ class Assembler:
     def label(self, name: str) -> None:
         """Place a label here."""
         self._labels[name] = len(self.code)
-        self.lines.append(Line(len(self.code), 0, f"{name}:"))
+        self._lines.append((len(self.code), 0, f"{name}:", ()))
         self.joins += 1
 
     def loop_label(self, name: str) -> None:
@@ -220,16 +221,16 @@ class Assembler:
 
     def place(self) -> tuple[int, int, int]:
         """This place in the code, for `back_to`."""
-        return len(self.code), len(self.lines), len(self._uses)
+        return len(self.code), len(self._lines), len(self._uses)
 
     def back_to(self, place: tuple[int, int, int]) -> None:
         """Forget all code from that place on."""
-        for parts, length in zip((self.code, self.lines, self._uses), place):
+        for parts, length in zip((self.code, self._lines, self._uses), place):
             del parts[length:]  # type: ignore[attr-defined]
 
     def comment(self, text: object) -> None:
         """A line of the listing that is not code: the text of the object, when the listing is made."""
-        self.lines.append(Line(len(self.code), 0, "", (text,)))
+        self._lines.append((len(self.code), 0, "", (text,)))
 
     def constant(self, data: bytes, disp: int = 0) -> Mem:
         """The operand for constant data, which is placed after the code. Equal data share a place."""
@@ -259,6 +260,11 @@ class Assembler:
             struct.pack_into("<i", self.code, at, self._labels[name] - (at + 4) + more)
         return bytes(self.code), self._labels
 
+    @property
+    def lines(self) -> list[Line]:
+        """Instructions, labels and comments, as far as the code goes."""
+        return [Line(*fields) for fields in self._lines]
+
     def listing(self) -> Iterator[str]:
         """Address, bytes and text of each instruction; labels and comments on lines of their own."""
         for line in self.lines:
@@ -270,7 +276,7 @@ class Assembler:
 
     def _done(self, start: int, name: str, *operands: Any) -> None:
         """Note an instruction that began at `start` for the listing."""
-        self.lines.append(Line(start, len(self.code) - start, name, operands))
+        self._lines.append((start, len(self.code) - start, name, operands))
 
     # --- vectors -----------------------------------------------------------------------------------------------------
 
@@ -298,7 +304,7 @@ class Assembler:
             code += _in_registers(name, to, first, second, mask, zero)
         if immediate is not None:
             code.append(immediate)
-        self.lines.append(Line(start, len(code) - start, name, (to, first, second, immediate, mask, zero)))
+        self._lines.append((start, len(code) - start, name, (to, first, second, immediate, mask, zero)))
 
     def _operand(self, forms: Forms, disp: int, label: str, tail: int) -> None:
         """Append an instruction with an operand in memory, up to its distance.

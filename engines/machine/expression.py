@@ -27,6 +27,13 @@ class Value(NamedTuple):
     is_ours: bool = False
 
 
+class InRegister(NamedTuple):
+    """A value in a register, which must not be changed."""
+
+    register: Vec
+    is_ours: bool
+
+
 class Evaluator:
     """Writes instructions that compute expressions over vectors of one width."""
 
@@ -105,13 +112,14 @@ class Evaluator:
             return self._masked(expr, True, Value(self.constant(1.0, width)), leaves, width)
         return self._call(expr, leaves, width)
 
-    def in_register(self, value: Value, width: int) -> Value:
-        """The value in a register, which must not be changed."""
-        if isinstance(value.operand, Vec):
-            return value
-        return Value(self.read(value.operand, width), True)
+    def in_register(self, value: Value, width: int) -> InRegister:
+        """The value in a register."""
+        operand, is_ours = value
+        if isinstance(operand, Vec):
+            return InRegister(operand, is_ours)
+        return InRegister(self.read(operand, width), True)
 
-    def release(self, *values: Value) -> None:
+    def release(self, *values: Union[Value, InRegister]) -> None:
         """End the use of values that are ours."""
         for operand, is_ours in values:
             if is_ours and isinstance(operand, Vec):
@@ -121,11 +129,10 @@ class Evaluator:
         """Apply an instruction to two values, and release them."""
         if name in ("add", "mul") and isinstance(first.operand, Mem):
             first, second = second, first
-        first = self.in_register(first, width)
-        self.release(first, second)
+        one = self.in_register(first, width)
+        self.release(one, second)
         to = self.registers.vector(width)
-        assert isinstance(first.operand, Vec)
-        self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, first.operand, second.operand)
+        self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, one.register, second.operand)
         return Value(to, True)
 
     def _where(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
@@ -142,9 +149,7 @@ class Evaluator:
                 return self._masked(condition, wanted, self.evaluate(value, leaves, width), leaves, width)
         taken, rest_ = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
         mask = self._compared(condition, True, leaves, width)
-        assert isinstance(taken.operand, Vec)
-        assert isinstance(rest_.operand, Vec)
-        blended = _whole(rest_.operand), _whole(taken.operand)
+        blended = _whole(rest_.register), _whole(taken.register)
         self.release(taken, rest_)
         to = self.registers.vector(width)
         if isinstance(mask, int):
@@ -163,7 +168,7 @@ class Evaluator:
         """The value where the condition has the wanted answer, else 0.0."""
         mask = self._compared(condition, wanted, leaves, width)
         if width == 1 and isinstance(value.operand, Mem) and not isinstance(mask, int):
-            value = self.in_register(value, width)  # the instruction would read 16 bytes
+            value = Value(*self.in_register(value, width))  # the instruction would read 16 bytes
         operand = _whole(value.operand) if isinstance(value.operand, Vec) else value.operand
         self.release(value)
         to = self.registers.vector(width)
@@ -181,12 +186,11 @@ class Evaluator:
         assert isinstance(expr, Apply)
         predicate = PREDICATES[expr.primitive, wanted]
         first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
-        first = self.in_register(first, width)
-        self.release(first, second)
+        one = self.in_register(first, width)
+        self.release(one, second)
         to: Union[int, Vec] = 1 if self.target.masks else self.registers.vector(width)
-        assert isinstance(first.operand, Vec)
         name = "vcmppd" if width > 1 else "vcmpsd"
-        self.code.vector(name, to, first.operand, second.operand, immediate=predicate)
+        self.code.vector(name, to, one.register, second.operand, immediate=predicate)
         return to
 
     # --- calls -------------------------------------------------------------------------------------------------------
@@ -199,10 +203,9 @@ class Evaluator:
         if expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in self.exponents:
             x = self.in_register(values[0], 1)
             to = self.registers.vector(1)
-            assert isinstance(x.operand, Vec)
-            arguments = [x.operand, values[1].operand]
-            ends = [x.operand] if x.is_ours else []
-            Powers(self).write(x.operand, exponent.number, to, lambda: self.call("pow", arguments, to, ends))
+            arguments = [x.register, values[1].operand]
+            ends = [x.register] if x.is_ours else []
+            Powers(self).write(x.register, exponent.number, to, lambda: self.call("pow", arguments, to, ends))
             self.release(x)
         else:
             self.release(*values)

@@ -44,6 +44,8 @@ class Registers:
         self.users: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
         self._known: dict[Known, int] = {}
+        self._values: dict[int, list[Known]] = {}
+        """What each register held since it was taken. Not all of these values are still known."""
         self._joins = self.code.joins
         self.fixed: dict[Known, Vec] = {}
         """Values that do not change within a loop, and that were read before it."""
@@ -55,9 +57,8 @@ class Registers:
         if not self.free:
             raise OutOfRegisters("a block needs more vector registers than there are")
         number = self.free.pop()
-        if self._known:
-            for value in [value for value, held in self._known.items() if held == number]:
-                del self._known[value]
+        for value in self._values.pop(number, ()):
+            self._known.pop(value, None)
         self.users[number], self.sizes[number] = 1, 8 * width
         return Vec(number, 8 * width)
 
@@ -67,7 +68,7 @@ class Registers:
             self.users[number] -= 1
             if not self.users[number]:
                 del self.users[number]
-                if number in self._known.values():
+                if number in self._values:
                     self.free.insert(0, number)
                 else:
                     self.free.append(number)
@@ -78,6 +79,7 @@ class Registers:
         if place.base in (W, None) and place.index is None:
             self._end_at_joins()
             self._known[value] = register.number
+            self._values.setdefault(register.number, []).append(value)
 
     def held(self, value: Known) -> Optional[Vec]:
         """The register that holds a value, with one more user; None if no register does."""
@@ -96,10 +98,6 @@ class Registers:
             self.users[number], self.sizes[number] = 1, max(value.size, self.sizes[number])
         return Vec(number, value.size)
 
-    def is_held(self, register: Vec) -> bool:
-        """Whether somebody else may read the register's value."""
-        return self.users[register.number] > 1 or register.number in self._known.values()
-
     def stored(self, to: Mem, size: int) -> None:
         """Forget what a store changes."""
         if not self._known:
@@ -117,6 +115,7 @@ class Registers:
         if self._joins != self.code.joins:
             self._joins = self.code.joins
             self._known.clear()
+            self._values.clear()
 
     # --- integers ----------------------------------------------------------------------------------------------------
 
