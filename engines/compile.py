@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
@@ -21,6 +21,7 @@ from zoomgrad.engines.compiled.lower import lower, sizes, variants_of
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.program import Kernel, Program
@@ -29,26 +30,27 @@ from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 
 
+class Traced(NamedTuple):
+    """The tape of a graph, and the numbers of its inputs and parameters."""
+
+    tape: Tape
+    inputs: list[float]
+    parameters: list[float]
+
+
 def compile(  # noqa: A001  (the verb of all that follows)
     trace: Callable[[], Graph], options: Options, clock: Clock, *, batch: int = 1
 ) -> Program:
     """Compile a graph, time each phase, and record the sizes of the results.
 
-    trace: gives the graph, which is freed as soon as the tape exists if nobody else holds it. batch: the first
-    batch to train with; code for others is compiled when needed.
+    trace: gives the graph. batch: the first batch to train with; code for others is compiled when needed.
     Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
     """
     with COLLECTOR.paused():
-        with clock.phase("trace"):
-            graph = trace()
-        with clock.phase("lower"):
-            tape = graph.tape()
-            inputs, parameters = graph.numbers()
-        with clock.phase("trace"):
-            del graph  # it is much larger than the tape, and the next stages need memory
+        tape, inputs, parameters = tape_of(trace, clock)
         with clock.phase("lower"):
             code = lower(tape, options, parameters)
-        clock.sizes.update(tape_rows=len(tape), **sizes(code, options))
+        clock.sizes.update(sizes(code, options))
         variants = variants_of(code)
         first = variant_for(batch, variants)
         kernel = kernel_of(first.code, options, clock)
@@ -64,6 +66,18 @@ def compile(  # noqa: A001  (the verb of all that follows)
                 sizes=clock.sizes,
                 tape=tape,
             )
+
+
+def tape_of(trace: Callable[[], Graph], clock: Clock) -> Traced:
+    """Trace and linearize. The graph is freed as soon as the tape exists if nobody else holds it."""
+    with clock.phase("trace"):
+        graph = trace()
+    with clock.phase("lower"):
+        traced = Traced(graph.tape(), *graph.numbers())
+    with clock.phase("trace"):
+        del graph  # it is much larger than the tape, and the next stages need memory
+    clock.sizes["tape_rows"] = len(traced.tape)
+    return traced
 
 
 def kernel_of(code: Any, options: Options, clock: Clock) -> Kernel:

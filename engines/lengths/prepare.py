@@ -9,18 +9,17 @@ from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, Optional
+from typing import Any
 
 from zoomgrad.engines.api import Shape, Workload
 from zoomgrad.engines.columns import columns
-from zoomgrad.engines.compile import kernel_of
+from zoomgrad.engines.compile import kernel_of, tape_of
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.lower import lower_passes, sizes
 from zoomgrad.engines.compiled.trace import networks, trace
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.buffers import at_cache_line
 from zoomgrad.engines.kernel.program import Doubles
@@ -30,15 +29,6 @@ from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.step.step import Step
-
-
-class Traced(NamedTuple):
-    """The graph of a shape, and how long its own stages took."""
-
-    shape: Shape
-    tape: Tape
-    parameters: list[float]
-    clock: Clock
 
 
 def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
@@ -83,45 +73,34 @@ def _copy(numbers: array[float]) -> Doubles:
     return numbers[:]
 
 
-def _traced(workload: Workload, shape: Shape, order: Optional[Sequence[int]] = None) -> Traced:
-    """The tape of a shape's first row. order: the numbers of the parameters in the order of the tape."""
-    clock = Clock()
-    with clock.phase("trace"):
-        graph = trace(workload, workload.row(shape.rows[0]), order)
-    with clock.phase("lower"):
-        tape = graph.tape()
-        _, parameters = graph.numbers()
-    with clock.phase("trace"):
-        del graph
-    clock.stop()
-    return Traced(shape._replace(columns=columns(shape.columns, tape.inputs)), tape, parameters, clock)
-
-
 def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Built:
     """The kernel of a shape. Adds the time of each phase, and the sizes, to the clock of all shapes."""
-    shape, tape, _, clock = _traced(workload, shape, order)
+    clock = Clock()
+    tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), order), clock)
     with clock.phase("lower"):
         code = lower_passes(tape, options)
-    clock.sizes.update(tape_rows=len(tape), **sizes(code, options))
+        shape = shape._replace(columns=columns(shape.columns, tape.inputs))
+    clock.sizes.update(sizes(code, options))
     kernel = kernel_of(code, options, clock)
     clock.stop()
     total.add(clock)
     return Built(shape, kernel, len(tape.outputs), sum(clock.phases.values()))
 
 
-def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) -> tuple[list[int], list[float]]:
+def _order_of(workload: Workload, shape: Shape, options: Options, total: Clock) -> tuple[list[int], list[float]]:
     """The parameters in the order in which all kernels' callers keep them: that of the smallest kernel's workspace.
 
     A kernel with another order copies strided parameters and gradients for each row. Returns the index of each in
     the model, and its starting number.
     """
     if workload.varies and options.code == "loops":
-        traced = _traced(workload, shape)
-        clock.add(traced.clock)
+        clock = Clock()
+        tape, _, parameters = tape_of(partial(trace, workload, workload.row(shape.rows[0])), clock)
         with clock.phase("lower"):
-            places = _places(lower_passes(traced.tape, options))
+            places = _places(lower_passes(tape, options))
         clock.stop()
-        parameters = traced.parameters
+        clock.sizes.clear()  # the shape is traced again
+        total.add(clock)
     else:
         places, parameters = [], [p.data for p in workload.model(networks()).parameters()]
     chosen = dict.fromkeys(places)
