@@ -48,11 +48,8 @@ def vouch(job: VouchJob) -> Reply:
     if not steps:
         raise NonFiniteLoss(0, "not a finite number")
     write_evidence(Path(job["folder"]), actual.items())
-    return {
-        "status": "measured",
-        "drills": [how.name for how in drills(workload) if how.name in actual],
-        "steps": steps,
-    }
+    names = [how.name for how in drills(workload) if how.name in actual]
+    return {"status": "measured", "drills": names, "steps": steps}
 
 
 def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[tuple[str, Evidence]]:
