@@ -18,10 +18,7 @@ from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.workloads.changes import InvalidChange
 from zoomgrad.results.files import Unreadable, first_of
 
-FOR_USERS = (
-    *(UnknownName, Unreadable, Unavailable, datasets.Unavailable),
-    *(CorruptData, NoEnvironment, InvalidChange, BadFile),
-)
+KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange, BadFile)
 """Exceptions whose texts are written for users."""
 
 SPACE = "Free some space, then try again."
@@ -41,7 +38,7 @@ def print_error(error: Exception) -> int | None:
     if isinstance(error, BrokenPipeError):  # for example from `zoomgrad list | head -1`
         let_go_of_output()
         return FAILED
-    if isinstance(error, FOR_USERS):
+    if isinstance(error, KNOWN):
         complain(str(error))
         return WRONG_USE
     if isinstance(error, ValidationError):
