@@ -56,7 +56,7 @@ In the text form, with places counted from the start of their area, this is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from zoomgrad.engines.rerolled.recover.groups import Group, Phase
 from zoomgrad.engines.rerolled.recover.lanes import (
@@ -80,7 +80,7 @@ from zoomgrad.engines.rerolled.recover.places import (
     put_inputs,
     put_parameters,
 )
-from zoomgrad.engines.rerolled.recover.sums import CONSTANT, GRADIENT, NONE, Sums
+from zoomgrad.engines.rerolled.recover.sums import NONE, Sums
 
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
@@ -103,7 +103,7 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
     writer = _Writer(sums, places, plan_chains(sums, forward, places))
     loops = [loop for group in forward for loop in writer.loops(group)]
     values = places.close("v")
-    writer.mirror(_mirror(places, parameters.start, values.stop))
+    writer.mirror(parameters.start, values.stop)
     places.end += parameters.stop - parameters.start
     places.close("q")
     places.end += values.stop - values.start
@@ -120,43 +120,7 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
         outputs=tuple(map(places.single, sums.outputs)),
         inputs=sums.inputs,
         parameters=sums.parameters,
-        rows=_rows(sums, places),
     )
-
-
-def _rows(sums: Sums, places: Places) -> Ints:
-    """Place -> the row of the tape that it belongs to, as in Loops."""
-    import numpy as np
-
-    values = sums.mirrors == NONE
-    rows = np.append(np.where(values, np.arange(sums.nodes, dtype=np.int32), sums.mirrors), NONE)
-    rows[:-1][sums.kind == CONSTANT] = NONE
-    # No row computes a coefficient, so it belongs to the last row that it reads. It reads only values.
-    terms = np.flatnonzero(((sums.kind == GRADIENT) & values).take(sums.owner))
-    owners = sums.owner[terms]
-    rows[owners] = NONE
-    np.maximum.at(rows, owners, rows[sums.slots[:, terms]].max(axis=0))
-    of_places: Ints = np.full(places.end, NONE, np.int32)
-    placed = np.flatnonzero(places.of[:-1] != NONE)
-    of_places[places.of[placed]] = rows[placed]
-    return of_places
-
-
-class _Mirror(NamedTuple):
-    """Parameters and values as a mirror shows them: the gradient of each is at a fixed distance."""
-
-    distance: int
-    occupied: bytes
-    """Place -> 1 if it holds a leaf or a value, else 0."""
-
-
-def _mirror(places: Places, first: int, stop: int) -> _Mirror:
-    """The mirror of the places from `first` up to `stop`."""
-    import numpy as np
-
-    occupied = np.zeros(stop + VECTOR, bool)
-    occupied[places.of[:-1][places.of[:-1] != NONE]] = True
-    return _Mirror(stop - first, occupied.tobytes())
 
 
 class _Writer:
@@ -170,19 +134,23 @@ class _Writer:
         self.places = places
         self.targets = targets
         """Node -> the place of its sum, if that is known before its loop is written, else NONE."""
-        self.mirrored: Optional[_Mirror] = None
-        """Set for the backward pass."""
+        self.distance = 0
+        """From a parameter or value to its gradient. 0 during the forward pass."""
+        self.is_occupied = np.zeros(0, bool)
+        """Place -> whether it holds a leaf or a value, for the backward pass."""
         self.row = np.zeros(sums.nodes + 1, np.int64)
         """Node -> its block and row, if the loop that computes it is one of several with rows of different lengths."""
         self.blocks = 0
         """The number of such loops so far."""
 
-    def mirror(self, mirror: _Mirror) -> None:
-        """Go on with the backward pass: gradients mirror parameters and values."""
-        np = self.np
-        places = np.where(self.sums.mirrors == NONE, NONE, self.places.of[self.sums.mirrors])
-        self.targets = np.append(np.where(places == NONE, NONE, places + mirror.distance), NONE)
-        self.mirrored = mirror
+    def mirror(self, first: int, stop: int) -> None:
+        """Go on with the backward pass: gradients mirror the places from `first` up to `stop`."""
+        np, of, mirrors = self.np, self.places.of, self.sums.mirrors
+        self.distance = stop - first
+        self.is_occupied = np.zeros(stop, bool)
+        self.is_occupied[of[:-1][of[:-1] != NONE]] = True
+        has_place = (mirrors != NONE) & (of[mirrors] != NONE)
+        self.targets = np.append(np.where(has_place, of[mirrors] + self.distance, NONE), NONE)
 
     def loops(self, group: Group) -> Iterator[Loop]:
         """Write a group as loops, usually one."""
@@ -327,10 +295,8 @@ class _Writer:
         target = Access(int(targets[0]), steps)
         inner = piece.counts[-1] if piece.counts else 1
         spare = padded(max(inner, longest)) - inner
-        if steps[-1:] != (1,) or not self.mirrored or not spare:
+        if steps[-1:] != (1,) or not self.distance or not spare:
             return target, inner
-        distance, occupied = self.mirrored
-        last = (targets[inner - 1 :: inner] - distance).tolist()
-        is_within = max(last) + spare < len(occupied) - VECTOR
-        is_free = is_within and not any(1 in occupied[at + 1 : at + 1 + spare] for at in last)
+        beyond: Any = targets[inner - 1 :: inner, None] - self.distance + self.np.arange(1, spare + 1)
+        is_free = beyond.max() < len(self.is_occupied) and not self.is_occupied[beyond].any()
         return target, inner + spare if is_free else inner

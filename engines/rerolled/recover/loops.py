@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
@@ -144,9 +144,6 @@ class Loops:
     outputs: tuple[Operand, ...]
     inputs: int
     parameters: int
-    rows: Ints = field(compare=False, repr=False)
-    """Place -> the row of the tape whose value or gradient it holds; for a coefficient, the last row that it reads; -1
-    for constants and padding."""
 
     @property
     def workspace(self) -> int:
