@@ -207,32 +207,32 @@ class _Builder:
     def _gradients(self, first: int) -> tuple[Ints, Ints, Ints]:
         """The same for gradients, whose terms are numbered from `first`; and row -> the node of its gradient.
 
-        List all contributions, last row first, and for one row, left operand first. This is the reference's order, so a
-        stable sort by operand gives the terms. Example: if row 3 is `%1 * %1` and row 5 is `%4 + %1`, the list has row
-        5's contributions to %4 and %1, then row 3's two contributions to %1. So the gradient of %1 has three terms: one
-        from row 5, then those of the left and the right operand of row 3.
+        List all contributions, first row first, and for one row, right operand first. Sorted by operand, this is the
+        reverse of the reference's order. Example: if row 3 is `%1 * %1` and row 5 is `%4 + %1`, the list has row 3's
+        two contributions to %1, then row 5's to %1 and %4. So the gradient of %1 has three terms: one from row 5, then
+        those of the left and the right operand of row 3.
         """
         np, rows, loss, code = self.np, self.rows, self.tape.loss, self.code
-        targets = np.stack(self.operands, axis=1)[loss::-1].ravel()
+        targets = np.stack(self.operands[::-1], axis=1)[: loss + 1].ravel()
         is_needed = np.append((code >= sums.COMPUTED) | (code == sums.PARAMETER), False)  # the last entry is for NONE
         listed = np.flatnonzero(is_needed[targets])
-        targets, consumers, positions = targets[listed], loss - (listed >> 1), listed & 1
+        targets, consumers, is_left = targets[listed], listed >> 1, (listed & 1).astype(bool)
         passes_on = np.zeros(rows, bool)
         for kind in self.kinds:
             passes_on[kind.rows] = all(expr == G for expr in kind.op.contributions)
         is_alias = passes_on[consumers] & (code[targets] != sums.PARAMETER)
         is_alias &= (np.bincount(targets, minlength=rows) == 1)[targets]
-        aliases = np.flatnonzero(is_alias)[::-1]
-        aliases = aliases[np.argsort(positions[aliases].astype(bool), kind="stable")]  # so that chains are neighbours
+        # Chains are neighbours among the left operands.
+        aliases = np.concatenate([np.flatnonzero(is_alias & ~is_left), np.flatnonzero(is_alias & is_left)])
         source = np.arange(rows, dtype=np.int32)
         source[targets[aliases]] = consumers[aliases]
         source = jump_pointers(source, targets[aliases])
         gradient = np.where(source == loss, self.one, 2 * rows - source)
-        targets, consumers, positions = (column[~is_alias] for column in (targets, consumers, positions))
-        order = stable_order(rows - 1 - targets, rows)
+        terms = np.flatnonzero(~is_alias)
+        terms = terms[stable_order(targets[terms], rows)[::-1]]
         at = np.full(2 * rows, NONE, np.int32)
-        at[(2 * consumers + positions)[order]] = np.arange(first, first + len(order))
-        owner = 2 * rows - targets[order]
+        at[2 * consumers[terms] + ~is_left[terms]] = np.arange(first, first + len(terms))
+        owner = 2 * rows - targets[terms]
         if code[loss] == sums.PARAMETER:  # no row up to the loss reads it, so this is the only term of all gradients
             owner = np.array([2 * rows - loss], np.int32)
         return owner, at, gradient
