@@ -264,8 +264,7 @@ def _shapes(form: Sums, origins: _Origins, sums: Ints) -> _Shapes:
     terms = ranges(first, first + counts)
     rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
     rows[:, 0] = form.template.take(terms)
-    for slot, nodes in enumerate(form.slots, 1):
-        rows[:, slot] = origins.of.take(nodes.take(terms))
+    rows[:, 1:] = origins.of.take(form.slots.take(terms, axis=1)).T
     mirrored = origins.of.take(form.mirrors.take(form.node.take(sums)))
     return _Shapes(counts, mirrored, counts.cumsum() - counts, rows.view(np.uint64))
 
@@ -282,7 +281,8 @@ def _by_shape(sums: Ints, shapes: _Shapes, weights: NDArray[np.uint64]) -> list[
     # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
     if shapes.differ(leader).any():
         order, starts = _runs(shapes.numbers())
-    return sorted(np.split(sums[order], starts[1:]), key=lambda lanes: int(lanes[0]))
+    ordered, bounds = sums[order], [*starts.tolist(), len(order)]
+    return sorted((ordered[start:stop] for start, stop in zip(bounds, bounds[1:])), key=lambda lanes: int(lanes[0]))
 
 
 def _runs(keys: Any) -> tuple[Ints, Ints]:

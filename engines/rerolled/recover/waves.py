@@ -35,6 +35,7 @@ for %9. The waves are %2 %6, %7, %3 %8, %4 %9, %10.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.sums import (
@@ -78,7 +79,7 @@ def waves(form: Sums) -> Waves:
     sums = form.with_terms(np.flatnonzero(form.kind[form.owner] != SINK))
     edges = _edges(sums)
     depth = np.zeros(len(inner), np.int32)
-    in_order = _in_order(edges, depth, 0)
+    in_order, readers = _in_order(edges, depth, 0)
     for number, wave in enumerate(in_order):
         depth[wave] = number
     is_value = sums.kind[sums.node] == VALUE
@@ -86,11 +87,11 @@ def waves(form: Sums) -> Waves:
     colours = None
     if _read_by_several(sums, reads, depth).any():
         is_shared = _read_by_several(sums, reads, np.arange(len(inner)))
-        colours = _colours(sums, is_shared, _levels(sums, edges, is_shared, in_order))
+        colours = _colours(sums, is_shared, _levels(sums, edges, is_shared, zip(in_order, readers)))
         _, numbers = distinct(colours[sums.node].view(np.int64))
         latest = np.zeros(int(numbers.max(initial=0)) + 1, np.int32)
         np.maximum.at(latest, numbers, depth)
-        in_order = _in_order(edges, latest[numbers], PATIENCE * len(in_order))
+        in_order, _ = _in_order(edges, latest[numbers], PATIENCE * len(in_order))
     values = [inner[wave[is_value[wave]]] for wave in in_order]
     gradients = [inner[wave[~is_value[wave]]] for wave in in_order]
     return Waves([wave for wave in values if len(wave)], [wave for wave in gradients if len(wave)], colours)
@@ -135,8 +136,8 @@ def _readers(sums: Sums) -> Ints:
     return np.tile(np.repeat(np.arange(len(sums.node), dtype=np.int32), sums.count), len(SLOTS))
 
 
-def _in_order(edges: _Edges, due: Ints, most: int) -> list[Ints]:
-    """Waves of sums that are ready, and due first. After `most` waves, sums wait no more.
+def _in_order(edges: _Edges, due: Ints, most: int) -> tuple[list[Ints], list[Ints]]:
+    """Waves of sums that are ready, and due first; and the readers of each. After `most` waves, sums wait no more.
 
     due: sum -> when it is due.
     """
@@ -145,6 +146,7 @@ def _in_order(edges: _Edges, due: Ints, most: int) -> list[Ints]:
     waiting = edges.operands.copy()
     ready = np.flatnonzero(waiting == 0)
     waves: list[Ints] = []
+    readers: list[Ints] = []
     of_time: dict[int, list[Ints]] = {}
     times: list[int] = []
     while len(ready) or times:
@@ -157,13 +159,14 @@ def _in_order(edges: _Edges, due: Ints, most: int) -> list[Ints]:
         wave = np.sort(np.concatenate(of_time.pop(heapq.heappop(times))))
         waves.append(wave)
         reached = edges.of(wave)
+        readers.append(reached)
         np.subtract.at(waiting, reached, 1)
         ready = reached[waiting.take(reached) == 0]
         # A sum is in `reached` for each of its operands. Keep the one whose position was written last.
         position = np.arange(len(ready))
         waiting[ready] = position
         ready = ready[waiting.take(ready) == position]
-    return waves
+    return waves, readers
 
 
 def _parameter_reads(sums: Sums, is_value: Ints) -> tuple[Ints, Ints]:
@@ -192,15 +195,15 @@ def _read_by_several(sums: Sums, reads: tuple[Ints, Ints], number: Ints) -> Ints
     return several
 
 
-def _levels(sums: Sums, edges: _Edges, is_shared: Ints, in_order: list[Ints]) -> Ints:
-    """Sum -> its level. is_shared: node -> whether several values read it. in_order: the sums by depth."""
+def _levels(sums: Sums, edges: _Edges, is_shared: Ints, by_depth: Iterable[tuple[Ints, Ints]]) -> Ints:
+    """Sum -> its level. is_shared: node -> whether several values read it. by_depth: sums and their readers."""
     import numpy as np
 
     adds = np.logical_or.reduceat(is_shared[sums.slots].any(axis=0), sums.first)
     level = np.zeros(len(adds), np.int32)
-    for wave in in_order:
+    for wave, readers in by_depth:
         level[wave] += adds[wave]
-        np.maximum.at(level, edges.of(wave), level[wave].repeat(edges.reads[wave]))
+        np.maximum.at(level, readers, level[wave].repeat(edges.reads[wave]))
     return level
 
 
