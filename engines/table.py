@@ -22,8 +22,7 @@ from zoomgrad.engines.native import build as native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.peers.driver import Peer
 from zoomgrad.engines.row import Row
-from zoomgrad.engines.translated import build as translated
-from zoomgrad.engines.translated.translators import CYTHON, MYPYC
+from zoomgrad.engines.translated.build import CYTHON, MYPYC, value
 
 
 def interpreted(
@@ -165,12 +164,12 @@ ENGINES = (
     interpreted("tuple", "children as a tuple", "baseline", as_tuple.Value, 9e-6),
     interpreted("slots", "plus __slots__", "tuple", slots.Value, 8e-6),
     interpreted("hoisted", "plus backward functions at module level", "slots", hoisted.Value, 4e-6),
-    built("cython", "the text of slots, compiled by Cython", "slots", partial(translated.value, CYTHON), 6e-6),
+    built("cython", "the text of slots, compiled by Cython", "slots", partial(value, CYTHON), 6e-6),
     built(
         "mypyc",
         "the text of slots, compiled by mypyc",
         "slots",
-        partial(translated.value, MYPYC),
+        partial(value, MYPYC),
         4e-6,
         extensible=False,
     ),

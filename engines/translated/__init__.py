@@ -1,1 +1,1 @@
-"""The Value of `slots`, compiled as it is by tools that turn Python into C: Cython and mypyc. Both are optional."""
+"""Python translated to C by optional tools: the Value of `slots` by Cython and mypyc, and micrograd by RPython."""

@@ -1,18 +1,32 @@
-"""Python text -> C -> an extension module, built once per interpreter, tool and text, and kept in a private folder."""
+"""The text of `slots` -> C -> an extension module, by Cython or mypyc, kept in a private folder.
+
+mypyc can't compile a class whose base it does not compile. It enforces annotations, but a program may pass a set of
+children, or a Fraction as an exponent, and it does not know `Self`. It stops at `reversed` over a list of any type, so
+two loops walk a reversed copy instead. Everything else is the text of `engines/interpreted/slots.py` and
+`engines/value_base.py`, word for word.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading, private_folder, write
+from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, Built, build, loading, private_folder, write
+from zoomgrad.engines.kernel.c_text import read
 from zoomgrad.engines.kernel.extension import abi, check_python, include_flags, load_module
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
-from zoomgrad.engines.translated.source import source
-from zoomgrad.engines.translated.translators import Translator
+
+SECONDS = 7200.0
+"""Time limit of a tool. On a quiet machine, Cython and mypyc take 2 s, RPython 35 s, and with its JIT 12 minutes."""
 
 FLAGS = ("-std=gnu11", "-O2", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-builtin", "-w")
 """The C of these tools breaks the aliasing rules, as Python's own does. It is not ours, so warnings help nobody."""
@@ -20,25 +34,126 @@ FLAGS = ("-std=gnu11", "-O2", "-fno-strict-aliasing", "-ffp-contract=off", "-fno
 COMPILERS = ("gcc", "clang")
 """TCC does not compile what these tools write."""
 
+_CHANGES = (
+    ("from zoomgrad.engines.api import Number\n", "from zoomgrad.engines.api import CyclicGraph, Number\n"),
+    ("import Derived, check_exponent", "import check_exponent"),
+    ("class Value(Derived):", "class Value:"),
+    ("def __pow__(self, other: Number)", "def __pow__(self, other: Any)"),
+    (
+        '_children: tuple[Value, ...] = (), _op: str = "", label: str = ""',
+        '_children: Any = (), _op: Any = "", label: Any = ""',
+    ),
+    ("reversed(tuple(v._prev))", "list(v._prev)[::-1]"),
+    ("reversed(self.topo())", "self.topo()[::-1]"),
+)
+
+
+@cache
+def source() -> str:
+    """The text of a module that defines Value, with the mixin of derived operators written into it."""
+    _, first, derived = read("value_base.py").partition("    def topo(")
+    text = f"{read('interpreted/slots.py')}\n{first}{derived.replace('-> Self:', '-> Any:')}"
+    for old, new in _CHANGES:
+        assert text.count(old) == 1, f"{old!r} must occur once in slots.py and value_base.py together"
+        text = text.replace(old, new)
+    return text
+
+
+class Translated(NamedTuple):
+    """A module as C, and the flags with which it finds its headers."""
+
+    text: str
+    flags: tuple[str, ...] = ()
+
+
+class Translator(NamedTuple):
+    """A tool. `translate(folder, module)` reads `module`.py in the folder, and raises BuildFailed."""
+
+    tool: str
+    packages: dict[str, str]
+    """What it imports -> the package that has it. The first is the tool's own."""
+    translate: Callable[[Path, str], Translated]
+
+    def version(self) -> str:
+        """Version of the tool's package. Raises Unavailable if a package is missing."""
+        versions = dict.fromkeys(self.packages.values(), "")
+        for module, package in self.packages.items():
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                if importlib.util.find_spec(module):
+                    versions[package] = importlib.metadata.version(package)
+            if not versions[package]:
+                raise Unavailable(f"{package} is not installed", _remedy([*versions]))
+        return next(iter(versions.values()))
+
+
+def _remedy(packages: Sequence[str]) -> str:
+    """How to install the packages here. A worker's environment is in the checkout, and has no pip."""
+    folder, checkout = Path(sys.prefix), Path(__file__).resolve().parent.parent.parent
+    if checkout in folder.parents:
+        return f"In the checkout: `uv pip install --python {folder.relative_to(checkout)} {' '.join(packages)}`."
+    return f"Install it with `pip install {' '.join(packages)}`."
+
 
 def value(translator: Translator) -> Any:
     """The class Value, built by this tool. Raises Unavailable."""
     check_python("slots")
-    version, tool = translator.version(), next(usable(COMPILERS))
+    version, compiler = translator.version(), next(usable(COMPILERS))
     flags = (*FLAGS, *include_flags())
     module = f"zoomgrad_translated_{translator.tool.lower()}"
-    recipe = (translator.tool.lower(), abi(), version, str(tool), *tool.command, *flags, source())
+    recipe = (translator.tool.lower(), abi(), version, str(compiler), *compiler.command, *flags, source())
     try:
-        with kept("translated", recipe, _object(translator, tool, flags, module)) as built, loading():
+        with kept("translated", recipe, _object(translator, compiler, flags, module)) as built, loading():
             return load_module(module, str(built.path)).Value
     except BuildFailed as failure:
         raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None
 
 
 @contextlib.contextmanager
-def _object(translator: Translator, tool: Toolchain, flags: tuple[str, ...], module: str) -> Iterator[Built]:
+def _object(translator: Translator, compiler: Toolchain, flags: tuple[str, ...], module: str) -> Iterator[Built]:
     with private_folder() as place:
         write(place / f"{module}.py", source().encode())
         translated = translator.translate(place, module)
-        with build(tool, [translated.text], (*flags, *translated.flags)) as built:
+        with build(compiler, [translated.text], (*flags, *translated.flags)) as built:
             yield built
+
+
+def run(tool: str, command: Sequence[str], folder: Path, result: str, variables: Mapping[str, str] = {}) -> Path:
+    """Run a tool in a folder, and return the file that it wrote by a name of that pattern. variables: for it alone."""
+    environment = {**asking.surroundings(), **variables}
+    try:
+        asking.ask(command, seconds=SECONDS, most_bytes=OUTPUT_BYTES, folder=folder, environment=environment)
+    except asking.NoAnswer as error:
+        raise BuildFailed(f"{tool} {error.reason}", error.output, "Install another version of it.") from None
+    for file in folder.glob(result):
+        return file
+    raise BuildFailed(f"{tool} reported success but wrote no {result}", "", "Install another version of it.")
+
+
+def _run_here(tool: str, arguments: Sequence[str], folder: Path, result: str) -> str:
+    """Run this Python, isolated from the user's modules and variables, and return the C that it wrote."""
+    return run(tool, [sys.executable, "-I", *arguments], folder, result).read_text(encoding="utf-8")
+
+
+def _cython(folder: Path, module: str) -> Translated:
+    # Annotations are for readers here, not declarations that Cython enforces.
+    options = ("-3", "-X", "annotation_typing=False", "-o", f"{module}.c")
+    return Translated(_run_here("Cython", ["-m", "cython", *options, f"{module}.py"], folder, f"{module}.c"))
+
+
+_MYPYC = """
+import os, sys
+from mypyc.build import mypycify
+options = ["--config-file=", "--cache-dir=" + os.devnull, "--ignore-missing-imports", "--follow-imports=skip"]
+mypycify([*options, sys.argv[1]], target_dir="c")
+"""
+
+
+def _mypyc(folder: Path, module: str) -> Translated:
+    text = _run_here("mypyc", ["-c", _MYPYC, f"{module}.py"], folder, "c/__native.c")
+    spec = importlib.util.find_spec("mypyc")
+    assert spec is not None and spec.origin is not None
+    return Translated(text, (f"-I{Path(spec.origin).parent / 'lib-rt'}", f"-I{folder / 'c'}"))
+
+
+CYTHON = Translator("Cython", {"Cython": "cython"}, _cython)
+MYPYC = Translator("mypyc", {"mypyc": "mypy", "setuptools": "setuptools"}, _mypyc)

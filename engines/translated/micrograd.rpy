@@ -1,8 +1,8 @@
 """micrograd in RPython, a subset of Python 2.7, and a bytecode interpreter for the study of RPython's JIT.
 
-`new` takes the rows of a tape. `forward` makes a Value of each row, as a program with micrograd does in every step, and
-`backward` orders the Values by a walk with an explicit stack. `interpret` takes the rows as the instructions of a
-program instead, whose counter is the row. `rpython.py` adds the table of ops, as `function` and `contribute`.
+`forward` makes a Value of each row of a tape, as a program with micrograd does in every step, and `backward` orders the
+Values by a walk with an explicit stack. `interpret` takes the rows as the instructions of a program instead, whose
+counter is the row. `rpython.py` adds the table of ops, as `function` and `contribute`.
 """
 
 from rpython.rlib import jit, jit_hooks
@@ -17,9 +17,7 @@ INPUT, PARAMETER, CONSTANT = range(3)
 
 def libm(name, arity):
     """A function of libm: RPython's own have other bits, or raise exceptions."""
-    return rffi.llexternal(
-        name, [DOUBLE] * arity, DOUBLE, compilation_info=LIBM, releasegil=False, random_effects_on_gcobjs=False
-    )
+    return rffi.llexternal(name, [DOUBLE] * arity, DOUBLE, compilation_info=LIBM, releasegil=False)
 
 
 class Value(object):
@@ -49,11 +47,11 @@ class Graph(object):
 
 
 class Library(object):
-    def __init__(self):
-        self.graphs = []  # of an instance, because RPython takes a global list for a constant
+    pass
 
 
 LIBRARY = Library()
+LIBRARY.graphs = []  # of an instance, because RPython takes a global list for a constant
 BUILD = jit.JitDriver(greens=[], reds=["row", "x", "graph", "values"])
 ORDER = jit.JitDriver(greens=[], reds=["walk", "stack", "order"])
 BACKWARD = jit.JitDriver(greens=[], reds=["i", "order"])
@@ -190,7 +188,7 @@ def trace_limit(operations):
 
 
 def counter(number):
-    """A counter of the JIT, by its place in `rpython.rlib.jit.Counters`."""
+    """A counter of the JIT, by its place in `rpython.rlib.jit.Counters`. None exists before the first trace."""
     return jit_hooks.stats_get_counter_value(None, number)
 
 

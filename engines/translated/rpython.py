@@ -1,7 +1,4 @@
-"""The engine `rpython`: `micrograd.rpy`, translated once for all tapes, as a kernel that cffi calls.
-
-Its translator, the package rpython, runs under CPython 2.7 or PyPy 2.7 and writes C.
-"""
+"""The engine `rpython`: `micrograd.rpy`, translated once for all tapes by the package rpython, as a kernel."""
 
 from __future__ import annotations
 
@@ -24,19 +21,17 @@ from zoomgrad.engines.files import cache_folder
 from zoomgrad.engines.graph.expr import NAMES, PYTHON, calls
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import Tape, codes
-from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, Built, loading, private_folder, write
+from zoomgrad.engines.kernel.building import Built, loading, private_folder, write
 from zoomgrad.engines.kernel.c_text import read
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
-from zoomgrad.engines.translated.build import COMPILERS
+from zoomgrad.engines.translated.build import COMPILERS, run
 
 SETTING = "ZOOMGRAD_RPYTHON"
 """Environment variable: the Python 2.7 to translate with, instead of those on PATH and of pyenv."""
 PACKAGE = "rpython==0.2.1"
-SECONDS = 7200.0
-"""Time limit of a translation. On a quiet machine one takes 35 s, and one with a JIT 12 minutes."""
 # With RPython's normal model of traces, a trace has fewer than 2**14 results, whatever trace_limit is.
 FLAGS = {False: ("-O2",), True: ("-Ojit", "--translation-jit_opencoder_model=big")}
 _START = """import sys; sys.path.insert(0, sys.argv.pop(1)); from rpython.translator.goal.translate import main
@@ -48,8 +43,7 @@ double rp_forward(long, double *x, double *p, double *y);
 void rp_backward(long, double *q);
 void rp_update(double *p, double *q, long count, double rate, double batch);
 double rp_interpret(long, long times, double *x, double *p);
-void rp_trace_limit(long operations);
-long rp_counter(long number);
+void rp_trace_limit(long operations); long rp_counter(long number);
 """
 
 
@@ -88,14 +82,8 @@ def _translated(jit: bool) -> Iterator[Built]:
     with private_folder() as folder:
         write(folder / "micrograd.py", text().encode())
         options = ("--batch", "--shared", *FLAGS[jit], f"--cc={' '.join(tool.command)}", "micrograd.py")
-        places = {**asking.surroundings(), "TMPDIR": str(folder), "PYPY_USESSION_DIR": str(folder)}
-        try:
-            asking.ask(
-                [*command, *options], seconds=SECONDS, most_bytes=OUTPUT_BYTES, folder=folder, environment=places
-            )
-        except asking.NoAnswer as error:
-            raise BuildFailed(f"rpython {error.reason}", error.output, "Run `zoomgrad doctor`.") from None
-        (path,) = folder.glob("libmicrograd*")
+        places = {"TMPDIR": str(folder), "PYPY_USESSION_DIR": str(folder)}
+        path = run("rpython", [*command, *options], folder, "libmicrograd*", places)
         yield Built(path, path.stat().st_size)
 
 
@@ -135,8 +123,7 @@ class Library:
         self._lib = self._ffi.dlopen(path)
         self._lib.rpython_startup_code()
         self._alone = threading.Lock()  # RPython's collector serves one thread
-        self.new, self.free = count(), list[int]()
-        """Places for graphs: those that were never used, and those whose kernels are gone."""
+        self.new, self.free = count(), list[int]()  # places never used, and places whose kernels are gone
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a function. Arrays are passed without a copy."""
@@ -149,8 +136,7 @@ class Library:
             return getattr(self._lib, f"rp_{name}")(*passed)
 
 
-_LIBRARIES: dict[bool, Library] = {}
-"""With a JIT or without -> the library of this process."""
+_LIBRARIES: dict[bool, Library] = {}  # with a JIT or without -> the library of this process
 
 
 class Micrograd(PythonKernel):
@@ -166,8 +152,7 @@ class Micrograd(PythonKernel):
         library.call("new", self.place, *rows)
 
     def values(self, x: Any, p: Any, w: Doubles, y: Any) -> float:
-        loss: float = self.library.call("forward", self.place, x, p, y)
-        return loss
+        return float(self.library.call("forward", self.place, x, p, y))
 
     def gradients(self, x: Any, p: Any, w: Doubles, q: Any) -> None:
         self.library.call("backward", self.place, q)

@@ -15,9 +15,8 @@ from zoomgrad.engines.interpreted.trainer import RebuildingTrainer
 from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.kernel.extension import check_header, check_python
 from zoomgrad.engines.kernel.toolchains import usable
-from zoomgrad.engines.translated import build, translators
-from zoomgrad.engines.translated.source import source
-from zoomgrad.engines.translated.translators import Translated, Translator
+from zoomgrad.engines.translated import build
+from zoomgrad.engines.translated.build import Translated, Translator, source
 from zoomgrad.harness import workloads
 
 CPYTHON = sys.implementation.name == "cpython"
@@ -44,7 +43,7 @@ def test_without_the_package_the_remedy_installs_it(name, package, monkeypatch):
     find_spec = importlib.util.find_spec
     hidden = ("Cython", "mypyc")
     monkeypatch.setattr(importlib.util, "find_spec", lambda module: None if module in hidden else find_spec(module))
-    tool = {"cython": translators.CYTHON, "mypyc": translators.MYPYC}[name]
+    tool = {"cython": build.CYTHON, "mypyc": build.MYPYC}[name]
     with pytest.raises(Unavailable) as raised:
         build.value(tool)
     assert raised.value.reason == f"{package} is not installed"
