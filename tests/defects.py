@@ -541,8 +541,8 @@ DEFECTS = (
     Defect(
         "machine: a loop over terms is one round short",
         "engines/machine/block.py",
-        "self.nest.put_count(counter, count)",
-        "self.nest.put_count(counter, count - 1)",
+        "self.nest.put_count(counter, rounds)",
+        "self.nest.put_count(counter, rounds - 1)",
         "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(

@@ -22,8 +22,9 @@ from zoomgrad.engines.rerolled.step.language import Due
 if TYPE_CHECKING:
     from zoomgrad.engines.machine.nest import Nest
 
-STRAIGHT = 8
-"""Up to this many terms of all sums are written one after the other; more are a loop."""
+STRAIGHT = 16
+"""Up to this many terms of all sums are written one after the other; more are a loop, of several terms at a time if
+there are few sums."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 
@@ -134,14 +135,30 @@ class Block:
             self._over_rows(terms, level)
             return 0
         count, is_last = counts[level], level == len(counts) - 1
-        if is_last and not isinstance(count, Count) and count * min(4, len(self.vectors)) <= STRAIGHT:
-            for term in range(count):
-                self._term(terms, term)
-            return 0
         counter = self.registers.integer()
-        self.nest.put_count(counter, count)
-        self._counted_down(counter, lambda: self._advance(terms, level, self._over(terms, level + 1)))
-        return count
+        if not is_last or isinstance(count, Count):
+            self.nest.put_count(counter, count)
+            self._counted_down(counter, lambda: self._advance(terms, level, self._over(terms, level + 1)))
+            return count
+        sums = min(4, len(self.vectors))
+        together = count if count * sums <= STRAIGHT else 4 // sums
+        rounds = count // together
+
+        def body() -> None:
+            for term in range(together):
+                self._term(terms, term)
+            if rounds > 1:
+                self._advance(terms, level, 0, together)
+
+        if rounds > 1:
+            self.nest.put_count(counter, rounds)
+            self._counted_down(counter, body)
+        else:
+            self.registers.give_back(counter)
+            body()
+        for term in range(count % together):
+            self._term(terms, term)
+        return rounds * together if rounds > 1 else 0
 
     def _counted_down(self, counter: Reg, body: Callable[[], None]) -> None:
         again = self.code.new_label()
