@@ -13,7 +13,17 @@ static __attribute__((noinline, unused)) void move_nest(number *restrict ours, d
                                                         long long our_column, long long their_row,
                                                         long long their_column)
 {
-    for (long long i = 0; i < rows; i++) {
+    enum { SIDE = 8 };
+    long long first = 0;
+    /* A matrix that is turned goes in strips of SIDE rows, which share each cache line of the other side. */
+    for (; their_row == 1 && first + SIDE <= rows; first += SIDE)
+        for (long long j = 0; j < columns; j++)
+            for (long long i = first; i < first + SIDE; i++)
+                if (out)
+                    theirs[i + their_column * j] = ours[our_row * i + our_column * j];
+                else
+                    ours[our_row * i + our_column * j] = theirs[i + their_column * j];
+    for (long long i = first; i < rows; i++) {
         long long our = our_row * i, their = their_row * i, j = 0;
         if (our_column == 1 && their_column == 1) {
             for (; j + LANES <= columns; j += LANES, our += LANES, their += LANES)

@@ -27,6 +27,9 @@ from zoomgrad.engines.rerolled.step.language import Alone, Batched, If, NextRate
 from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
 from zoomgrad.engines.rerolled.step.step import Step
 
+MANY = 50_000
+"""The fewest weights worth another sink to compile: with their gradients, they do not fit a second-level cache."""
+
 
 def update_with_whole_batches(step: Step, form: Form) -> Step:
     """Let the sink over all rows update its weights, unless it skips inputs."""
@@ -37,6 +40,8 @@ def update_with_whole_batches(step: Step, form: Form) -> Step:
     if not isinstance(sinks, Perform) or not isinstance(ends, If) or not allows_updates_in_place(step.loops):
         return step
     (sink,) = step.routines[sinks.routine]
+    if sink.loop.lanes < MANY:
+        return step
     own = f"{sinks.routine} in place"
     step = step.with_routine(own, [replace(sink, in_place=True)])
     whole = If(ends.condition, (NextRate(), Perform(own), Update(sink.number)))

@@ -15,7 +15,7 @@ from zoomgrad import engines
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.rerolled import step
 from zoomgrad.engines.rerolled.emit import c_section, numpy_step
-from zoomgrad.engines.rerolled.rearrange import weight_reuse
+from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.check import check_step
@@ -36,7 +36,8 @@ FORMS = {
 
 @pytest.fixture(autouse=True)
 def nothing_is_too_small(monkeypatch):
-    monkeypatch.setattr(weight_reuse, "MANY", 1)
+    for module in (weight_reuse, whole_batches):
+        monkeypatch.setattr(module, "MANY", 1)
 
 
 def classified(name):

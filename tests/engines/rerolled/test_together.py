@@ -11,7 +11,7 @@ from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import form, of_form
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.rerolled.rearrange import weight_reuse
+from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
 
 pytestmark = pytest.mark.host
 
@@ -46,7 +46,8 @@ def trained(program, rows, batch, start):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_networks_keep_their_bits(monkeypatch, seed):
-    monkeypatch.setattr(weight_reuse, "MANY", 1)
+    for module in (weight_reuse, whole_batches):
+        monkeypatch.setattr(module, "MANY", 1)
     chance = random.Random(seed)
     inputs, hidden = chance.randint(2, 13), chance.choice([2, 3, 5, 8, 9, 17, 37])
     taken = chance.choice([2, 3, 7, 16])
