@@ -193,6 +193,8 @@ class Assembler:
         self._made = 0
         self.joins = 0
         """How many labels and calls there are, after which registers may hold anything."""
+        self.called: dict[str, None] = {}
+        """Labels that the code calls."""
         self.functions: set[str] = set()
         """Functions elsewhere, whose addresses the code reads from places with their names as labels."""
 
@@ -443,6 +445,7 @@ class Assembler:
         else:
             self.code.append(0xE8)
             self._distance(target)
+            self.called.setdefault(target)
         self._done(start, "call", target)
 
     def _distance(self, label: str) -> None:

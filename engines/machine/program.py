@@ -40,6 +40,9 @@ class Code(NamedTuple):
     bytes: bytes
     functions: dict[str, int]
     """Name -> offset: those of LOOPS, and `run NAME` for each routine."""
+    symbols: dict[str, int]
+    """Name -> offset of everything that is called, and where the last one ends."""
+    end: int
     of_libm: dict[str, int]
     """Function of libm -> the offset of its address, which is not filled in."""
     assembler: Assembler
@@ -78,7 +81,9 @@ def assemble(step: Step, form: Form) -> Code:
             write_loop(code, loop, section)
     for name in sorted(names):
         write_call(code, f"run {name}", name)
+    end = len(code.code)
     content, labels = code.finish()
     exported = {*LOOPS.values(), *(f"run {name}" for name in names)}
     functions = {name: at for name, at in labels.items() if name in exported}
-    return Code(step, content, functions, {name: labels[name] for name in code.functions}, code)
+    symbols = {name: labels[name] for name in (*code.called, *functions)}
+    return Code(step, content, functions, symbols, end, {name: labels[name] for name in code.functions}, code)
