@@ -16,6 +16,7 @@ import signal
 import stat
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
@@ -148,14 +149,18 @@ class Programs:
         self._group = {"start_new_session": True} if session else _OWN_GROUP
         self._place: dict[str, Any] = {"cwd": folder, "env": surroundings() if environment is None else environment}
         self._processes: list[subprocess.Popen[bytes]] = []
+        _RUNNING.add(self)
 
-    def start(self, command: Sequence[str], *, errors: bool = True) -> int:
-        """Start a program, and return its pid. Raises NoAnswer."""
+    def start(self, command: Sequence[str], *, reads: bool = False, errors: bool = True) -> int:
+        """Start a program, and return its pid. reads: whether it reads its standard input, which `finish` writes.
+
+        Raises NoAnswer.
+        """
         try:
             process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
                 command,
                 bufsize=0,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
                 **self._place,
@@ -167,14 +172,14 @@ class Programs:
         lower_limits(process.pid, self.limits)
         return process.pid
 
-    def finish(self) -> list[str]:
-        """Wait until all have ended, and return their outputs.
+    def finish(self, inputs: Sequence[bytes] = ()) -> list[str]:
+        """Give the first programs that read their inputs, wait until all have ended, and return their outputs.
 
-        Raises NoAnswer if a program fails, and kills the others. Where the system tells when a process ends, this
-        process sleeps until then.
+        inputs: short enough for a pipe. Programs that read but get no input are killed. Raises NoAnswer if a program
+        fails, and kills the others. Where the system tells when a process ends, this process sleeps until then.
         """
         deadline = monotonic() + self.seconds
-        printed = {process: bytearray() for process in self._processes}
+        printed = {process: bytearray() for process in self._used(inputs)}
         try:
             with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
                 files = {process: [process.stdout, *_ends(process, stack)] for process in printed}
@@ -203,6 +208,17 @@ class Programs:
             self.end()
         return list(map(_text, printed.values()))
 
+    def _used(self, inputs: Sequence[bytes]) -> list[subprocess.Popen[bytes]]:
+        """The programs to wait for, which have got their inputs."""
+        readers = (process for process in self._processes if process.stdin)
+        used = [process for process in self._processes if not process.stdin]
+        for text, process in zip(inputs, readers):
+            assert process.stdin
+            with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # its exit code says why
+                stream.write(text)
+            used.append(process)
+        return used
+
     def _read(self, process: subprocess.Popen[bytes], printed: bytearray) -> bool:
         """Read what it wrote. False if there will be no more."""
         assert process.stdout
@@ -214,14 +230,31 @@ class Programs:
 
     def end(self) -> None:
         """Kill the programs that still run, and what they started."""
+        self.close_pipes()
         # Each is forgotten: after `wait`, another process may get its number.
         while self._processes:
             process = self._processes.pop()
-            assert process.stdout
-            process.stdout.close()
             end_group(process)
             process.wait()
 
+    def close_pipes(self) -> None:
+        """Close our ends of the pipes."""
+        for process in self._processes:
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                pipe.close()
+
+
+_RUNNING: weakref.WeakSet[Programs] = weakref.WeakSet()
+
+
+def _close_inputs() -> None:
+    """Close our ends of the pipes, in a forked child: a program waits until every copy of its pipe is closed."""
+    for programs in list(_RUNNING):
+        programs.close_pipes()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inputs)
 
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 """A group, so that a driver's children end with it. Where possible not a session, so that killing our session also

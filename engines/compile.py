@@ -10,8 +10,8 @@ Each stage is a function of its inputs and the engine's options, in a file of it
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
@@ -46,14 +46,17 @@ def compile(  # noqa: A001  (the verb of all that follows)
     trace: gives the graph. batch: the first batch to train with; code for others is compiled when needed.
     Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
     """
-    with COLLECTOR.paused():
+    with COLLECTOR.paused(), early_compilers(options, clock) as compilers:
         tape, inputs, parameters = tape_of(trace, clock)
+        if compilers:
+            with clock.phase("compile"), contextlib.suppress(building.BuildFailed):  # one may be enough
+                compilers.add()
         with clock.phase("lower"):
             code = lower(tape, options, parameters)
         clock.sizes.update(sizes(code, options))
         variants = variants_of(code)
         first = variant_for(batch, variants)
-        kernel = kernel_of(first.code, options, clock)
+        kernel = kernel_of(first.code, options, clock, compilers)
         if len(variants) > 1:
             kernel = Variants(variants, first, kernel, lambda variant: kernel_of(variant.code, options, Clock()))
         with clock.phase("load"):
@@ -80,8 +83,8 @@ def tape_of(trace: Callable[[], Graph], clock: Clock) -> Traced:
     return traced
 
 
-def kernel_of(code: Any, options: Options, clock: Clock) -> Kernel:
-    """Generate, build and load."""
+def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[building.Waiting] = None) -> Kernel:
+    """Generate, build and load. compilers: started earlier, for this tool and these flags."""
     with clock.phase("generate"):
         source = emit(code, options)
     if not isinstance(source, Source):
@@ -89,7 +92,7 @@ def kernel_of(code: Any, options: Options, clock: Clock) -> Kernel:
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     with contextlib.ExitStack() as stack:
         with clock.phase("compile"):
-            built = stack.enter_context(building.build(tool, source.units, flags))
+            built = stack.enter_context(building.build(tool, source.units, flags, waiting=compilers))
         with clock.phase("load"):
             kernel = load(built, source.workspace, options)
     units = len(source.units)
@@ -101,3 +104,19 @@ def kernel_of(code: Any, options: Options, clock: Clock) -> Kernel:
         vector_doubles=fitted(options).width if options.code == "loops" else 1,
     )
     return kernel
+
+
+@contextlib.contextmanager
+def early_compilers(options: Options, clock: Clock) -> Iterator[Optional[building.Waiting]]:
+    """Start a Clang, which is ready by the time that there is C for it; None without a second core to run it.
+
+    The start of Clang takes 30 ms. That of other compilers is too short to gain anything.
+    """
+    if options.compiler != "clang" or CORES == 1:
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        with clock.phase("compile"):
+            tool = toolchains.find(options.compiler)
+            compilers = stack.enter_context(building.waiting(tool, flags_of(options)))
+        yield compilers

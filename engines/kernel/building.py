@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.kernel.toolchains import Toolchain, linker
@@ -49,6 +50,10 @@ class BuildFailed(Exception):
         self.reason = f"{reason}: {tail or 'it printed nothing'}"
         self.remedy = remedy
         super().__init__(f"{self.reason}\n  {remedy}")
+
+
+class TookTooLong(BuildFailed):
+    """A compiler hit its time limit."""
 
 
 @dataclass(frozen=True)
@@ -90,27 +95,42 @@ def build(
     *,
     seconds: float = SECONDS,
     most_bytes: int = BYTES,
+    waiting: Optional[Waiting] = None,
 ) -> Iterator[Built]:
     """Compile the translation units in parallel and link them. The object is removed at the block's end.
 
-    Raises BuildFailed.
+    waiting: compilers of this tool with these flags, under limits of their own. Raises BuildFailed.
     """
     with private_folder() as folder:
         target = folder / "program.so"
         limits = _Limits(folder, seconds, most_bytes)
         link_command = linker(tool)
-        files = _written(folder, units)
-        if len(files) == 1 and not link_command:
-            limits.run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
-        else:
-            objects = [file.with_suffix(".o") for file in files]
-            compile_c = [*tool.command, *flags, "-fPIC", "-c"]
-            limits.run([[*compile_c, "-o", str(o), str(c)] for c, o in zip(files, objects)])
-            _check_there(tool, objects)
+        objects = _compiled_by(waiting, units) if waiting else []
+        if not objects:
+            files = _written(folder, units)
+            if len(files) == 1 and not link_command:
+                limits.run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
+            else:
+                objects = [file.with_suffix(".o") for file in files]
+                compile_c = [*tool.command, *flags, "-fPIC", "-c"]
+                limits.run([[*compile_c, "-o", str(o), str(c)] for c, o in zip(files, objects)])
+                _check_there(tool, objects)
+        if objects:
             limits.run([[*(link_command or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
         _check_there(tool, [target])
         _check_whole(tool, target)
         yield Built(target, target.stat().st_size)
+
+
+def _compiled_by(waiting: Waiting, units: Sequence[str]) -> list[Path]:
+    """Objects of the waiting compilers; none if one fails, for example a wrapper that needs a file name."""
+    try:
+        objects = waiting.compile(units)
+    except TookTooLong:
+        raise
+    except BuildFailed:
+        return []
+    return objects if all(file.is_file() for file in objects) else []
 
 
 def _written(folder: Path, units: Sequence[str]) -> list[Path]:
@@ -170,6 +190,59 @@ def compile_unit(tool: Toolchain, unit: str, flags: Sequence[str]) -> Iterator[P
         yield target
 
 
+class Waiting:
+    """Compilers that start before the C exists. Each waits on its standard input for the name of its unit.
+
+    Clang takes 30 ms to start, most of it to link LLVM. A compiler that waits has done this on another core, while
+    Python traced and lowered the graph.
+    """
+
+    def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path) -> None:
+        self._command = [*tool.command, *flags, "-fPIC", "-c", "-x", "c", "-"]
+        self._limits = _Limits(folder, SECONDS, BYTES)
+        self._programs = self._limits.programs()
+        self._objects: list[Path] = []
+        self._folder = folder
+
+    def add(self) -> None:
+        """Start another compiler. Raises BuildFailed."""
+        target = self._folder / f"unit_{len(self._objects)}.o"
+        with self._limits.failing(self._command):
+            self._programs.start([*self._command, "-o", str(target)], reads=True)
+        self._objects.append(target)
+
+    def compile(self, units: Sequence[str]) -> list[Path]:
+        """Compile the units, once. Returns their objects, which `end` removes. Raises BuildFailed."""
+        while len(self._objects) < len(units):
+            self.add()
+        files = _written(self._folder, units)
+        # Compilers get the text by its name, because writing all of it to a pipe may block.
+        with self._limits.failing(self._command):
+            self._programs.finish([f'#include "{file.name}"\n'.encode() for file in files])
+        return self._objects[: len(units)]
+
+    def end(self) -> None:
+        """Kill the compilers that still run."""
+        self._programs.end()
+
+
+@contextlib.contextmanager
+def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]]:
+    """Start a compiler. The block's end kills it and any that was added.
+
+    Yields None if the compiler also links, or does not start.
+    """
+    with contextlib.ExitStack() as stack:
+        started = None
+        if linker(tool):
+            with contextlib.suppress(BuildFailed):  # `build` will try again, and say why it fails
+                compilers = Waiting(tool, flags, stack.enter_context(private_folder()))
+                stack.callback(compilers.end)
+                compilers.add()
+                started = compilers
+        yield started
+
+
 @dataclass(frozen=True)
 class _Limits:
     """What commands may use, and the folder that they run in."""
@@ -178,20 +251,32 @@ class _Limits:
     seconds: float
     most_bytes: int
 
-    def run(self, commands: Sequence[Sequence[str]]) -> list[str]:
-        """Run commands in parallel and return their outputs. Raises BuildFailed."""
+    def programs(self) -> asking.Programs:
         # Keep temporary files in the private directory too.
         environment = {**asking.surroundings(), "TMPDIR": str(self.folder)}
         limits = {"AS": self.most_bytes, "FSIZE": LARGEST_FILE_BYTES}
-        programs = asking.Programs(self.seconds, OUTPUT_BYTES, self.folder, environment, limits=limits)
+        return asking.Programs(self.seconds, OUTPUT_BYTES, self.folder, environment, limits=limits)
+
+    def run(self, commands: Sequence[Sequence[str]]) -> list[str]:
+        """Run commands in parallel and return their outputs. Raises BuildFailed."""
+        programs = self.programs()
         try:
-            for command in commands:
-                programs.start(command)
-            return programs.finish()
-        except asking.NoAnswer as none:
-            reason = f"{Path(commands[0][0]).name} {none.reason}"
-            had = f"{self.seconds:g} s and {self.most_bytes >> 20:,} MiB"
-            remedy = f"It had {had}. Choose a smaller workload, or run `zoomgrad doctor`."
-            raise BuildFailed(reason, none.output, remedy) from None
+            with self.failing(commands[0]):
+                for command in commands:
+                    programs.start(command)
+                return programs.finish()
         finally:
             programs.end()
+
+    @contextlib.contextmanager
+    def failing(self, command: Sequence[str]) -> Iterator[None]:
+        """Raise BuildFailed if a program of that name fails in the block."""
+        try:
+            yield
+        except asking.NoAnswer as none:
+            reason, had = (
+                f"{Path(command[0]).name} {none.reason}",
+                f"{self.seconds:g} s and {self.most_bytes >> 20:,} MiB",
+            )
+            remedy = f"It had {had}. Choose a smaller workload, or run `zoomgrad doctor`."
+            raise (TookTooLong if none.is_late else BuildFailed)(reason, none.output, remedy) from None
