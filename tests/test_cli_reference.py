@@ -1,8 +1,10 @@
-"""docs/cli.md is what the commands say about themselves. `--update-golden` writes it."""
+"""docs/cli.md is what the commands and the record say about themselves. `--update-golden` writes it."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -53,12 +55,25 @@ def section(name, shared):
     return "\n\n".join([f"## zoomgrad {name}", *parts])
 
 
+def figures():
+    """The figures of a measured cell, as results/record.py describes them: names in records and exports."""
+    tree = ast.parse((ROOT / "results" / "record.py").read_text(encoding="utf-8"))
+    (model,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Figures")
+    said = [
+        (one.target.id, text.value.value)
+        for one, text in pairwise(model.body)
+        if isinstance(one, ast.AnnAssign) and isinstance(text, ast.Expr)
+    ]
+    return [f"| `{name}` | {' '.join(text.split())} |" for name, text in said]
+
+
 def page():
     """The whole page. Options that several commands describe in the same words are listed once."""
     counts = Counter(line for name in COMMANDS for line in rows(name))
     shared = [line for line, count in counts.items() if count > 1]
     several = f"## Arguments and options of several commands\n\n{table(shared)}"
-    return "\n\n".join([HEAD.strip(), several, *(section(name, shared) for name in COMMANDS)]) + "\n"
+    last = f"## Figures of records and exports\n\n{table(figures())}"
+    return "\n\n".join([HEAD.strip(), several, *(section(name, shared) for name in COMMANDS), last]) + "\n"
 
 
 @pytest.mark.host

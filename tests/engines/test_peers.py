@@ -77,7 +77,7 @@ def test_a_missing_library_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zoomgrad.engines.peers.models.with_jax", None)
     with pytest.raises(Unavailable) as error:
         engines.load("jax").check()
-    assert "zoomgrad run --peers" in error.value.remedy
+    assert "zoomgrad run` makes" in error.value.remedy
 
 
 def test_one_thread_and_no_caches_are_set_before_a_library_is_imported():
