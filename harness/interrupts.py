@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import signal
 import threading
@@ -16,6 +17,7 @@ def raise_on_interrupts() -> None:
         # A shell's background job ignores Ctrl-C, and `nohup` ignores a hangup.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    atexit.register(_ignore_to_the_end)
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -23,8 +25,26 @@ def _interrupt(number: int, frame: object) -> None:
     # function next, and prints a traceback about the race if it finds SIG_IGN instead.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
-            signal.signal(each, lambda number, frame: None)
+            signal.signal(each, _ignore)
     raise KeyboardInterrupt
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing."""
+
+
+def _ignore_to_the_end() -> None:
+    """After an interrupt, ignore the signals without Python, which drops its functions before the process ends.
+
+    They are blocked meanwhile, so none can arrive between the call of its function and the change.
+    """
+    masks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS) if masks else set()
+    for each in INTERRUPTS:
+        if signal.getsignal(each) is _ignore:
+            signal.signal(each, signal.SIG_IGN)
+    if masks:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -34,7 +54,8 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     arrived: list[int] = []
-    handlers = {number: handler for number in INTERRUPTS if callable(handler := signal.getsignal(number))}
+    handlers = {number: signal.getsignal(number) for number in INTERRUPTS}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in handlers:
         signal.signal(number, lambda number, frame: arrived.append(number))
     try:
