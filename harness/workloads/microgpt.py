@@ -9,7 +9,6 @@ A graph's shape depends on the number of letters, so a workload has several, ove
 
 from __future__ import annotations
 
-import functools
 import math
 import random
 import re
@@ -23,7 +22,7 @@ from zoomgrad.datasets import names
 from zoomgrad.datasets.names import TOKENS
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.harness.workloads.models import BadSize, check_size
+from zoomgrad.harness.workloads.models import BadSize, check_size, dot, softmax
 from zoomgrad.harness.workloads.workload import Workload
 
 STEPS = 1000
@@ -92,7 +91,7 @@ class MicroGpt:
 
     def _next(self, token: Vector, position: int, past: Sequence[tuple[list[Vector], list[Vector]]]) -> list[Any]:
         """The probabilities of the token after this one. Adds this position's keys and values to the past ones."""
-        chosen = [_dot(column, token) for column in zip(*self.of_token)]
+        chosen = [dot(column, token) for column in zip(*self.of_token)]
         x: Vector = _normal([t + p for t, p in zip(chosen, self.of_position[position])])
         for (query, key, value, out, wider, narrower), (keys, values) in zip(self.layers, past):
             normal = _normal(x)
@@ -102,22 +101,22 @@ class MicroGpt:
             x = [a + b for a, b in zip(_linear(self._heard(q, keys, values), out), x)]
             hidden = [h.relu() for h in _linear(_normal(x), wider)]
             x = [a + b for a, b in zip(_linear(hidden, narrower), x)]
-        return _softmax(_linear(x, self.read_out))
+        return softmax(_linear(x, self.read_out))
 
     def _heard(self, q: Vector, keys: Sequence[Vector], values: Sequence[Vector]) -> list[Any]:
         """What each head takes from the positions so far, one head after the other."""
         size = self.sizes.width // self.sizes.heads
         heard = []
         for part in (slice(start, start + size) for start in range(0, self.sizes.width, size)):
-            shares = _softmax([_dot(q[part], k[part]) / math.sqrt(size) for k in keys])
-            heard += [_dot(shares, column) for column in zip(*(v[part] for v in values))]
+            shares = softmax([dot(q[part], k[part]) / math.sqrt(size) for k in keys])
+            heard += [dot(shares, column) for column in zip(*(v[part] for v in values))]
         return heard
 
 
 def by_likelihood(model: Any, outputs: Vector, targets: Vector) -> Any:
     """Mean negative log likelihood of the targets, which are one-hot."""
     starts = range(0, len(targets), TOKENS)
-    losses = [-_dot(targets[start : start + TOKENS], outputs[start : start + TOKENS]).log() for start in starts]
+    losses = [-dot(targets[start : start + TOKENS], outputs[start : start + TOKENS]).log() for start in starts]
     return (1 / len(losses)) * sum(losses)
 
 
@@ -202,22 +201,11 @@ def _same_token(outputs: Sequence[float], targets: Sequence[float]) -> bool:
     return max(outputs) == outputs[targets.index(1.0)]
 
 
-def _dot(a: Vector, b: Vector) -> Any:
-    return sum(x * y for x, y in zip(a, b))
-
-
 def _linear(x: Vector, matrix: Matrix) -> list[Any]:
-    return [_dot(row, x) for row in matrix]
+    return [dot(row, x) for row in matrix]
 
 
 def _normal(x: Vector) -> list[Any]:
     """RMS norm."""
-    scale = (_dot(x, x) / len(x) + EPSILON) ** -0.5
+    scale = (dot(x, x) / len(x) + EPSILON) ** -0.5
     return [each * scale for each in x]
-
-
-def _softmax(logits: Vector) -> list[Any]:
-    peak = functools.reduce(lambda a, b: a.max(b), logits)
-    exps = [(logit - peak).exp() for logit in logits]
-    total = sum(exps)
-    return [e / total for e in exps]

@@ -142,8 +142,8 @@ class Attention(Model):
         scale = 1.0 / math.sqrt(self.width)
         heard: list[Any] = []
         for query in queries:
-            shares = _softmax([_dot(query, key) * scale for key in keys])
-            heard += [_dot(shares, column) for column in zip(*values)]
+            shares = softmax([dot(query, key) * scale for key in keys])
+            heard += [dot(shares, column) for column in zip(*values)]
         return self.read_out(heard)
 
 
@@ -201,11 +201,13 @@ def _chunks(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    """Sum of products."""
     return sum(x * y for x, y in zip(a, b))
 
 
-def _softmax(scores: Sequence[Any]) -> list[Any]:
+def softmax(scores: Sequence[Any]) -> list[Any]:
+    """Shares of 1 in proportion to exponentials, over the largest score."""
     peak = functools.reduce(lambda a, b: a.max(b), scores)
     exps = [(score - peak).exp() for score in scores]
     total = sum(exps)

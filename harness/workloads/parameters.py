@@ -10,18 +10,11 @@ from dataclasses import replace
 from typing import Optional
 
 from zoomgrad.engines import nn
+from zoomgrad.engines.asking import one_line
 from zoomgrad.engines.saving.parameters import BadFile, FilePath, load_parameters, save_parameters
 from zoomgrad.harness.workloads.microgpt import Sizes
 from zoomgrad.harness.workloads.models import Mlp
 from zoomgrad.harness.workloads.workload import Workload
-
-MOST_SHOWN = 60
-"""Characters of a setting that an error quotes."""
-
-
-def settings_of(workload: Workload) -> dict[str, str]:
-    """The settings that a file must share with a workload that starts from it."""
-    return {"workload": workload.name}
 
 
 def shapes_of(workload: Workload) -> Optional[dict[str, tuple[int, ...]]]:
@@ -39,31 +32,24 @@ def shapes_of(workload: Workload) -> Optional[dict[str, tuple[int, ...]]]:
 
 def save(workload: Workload, parameters: array[float], path: FilePath, *, overwrite: bool = False) -> None:
     """Write the parameters of a trained model. Raises BadFile for a file of somebody else, and OSError."""
-    shapes, settings = shapes_of(workload), settings_of(workload)
-    save_parameters(path, parameters, shapes=shapes, settings=settings, overwrite=overwrite)
+    settings = {"workload": workload.name}  # what a workload that starts from the file must share
+    save_parameters(path, parameters, shapes=shapes_of(workload), settings=settings, overwrite=overwrite)
 
 
 def started(workload: Workload, path: FilePath) -> Workload:
     """Return the workload with the file's parameters as its start. Raises BadFile for another workload's file."""
+    remedy = "Name a file that `zoomgrad train --save` wrote for the same workload."
     try:
         saved = load_parameters(path)
     except OSError as error:
-        raise BadFile(path, error.strerror or str(error), "Name a file that `zoomgrad train --save` wrote.") from None
-    if "workload" not in saved.settings:
-        raise BadFile(path, "it does not name its workload", "Name a file that `zoomgrad train --save` wrote.")
-    name = saved.settings["workload"]
-    if name != workload.name:
-        shown = repr(name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}…")
-        remedy = "Train with the same workload, or name another file."
-        raise BadFile(path, f"its workload is {shown}, and this training's is {workload.name!r}", remedy)
-    wanted_count = len(workload.model(nn.bind(_Leaf)).parameters())
+        raise BadFile(path, error.strerror or str(error), remedy) from None
+    if (name := saved.settings.get("workload", "")) != workload.name:
+        raise BadFile(path, f"its workload is {one_line(repr(name), 60)}, not {workload.name!r}", remedy)
+    wanted_count, shapes = len(workload.model(nn.bind(_Leaf)).parameters()), shapes_of(workload)
     if len(saved.parameters) != wanted_count:
-        raise BadFile(
-            path, f"it holds {len(saved.parameters):,} parameters, not {wanted_count:,}", "Name another file."
-        )
-    shapes = shapes_of(workload)
+        raise BadFile(path, f"it holds {len(saved.parameters):,} parameters, not {wanted_count:,}", remedy)
     if shapes and list(saved.shapes.items()) != list(shapes.items()):
-        raise BadFile(path, f"its tensors are not {', '.join(shapes)} in that order", "Name another file.")
+        raise BadFile(path, f"its tensors are not {', '.join(shapes)} in that order", remedy)
     return replace(workload, start=saved.parameters)
 
 

@@ -66,14 +66,11 @@ def check(
     """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
     chosen = options.selection(engines, workloads, interpreters)
     finished = store_of(run) if run else None
-    others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout}
-    chosen_options = [*chosen.options, *(option for option, value in others.items() if value)]
-    useless = [option for option in chosen_options if option[2:] not in (context.default_map or {})]  # of no suite
-    if finished and useless:
-        raise Unreadable(
-            f"{run} is a finished run, so {', '.join(useless)} would have no effect\n"
-            "  Leave out these options, or leave out the run to measure a new one."
-        )
+    if finished:
+        others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout}
+        chosen_options = [*chosen.options, *(option for option, value in others.items() if value)]
+        of_suite = context.default_map or {}
+        options.refuse_useless(str(run), (option for option in chosen_options if option[2:] not in of_suite))
     preset = finished.run.preset if finished else preset or "smoke"
     file = _baseline_file(against, preset, chosen.options if not finished else []) if update else None
     # A new baseline run need not be comparable with the one before it.

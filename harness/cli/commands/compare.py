@@ -67,9 +67,7 @@ def compare(
     chosen = options.selection(engines, workloads, interpreters)
     if runs := _runs(a, b):
         others = {"--budget": budget, "--seed": seed, "--wait": wait}
-        useless = [*chosen.options, *(name for name, value in others.items() if value)]
-        if useless:
-            raise Unreadable(f"{a} is a run, so {', '.join(useless)} would have no effect\n  Leave out these options.")
+        options.refuse_useless(a, [*chosen.options, *(name for name, value in others.items() if value)])
         _compare_runs(*runs, within or WITHIN, as_json=as_json)
         return
     both = sides(a, b, chosen.interpreters)
