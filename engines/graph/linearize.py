@@ -39,7 +39,7 @@ def linearize(
                 return _from_columns(recorded, len(inputs), len(parameters))
             if any(v._has_own_backward for v in loss.topo()):
                 refuse_closure("a compiled engine")
-        return _linearize(loss, inputs, parameters, outputs)
+        return Tape(*_walk(loss, inputs, parameters, outputs), len(inputs), len(parameters))
 
 
 def _from_columns(recorded: Recorded, inputs: int, parameters: int) -> Tape:
@@ -54,10 +54,6 @@ Recorded = tuple[bytearray, bytearray, bytearray, bytearray, list[Number], int, 
 
 _WALKING = threading.Lock()
 """Values store their rows during a walk, so threads that compile the same graph must take turns."""
-
-
-def _linearize(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Tape:
-    return Tape(*_walk(loss, inputs, parameters, outputs), len(inputs), len(parameters))
 
 
 Walked = tuple[bytes, "array[int]", "array[int]", "array[int]", list[Number], int, tuple[int, ...]]

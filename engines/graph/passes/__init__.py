@@ -21,12 +21,6 @@ PASSES = (fold,)
 
 def optimize(tape: Tape) -> Tape:
     """Run all passes. If CHECKED, check the tape before the first pass and after each one."""
-    for improve in (_as_it_is, *PASSES):
-        tape = improve(tape)
-        if CHECKED:
-            check(tape)
-    return tape
-
-
-def _as_it_is(tape: Tape) -> Tape:
-    return tape
+    for improve in PASSES:
+        tape = improve(check(tape) if CHECKED else tape)
+    return check(tape) if CHECKED else tape

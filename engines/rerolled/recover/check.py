@@ -14,7 +14,6 @@ from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
-    CONSTANT,
     GRADIENT,
     NONE,
     PARAMETER,
@@ -46,7 +45,7 @@ _MIRRORED = {VALUE: (NONE,), GRADIENT: (NONE, VALUE), SINK: (PARAMETER,)}
 
 
 def check_sums(form: Sums) -> Sums:
-    """Return the sums. Raises BrokenLoops for wrong terms, operands, mirrors or leaves, or a wrong order."""
+    """Return the sums. Raises BrokenLoops for wrong terms, operands or mirrors, or a wrong order."""
     import numpy as np
 
     owner, template, slots, kind, nodes = form.owner, form.template, form.slots.T, form.kind, form.nodes
@@ -54,13 +53,9 @@ def check_sums(form: Sums) -> Sums:
     def term(at: int) -> str:
         return f"term {at} of %{owner[at]}"
 
-    if len({len(owner), len(template), len(slots)}) > 1 or nodes != len(form.mirrors):
-        raise BrokenLoops("the columns of terms, or those of nodes, differ in length")
-    _refuse((owner < 0) | (owner >= nodes), lambda at: f"{term(at)}: there are {nodes} nodes")
     _refuse(np.diff(owner) < 0, lambda at: f"{term(at + 1)} comes after one of %{owner[at]}")
     _refuse((slots < NONE) | (slots >= nodes), lambda at: f"{term(at)}: not all of {slots[at].tolist()} are nodes")
     _refuse(kind[owner] < COMPUTED, lambda at: f"{term(at)}, which is a leaf")
-    _refuse((template < 0) | (template >= len(form.templates)), lambda at: f"{term(at)} has no template")
     reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in form.templates])[template]
     _refuse(reads & (slots == NONE), lambda at: f"{term(at)}: its template reads a slot that is empty")
     _refuse(~reads & (slots != NONE), lambda at: f"{term(at)} fills a slot that its template does not read")
@@ -80,21 +75,12 @@ def check_sums(form: Sums) -> Sums:
         if not 0 <= root < nodes or kind[root] > VALUE or is_empty[root]:
             raise BrokenLoops(f"{name} is %{root}, which is not a value")
 
-    sums = np.unique(owner)
-    mirrors = form.mirrors[sums]
+    sums, mirrors = form.node, form.mirrors[form.node]
     of_kind = np.append(kind, NONE)[mirrors]
     right = [(kind[sums] == of) & np.isin(of_kind, kinds) for of, kinds in _MIRRORED.items()]
     _refuse(~np.any(right, axis=0), lambda at: f"%{sums[at]} can't be the gradient of %{mirrors[at]}")
     several = np.bincount(mirrors + 1, minlength=nodes + 1)[1:] > 1
     _refuse(several, lambda node: f"%{node} has several gradients")
-
-    numbered = len(form.number)
-    _refuse(kind[numbered:] <= CONSTANT, lambda at: f"%{numbered + at} is a leaf without a number")
-    kind = kind[:numbered]
-    limits = np.array([form.inputs, form.parameters])[np.minimum(kind, PARAMETER)]
-    strange = (kind <= PARAMETER) & ~((form.number >= 0) & (form.number < limits))
-    _refuse(strange, lambda node: f"{form.name(node)}: there are only {limits[node]}")
-    _refuse((kind == CONSTANT) & ~np.isfinite(form.number), lambda node: f"%{node} is {form.number[node]}")
     return form
 
 

@@ -2,8 +2,14 @@
 
 All functions here are pure: places in, nests out. `layout` writes the nests as loops.
 
-Example: three lanes whose first terms read places 16, 17 and 40. Lanes 0 and 1 form one nest with stride 1. Lane 2 is a
-nest of its own.
+- A *segment* is a run of terms with one template, whose operands stay in their areas.
+- A *part* is a set of lanes that take the same steps from term to term, so that one nest of terms serves all of them.
+- A *piece* is a nest of consecutive lanes of a part. Each piece becomes a loop.
+- Pieces are *rows of different lengths* if they differ only in their inner count. Attention has such rows.
+
+Example: three lanes of two terms at places 16 20, 17 21 and 40 47. The last lane steps by 7 and the others by 4. They
+differ at one term only, so a segment ends there, and all lanes are one part. Lanes 0 and 1 are a piece, with stride 1
+in both segments. Lane 2 is another piece.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ lanes than its loop, so that the loop can write whole vectors.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
@@ -129,21 +131,10 @@ class Area(NamedTuple):
     stop: int
 
 
-@dataclass(frozen=True)
-class Loops:
-    """Both passes, and the areas of the workspace."""
+class Workspace:
+    """Areas in order, which together cover a workspace."""
 
-    loops: list[Loop]
     areas: tuple[Area, ...]
-    """In order; together they cover the workspace."""
-    numbers: tuple[float, ...]
-    """The constants that area k holds."""
-    copies: list[Copy]
-    """Copies of all parameters, in the order of the workspace."""
-    loss: Operand
-    outputs: tuple[Operand, ...]
-    inputs: int
-    parameters: int
 
     @property
     def workspace(self) -> int:
@@ -153,6 +144,30 @@ class Loops:
     def area(self, name: str) -> Area:
         """The area of that name."""
         return next(area for area in self.areas if area.name == name)
+
+    def area_of(self, place: int) -> Area:
+        """The area of a place."""
+        return self.areas[bisect_right(self._starts, place) - 1]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [area.start for area in self.areas]
+
+
+@dataclass(frozen=True)
+class Loops(Workspace):
+    """Both passes, and the areas of the workspace."""
+
+    loops: list[Loop]
+    areas: tuple[Area, ...]
+    numbers: tuple[float, ...]
+    """The constants that area k holds."""
+    copies: list[Copy]
+    """Copies of all parameters, in the order of the workspace."""
+    loss: Operand
+    outputs: tuple[Operand, ...]
+    inputs: int
+    parameters: int
 
     @property
     def gradient_offset(self) -> int:
@@ -219,10 +234,6 @@ class Loops:
             return f"{area.name}[{operand.places.size} places]"
         area = self.area_of(operand.base)
         return f"{area.name}[{affine(operand.base - area.start, operand.lanes, operand.terms)}]"
-
-    def area_of(self, place: int) -> Area:
-        """The area of a place."""
-        return next(area for area in self.areas if area.start <= place < area.stop)
 
 
 LANE_NAMES, TERM_NAMES = "ijlm", "tsrz"

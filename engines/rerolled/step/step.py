@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loops
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loops, Workspace
 from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
     Place,
@@ -32,7 +31,7 @@ class Skipping(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Workspace):
     """A program over loops, and the workspace that it needs."""
 
     loops: Loops
@@ -47,10 +46,6 @@ class Step:
     """Loops that run in rounds, in ascending order. Routines list each of them."""
     weights: Optional[tuple[float, ...]] = None
     """The numbers of the parameters, if the step is frozen and goes over rows: its C has them as constants."""
-
-    @property
-    def workspace(self) -> int:
-        return self.areas[-1].stop
 
     def apart(self, size: int) -> int:
         """How far apart to put rows of that size: an odd number of the widest vectors.
@@ -84,10 +79,6 @@ class Step:
         """Whether a loop reads the area of constants. Most constants are part of the loops."""
         area = self.area("k")
         return any(reads(loop, (area.start, area.stop)) for loop in self.loops.loops)
-
-    def area(self, name: str) -> Area:
-        """The area of that name."""
-        return next(area for area in self.areas if area.name == name)
 
     def with_area(self, name: str, size: int) -> tuple[Step, Area]:
         """Add an area at the end of the workspace. Its size is rounded up to whole vectors."""
@@ -148,14 +139,6 @@ class Step:
         area = self.area_of(place.base)
         parts = [str(place.base - area.start)] if place.base > area.start or not place.per_row else []
         return f"{area.name}[{' + '.join([*parts, *([f'{place.per_row}*row'] if place.per_row else [])])}]"
-
-    def area_of(self, place: int) -> Area:
-        """The area of a place."""
-        return self.areas[bisect_right(self._starts, place) - 1]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [area.start for area in self.areas]
 
 
 def run_lines(runs: Iterable[Run]) -> Iterator[str]:

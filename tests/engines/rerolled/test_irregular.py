@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import random
-from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.engines.compiled.compiling import compiled, difference, reference, usable
-from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier, random_graphs, tame_values
-from tests.engines.rerolled.rolling import QUICK, REROLLED, tape_of, tape_of_workload
-from tests.examples import examples
+from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier
+from tests.engines.rerolled.rolling import REROLLED, tape_of, tape_of_workload
 from zoomgrad.engines.compiled.lower import lower, sizes
-from zoomgrad.engines.rerolled import reroll as rerolled
 from zoomgrad.engines.rerolled.reroll import MANY
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.lower import Code
@@ -57,11 +52,6 @@ def beside_a_network(count):
     return Graph("a network and entries", network.numbers, build), kinds
 
 
-def all_irregular():
-    """Make the smallest graphs irregular, unless half of them is in large loops."""
-    return patch.multiple(rerolled, MANY=0, ROWS=10**9)
-
-
 def lowered(tape):
     return lower(tape, usable("rerolled-tcc").options)
 
@@ -95,16 +85,3 @@ def test_a_network_beside_irregular_sums_keeps_its_loops():
 @pytest.mark.parametrize("name", ["moons", "digits", "attention", "polynomial"])
 def test_workloads_of_loops_are_regular(name):
     assert isinstance(lowered(tape_of_workload(workloads.load(name))), Step)
-
-
-@pytest.mark.parametrize("name", QUICK)
-@settings(max_examples=examples(25), deadline=None)
-@given(data=st.data())
-def test_random_graphs_keep_the_bits_in_straight_lines(name, data):
-    graph = data.draw(random_graphs(tame_values))
-    kinds = [data.draw(st.sampled_from(("input", "parameter", "constant"))) for _ in graph.numbers]
-    expected = reference(graph, graph.numbers)
-    if expected:
-        with all_irregular():
-            found = compiled(usable(name), graph, kinds, graph.numbers, [0])
-        assert difference(found, graph.numbers, expected) == ""
