@@ -161,17 +161,14 @@ class Block:
         return rounds * together if rounds > 1 else 0
 
     def _counted_down(self, counter: Reg, body: Callable[[], None]) -> None:
-        again = self.code.new_label()
-        self.code.loop_label(again)
-        body()
-        self.code.integer("sub", counter, 1)
-        self.code.jump(again, "ne")
+        with self.code.counted_down(counter, aligned=True):
+            body()
         self.registers.give_back(counter)
 
     def _over_rows(self, terms: Terms, level: int) -> None:
         """The terms of a sink over rows taken together are the rows."""
         end, counter = self.code.new_label(), self.registers.integer()
-        self.code.move(counter, word(Word.COUNT))
+        self.code.integer("mov", counter, word(Word.COUNT))
         self.code.integer("cmp", counter, 0)
         self.code.jump(end, "e")
 
@@ -194,7 +191,7 @@ class Block:
                 elif by:
                     source.index, source.scale = self.registers.integer(), 1
                     taken.append(source.index)
-                    self.code.multiply(source.index, entry, 8 * by)
+                    self.code.integer("imul", source.index, entry, 8 * by)
             self._term(terms, 0)
             self.registers.give_back(*taken)
 

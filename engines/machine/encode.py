@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, Optional, Union
 
@@ -132,8 +133,32 @@ CONDITIONS = {
     "g": 15,
 }
 """Condition of a jump -> the low bits of its opcode."""
-_INTEGER = {"add": (0x01, 0), "or": (0x09, 1), "and": (0x21, 4), "sub": (0x29, 5), "xor": (0x31, 6), "cmp": (0x39, 7)}
-"""Operation -> the opcode for two registers, and the extension for a constant."""
+
+
+class Integer(NamedTuple):
+    """The opcodes of an instruction for integers."""
+
+    load: bytes = b""
+    """To a register, from a register or memory."""
+    store: bytes = b""
+    """To memory, from a register."""
+    constant: tuple[bytes, int, int] = (b"", 0, 0)
+    """With a constant: opcode, extension, bytes of the constant. The opcode 81 has a shorter form, 83."""
+    prefix: bytes = b""
+
+
+INTEGERS = {
+    "mov": Integer(b"\x8b", b"\x89", (b"\xc7", 0, 4)),
+    "lea": Integer(b"\x8d"),
+    "add": Integer(b"\x03", b"\x01", (b"\x81", 0, 4)),
+    "sub": Integer(b"\x2b", b"\x29", (b"\x81", 5, 4)),
+    "cmp": Integer(b"\x3b", b"\x39", (b"\x81", 7, 4)),
+    "imul": Integer(b"\x0f\xaf"),
+    "movsxd": Integer(b"\x63"),
+    "movzx": Integer(b"\x0f\xb6"),
+    "popcnt": Integer(b"\x0f\xb8", prefix=b"\xf3"),
+    "shl": Integer(constant=(b"\xc1", 4, 1)),
+}
 
 
 ALIGNMENT = 32
@@ -210,16 +235,6 @@ class Assembler:
         self._labels[name] = len(self.code)
         self._lines.append((len(self.code), 0, f"{name}:", ()))
         self.joins += 1
-
-    def loop_label(self, name: str) -> None:
-        """Place a label at the start of a loop, aligned for the processor's decoder."""
-        room = -len(self.code) % ALIGNMENT
-        while room:
-            start, size = len(self.code), min(room, 9)
-            self.code += _NOPS[size]
-            self._done(start, "nop")
-            room -= size
-        self.label(name)
 
     def place(self) -> tuple[int, int, int]:
         """This place in the code, for `back_to`."""
@@ -329,69 +344,31 @@ class Assembler:
 
     # --- integers ----------------------------------------------------------------------------------------------------
 
-    def _integer(
-        self, opcode: bytes, field: int, operand: Union[Reg, Mem], name: str, *shown: Any, tail: bytes = b""
-    ) -> None:
-        start = len(self.code)
+    def integer(self, name: str, to: Union[Reg, Mem], source: Union[Reg, Mem, int], by: Optional[int] = None) -> None:
+        """Append an instruction of INTEGERS, for 8 bytes. by: the constant of a multiplication with three operands."""
+        start, row, tail = len(self.code), INTEGERS[name], b""
+        operand = source if isinstance(to, Reg) and not isinstance(source, int) else to
+        field = source if isinstance(to, Mem) else to
+        opcode = row.store if isinstance(to, Mem) else row.load
+        if isinstance(source, int):
+            opcode, number, size = row.constant
+            if opcode == b"\x81" and -128 <= source < 128:
+                opcode, size = b"\x83", 1
+            tail = source.to_bytes(size, "little", signed=True)
+        else:
+            assert isinstance(field, Reg)
+            number = field.number
+        if by is not None:
+            opcode, tail = b"\x69", by.to_bytes(4, "little", signed=True)
+        assert not isinstance(operand, int)
+        self.code += row.prefix
         if isinstance(operand, Mem):
-            forms = _integer_in_memory(0x48, opcode, field, operand.base, operand.index, operand.scale)
+            forms = _integer_in_memory(0x48, opcode, number, operand.base, operand.index, operand.scale)
             self._operand(forms, operand.disp, operand.label, len(tail))
         else:
-            self.code += _integer_in_registers(0x48, opcode, field, operand)
+            self.code += _integer_in_registers(0x48, opcode, number, operand)
         self.code += tail
-        self._done(start, name, *shown)
-
-    def move(self, to: Union[Reg, Mem], source: Union[Reg, Mem]) -> None:
-        """Copy 8 bytes between registers, or between a register and memory."""
-        if isinstance(to, Reg):
-            self._integer(b"\x8b", to.number, source, "mov", to, source)
-        else:
-            assert isinstance(source, Reg)
-            self._integer(b"\x89", source.number, to, "mov", to, source)
-
-    def put(self, to: Union[Reg, Mem], number: int) -> None:
-        """Move a constant of 32 bits to a register or to memory; of 64 bits, to a register."""
-        if -(2**31) <= number < 2**31:
-            self._integer(b"\xc7", 0, to, "mov", to, number, tail=struct.pack("<i", number))
-            return
-        assert isinstance(to, Reg)
-        start = len(self.code)
-        self.code += bytes((0x48 | to.number >> 3, 0xB8 | to.number & 7)) + struct.pack("<q", number)
-        self._done(start, "mov", to, f"{number:#x}")
-
-    def address(self, to: Reg, operand: Mem) -> None:
-        """Compute an address."""
-        self._integer(b"\x8d", to.number, operand, "lea", to, operand)
-
-    def integer(self, name: str, to: Union[Reg, Mem], second: Union[Reg, int]) -> None:
-        """Append `add`, `or`, `and`, `sub`, `xor` or `cmp`."""
-        opcode, extension = _INTEGER[name]
-        if isinstance(second, Reg):
-            self._integer(bytes((opcode,)), second.number, to, name, to, second)
-        elif -128 <= second < 128:
-            self._integer(b"\x83", extension, to, name, to, second, tail=struct.pack("<b", second))
-        else:
-            self._integer(b"\x81", extension, to, name, to, second, tail=struct.pack("<i", second))
-
-    def compare(self, first: Reg, second: Union[Reg, Mem]) -> None:
-        """Compare a register with a register or memory."""
-        self._integer(b"\x3b", first.number, second, "cmp", first, second)
-
-    def add_from(self, to: Reg, operand: Mem) -> None:
-        """Add 8 bytes of memory."""
-        self._integer(b"\x03", to.number, operand, "add", to, operand)
-
-    def multiply(self, to: Reg, source: Union[Reg, Mem], by: int) -> None:
-        """Multiply by a constant."""
-        self._integer(b"\x69", to.number, source, "imul", to, source, by, tail=struct.pack("<i", by))
-
-    def multiply_by(self, to: Reg, by: Union[Reg, Mem]) -> None:
-        """Multiply by a register or memory."""
-        self._integer(b"\x0f\xaf", to.number, by, "imul", to, by)
-
-    def load_int(self, to: Reg, operand: Mem) -> None:
-        """Load a signed number of 4 bytes."""
-        self._integer(b"\x63", to.number, operand, "movsxd", to, operand)
+        self._done(start, name, to, source, *(() if by is None else (by,)))
 
     def move_int(self, to: Mem, source: Reg) -> None:
         """Store the lower 4 bytes of a register."""
@@ -399,12 +376,6 @@ class Assembler:
         forms = _integer_in_memory(0x40, b"\x89", source.number, to.base, to.index, to.scale)
         self._operand(forms, to.disp, to.label, 0)
         self._done(start, "mov dword", to, source)
-
-    def count_bits(self, to: Reg, source: Reg) -> None:
-        """Count the bits that are set."""
-        start = len(self.code)
-        self.code += b"\xf3" + _integer_in_registers(0x48, b"\x0f\xb8", to.number, source)
-        self._done(start, "popcnt", to, source)
 
     def signs_to(self, to: Reg, source: Vec) -> None:
         """Collect the sign of each lane of a register of 32 bytes, below number 8."""
@@ -418,15 +389,32 @@ class Assembler:
         self.code += bytes((0xC5, 0xF9, 0x93, 0xC0 | to.number << 3 | mask))
         self._done(start, "kmovb", to, f"k{mask}")
 
-    def load_byte(self, to: Reg, operand: Mem) -> None:
-        """Load an unsigned byte."""
-        self._integer(b"\x0f\xb6", to.number, operand, "movzx", to, operand)
-
-    def shift_left(self, to: Reg, by: int) -> None:
-        """Shift left."""
-        self._integer(b"\xc1", 4, to, "shl", to, by, tail=bytes((by,)))
-
     # --- control -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def counted_down(self, counter: Reg, *, aligned: bool = False) -> Iterator[None]:
+        """A loop that runs as often as the counter says, at least once. aligned: for the processor's decoder."""
+        again, room = self.new_label(), -len(self.code) % ALIGNMENT if aligned else 0
+        while room:
+            start, size = len(self.code), min(room, 9)
+            self.code += _NOPS[size]
+            self._done(start, "nop")
+            room -= size
+        self.label(again)
+        yield
+        self.integer("sub", counter, 1)
+        self.jump(again, "ne")
+
+    @contextmanager
+    def counted_up(self, index: Reg, limit: int, step: int = 1, start: int = 0) -> Iterator[None]:
+        """A loop in which the index goes from the start to the limit, and which runs at least once."""
+        again = self.new_label()
+        self.integer("mov", index, start)
+        self.label(again)
+        yield
+        self.integer("add", index, step)
+        self.integer("cmp", index, limit)
+        self.jump(again, "l")
 
     def jump(self, label: str, condition: str = "") -> None:
         """Jump to a label, always or if a condition holds."""
@@ -457,17 +445,12 @@ class Assembler:
         self.plain("vzeroupper")
         self.joins += 1
 
-    def push(self, register: Reg) -> None:
-        """Push a register."""
+    def stack(self, name: str, register: Reg) -> None:
+        """Append `push` or `pop`."""
         start = len(self.code)
-        self.code += bytes((0x41,) * (register.number > 7)) + bytes((0x50 | register.number & 7,))
-        self._done(start, "push", register)
-
-    def pop(self, register: Reg) -> None:
-        """Pop a register."""
-        start = len(self.code)
-        self.code += bytes((0x41,) * (register.number > 7)) + bytes((0x58 | register.number & 7,))
-        self._done(start, "pop", register)
+        opcode = {"push": 0x50, "pop": 0x58}[name]
+        self.code += bytes((0x41,) * (register.number > 7)) + bytes((opcode | register.number & 7,))
+        self._done(start, name, register)
 
     def plain(self, name: str) -> None:
         """Append `ret` or `vzeroupper`."""

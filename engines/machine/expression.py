@@ -228,7 +228,7 @@ class Evaluator:
         if frame:
             code.integer("sub", RSP, frame)
         for register, place in kept:
-            code.move(place, register)
+            code.integer("mov", place, register)
         for vector, place in kept_vectors:
             self.store(place, vector)
         self._pass(arguments)
@@ -238,7 +238,7 @@ class Evaluator:
         if to.number:
             self.load(to, Vec(0, 8))
         for register, place in kept:
-            code.move(register, place)
+            code.integer("mov", register, place)
         for vector, place in kept_vectors:
             self.load(vector, place)
         if frame:

@@ -44,74 +44,62 @@ class Lists:
 
     def write_routines(self) -> None:
         """Write LIST_EVERY and LIST_INPUTS."""
-        code, again = self.code, self.code.new_label()
+        code = self.code
         code.label(LIST_EVERY)
-        code.put(RAX, 0)
-        code.label(again)
-        code.move_int(Mem(RDI, 8, RAX, 4), RAX)
-        code.integer("add", RAX, 1)
-        code.integer("cmp", RAX, self.count)
-        code.jump(again, "l")
-        code.move(Mem(RDI), RAX)
+        with code.counted_up(RAX, self.count):
+            code.move_int(Mem(RDI, 8, RAX, 4), RAX)
+        code.integer("mov", Mem(RDI), RAX)
         code.plain("ret")
         code.label(LIST_INPUTS)
         self.unless_bounded(LIST_EVERY)
         width = self.target.width
         wide = self.count // width if self.count >= 4 * width else 0  # a store writes entries beyond the last one
-        code.put(RCX, 0)
+        code.integer("mov", RCX, 0)
         self._in_vectors(wide, width)
         self._one_by_one(wide * width)
-        code.move(Mem(RDI), RCX)
+        code.integer("mov", Mem(RDI), RCX)
         code.plain("ret")
 
     def _in_vectors(self, rounds: int, width: int) -> None:
         """RCX counts entries, RDX goes through the inputs."""
         if not rounds:
             return
-        code, again = self.code, self.code.new_label()
+        code = self.code
         zero, numbers, packed = Vec(0, 8 * width), Vec(1, 4 * width), Vec(2, 4 * width)
         self.evaluator.clear(zero)
         # Compressing keeps the lanes' own numbers. The table has lanes, which count from the first one.
         first = range(width) if self.target.masks else [0] * width
         self.evaluator.load(numbers, code.constant(struct.pack(f"<{width}i", *first)))
-        code.put(RDX, 0)
-        code.label(again)
-        inputs = Mem(RSI, 0, RDX, 8)
-        if self.target.masks:
-            code.vector("vcmppd", 1, zero, inputs, immediate=NOT_EQUAL)
-            code.vector("vpcompressd", numbers, None, packed, mask=1, zero=True)
-            code.mask_to(RAX, 1)
-        else:
-            code.vector("vcmppd", Vec(3, 8 * width), zero, inputs, immediate=NOT_EQUAL)
-            code.signs_to(RAX, Vec(3, 8 * width))
-            table = b"".join(struct.pack("<4i", *_numbers_of(mask)) for mask in range(1 << width))
-            code.address(R8, code.constant(table))
-            code.multiply(R9, RAX, 16)
-            code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
-        self.evaluator.store(Mem(RDI, 8, RCX, 4), packed)
-        code.count_bits(RAX, RAX)
-        code.integer("add", RCX, RAX)
-        code.vector("vpaddd", numbers, numbers, code.constant(struct.pack("<i", width) * width))
-        code.integer("add", RDX, width)
-        code.integer("cmp", RDX, rounds * width)
-        code.jump(again, "l")
+        with code.counted_up(RDX, rounds * width, width):
+            inputs = Mem(RSI, 0, RDX, 8)
+            if self.target.masks:
+                code.vector("vcmppd", 1, zero, inputs, immediate=NOT_EQUAL)
+                code.vector("vpcompressd", numbers, None, packed, mask=1, zero=True)
+                code.mask_to(RAX, 1)
+            else:
+                code.vector("vcmppd", Vec(3, 8 * width), zero, inputs, immediate=NOT_EQUAL)
+                code.signs_to(RAX, Vec(3, 8 * width))
+                table = b"".join(struct.pack("<4i", *_numbers_of(mask)) for mask in range(1 << width))
+                code.integer("lea", R8, code.constant(table))
+                code.integer("imul", R9, RAX, 16)
+                code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
+            self.evaluator.store(Mem(RDI, 8, RCX, 4), packed)
+            code.integer("popcnt", RAX, RAX)
+            code.integer("add", RCX, RAX)
+            code.vector("vpaddd", numbers, numbers, code.constant(struct.pack("<i", width) * width))
 
     def _one_by_one(self, start: int) -> None:
         if start >= self.count:
             return
-        code, again, skipped = self.code, self.code.new_label(), self.code.new_label()
-        code.put(RDX, start)
-        code.label(again)
-        code.move_int(Mem(RDI, 8, RCX, 4), RDX)
-        code.move(RAX, Mem(RSI, 0, RDX, 8))
-        code.shift_left(RAX, 1)  # without the sign
-        code.integer("cmp", RAX, 0)
-        code.jump(skipped, "e")
-        code.integer("add", RCX, 1)
-        code.label(skipped)
-        code.integer("add", RDX, 1)
-        code.integer("cmp", RDX, self.count)
-        code.jump(again, "l")
+        code, skipped = self.code, self.code.new_label()
+        with code.counted_up(RDX, self.count, start=start):
+            code.move_int(Mem(RDI, 8, RCX, 4), RDX)
+            code.integer("mov", RAX, Mem(RSI, 0, RDX, 8))
+            code.integer("shl", RAX, 1)  # without the sign
+            code.integer("cmp", RAX, 0)
+            code.jump(skipped, "e")
+            code.integer("add", RCX, 1)
+            code.label(skipped)
 
     # --- bounds ------------------------------------------------------------------------------------------------------
 
@@ -149,7 +137,7 @@ class Lists:
         reach, other = Vec(0, 8), Vec(1, 8)
         code.vector("vmulsd", reach, reach, Mem(RSP, -16))
         ends(middle)
-        code.move(RAX, word(Word.RATES))
+        code.integer("mov", RAX, word(Word.RATES))
         self.evaluator.load(other, Mem(RAX))
         code.vector("vmulsd", other, other, other)
         code.vector("vaddsd", other, other, self.evaluator.constant(1.0, 1))
@@ -170,7 +158,7 @@ class Lists:
         if at is None:
             self._sum_of_squares([(8 * self.first, self.count)])
             return
-        self.code.multiply(RAX, word(Word.CURRENT), 8 * at.per_row)
+        self.code.integer("imul", RAX, word(Word.CURRENT), 8 * at.per_row)
         self._sum_of_squares([(8 * (at.base + self.first), self.count)], RAX)
 
     def _add_one(self) -> None:
@@ -182,25 +170,22 @@ class Lists:
         sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
         one, singles = Vec(4, 8), Vec(5, 8)
         if moved:
-            code.move(RDX, moved)
+            code.integer("mov", RDX, moved)
         for each in (*sums, singles):
             self.evaluator.clear(each)
         for start, count in spans:
-            code.address(RSI, Mem(W, start))
+            code.integer("lea", RSI, Mem(W, start))
             if moved:
                 code.integer("add", RSI, RDX)
             rounds, rest = divmod(count, 4 * width)
             if rounds:
-                again = code.new_label()
-                code.put(RCX, rounds)
-                code.label(again)
-                for number, each in enumerate(sums):
-                    self.evaluator.load(square, Mem(RSI, 8 * width * number))
-                    code.vector("vmulpd", square, square, square)
-                    code.vector("vaddpd", each, each, square)
-                code.integer("add", RSI, 32 * width)
-                code.integer("sub", RCX, 1)
-                code.jump(again, "ne")
+                code.integer("mov", RCX, rounds)
+                with code.counted_down(RCX):
+                    for number, each in enumerate(sums):
+                        self.evaluator.load(square, Mem(RSI, 8 * width * number))
+                        code.vector("vmulpd", square, square, square)
+                        code.vector("vaddpd", each, each, square)
+                    code.integer("add", RSI, 32 * width)
             for number in range(rest):
                 self.evaluator.load(one, Mem(RSI, 8 * number))
                 code.vector("vmulsd", one, one, one)
@@ -218,28 +203,28 @@ class Lists:
     def list_rows(self, at: Place) -> None:
         """List the inputs of each row taken together."""
         code, again = self.code, self.code.new_label()
-        code.put(word(Word.CURRENT), 0)
+        code.integer("mov", word(Word.CURRENT), 0)
         code.label(again)
-        code.multiply(RSI, word(Word.CURRENT), 8 * at.per_row)
-        code.address(RSI, Mem(RSI, 8 * (at.base + self.first), W))
+        code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
+        code.integer("lea", RSI, Mem(RSI, 8 * (at.base + self.first), W))
         self.list_of_row(RDI)
-        code.put(Mem(RDI), 0)
+        code.integer("mov", Mem(RDI), 0)
         code.call(LIST_INPUTS)
         code.integer("add", word(Word.CURRENT), 1)
-        code.move(RAX, word(Word.CURRENT))
-        code.compare(RAX, word(Word.COUNT))
+        code.integer("mov", RAX, word(Word.CURRENT))
+        code.integer("cmp", RAX, word(Word.COUNT))
         code.jump(again, "l")
 
     def list_of_row(self, to: Reg) -> None:
         """The address of the current row's list."""
-        self.code.multiply(to, word(Word.CURRENT), self.list_bytes)
-        self.code.address(to, Mem(to, 8 * self.step.area("lists").start, W))
+        self.code.integer("imul", to, word(Word.CURRENT), self.list_bytes)
+        self.code.integer("lea", to, Mem(to, 8 * self.step.area("lists").start, W))
 
     def unless_all_listed(self, label: str) -> None:
         """Jump to the label unless the lists of all rows taken together hold every input."""
         code, again = self.code, self.code.new_label()
-        code.move(RCX, word(Word.COUNT))
-        code.address(RSI, Mem(W, 8 * self.step.area("lists").start))
+        code.integer("mov", RCX, word(Word.COUNT))
+        code.integer("lea", RSI, Mem(W, 8 * self.step.area("lists").start))
         code.label(again)
         code.integer("cmp", Mem(RSI), self.count)
         code.jump(label, "ne")
@@ -250,30 +235,28 @@ class Lists:
     def turn(self) -> None:
         """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
         code, start = self.code, 8 * self.step.area("turned").start
-        clear, row, entry, done, end = (code.new_label() for _ in range(5))
-        code.address(RSI, Mem(W, start))
-        code.put(RCX, self.count)
-        code.label(clear)
-        code.put(Mem(RSI), 0)
-        code.integer("add", RSI, self.turned_bytes)
-        code.integer("sub", RCX, 1)
-        code.jump(clear, "ne")
-        code.put(R8, 0)
-        code.address(RDI, Mem(W, 8 * self.step.area("lists").start))
+        row, entry, done, end = (code.new_label() for _ in range(4))
+        code.integer("lea", RSI, Mem(W, start))
+        code.integer("mov", RCX, self.count)
+        with code.counted_down(RCX):
+            code.integer("mov", Mem(RSI), 0)
+            code.integer("add", RSI, self.turned_bytes)
+        code.integer("mov", R8, 0)
+        code.integer("lea", RDI, Mem(W, 8 * self.step.area("lists").start))
         code.label(row)
-        code.compare(R8, word(Word.COUNT))
+        code.integer("cmp", R8, word(Word.COUNT))
         code.jump(end, "ge")
-        code.put(RDX, 0)
+        code.integer("mov", RDX, 0)
         code.label(entry)
-        code.compare(RDX, Mem(RDI))
+        code.integer("cmp", RDX, Mem(RDI))
         code.jump(done, "ge")
-        code.load_int(RAX, Mem(RDI, 8, RDX, 4))
-        code.multiply(RSI, RAX, self.turned_bytes)
-        code.address(RSI, Mem(RSI, start, W))
-        code.move(RCX, Mem(RSI))
+        code.integer("movsxd", RAX, Mem(RDI, 8, RDX, 4))
+        code.integer("imul", RSI, RAX, self.turned_bytes)
+        code.integer("lea", RSI, Mem(RSI, start, W))
+        code.integer("mov", RCX, Mem(RSI))
         code.move_int(Mem(RSI, 8, RCX, 4), R8)
         code.integer("add", RCX, 1)
-        code.move(Mem(RSI), RCX)
+        code.integer("mov", Mem(RSI), RCX)
         code.integer("add", RDX, 1)
         code.jump(entry)
         code.label(done)

@@ -76,17 +76,12 @@ class Writer:
             for loop in series.loops():
                 self._loop(Run(series.first, loop), loop)
             return
-        code, again = self.code, self.code.new_label()
         self.registers.reserved = (ROUND,)
         self.registers.reset()
-        code.put(ROUND, 0)
-        code.label(again)
-        for repeated in series.period:
-            loop = loop_in_rounds(repeated)
-            self._loop(Run(series.first, loop), loop, repeated)
-        code.integer("add", ROUND, 1)
-        code.integer("cmp", ROUND, series.rounds)
-        code.jump(again, "l")
+        with self.code.counted_up(ROUND, series.rounds):
+            for repeated in series.period:
+                loop = loop_in_rounds(repeated)
+                self._loop(Run(series.first, loop), loop, repeated)
         self.registers.reserved = ()
         self.registers.reset()
 
@@ -224,13 +219,13 @@ class Nest:
     def _counted(self, level: int, start: int, limit: int, step: int) -> Iterator[None]:
         code, counter, again = self.code, self.registers.integer(), self.code.new_label()
         self.index[level] = counter
-        code.put(counter, start)
+        code.integer("mov", counter, start)
         code.label(again)
         yield
         code.integer("add", counter, step)
         if isinstance(limit, Count):
             self.put_count(RCX, limit)
-            code.compare(counter, RCX)
+            code.integer("cmp", counter, RCX)
         else:
             code.integer("cmp", counter, limit)
         code.jump(again, "l")
@@ -239,7 +234,7 @@ class Nest:
 
     def put_count(self, to: Reg, count: int) -> None:
         """Compute a count."""
-        self.code.put(to, int(count))
+        self.code.integer("mov", to, int(count))
         if isinstance(count, Count):
             self._add_moved(to, ROUND, count.change, 1)
 
@@ -259,15 +254,15 @@ class Nest:
     def _tiles(self, tall: int) -> None:
         code, index = self.code, self.registers.integer()
         self.index[0] = index
-        code.put(index, 0)
+        code.integer("mov", index, 0)
         for step in dict.fromkeys((tall, min(tall, 2), 1)):
             again, end = code.new_label(), code.new_label()
             code.label(again)
-            code.address(RAX, Mem(index, step))
+            code.integer("lea", RAX, Mem(index, step))
             if self.loop.phase == Phase.SINK:
                 code.integer("cmp", RAX, self.loop.counts[0])
             else:
-                code.compare(RAX, word(Word.COUNT))
+                code.integer("cmp", RAX, word(Word.COUNT))
             code.jump(end, "g")
             self._inner_lanes(1, step)
             code.integer("add", index, step)
@@ -293,11 +288,11 @@ class Nest:
         entries, at, entry = registers.integer(), registers.integer(), registers.integer()
         again, end = code.new_label(), code.new_label()
         self._list_address(entries)
-        code.put(at, 0)
+        code.integer("mov", at, 0)
         code.label(again)
-        code.compare(at, Mem(entries))
+        code.integer("cmp", at, Mem(entries))
         code.jump(end, "ge")
-        code.load_int(entry, Mem(entries, 8, at, 4))
+        code.integer("movsxd", entry, Mem(entries, 8, at, 4))
         yield entry
         code.integer("add", at, 1)
         code.jump(again)
@@ -308,12 +303,12 @@ class Nest:
         """The address of the list: of the row's inputs, of each row's inputs, or of each input's rows."""
         step = self.writer.step
         if self.run.rows == 1:
-            self.code.address(to, Mem(W, 8 * step.area("live").start))
+            self.code.integer("lea", to, Mem(W, 8 * step.area("live").start))
             return
         is_sink, first = self.loop.phase == Phase.SINK, self.index[0]
         assert first is not None
-        self.code.multiply(to, first, turned_bytes(step) if is_sink else list_bytes(step))
-        self.code.address(to, Mem(to, 8 * step.area("turned" if is_sink else "lists").start, W))
+        self.code.integer("imul", to, first, turned_bytes(step) if is_sink else list_bytes(step))
+        self.code.integer("lea", to, Mem(to, 8 * step.area("turned" if is_sink else "lists").start, W))
 
     @contextmanager
     def _hoisted_rate(self) -> Iterator[None]:
@@ -335,7 +330,7 @@ class Nest:
     def _point(self, to: Reg, access: Access) -> None:
         """Compute the address of an access for the current lanes."""
         code = self.code
-        code.address(to, Mem(W, 8 * access.base))
+        code.integer("lea", to, Mem(W, 8 * access.base))
         for index, stride in self._moving(access.lanes):
             self._add_moved(to, index, stride, 8)
 
@@ -343,13 +338,13 @@ class Nest:
         """Add a stride times an index, or an offset from a list, in units of that many bytes."""
         code = self.code
         if isinstance(stride, tuple):
-            code.address(RAX, code.constant(struct.pack(f"<{len(stride)}i", *stride)))
-            code.load_int(RAX, Mem(RAX, 0, index, 4))
-            code.address(to, Mem(to, 0, RAX, size))
+            code.integer("lea", RAX, code.constant(struct.pack(f"<{len(stride)}i", *stride)))
+            code.integer("movsxd", RAX, Mem(RAX, 0, index, 4))
+            code.integer("lea", to, Mem(to, 0, RAX, size))
         elif stride == 1:
-            code.address(to, Mem(to, 0, index, size))
+            code.integer("lea", to, Mem(to, 0, index, size))
         else:
-            code.multiply(RAX, index, size * stride)
+            code.integer("imul", RAX, index, size * stride)
             code.integer("add", to, RAX)
 
     def _simple(self, access: Access) -> Optional[Source]:
@@ -393,7 +388,7 @@ class Nest:
             assert isinstance(offsets, tuple)
             source.list = self.registers.integer()
             source.owned.append(source.list)
-            self.code.address(source.list, self.code.constant(struct.pack(f"<{len(offsets)}i", *offsets)))
+            self.code.integer("lea", source.list, self.code.constant(struct.pack(f"<{len(offsets)}i", *offsets)))
             source.list_terms = tuple(int(other == level) for other in range(len(operand.terms)))
             source.terms = tuple(0 if other == level else stride for other, stride in enumerate(operand.terms))
         return source
@@ -406,9 +401,9 @@ class Nest:
         source = Source(W, 0, (0,) * (len(self.loop.counts) - 1) + (1,))
         source.list = self.registers.integer()
         source.owned.append(source.list)
-        self.code.address(source.list, self.code.constant(struct.pack(f"<{len(places)}i", *places)))
+        self.code.integer("lea", source.list, self.code.constant(struct.pack(f"<{len(places)}i", *places)))
         for index, stride in self._moving(lanes):
-            self.code.multiply(RCX, index, 4 * int(stride))  # type: ignore[arg-type]
+            self.code.integer("imul", RCX, index, 4 * int(stride))  # type: ignore[arg-type]
             self.code.integer("add", source.list, RCX)
         source.list_lanes, source.list_terms = tuple(lanes), tuple(terms)
         return source
@@ -416,7 +411,7 @@ class Nest:
     def memory(self, source: Source, lanes: Vector, term: int) -> Mem:
         """The operand in memory. If it has a list, RAX holds its offset until the next instructions."""
         if source.list is not None:
-            self.code.load_int(RAX, Mem(source.list, source.element(lanes, term)))
+            self.code.integer("movsxd", RAX, Mem(source.list, source.element(lanes, term)))
             distance = 0 if source.list_lanes else 8 * source.offset(lanes, term)
             return Mem(source.base, source.disp + distance, RAX, 8)
         at = source.disp + 8 * source.offset(lanes, term)

@@ -45,7 +45,7 @@ class Section:
         self._return(1)
 
     def _return(self, value: int) -> None:
-        self.code.put(RAX, value)
+        self.code.integer("mov", RAX, value)
         self.code.plain("ret")
 
     def _program(self, program: Program) -> None:
@@ -55,29 +55,29 @@ class Section:
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def _take_row(self, _: steps.TakeRow) -> None:
-        self.code.move(RDI, W)
-        self.code.move(RAX, word(Word.ROW))
+        self.code.integer("mov", RDI, W)
+        self.code.integer("mov", RAX, word(Word.ROW))
         self.code.call(READ_ROW)
 
     def _take_rows(self, statement: steps.TakeRows) -> None:
         """Take as many rows as are left in the batch and in the stretch, up to the statement's number."""
         code, again = self.code, self.code.new_label()
-        code.put(RCX, statement.rows)
+        code.integer("mov", RCX, statement.rows)
         for total, done in ((Word.STEPS, Word.STEP), (Word.BATCH, Word.TAKEN)):
             fits = code.new_label()
-            code.move(RAX, word(total))
-            code.move(RSI, word(done))
+            code.integer("mov", RAX, word(total))
+            code.integer("mov", RSI, word(done))
             code.integer("sub", RAX, RSI)
-            code.compare(RAX, RCX)
+            code.integer("cmp", RAX, RCX)
             code.jump(fits, "ge")
-            code.move(RCX, RAX)
+            code.integer("mov", RCX, RAX)
             code.label(fits)
-        code.move(word(Word.COUNT), RCX)
-        code.put(word(Word.CURRENT), 0)
+        code.integer("mov", word(Word.COUNT), RCX)
+        code.integer("mov", word(Word.CURRENT), 0)
         code.label(again)
         self._address(RDI, statement.to)
-        code.move(RAX, word(Word.ROW))
-        code.add_from(RAX, word(Word.CURRENT))
+        code.integer("mov", RAX, word(Word.ROW))
+        code.integer("add", RAX, word(Word.CURRENT))
         self._wrap(RAX)
         code.call(READ_ROW)
         self._next_current(again)
@@ -85,9 +85,9 @@ class Section:
     def _wrap(self, row: Reg) -> None:
         """Rows wrap around; a stretch may have fewer rows than are taken together."""
         code, again, end = self.code, self.code.new_label(), self.code.new_label()
-        code.move(RCX, word(Word.ROWS))
+        code.integer("mov", RCX, word(Word.ROWS))
         code.label(again)
-        code.compare(row, RCX)
+        code.integer("cmp", row, RCX)
         code.jump(end, "l")
         code.integer("sub", row, RCX)
         code.jump(again)
@@ -95,20 +95,20 @@ class Section:
 
     def _next_current(self, again: str) -> None:
         self.code.integer("add", word(Word.CURRENT), 1)
-        self.code.move(RAX, word(Word.CURRENT))
-        self.code.compare(RAX, word(Word.COUNT))
+        self.code.integer("mov", RAX, word(Word.CURRENT))
+        self.code.integer("cmp", RAX, word(Word.COUNT))
         self.code.jump(again, "l")
 
     def _each_row(self, statement: steps.EachRow) -> None:
         code, again, end = self.code, self.code.new_label(), self.code.new_label()
         if statement.last:
-            code.move(RAX, word(Word.COUNT))
+            code.integer("mov", RAX, word(Word.COUNT))
             code.integer("sub", RAX, 1)
-            code.move(word(Word.CURRENT), RAX)
+            code.integer("mov", word(Word.CURRENT), RAX)
             self._program(statement.body)
             return
-        code.put(word(Word.CURRENT), 0)
-        code.move(RAX, word(Word.COUNT))
+        code.integer("mov", word(Word.CURRENT), 0)
+        code.integer("mov", RAX, word(Word.COUNT))
         code.integer("cmp", RAX, 0)
         code.jump(end, "le")
         code.label(again)
@@ -117,8 +117,8 @@ class Section:
         code.label(end)
 
     def _keep_earlier(self, _: steps.KeepEarlier) -> None:
-        self.code.move(RAX, word(Word.CURRENT))
-        self.code.move(word(Word.COUNT), RAX)
+        self.code.integer("mov", RAX, word(Word.CURRENT))
+        self.code.integer("mov", word(Word.COUNT), RAX)
 
     # --- passes ------------------------------------------------------------------------------------------------------
 
@@ -130,8 +130,8 @@ class Section:
         code, finite, same = self.code, self.code.new_label("finite"), self.code.new_label()
         loss, rest = Vec(0, 8), Vec(1, 8)
         self.evaluator.load(loss, self._single(self.step.loops.loss))
-        code.move(RAX, word(Word.LOSSES))
-        code.move(RCX, word(Word.STEP))
+        code.integer("mov", RAX, word(Word.LOSSES))
+        code.integer("mov", RCX, word(Word.STEP))
         self.evaluator.store(Mem(RAX, 0, RCX, 8), loss)
         code.vector("vsubsd", rest, loss, loss)  # NaN unless the loss is finite
         code.vector("vucomisd", rest, None, rest)
@@ -140,13 +140,13 @@ class Section:
         self._return(0)
         code.label(finite)
         code.integer("add", word(Word.STEP), 1)
-        code.move(RAX, word(Word.ROW))
+        code.integer("mov", RAX, word(Word.ROW))
         code.integer("add", RAX, 1)
-        code.compare(RAX, word(Word.ROWS))
+        code.integer("cmp", RAX, word(Word.ROWS))
         code.jump(same, "ne")
-        code.put(RAX, 0)
+        code.integer("mov", RAX, 0)
         code.label(same)
-        code.move(word(Word.ROW), RAX)
+        code.integer("mov", word(Word.ROW), RAX)
 
     def _single(self, operand: Operand) -> Mem:
         if isinstance(operand, float):
@@ -157,9 +157,9 @@ class Section:
     def _give(self, statement: steps.Give) -> None:
         assert statement.what == "outputs", statement
         code, number = self.code, Vec(0, 8)
-        code.move(RAX, word(Word.STEP))
-        code.multiply_by(RAX, word(Word.OUTPUTS_APART))
-        code.add_from(RAX, word(Word.OUTPUTS))
+        code.integer("mov", RAX, word(Word.STEP))
+        code.integer("imul", RAX, word(Word.OUTPUTS_APART))
+        code.integer("add", RAX, word(Word.OUTPUTS))
         for at, output in enumerate(self.step.loops.outputs):
             self.evaluator.load(number, self._single(output))
             self.evaluator.store(Mem(RAX, 8 * at), number)
@@ -184,27 +184,24 @@ class Section:
         """Run the body in rounds, and move the pointers on after each. RCX counts."""
         if not rounds:
             return
-        again = self.code.new_label()
-        self.code.put(RCX, rounds)
-        self.code.label(again)
-        body()
-        for pointer in pointers:
-            self.code.integer("add", pointer, by)
-        self.code.integer("sub", RCX, 1)
-        self.code.jump(again, "ne")
+        self.code.integer("mov", RCX, rounds)
+        with self.code.counted_down(RCX):
+            body()
+            for pointer in pointers:
+                self.code.integer("add", pointer, by)
 
     def _address(self, to: Reg, place: Place) -> None:
-        self.code.address(to, Mem(W, 8 * place.base))
+        self.code.integer("lea", to, Mem(W, 8 * place.base))
         if place.per_row:
-            self.code.multiply(RAX, word(Word.CURRENT), 8 * place.per_row)
+            self.code.integer("imul", RAX, word(Word.CURRENT), 8 * place.per_row)
             self.code.integer("add", to, RAX)
 
     # --- updates -----------------------------------------------------------------------------------------------------
 
     def _next_rate(self, _: steps.NextRate) -> None:
-        self.code.move(RAX, word(Word.RATES))
-        self.code.move(RCX, Mem(RAX))
-        self.code.move(word(Word.RATE), RCX)
+        self.code.integer("mov", RAX, word(Word.RATES))
+        self.code.integer("mov", RCX, Mem(RAX))
+        self.code.integer("mov", word(Word.RATE), RCX)
         self.code.integer("add", word(Word.RATES), 8)
 
     def _update(self, _: steps.Update) -> None:
@@ -224,7 +221,7 @@ class Section:
         code.label(end)
         for index in self.step.loops.unused:
             self._update_unused(index)
-        code.put(word(Word.ZERO), 1)
+        code.integer("mov", word(Word.ZERO), 1)
 
     def _descend(self, p: int, q: int, rounds: int, *, divided: bool) -> None:
         """`p -= rate * q`, or `rate * q / batch` if divided; then `q = 0`."""
@@ -241,15 +238,15 @@ class Section:
             self.evaluator.clear(change)
             self.evaluator.store(Mem(RDI), change)
 
-        code.address(RSI, Mem(W, 8 * p))
-        code.address(RDI, Mem(W, 8 * q))
+        code.integer("lea", RSI, Mem(W, 8 * p))
+        code.integer("lea", RDI, Mem(W, 8 * q))
         self._loop(rounds, body, (RSI, RDI), 8 * width)
 
     def _update_unused(self, index: int) -> None:
         """Update a parameter that the graph does not use, because the caller may have set its gradient."""
         code, change, old = self.code, Vec(0, 8), Vec(3, 8)
-        code.move(RSI, word(Word.PARAMETERS))
-        code.move(RDI, word(Word.GRADIENTS))
+        code.integer("mov", RSI, word(Word.PARAMETERS))
+        code.integer("mov", RDI, word(Word.GRADIENTS))
         self.evaluator.load(change, word(Word.RATE))
         code.vector("vmulsd", change, change, Mem(RDI, 8 * index))
         code.vector("vdivsd", change, change, word(Word.SIZE))
@@ -261,10 +258,10 @@ class Section:
 
     def _clear_seeded(self, _: steps.ClearSeeded) -> None:
         assert isinstance(self.step.loops.loss, Access)
-        self.code.put(Mem(W, 8 * (self.step.loops.loss.base + self.step.away)), 0)
+        self.code.integer("mov", Mem(W, 8 * (self.step.loops.loss.base + self.step.away)), 0)
 
     def _set(self, statement: steps.Set) -> None:
-        self.code.put(word(_FLAGS[statement.flag.name]), int(statement.value))
+        self.code.integer("mov", word(_FLAGS[statement.flag.name]), int(statement.value))
 
     # --- control -----------------------------------------------------------------------------------------------------
 
@@ -319,14 +316,14 @@ class Section:
     def _unless_batch_ends(self, condition: steps.BatchEnds, label: str) -> None:
         code = self.code
         if condition.together:
-            code.move(RAX, word(Word.COUNT))
+            code.integer("mov", RAX, word(Word.COUNT))
         else:
-            code.put(RAX, 1)
-        code.add_from(RAX, word(Word.TAKEN))
-        code.move(word(Word.TAKEN), RAX)
-        code.compare(RAX, word(Word.BATCH))
+            code.integer("mov", RAX, 1)
+        code.integer("add", RAX, word(Word.TAKEN))
+        code.integer("mov", word(Word.TAKEN), RAX)
+        code.integer("cmp", RAX, word(Word.BATCH))
         code.jump(label, "l")
-        code.put(word(Word.TAKEN), 0)
+        code.integer("mov", word(Word.TAKEN), 0)
 
     # --- zeros -------------------------------------------------------------------------------------------------------
 
@@ -338,12 +335,12 @@ class Section:
         self._about_lists().measure_weights()
 
     def _list_inputs(self, statement: steps.ListInputs) -> None:
-        self.code.address(RSI, Mem(W, 8 * self._about_lists().first))
+        self.code.integer("lea", RSI, Mem(W, 8 * self._about_lists().first))
         self._list(RDI)
         self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
 
     def _list(self, to: Reg) -> None:
-        self.code.address(to, Mem(W, 8 * self.step.area("live").start))
+        self.code.integer("lea", to, Mem(W, 8 * self.step.area("live").start))
 
     def _list_rows(self, statement: steps.ListRows) -> None:
         self._about_lists().list_rows(statement.at)
@@ -355,12 +352,12 @@ class Section:
         lists = self._about_lists()
 
         def ends(label: str) -> None:
-            self.code.move(RAX, word(Word.TAKEN))
+            self.code.integer("mov", RAX, word(Word.TAKEN))
             if statement.at is None:
                 self.code.integer("add", RAX, 1)
             else:
-                self.code.add_from(RAX, word(Word.COUNT))
-            self.code.compare(RAX, word(Word.BATCH))
+                self.code.integer("add", RAX, word(Word.COUNT))
+            self.code.integer("cmp", RAX, word(Word.BATCH))
             self.code.jump(label, "ne")
 
         def address() -> None:
@@ -405,8 +402,8 @@ def write_loop(code: Assembler, name: str, section: str) -> None:
         code.call(section)
         code.integer("cmp", RAX, 0)
         code.jump(end, "e")
-        code.move(RAX, word(Word.STEP))
-        code.compare(RAX, word(Word.STEPS))
+        code.integer("mov", RAX, word(Word.STEP))
+        code.integer("cmp", RAX, word(Word.STEPS))
         code.jump(again, "l")
         code.label(end)
 
@@ -422,15 +419,15 @@ def _function(code: Assembler, name: str, room: int) -> Iterator[None]:
     """A function for callers from C. room: bytes of stack, so that routines begin at a multiple of 16."""
     code.label(name)
     for register in CALLEE_SAVED:
-        code.push(register)
+        code.stack("push", register)
     code.integer("sub", RSP, room)
-    code.move(W, RDI)
-    code.move(T, RSI)
+    code.integer("mov", W, RDI)
+    code.integer("mov", T, RSI)
     yield
     code.plain("vzeroupper")
     code.integer("add", RSP, room)
     for register in reversed(CALLEE_SAVED):
-        code.pop(register)
+        code.stack("pop", register)
     code.plain("ret")
 
 
@@ -440,33 +437,28 @@ def write_read_row(code: Assembler, target: Target) -> None:
     RDX goes through the columns, R8 counts them, RSI goes through a row's data, RCX counts inputs.
     """
     evaluator = Evaluator(code, target, Registers(target, code))
-    again, is_bytes, is_class, following, end = (
-        code.new_label(stem) for stem in ("column", "bytes", "class", "next", "end")
-    )
+    is_bytes, is_class, following = (code.new_label(stem) for stem in ("bytes", "class", "next"))
     code.label(READ_ROW)
-    code.move(R10, RAX)
-    code.move(RDX, word(Word.COLUMNS))
-    code.move(R8, word(Word.COLUMN_COUNT))
-    code.label(again)
-    code.move(RSI, _of_column(Column.ROW_BYTES))
-    code.multiply_by(RSI, R10)
-    code.add_from(RSI, _of_column(Column.DATA))
-    code.move(RCX, _of_column(Column.WIDTH))
-    code.integer("cmp", _of_column(Column.KIND), BYTES)
-    code.jump(is_bytes, "e")
-    code.jump(is_class, "g")
-    _copy_doubles(code, evaluator, target.width)
-    code.jump(following)
-    code.label(is_bytes)
-    _divide_bytes(code, evaluator, target.width)
-    code.jump(following)
-    code.label(is_class)
-    _spread_class(code, evaluator)
-    code.label(following)
-    code.integer("add", RDX, COLUMN_BYTES)
-    code.integer("sub", R8, 1)
-    code.jump(again, "ne")
-    code.label(end)
+    code.integer("mov", R10, RAX)
+    code.integer("mov", RDX, word(Word.COLUMNS))
+    code.integer("mov", R8, word(Word.COLUMN_COUNT))
+    with code.counted_down(R8):
+        code.integer("mov", RSI, _of_column(Column.ROW_BYTES))
+        code.integer("imul", RSI, R10)
+        code.integer("add", RSI, _of_column(Column.DATA))
+        code.integer("mov", RCX, _of_column(Column.WIDTH))
+        code.integer("cmp", _of_column(Column.KIND), BYTES)
+        code.jump(is_bytes, "e")
+        code.jump(is_class, "g")
+        _copy_doubles(code, evaluator, target.width)
+        code.jump(following)
+        code.label(is_bytes)
+        _divide_bytes(code, evaluator, target.width)
+        code.jump(following)
+        code.label(is_class)
+        _spread_class(code, evaluator)
+        code.label(following)
+        code.integer("add", RDX, COLUMN_BYTES)
     code.plain("ret")
 
 
@@ -522,7 +514,7 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
         evaluator.store(Mem(RDI), number)
 
     def single() -> None:
-        code.load_byte(RAX, Mem(RSI))
+        code.integer("movzx", RAX, Mem(RSI))
         code.vector("vcvtsi2sd", one, divisor._replace(size=8), RAX)
         code.vector("vdivsd", one, one, divisor._replace(size=8))
         evaluator.store(Mem(RDI), one)
@@ -538,11 +530,11 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
 def _spread_class(code: Assembler, evaluator: Evaluator) -> None:
     """A label becomes inputs that are all 0.0, except the label's own, which is 1.0."""
     zero, one, beyond = Vec(0, 8), Vec(1, 8), code.new_label()
-    code.load_byte(RAX, Mem(RSI))
-    code.move(R9, RDI)
+    code.integer("movzx", RAX, Mem(RSI))
+    code.integer("mov", R9, RDI)
     evaluator.clear(zero)
     _in_steps(code, 1, lambda: evaluator.store(Mem(RDI), zero), 0)
-    code.compare(RAX, _of_column(Column.WIDTH))
+    code.integer("cmp", RAX, _of_column(Column.WIDTH))
     code.jump(beyond, "ge")
     evaluator.load(one, evaluator.constant(1.0, 1))
     evaluator.store(Mem(R9, 0, RAX, 8), one)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from zoomgrad.engines.machine.encode import CONDITIONS, RSP, TABLE, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import CONDITIONS, INTEGERS, RSP, TABLE, Assembler, Mem, Reg, Vec
 
 capstone = pytest.importorskip("capstone")
 
@@ -109,40 +109,50 @@ def test_a_vector_instruction(name):
         assert operands(found) == operands(text.partition(" ")[2]), (text, found)
 
 
-INTEGERS = {
-    "mov": lambda code, a, b, m, n: (code.move(a, b), code.move(a, m), code.move(m, a), code.put(a, n), code.put(m, n)),
-    "lea": lambda code, a, b, m, n: code.address(a, m),
-    "movabs": lambda code, a, b, m, n: code.put(a, n * 2**31 + 2**40),
-    "cmp": lambda code, a, b, m, n: (code.compare(a, b), code.compare(a, m)),
-    "imul": lambda code, a, b, m, n: (code.multiply(a, b, n), code.multiply(a, m, n), code.multiply_by(a, m)),
-    "movsxd": lambda code, a, b, m, n: code.load_int(a, m),
-    "movzx": lambda code, a, b, m, n: code.load_byte(a, m),
-    "shl": lambda code, a, b, m, n: code.shift_left(a, n % 63 + 1),
-    "popcnt": lambda code, a, b, m, n: code.count_bits(a, b),
-    "push": lambda code, a, b, m, n: code.push(a),
-    "pop": lambda code, a, b, m, n: code.pop(a),
-    "call": lambda code, a, b, m, n: code.call(m),
-    **{
-        name: lambda code, a, b, m, n, name=name: (
-            code.integer(name, a, b),
-            code.integer(name, m, b),
-            code.integer(name, a, n),
-        )
-        for name in ("add", "or", "and", "sub", "xor")
-    },
-}
+def integers(name, rng):
+    """All forms of an instruction for integers, in one assembler."""
+    code, row = Assembler(), INTEGERS[name]
+    a, b, m = Reg(rng.randrange(16)), Reg(rng.randrange(16)), memory(rng)
+    if row.load:
+        code.integer(name, a, m)
+        if name not in ("lea", "movsxd", "movzx"):
+            code.integer(name, a, b)
+    if row.store:
+        code.integer(name, m, a)
+    opcode, _, size = row.constant
+    if opcode:
+        number = rng.choice([1, -1, 127, 128, -129, 70_000]) if size > 1 else rng.randrange(1, 63)
+        code.integer(name, a, number)
+        if size > 1:
+            code.integer(name, m, number)
+    if name == "imul":
+        code.integer(name, a, b, rng.choice([1, -1, 70_000]))
+        code.integer(name, a, m, rng.choice([1, -1, 70_000]))
+    return code
 
 
 @pytest.mark.parametrize("name", INTEGERS)
 def test_an_integer_instruction(name):
     rng = random.Random(name)
     for _ in range(100):
-        code = Assembler()
-        a, b = (Reg(rng.randrange(16)) for _ in range(2))
-        INTEGERS[name](code, a, b, memory(rng), rng.choice([1, -1, 127, 128, -129, 70_000]))
+        code = integers(name, rng)
         for (mnemonic, found), line in zip(disassembled(code.code), code.lines, strict=True):
             assert mnemonic == name, (str(line), mnemonic, found)
             assert operands(found) == operands(str(line).partition(" ")[2]), (str(line), found)
+
+
+@pytest.mark.parametrize("name", ["push", "pop", "call"])
+def test_the_stack(name):
+    for number in range(16):
+        code = Assembler()
+        if name == "call":
+            code.call(Mem(Reg(number), 8))
+        else:
+            code.stack(name, Reg(number))
+        (line,) = code.lines
+        ((mnemonic, found),) = disassembled(code.code)
+        assert mnemonic == name
+        assert operands(found) == operands(str(line).partition(" ")[2])
 
 
 def test_jumps_and_constants_reach_their_labels():
@@ -171,7 +181,7 @@ def test_code_that_is_taken_back_leaves_nothing():
     code.vector("vmovupd", Vec(1, 16), None, code.constant(bytes(16)))
     start = code.place()
     code.vector("vmovupd", Vec(1, 16), None, code.constant(bytes(range(16))))
-    code.move(Reg(0), code.function("exp"))
+    code.integer("mov", Reg(0), code.function("exp"))
     code.back_to(start)
     content, _ = code.finish()
     assert content == content[:16] + bytes(16)
