@@ -194,7 +194,6 @@ class Engine(Protocol):
         """Do everything before the first step. The trainer's `phases` holds the time of each phase.
 
         An engine whose kernels have variants builds the one for the workload's batch.
-        objects: where to look for compiled objects, and where to keep them.
         """
 
 

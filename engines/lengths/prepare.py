@@ -5,9 +5,7 @@ Each length of a row has a graph, which is compiled on its own.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -21,8 +19,6 @@ from zoomgrad.engines.compiled.trace import networks, trace
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.kernel.buffers import at_cache_line
-from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.lengths import in_c
 from zoomgrad.engines.lengths.conductor import Conductor
 from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
@@ -35,13 +31,11 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     """Compile the graph of each shape, and the update by the workload's optimiser."""
     shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
     clock = Clock()
-    # The conductor depends on no graph, so its compiler runs beside our own stages.
-    with COLLECTOR.paused(), ThreadPoolExecutor(1) as beside:
-        conductor = beside.submit(conductor_of, workload.optimiser, options)
+    with COLLECTOR.paused():
         order, parameters = _order_of(workload, shapes[0], options, clock)
         built = [_built(workload, shape, options, order, clock) for shape in shapes]
         with clock.phase("compile"):
-            conduct = conductor.result()
+            conduct = conductor_of(workload.optimiser, options)
         clock.stop()
     return TrainerOfLengths(
         workload,
@@ -49,7 +43,6 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
         parameters=parameters,
         order=order,
         conduct=conduct,
-        copy=at_cache_line if options.compiler else _copy,
         phases=clock.phases,
         sizes=clock.sizes,
     )
@@ -67,10 +60,6 @@ def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
     width = fitted(options).width if options.code == "loops" else 1
     lib = in_c.load(tool, flags, optimiser, width, is_fast=options.fast)
     return partial(in_c.ConductorInC, lib, optimiser)
-
-
-def _copy(numbers: array[float]) -> Doubles:
-    return numbers[:]
 
 
 def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Built:

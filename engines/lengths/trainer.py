@@ -10,6 +10,7 @@ from zoomgrad.engines.api import NonFiniteLoss, Shape, Workload
 from zoomgrad.engines.arguments import finite_rates, one_each, whole
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
+from zoomgrad.engines.kernel.buffers import at_cache_line
 from zoomgrad.engines.kernel.program import Doubles, Kernel
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
 
@@ -41,14 +42,13 @@ class TrainerOfLengths:
         parameters: Sequence[float],
         order: Sequence[int],
         conduct: Conduct,
-        copy: Callable[[array[float]], Doubles],
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
     ) -> None:
         """built: the kernels of all shapes.
 
         parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor of
-        members. copy: copies numbers into a buffer for all kernels.
+        members.
         """
         self._order = order
         self.phases, self.sizes = phases, sizes
@@ -57,7 +57,11 @@ class TrainerOfLengths:
         self._batch, self._first = whole(workload.batch, "batch", 1), 0
         self._start = array("d", parameters)
         zeros = array("d", bytes(8 * len(self._start)))
-        self._shared = Shared(copy(self._start), copy(zeros), tuple(copy(zeros) for _ in workload.optimiser.states))
+        self._shared = Shared(
+            at_cache_line(self._start),
+            at_cache_line(zeros),
+            tuple(at_cache_line(zeros) for _ in workload.optimiser.states),
+        )
         self._all_rows = self._rows = sum(len(each.shape.rows) for each in built)
         # Check once here, because a step is too short for checks.
         for each in built:
