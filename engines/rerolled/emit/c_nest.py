@@ -409,29 +409,27 @@ class _Nest:
             [self._operand(*operand, block, segment) for operand in zip(segment.operands, pointers)]
             for _, block in sums
         ]
-        if due:
-            update = _DueUpdate(self, due, segment, sums[0][1])
+        update = _DueUpdate(self, due, segment, sums[0][1]) if due else None
+        if update:
             yield from update.declarations
-            updated = [update.of(n, block, pointers) for n, (_, block) in enumerate(sums)]
-            yield from (statement for statements, _ in updated for statement in statements)
-            yield from update.kept(pointers)
-            texts = [
-                [name if slot == due.slot else text for slot, text in enumerate(leaves)]
-                for leaves, (_, name) in zip(texts, updated)
-            ]
         # Read operands that sums share only once, just before the first of them: gcc -O1 keeps the order of the loads,
         # and a tile leaves few registers for them. Not in a set's order, which would change the text between processes.
         counted = Counter(text for leaves in texts for text in set(leaves))
         shared: dict[str, str] = {}
         width = sums[0][1].width
         pattern = spell(segment.template, _BLANKS, width)[0]
-        for (name, _), leaves in zip(sums, texts):
+        for n, ((name, block), leaves) in enumerate(zip(sums, texts)):
+            if update:
+                statements, leaves[update.due.slot] = update.of(n, block, pointers)
+                yield from statements
             for text in dict.fromkeys(leaves):
                 if counted[text] > 1 and text not in shared and not text.isidentifier():
                     shared[text] = f"shared{len(shared)}"
                     yield Declare(f"const {vector(width)}", shared[text], text)
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
+        if update:
+            yield from update.kept(pointers)
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector, segment: Segment) -> str:
         if isinstance(operand, float):
