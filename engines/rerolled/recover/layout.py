@@ -56,6 +56,7 @@ In the text form, with places counted from the start of their area, this is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from zoomgrad.engines.rerolled.recover.groups import Group, Phase
@@ -68,7 +69,7 @@ from zoomgrad.engines.rerolled.recover.lanes import (
     with_equal_steps,
 )
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop, Loops, Operand, Segment, Table
-from zoomgrad.engines.rerolled.recover.nest import Nest, Stride, strides
+from zoomgrad.engines.rerolled.recover.nest import Nest, Strides, strides
 from zoomgrad.engines.rerolled.recover.places import (
     FEW,
     Places,
@@ -232,35 +233,26 @@ class _Writer:
     def _segments(self, lanes: Lanes, terms: Terms, numbers: Sequence[int], piece: Nest) -> Iterator[Segment]:
         """Write all terms of a piece of the lanes. numbers: for each nest of terms, the number of its template."""
         members = slice(piece.start, piece.start + piece.size)
-        sequence = 0 if lanes.targets is None else 1
+        sequence = count(0 if lanes.targets is None else 1)
         for nest, number in zip(terms.nests, numbers):
             run = slice(nest.start, nest.start + nest.size)
             operands = []
             for slot in self.sums.reads[number]:
-                of_lanes = of_terms = None
-                if not terms.uneven[slot]:
-                    of_lanes = piece.strides_of(sequence)
-                    sequence += 1
-                if terms.regular[slot]:
-                    of_terms = nest.strides_of(slot)
                 places = lanes.places[slot, run, members]
+                of_lanes = None if terms.uneven[slot] else piece.strides_of(next(sequence))
+                of_terms = nest.strides_of(slot) if terms.regular[slot] else None
                 operands.append(self._operand(places, piece.counts, nest.counts, of_lanes, of_terms))
             yield Segment(self.sums.templates[number], nest.counts, tuple(operands))
 
     def _operand(
-        self,
-        places: Ints,
-        lanes: tuple[int, ...],
-        terms: tuple[int, ...],
-        of_lanes: Optional[tuple[Stride, ...]],
-        of_terms: Optional[tuple[Stride, ...]],
+        self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...], of_lanes: Strides, of_terms: Strides
     ) -> Operand:
         """An access if these places are affine, else a table.
 
         places: shape (terms, lanes), both flattened. of_lanes, of_terms: the strides, if they are known. Those of lanes
         are known only if all lanes take the same steps from term to term.
         """
-        if of_lanes is None and not (places - places[:1] != (places[:, 0] - places[0, 0])[:, None]).any():
+        if of_lanes is None and (places - places[:1] == (places[:, 0] - places[0, 0])[:, None]).all():
             of_lanes = strides(places[0], lanes)
         if of_terms is None and of_lanes is not None:
             of_terms = strides(places[:, 0], terms)
@@ -276,9 +268,9 @@ class _Writer:
         inner = counts[-1] if counts else 1
         width = padded(max(inner, longest))
         steps, size = [int(inner > 1)] if counts else [], width  # a count of 1 has no step
-        for count in counts[-2::-1]:
+        for outer in counts[-2::-1]:
             steps.insert(0, size)
-            size *= count
+            size *= outer
         target = Access(self.places.block(size), tuple(steps))
         self.places.of[nodes] = target.places(counts)
         return target, width if inner > 1 else 1
@@ -288,10 +280,8 @@ class _Writer:
         if self.blocks:
             self.row[nodes] = self.row[self.sums.mirrors[nodes]]
         self.places.of[nodes] = targets
-        steps: Optional[tuple[Stride, ...]] = piece.strides_of(0)
-        if steps is None:
-            steps = strides(targets, piece.counts)
-            assert steps is not None
+        steps = piece.strides_of(0) or strides(targets, piece.counts)
+        assert steps is not None
         target = Access(int(targets[0]), steps)
         inner = piece.counts[-1] if piece.counts else 1
         spare = padded(max(inner, longest)) - inner

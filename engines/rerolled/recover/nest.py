@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Stride = Union[int, tuple[int, ...]]
 """The step of a counted loop, or a list of offsets if the steps differ."""
+Strides = Optional[tuple[Stride, ...]]
+"""A stride for each of some counted loops; None if they are not known, or if there are none."""
 
 
 class Nest(NamedTuple):
@@ -49,7 +51,7 @@ class Nest(NamedTuple):
             size *= count
         return size
 
-    def strides_of(self, sequence: int) -> Optional[tuple[int, ...]]:
+    def strides_of(self, sequence: int) -> Strides:
         """The strides of one sequence. None if the nest has counts only."""
         return tuple([by[sequence] for by in self.strides]) if self.strides or not self.counts else None
 
@@ -152,7 +154,7 @@ def _merged(first: dict[int, list[int]], pieces: list[Nest], must_end: bytes) ->
         pieces = outer
 
 
-def strides(sequence: Ints, counts: tuple[int, ...]) -> Optional[tuple[Stride, ...]]:
+def strides(sequence: Ints, counts: tuple[int, ...]) -> Strides:
     """The strides of these counted loops whose offsets add up to the sequence; None if there are none.
 
     sequence: addresses, shape (product of counts,); the last count runs fastest. A stride is one step if all steps are
