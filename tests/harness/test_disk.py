@@ -1,4 +1,4 @@
-"""Full and read-only disks: a command prints one clear error and loses no measurement."""
+"""Full disks: a command prints one clear error and loses no measurement."""
 
 import shutil
 import subprocess
@@ -88,20 +88,12 @@ def test_a_report_that_does_not_fit_keeps_the_previous_one(limited, tmp_path):
 
 
 FILL = ("head -c 1000000000 /dev/zero > $disk/filler || true", "rm -f $disk/filler")
-# A disk can't become read-only while a file is open for writing.
-FREEZE = ("while kill -0 $! && ! mount -o remount,ro $disk; do sleep 0.01; done 2>&-", "mount -o remount,rw $disk")
 
 
 @mounting
-@pytest.mark.parametrize(
-    ("ways", "records"),
-    [
-        (FILL, 3),
-        *(pytest.param(ways, n, marks=pytest.mark.exhaustive) for ways in (FILL, FREEZE) for n in (0, 1, 5)),
-    ],
-)
-def test_a_run_whose_disk_fails_loses_no_record_and_can_be_resumed(on_disk, tmp_path, ways, records):
-    fail, repair = ways
+@pytest.mark.parametrize("records", [3, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (0, 1, 5))])
+def test_a_run_whose_disk_fails_loses_no_record_and_can_be_resumed(on_disk, tmp_path, records):
+    fail, repair = FILL
     options = f"--preset smoke --engines tuple --workloads xor --interpreters {RUNNING} --blocks 7 --seed 1"
     ended = on_disk(
         f"""
@@ -122,7 +114,7 @@ def test_a_run_whose_disk_fails_loses_no_record_and_can_be_resumed(on_disk, tmp_
     )
     assert ended.returncode in (1, 2), ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
-    assert "No space left on device" in ended.stderr or "Read-only file system" in ended.stderr
+    assert "No space left on device" in ended.stderr
     assert "All records so far are kept: continue with `zoomgrad run --resume" in ended.stderr
     full = [Store(path.parent).records() for path in (tmp_path / "full").glob("*/run.json")]
     whole = Store(next((tmp_path / "whole").glob("*/run.json")).parent).records()

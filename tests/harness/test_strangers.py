@@ -1,7 +1,6 @@
 """Runs from strangers: a command does not write, remove or show anything outside its own folders."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -119,20 +118,6 @@ def test_a_record_that_is_a_link_to_a_secret_does_not_reveal_it(zoomgrad, tmp_pa
     result = zoomgrad("report", store.folder)
     refused(result, "leads out of")
     assert "PRIVATE" not in result.stderr
-
-
-@pytest.mark.parametrize("kind", ["folder", "FIFO", "device"])
-def test_a_special_file_among_the_records_is_refused(zoomgrad, tmp_path, kind):
-    store = kept(tmp_path)
-    path = store.folder / "records" / "a.json"
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "FIFO":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("/dev/zero")
-    refused(zoomgrad("report", store.folder), "a.json")
-    refused(zoomgrad("check", store.folder, "--update"), "a.json")
 
 
 def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
