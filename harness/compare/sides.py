@@ -13,15 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zoomgrad.engines.asking import NoAnswer, ask, one_line, which
-from zoomgrad.harness.machine import environments, interpreters
+from zoomgrad.engines.asking import NoAnswer, one_line
+from zoomgrad.harness.machine import environments, facts, interpreters
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.places import IS_CHECKOUT, ROOT
 
 SIDES = ("base", "head")
-GIT_SECONDS = 120.0
 NEEDED = "zoomgrad/engines"
 """The package that both sides import. Older commits have their engines elsewhere."""
 
@@ -143,12 +142,7 @@ def checkouts(shas: Mapping[str, str], repository: Path = ROOT) -> Iterator[dict
 
 def git(repository: Path, *arguments: str) -> str:
     """Output of a git command. Raises Unreadable."""
-    program = which("git")
-    if program is None:
-        raise Unreadable("git is not installed, and commits can't be read without it\n  Install git.")
-    # Neither the repository's hooks nor its file watcher may run: either may be any command.
-    options = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
     try:
-        return ask([program, "--no-optional-locks", *options, *arguments], seconds=GIT_SECONDS, folder=repository)
+        return facts.git(repository, *arguments)
     except NoAnswer as none:
-        raise Unreadable(f"{repository}: git {arguments[0]} {none}\n  Check the clone with `git fsck`.") from None
+        raise Unreadable(f"{repository}: git {arguments[0]} {none}\n  Check git, and the clone.") from None

@@ -15,7 +15,7 @@ from zoomgrad.engines.kernel import toolchains
 from zoomgrad.results import comparability
 from zoomgrad.results.printable import on_one_line
 
-GIT_SECONDS = 20.0
+GIT_SECONDS = 120.0
 GIT_BYTES = 64 << 20
 COMMIT = re.compile("[0-9a-f]{7,64}")
 
@@ -45,23 +45,27 @@ def _compiler(family: str) -> str:
         return ""
 
 
-def commit(folder: Path) -> str:
-    """The checkout's commit, with `+` if files differ from it; empty outside a checkout."""
+def git(folder: Path, *arguments: str, errors: bool = True) -> str:
+    """Output of a git command in that folder, with stderr if `errors`. Raises NoAnswer.
 
+    Reads only: neither the repository's hooks nor its file watcher may run, as either may be any command.
+    """
     program = which("git")
     if program is None:
-        return ""
-    # Reading needs neither the repository's lock nor its file watcher, which may be any command.
-    options = [program, "--no-optional-locks", "-c", "core.fsmonitor=false"]
+        raise NoAnswer("is not installed")
+    options = ("--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+    command = [program, *options, *arguments]
+    return ask(command, seconds=GIT_SECONDS, most_bytes=GIT_BYTES, errors=errors, folder=folder)
 
-    def git(*arguments: str) -> str:
-        return ask([*options, *arguments], seconds=GIT_SECONDS, most_bytes=GIT_BYTES, errors=False, folder=folder)
 
+def commit(folder: Path) -> str:
+    """The checkout's commit, with `+` if files differ from it; empty outside a checkout."""
     try:
-        head = git("rev-parse", "--short=12", "HEAD").strip()
-        return f"{head}{'+' if git('status', '--porcelain').strip() else ''}" if COMMIT.fullmatch(head) else ""
+        head = git(folder, "rev-parse", "--short=12", "HEAD", errors=False).strip()
+        changed = git(folder, "status", "--porcelain", errors=False).strip()
     except NoAnswer:
         return ""
+    return f"{head}{'+' if changed else ''}" if COMMIT.fullmatch(head) else ""
 
 
 def _processor() -> str:
