@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 
 class Call(NamedTuple):
@@ -26,8 +26,11 @@ class Call(NamedTuple):
 
 
 @cache
-def result_class(value: Any) -> Any:
-    """The class of results, for this class Value."""
+def maker(value: Any) -> Callable[[float, tuple[Any, ...], Any], Any]:
+    """The function that makes results for this class, which may be one in C in place of a program's own.
+
+    It takes the number, the operands and the gradient to start from.
+    """
 
     class Result(value):
         """A Value that a compiled function returned, the loss in place 0. passes: the backward passes so far."""
@@ -38,7 +41,11 @@ def result_class(value: Any) -> Any:
             """Add to the gradients of the call's parameters."""
             self.call.variant.contribute(self)
 
-    return Result
+    rebuild = getattr(Result, "_rebuild", None)
+    if rebuild is None:
+        return lambda number, operands, _: Result(number, operands, "compiled")
+    # Not the constructor, which may be the program's.
+    return lambda number, operands, grad: rebuild(number, grad, operands, "compiled", None, "")
 
 
 def pass_to(parameters: Iterable[Any], result: Any) -> None:

@@ -21,9 +21,9 @@ from zoomgrad.check import Schedule
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.held import Held
-from zoomgrad.loss import Call, pass_to, result_class
+from zoomgrad.loss import Call, maker, pass_to
 from zoomgrad.signature import NotTraced, Signature, describe, values_in
-from zoomgrad.trace import Traced
+from zoomgrad.trace import Traced, is_datum
 
 _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)
 """Errors of a forward pass: a number that is not a double, or an error of Python's operators."""
@@ -66,7 +66,8 @@ class Variant(Plain):
         self.noise: set[tuple[int, str]] = set()
         """What changed and led to no other graph."""
         self.retraced = self.recompiled = 0
-        self._value, self._make = engine.Value, result_class(engine.Value)
+        self._value, self._grad = engine.Value, traced.loss.grad
+        self._make = maker(engine.Value if is_datum(traced.loss) else type(traced.loss))
         self._lock = threading.RLock()
         self._latest: Optional[Call] = None
         """The call of the program's last forward pass."""
@@ -135,14 +136,14 @@ class Variant(Plain):
             return None
         self.calls += 1
         operands = parameters if self._operands is None else self._operands(parameters)
-        loss = self._make(number, operands, "compiled")
+        loss = self._make(number, operands, self._grad)
         loss.call, loss.place, loss.passes = call, 0, 0
         return loss if self._is_alone else self._filled(loss, outputs, call)
 
     def _filled(self, loss: Any, outputs: Sequence[float], call: Call) -> Any:
         results = [loss]
         for place, number in enumerate(outputs, 1):
-            result = self._make(number, call.parameters, "compiled")
+            result = self._make(number, call.parameters, self._grad)
             result.call, result.place, result.passes = call, place, 0
             results.append(result)
         remaining = iter(results)

@@ -296,3 +296,13 @@ def test_keep_and_replace(tmp_path):
     differs = execute(file, changed(*IN_PART["= for +="][:2]) + "print('ran')", "--replace", "Value")
     assert (differs.returncode, differs.stdout) == (2, "")
     assert "Value runs as it is, because tanh" in differs.stderr
+
+
+def test_a_compiled_loss_is_an_object_of_the_programs_class(tmp_path):
+    text = changed(CLOSURES, [("_prev", "parents")]).replace("import math", "import math, zoomgrad")
+    text += "    def __repr__(self):\n        return f'V({self.data}, {self.grad})'\n"
+    text += "@zoomgrad.compiled()\ndef loss(w, x):\n    return w * x\n"
+    text += "w = Value(2.0)\nfor x in 1.5, 2.5:\n    v = loss(w, x)\n    v.label = 'loss'\n    v.backward()\n"
+    text += "    print(v, v.label, isinstance(v, Value), v.parents == {w}, w.grad, v + 1)\n"
+    ran = execute(tmp_path / "program.py", text)
+    assert ran.stdout == "V(3.0, 1.0) loss True True 1.5 V(4.0, 0.0)\nV(5.0, 1.0) loss True True 4.0 V(6.0, 0.0)\n"
