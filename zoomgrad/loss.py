@@ -8,21 +8,9 @@ program. Below parameters that were computed before the call, the backward pass 
 # mypy: disable-error-code="misc, valid-type"
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
-from typing import Any, Callable, NamedTuple
-
-
-class Call(NamedTuple):
-    """One call of a program: what its gradients depend on."""
-
-    variant: Any
-    parameters: tuple[Any, ...]
-    inputs: Sequence[float]
-    data: tuple[float, ...]
-    """Numbers of the parameters."""
-    arguments: Any
-    """Those of the function, and its named ones."""
+from typing import Any, Callable
 
 
 @cache
@@ -33,13 +21,13 @@ def maker(value: Any) -> Callable[[float, tuple[Any, ...], Any], Any]:
     """
 
     class Result(value):
-        """A Value that a compiled function returned, the loss in place 0. passes: the backward passes so far."""
+        """A Value that a compiled function returned. call: as of `Variant.call`. passes: the backward passes so far."""
 
-        __slots__ = ("call", "passes", "place")
+        __slots__ = ("call", "passes")
 
         def _contribute(self) -> None:
             """Add to the gradients of the call's parameters."""
-            self.call.variant.contribute(self)
+            self.call[0].contribute(self)
 
     rebuild = getattr(Result, "_rebuild", None)
     if rebuild is None:

@@ -21,9 +21,13 @@ from zoomgrad.check import Schedule
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.held import Held
-from zoomgrad.loss import Call, maker, pass_to
+from zoomgrad.loss import maker, pass_to
 from zoomgrad.signature import NotTraced, Signature, describe, values_in
 from zoomgrad.trace import Traced, is_datum
+
+Call = tuple[Any, tuple[Any, ...], Sequence[float], tuple[float, ...], Any, int]
+"""What a result remembers: the variant, the parameters, the inputs, the parameters' numbers, the function's arguments
+and named ones, and the place among the results, where 0 is the loss."""
 
 _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)
 """Errors of a forward pass: a number that is not a double, or an error of Python's operators."""
@@ -67,16 +71,16 @@ class Variant(Plain):
         """What changed and led to no other graph."""
         self.retraced = self.recompiled = 0
         self._value, self._grad = engine.Value, traced.loss.grad
-        self._make = maker(engine.Value if is_datum(traced.loss) else type(traced.loss))
+        kind: Any = engine.Value if is_datum(traced.loss) else type(traced.loss)
+        self._make = maker(kind)
         self._lock = threading.RLock()
-        self._latest: Optional[Call] = None
+        self._latest: Any = None
         """The call of the program's last forward pass."""
         leaves = traced.parameters
         self._program = engine.compile(traced.loss, inputs=traced.inputs, parameters=leaves, outputs=traced.outputs)
         x, p, q, forward, backward = self._program.bound()
         self._passes = _packer(x, len(traced.inputs)), _packer(p, len(p)), forward
         self._gradients = _packer(q, len(q)), backward, q.tolist
-        self._bits = struct.Struct(f"{len(leaves)}d").pack
         self._floats = (float,) * len(leaves)
         self._gather = _gather(traced.sources, len(signature.numbers))
         self._pick = _gather(traced.places, len(signature.values))
@@ -123,34 +127,30 @@ class Variant(Plain):
         inputs = numbers if gather is None else gather(numbers)
         if tuple(map(type, data)) != self._floats and not _are_small((*data, *inputs)):
             return None
-        call = Call(self, parameters, inputs, data, arguments)
-        outputs: Sequence[float] = ()
         with self._lock:
             try:
-                number = self._forward(call)
+                number = self._forward(inputs, data)
             except _NO_NUMBER:
                 return None
-            if not self._is_alone:
-                outputs = list(self._program.outputs)
-        if not isfinite(number) or not all(map(isfinite, outputs)):
+            self._latest = call = self, parameters, inputs, data, arguments, 0
+            outputs = [] if self._is_alone else list(self._program.outputs)
+        if not isfinite(number) or (outputs and not all(map(isfinite, outputs))):
             return None
         self.calls += 1
-        operands = parameters if self._operands is None else self._operands(parameters)
-        loss = self._make(number, operands, self._grad)
-        loss.call, loss.place, loss.passes = call, 0, 0
+        loss = self._make(number, parameters if self._operands is None else self._operands(parameters), self._grad)
+        loss.call = call
         return loss if self._is_alone else self._filled(loss, outputs, call)
 
     def _filled(self, loss: Any, outputs: Sequence[float], call: Call) -> Any:
         results = [loss]
         for place, number in enumerate(outputs, 1):
-            result = self._make(number, call.parameters, self._grad)
-            result.call, result.place, result.passes = call, place, 0
-            results.append(result)
+            results.append(self._make(number, call[1], self._grad))
+            results[-1].call = (*call[:-1], place)
         remaining = iter(results)
 
         def fill(hole: _Hole) -> Any:
             result = next(remaining)
-            return result if hole.parameter is None else call.parameters[hole.parameter]
+            return result if hole.parameter is None else call[1][hole.parameter]
 
         return _mapped(_Hole, self._result, fill)
 
@@ -169,22 +169,22 @@ class Variant(Plain):
 
         return quick
 
-    def _forward(self, call: Call) -> float:
-        """Run the forward pass with the numbers of a call."""
+    def _forward(self, inputs: Sequence[float], data: Sequence[float]) -> float:
+        """Run the forward pass with these numbers."""
         check_arithmetic()
         self._latest = None
         pack_inputs, pack_parameters, forward = self._passes
-        pack_inputs(*call.inputs)
-        pack_parameters(*call.data)
+        pack_inputs(*inputs)
+        pack_parameters(*data)
         number: float = forward()
-        self._latest = call
         return number
 
     def gradients(self, call: Call, before: Sequence[float]) -> list[float]:
         """The gradients of a call's loss by its parameters, added to others."""
         with self._lock:
             if self._latest is not call:  # another pass came after its own
-                self._forward(call)
+                self._forward(call[2], call[3])
+                self._latest = call
             pack_gradients, backward, gradients = self._gradients
             pack_gradients(*before)
             backward()
@@ -194,41 +194,38 @@ class Variant(Plain):
         return after
 
     def contribute(self, result: Any) -> None:
-        """Pass a result's gradient on to the parameters of its call."""
-        if result.place or result.passes or not self._contribute(result, result.call):
-            self._contribute_by_function(result, result.call)
-        result.passes += 1
+        """Pass a result's gradient on to the parameters of its call.
 
-    def _contribute(self, loss: Any, call: Call) -> bool:
-        """Whether the program could do it: not if a parameter has another number now, or a gradient is not finite."""
-        try:  # bytes, because zeros have signs, and NaN equals nothing
-            if self._bits(*map(_data, call.parameters)) != self._bits(*call.data):
-                return False
-        except _NO_NUMBER:
-            return False
-        before, scale = tuple(map(_grad, call.parameters)), loss.grad
-        after = self.gradients(call, before if scale == 1.0 else [0.0] * len(before))
-        if not all(map(isfinite, after)):
-            return False
-        for v, add, grad in zip(call.parameters, before, after):
-            v.grad = grad if scale == 1.0 else add + scale * grad
-        return True
+        The program does that for the loss, once, unless a parameter has another number now or a gradient is not finite.
+        """
+        call, passes, scale = result.call, getattr(result, "passes", 0), result.grad
+        _, parameters, _, data, _, place = call
+        result.passes = passes + 1
+        if not place and not passes and tuple(map(_data, parameters)) == data:
+            before = tuple(map(_grad, parameters))
+            after = self.gradients(call, before if scale == 1.0 else [0.0] * len(before))
+            if all(map(isfinite, after)):
+                for v, add, grad in zip(parameters, before, after):
+                    v.grad = grad if scale == 1.0 else add + scale * grad
+                return
+        self._contribute_by_function(result, passes)
 
-    def _contribute_by_function(self, result: Any, call: Call) -> None:
+    def _contribute_by_function(self, result: Any, passes: int) -> None:
         """Repeat the call and the backward passes of its results as they were, with today's numbers in the last one."""
-        why = NotTraced("a result beside its loss has a gradient", "Return it as the loss.") if result.place else None
-        data, grads = ([*map(part, call.parameters)] for part in (_data, _grad))
-        _put("data", call.parameters, call.data)
+        _, parameters, _, before, arguments, place = result.call
+        why = NotTraced("a result beside its loss has a gradient", "Return it as the loss.") if place else None
+        data, grads = ([*map(part, parameters)] for part in (_data, _grad))
+        _put("data", parameters, before)
         try:
-            real = list(values_in(self._value, self._again(self, call.arguments, why)))[result.place]
+            real = list(values_in(self._value, self._again(self, arguments, why)))[place]
             if real.data != result.data:
                 raise RuntimeError("an argument of this loss has changed\n  Use the loss before you change it.")
         finally:
-            _put("data", call.parameters, data)
-        for _ in range(result.passes + 1):
-            _put("grad", call.parameters, grads)
+            _put("data", parameters, data)
+        for _ in range(passes + 1):
+            _put("grad", parameters, grads)
             real.grad = result.grad
-            pass_to(call.parameters, real)
+            pass_to(parameters, real)
 
 
 def _put(name: str, parameters: Sequence[Any], numbers: Sequence[Any]) -> None:

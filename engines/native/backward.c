@@ -36,19 +36,15 @@ static int contribute_by_python(Value *v, Value *a, Value *b) {
     return failed ? -1 : 0;
 }
 
-/* Call a backward function, or the one of a subclass. */
-static int contribute_by_call(PyObject *function) {
-    PyObject *none = function ? PyObject_CallFunctionObjArgs(function, NULL) : NULL;
-    Py_XDECREF(function);
-    Py_XDECREF(none);
-    return none == NULL ? -1 : 0;
-}
-
 /* Add the Value's contribution to the gradient of its left operand, then to that of its right one. */
 static int contribute_by_op(Value *v) {
     if (v->extra != NULL && v->extra->closure != NULL) {
-        Py_INCREF(v->extra->closure);
-        return contribute_by_call(v->extra->closure);
+        PyObject *closure = v->extra->closure;
+        Py_INCREF(closure);
+        PyObject *none = PyObject_CallFunctionObjArgs(closure, NULL);
+        Py_DECREF(closure);
+        Py_XDECREF(none);
+        return none == NULL ? -1 : 0;
     }
     if (v->op == LEAF || v->op == CUSTOM)
         return 0;
@@ -89,9 +85,14 @@ static int contribute_by_op(Value *v) {
 
 /* The same, where a subclass may define `_contribute` for operations of its own. */
 static int contribute(Value *v) {
-    if (v->op == CUSTOM && v->flags & OF_SUBCLASS)
-        return contribute_by_call(PyObject_GetAttrString((PyObject *)v, "_contribute"));
-    return contribute_by_op(v);
+    static PyObject *name;
+    if (v->op != CUSTOM || !(v->flags & OF_SUBCLASS))
+        return contribute_by_op(v);
+    if (name == NULL)
+        name = PyUnicode_InternFromString("_contribute");
+    PyObject *none = name ? PyObject_CallMethodObjArgs((PyObject *)v, name, NULL) : NULL;
+    Py_XDECREF(none);
+    return none == NULL ? -1 : 0;
 }
 
 /* --- Walks ------------------------------------------------------------------------------------------------------- */
