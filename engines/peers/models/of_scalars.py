@@ -40,13 +40,6 @@ class ScalarModel(Model):
         self.p[:] = parameters
         self.sums = np.zeros_like(self.p)
 
-    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        batches = []
-        for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
-            batches.append(self.accumulate(start, batch))
-            self.update(rate / batch)
-        return batches
-
     def accumulate(self, first: int, rows: int) -> Any:
         losses = np.zeros(rows)
         for number in range(rows):

@@ -92,13 +92,9 @@ class JaxModel(Model):
         # `jnp.zeros_like` would compile a function for each shape, which no user of whole batches needs.
         self.sums = jax.tree.map(lambda parameter: jnp.array(np.zeros_like(parameter)), start)
 
-    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        batches = []
-        for number, rate in enumerate(rates):
-            start = first + number * batch
-            self.layers, losses = self.step(self.layers, self.x, self.y, start, rate, batch=batch)
-            batches.append(losses)
-        return batches
+    def whole_batch(self, first: int, batch: int, rate: float) -> Any:
+        self.layers, losses = self.step(self.layers, self.x, self.y, first, rate, batch=batch)
+        return losses
 
     def accumulate(self, first: int, rows: int) -> Any:
         self.sums, losses = self.some_rows(self.layers, self.sums, self.x, self.y, first, rows=rows)

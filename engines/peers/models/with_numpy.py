@@ -27,17 +27,14 @@ class NumpyModel(Model):
         self.layers = layers(self.network.shape, parameters)
         self.gradient = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
 
-    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        batches = []
-        for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
-            losses, gradient = self.forward_backward(start, batch)
-            for (w, b), (dw, db) in zip(self.layers, gradient):
-                dw *= rate / batch
-                db *= rate / batch
-                w -= dw
-                b -= db
-            batches.append(losses)
-        return batches
+    def whole_batch(self, first: int, batch: int, rate: float) -> Any:
+        losses, gradient = self.forward_backward(first, batch)
+        for (w, b), (dw, db) in zip(self.layers, gradient):
+            dw *= rate / batch
+            db *= rate / batch
+            w -= dw
+            b -= db
+        return losses
 
     def accumulate(self, first: int, rows: int) -> Any:
         losses, gradient = self.forward_backward(first, rows)
