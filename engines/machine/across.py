@@ -77,7 +77,7 @@ class Across(Block):
         width, (count,) = lanes.width, terms.segment.counts
         windows, rest = divmod(count, width)
         moved = 0
-        if windows > STRAIGHT_WINDOWS:
+        if not self._fits(count):
             counter = self.registers.integer()
             self.nest.put_count(counter, windows)
 
@@ -93,6 +93,9 @@ class Across(Block):
         if rest:
             self._window(terms, count - width - moved, range(width - rest, width))
         return 0
+
+    def _fits(self, count: int) -> bool:
+        return count // self.vectors[0].width <= STRAIGHT_WINDOWS
 
     def _window(self, terms: Terms, first: int, wanted: Sequence[int]) -> None:
         """Add the wanted ones of as many terms as a vector has, from the first one on."""

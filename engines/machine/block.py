@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf
@@ -16,7 +17,8 @@ from zoomgrad.engines.machine.source import Source
 from zoomgrad.engines.machine.state import Word, word
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Segment
+from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.step.language import Due
 
 if TYPE_CHECKING:
@@ -101,16 +103,12 @@ class Block:
 
     def _segment(self, number: int) -> None:
         """Add all terms of a segment to the sums."""
-        nest, segment = self.nest, self.nest.loop.segments[number]
-        terms = Terms(
-            number,
-            segment,
-            [nest.source(operand, segment) for operand in segment.operands],
-            Counter(_slots(segment.template)),
-        )
-        due = nest.run.due
+        segment = self.nest.loop.segments[number]
+        source = partial(self.nest.source, segment=segment, straight=self._is_straight(number, segment))
+        terms = Terms(number, segment, list(map(source, segment.operands)), Counter(_slots(segment.template)))
+        due = self.nest.run.due
         if due and due.segment == number:
-            before, factor = nest.source(due.before, segment), nest.source(due.factor, segment)
+            before, factor = source(due.before), source(due.factor)
             assert isinstance(before, Source)
             assert isinstance(factor, Source)
             terms = terms._replace(due=due, before=before, factor=factor)
@@ -119,8 +117,21 @@ class Block:
                 self._over(terms, 0)
         else:
             self._term(terms, 0)
-        for source in terms.pointers:
-            self.registers.give_back(*source.owned)
+        for pointer in terms.pointers:
+            self.registers.give_back(*pointer.owned)
+
+    def _is_straight(self, number: int, segment: Segment) -> bool:
+        """Whether all terms are written one after the other."""
+        run = self.nest.run
+        if run.live_segment == number or (run.rows > 1 and self.nest.loop.phase == Phase.SINK):
+            return False
+        if len(segment.counts) != 1 or any(map(_lists_terms, segment.operands)):
+            return not segment.counts
+        return not isinstance(segment.counts[0], Count) and self._fits(segment.counts[0])
+
+    def _fits(self, count: int) -> bool:
+        """Whether so many terms of all sums are few enough to be written one after the other."""
+        return count * min(4, len(self.vectors)) <= STRAIGHT
 
     def _over(self, terms: Terms, level: int) -> int:
         """Loops over terms. Returns how many terms of this level the pointers have moved on."""
@@ -140,8 +151,7 @@ class Block:
             self.nest.put_count(counter, count)
             self._counted_down(counter, lambda: self._advance(terms, level, self._over(terms, level + 1)))
             return count
-        sums = min(4, len(self.vectors))
-        together = count if count * sums <= STRAIGHT else 4 // sums
+        together = count if self._fits(count) else 4 // min(4, len(self.vectors))
         rounds = count // together
 
         def body() -> None:
@@ -351,6 +361,11 @@ class Block:
             register = self.evaluator.read(self.nest.memory(inputs, self.vectors[0], term), 1)
             self.evaluator.store(self.nest.memory(terms.before, self.vectors[0], term), register)
             self.registers.release(register)
+
+
+def _lists_terms(operand: LoopOperand) -> bool:
+    """Whether an operand lists the offsets of its terms."""
+    return isinstance(operand, Access) and any(isinstance(offsets, tuple) for offsets in operand.terms)
 
 
 def _slots(template: Expr) -> Iterator[int]:

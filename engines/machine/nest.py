@@ -4,19 +4,26 @@ The terms are those of `emit/c_nest`: a *strip* is vectors side by side along th
 for each of several outer lanes, a *tile* is a block whose outer lanes are rows taken together. Each lane adds in the
 order of the listing, so the bits are those of C.
 
-Example: `for i<16: v[i] = sum(t<3: p[16*t + i] * x[t])` in vectors of 8. A pointer goes through `p` by 16 places a term
-and another one through `x` by 1; the three terms are unrolled:
+Example: `for i<16: v[i] = sum(t<90: p[16*t + i] * x[t])` in vectors of 8. One pointer goes through `p` by 16 places a
+term, and another one through `x` by 1:
 
-        vxorpd zmm31, zmm31, zmm31
-        vxorpd zmm30, zmm30, zmm30
-        vbroadcastsd zmm29, [rbx]                  x[0]
-        vmulpd zmm28, zmm29, [rbx + 128]           p[0], lanes 0 to 7
-        vaddpd zmm31, zmm31, zmm28
-        vmulpd zmm29, zmm29, [rbx + 192]           lanes 8 to 15
-        vaddpd zmm30, zmm30, zmm29
-        …
-        vmovupd [rbx + 512], zmm31
-        vmovupd [rbx + 576], zmm30
+        vxorpd xmm0, xmm0, xmm0
+        vxorpd xmm1, xmm1, xmm1
+        lea rsi, [rbx + 768]
+        lea rdi, [rbx]
+        mov r8, 90
+    l1:
+        vbroadcastsd zmm2, [rdi]                   x[t]
+        vmulpd zmm3, zmm2, [rsi]                   p[16*t], lanes 0 to 7
+        vaddpd zmm0, zmm0, zmm3
+        vmulpd zmm3, zmm2, [rsi + 64]              lanes 8 to 15
+        vaddpd zmm1, zmm1, zmm3
+        add rsi, 128
+        add rdi, 8
+        sub r8, 1
+        jne l1
+        vmovupd [rbx + 12288], zmm0
+        vmovupd [rbx + 12352], zmm1
 """
 
 from __future__ import annotations
@@ -367,14 +374,15 @@ class Nest:
         self._point(RCX, access)
         return Source(RCX, 0, access.lanes)
 
-    def source(self, operand: LoopOperand, segment: Segment) -> Union[float, Source]:
-        """An operand of a segment; its pointers are taken from the pool."""
+    def source(self, operand: LoopOperand, segment: Segment, *, straight: bool) -> Union[float, Source]:
+        """An operand of a segment; its pointers are taken from the pool. straight: no loop moves them over terms."""
         if isinstance(operand, float):
             return operand
         if isinstance(operand, Table):
             return self._listed_places(operand, segment)
         moves = any(stride and count > 1 for stride, count in zip(operand.terms, segment.counts))
-        if not moves and (simple := self._simple(operand)):
+        if (straight or not moves) and (simple := self._simple(operand)):
+            simple.terms = operand.terms if moves else ()
             return simple
         pointer = self.registers.integer()
         self._point(pointer, operand)
