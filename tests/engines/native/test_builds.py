@@ -13,7 +13,6 @@ from zoomgrad.engines.kernel.building import build as compiled
 from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.engines.kernel.toolchains import find
 from zoomgrad.engines.native import build
-from zoomgrad.engines.native.recorder import SWITCH
 
 ROOT = Path(__file__).parents[3]
 
@@ -107,15 +106,6 @@ def test_without_a_compiler_the_recorder_is_in_python(tmp_path):
     result = subprocess.run([sys.executable, "-S", "-c", text], cwd=ROOT, env=variables, capture_output=True, text=True)
     assert result.stdout == "zoomgrad.engines.graph.value\n"
     assert "there is no gcc or clang or tcc on PATH\n  Install it" in result.stderr
-
-
-@pytest.mark.host
-def test_the_recorder_can_be_chosen():
-    text = "from zoomgrad import engines; print(engines.load('bytecode').Value.__module__)"
-    for choice, expected in (("python", "zoomgrad.engines.graph.value\n"), ("", "zoomgrad.engines.native\n")):
-        variables = {**os.environ, SWITCH: choice}
-        result = subprocess.run([sys.executable, "-c", text], cwd=ROOT, env=variables, capture_output=True, text=True)
-        assert (result.stdout, result.stderr) == (expected, "")
 
 
 @pytest.mark.host

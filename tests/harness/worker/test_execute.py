@@ -10,7 +10,6 @@ import pytest
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
-from zoomgrad.harness.worker.programs.execute import USES_IDS
 
 ROOT = Path(__file__).parents[3]
 TRAINING = """
@@ -65,21 +64,6 @@ def test_a_line_says_that_there_was_nothing_to_speed_up(tmp_path):
     ran = execute("", tmp_path, "print('ran')")
     assert (ran.returncode, ran.stdout) == (0, "ran\n")
     assert "program.py ended without micrograd and without a class like its Value" in ran.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "uses"),
-    [
-        ("v._id", True),
-        ("v.compile()", True),
-        ("re.compile(x)", False),
-        ("micrograd.engine.counter", True),
-        ("from micrograd.engine import counter", True),
-        ("counter = _id", False),
-    ],
-)
-def test_ids_are_made_only_for_programs_that_use_them(text, uses):
-    assert bool(USES_IDS.search(text)) == uses
 
 
 @pytest.mark.parametrize("engine", of_each_value())

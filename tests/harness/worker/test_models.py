@@ -8,7 +8,7 @@ import pytest
 from zoomgrad import engines
 from zoomgrad.engines.nn import as_list
 from zoomgrad.harness.workloads import random_dag
-from zoomgrad.harness.workloads.models import Attention, Recurrent, Shuffled
+from zoomgrad.harness.workloads.models import Attention, Recurrent
 from zoomgrad.harness.workloads.random_dag import RandomDag
 
 NN = engines.load("tuple").nn
@@ -70,24 +70,6 @@ def test_attention_weights_values_by_keys_and_queries():
         for feature in range(4):
             heard.append(sum(a * v[feature] for a, v in zip(answers, values)) / sum(answers))
     assert outputs(model, x) == pytest.approx([weighted(read_out, heard)])
-
-
-def test_shuffled_is_an_mlp_in_a_different_order():
-    """An MLP of its neurons, put back in order, gives the same outputs."""
-    shuffled = Shuffled(NN, random.Random(1), shape=(6, 8, 3))
-    x = numbers(6, 3)
-    found = outputs(shuffled, x)
-    mlp = NN.MLP(6, [8, 3])
-    for layer, neurons, heard in zip(mlp.layers, shuffled.layers, shuffled.heard):
-        for neuron, original in zip(layer.neurons, neurons):
-            neuron.b.data = original.b.data
-            for weight, place in zip(original.w, heard):
-                neuron.w[place].data = weight.data
-    assert found == pytest.approx([o.data for o in mlp([NN.Neuron.Value(number) for number in x])])
-    in_order = [p for neurons in shuffled.layers for neuron in neurons for p in neuron.parameters()]
-    assert set(in_order) == set(shuffled.parameters())
-    assert in_order != shuffled.parameters()
-    assert all(heard != sorted(heard) for heard in shuffled.heard)
 
 
 def test_a_random_dag_reads_everything_and_has_every_operation():

@@ -17,18 +17,6 @@ def execute(tmp_path, *cells, engine="hoisted", text=None):
     return test_execute.execute(engine, tmp_path, text, name="book.ipynb")
 
 
-def test_cells_share_their_names_and_show_their_last_expression(tmp_path):
-    ran = execute(
-        tmp_path,
-        "from micrograd.engine import Value\na = Value(2.0)",
-        "from __future__ import annotations\nb = a * 3\nb.backward()\na",
-        "a.grad; b.data;",
-        "print('ü')\nNone",
-        "",
-    )
-    assert (ran.stdout, ran.stderr) == ("Value(data=2.0, grad=3)\nü\n", "")
-
-
 def test_what_only_jupyter_runs_is_left_out_with_a_line(tmp_path):
     ran = execute(
         tmp_path,
