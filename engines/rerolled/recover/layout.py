@@ -10,7 +10,8 @@ All nodes have places in one workspace of doubles, which is divided into areas:
 - `q` and `g`: the gradients of parameters and of values, each at a fixed distance from its parameter or value.
 - `u`: the other sums of the backward pass: coefficients, and gradients of values that have no place.
 
-Lanes side by side are padded to whole vectors: 3 lanes to 4, and 50 to 56.
+Lanes side by side are padded to whole vectors: 3 lanes to 4, and 50 to 56. Rows of weights that would be a multiple of
+a kilobyte apart get one vector more: 512 to 520.
 
 A group becomes one loop under two conditions: its lanes take the same steps from term to term, so that one nest of
 terms serves all lanes, and the places of its first terms form one nest of lanes. If lanes differ in at most FEW steps,

@@ -39,6 +39,15 @@ def test_loops(golden):
     golden(f"rerolled-{NAME}-loops.txt", text(reroll(tape_of_workload(workloads.load(NAME))).lines()))
 
 
+def test_rows_of_weights_do_not_share_the_sets_of_a_cache():
+    """A layer of 128 units has its weights 136 places apart, from term to term, and one of 120 units 120."""
+    apart = []
+    for units in (128, 120):
+        loops = reroll(tape_of_workload(workloads.load(f"mlp-2x{units}x1"))).loops
+        apart += [segment.operands[0].terms for segment in loops[0].segments if segment.counts]
+    assert apart == [(136,), (120,)]
+
+
 def two_units():
     """Return the tape of the package's docstring."""
 
