@@ -580,6 +580,14 @@ DEFECTS = (
         "if self._joins == -1:",
         "engines/machine/test_registers.py",
     ),
+    # --- RPython ---------------------------------------------------------------------------------------------------
+    Defect(
+        "rpython: a Value that the walk meets twice contributes twice",
+        "engines/translated/micrograd.rpy",
+        "            if v.done != walk:\n                v.done = walk\n                order.append(v)",
+        "            order.append(v)",
+        "engines/test_rpython.py::test_the_text_has_the_reference_bits",
+    ),
     # --- handwritten C ---------------------------------------------------------------------------------------------
     Defect(
         "handwritten: zero inputs are skipped although a gradient may be infinite",
