@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional
 
-from zoomgrad.engines.machine.block import Block, Terms
+from zoomgrad.engines.machine.block import Block, Source, Terms
 from zoomgrad.engines.machine.encode import Vec
 from zoomgrad.engines.machine.expression import InRegister, Operand
 from zoomgrad.engines.machine.rounds import Count
-from zoomgrad.engines.machine.source import Source
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run

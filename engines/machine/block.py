@@ -13,12 +13,12 @@ from zoomgrad.engines.machine.encode import Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Operand, Value
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.rounds import Count
-from zoomgrad.engines.machine.source import Source
 from zoomgrad.engines.machine.state import Word, word
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
+from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
 
 if TYPE_CHECKING:
@@ -29,6 +29,47 @@ STRAIGHT = 16
 there are few sums."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
+
+
+class Source:
+    """An operand of a segment, and the registers that its address needs."""
+
+    def __init__(self, base: Reg, disp: int, lanes: tuple[Stride, ...], index: Optional[Reg] = None) -> None:
+        self.base = base
+        self.disp = disp
+        self.lanes = lanes
+        self.index = index
+        """Added to the address, `scale` times."""
+        self.scale = 8
+        self.terms: tuple[Stride, ...] = ()
+        self.list: Optional[Reg] = None
+        """Points to a list of places or of offsets, of which each element has 4 bytes."""
+        self.list_lanes: tuple[int, ...] = ()
+        """From lane to lane in that list."""
+        self.list_terms: tuple[int, ...] = ()
+        """From term to term in that list."""
+        self.owned: list[Reg] = []
+        """Registers to release after the segment."""
+
+    def offset(self, lanes: Vector, term: int) -> int:
+        """The distance in places from the pointer, for lanes of a block and an unrolled term."""
+        total = 0
+        for stride, by in zip(self.lanes, lanes.offsets):
+            if by:
+                assert isinstance(stride, int)
+                total += stride * by
+        if term and self.terms and isinstance(self.terms[-1], int):
+            total += self.terms[-1] * term
+        return total
+
+    def is_same(self, width: int) -> bool:
+        """Whether all lanes of a vector read the same place."""
+        return width > 1 and not self.lanes[-1]
+
+    def element(self, lanes: Vector, term: int) -> int:
+        """The distance in bytes from the list's pointer."""
+        at = sum(stride * by for stride, by in zip(self.list_lanes, lanes.offsets))
+        return 4 * (at + (self.list_terms[-1] * term if self.list_terms and term else 0))
 
 
 class Terms(NamedTuple):

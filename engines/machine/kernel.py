@@ -10,8 +10,8 @@ from typing import Any
 from zoomgrad.engines.columns import BYTES, DOUBLES, Column
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
-from zoomgrad.engines.machine import state, symbols
-from zoomgrad.engines.machine.memory import Memory, caller
+from zoomgrad.engines.machine import state
+from zoomgrad.engines.machine.memory import Memory, caller, is_under_perf, write_symbols
 from zoomgrad.engines.machine.program import Code
 from zoomgrad.engines.machine.state import Word
 from zoomgrad.engines.rerolled.recover.loops import Access
@@ -30,8 +30,8 @@ class MachineKernel:
         self.np = np
         self.step = step = code.step
         self.memory = Memory(code.bytes, code.of_libm)
-        if symbols.is_wanted():
-            symbols.write_symbols(self.memory.start, code.symbols, code.end)
+        if is_under_perf():
+            write_symbols(self.memory.start, code.symbols, code.end)
         self._ffi = interface()
         self._functions = {name: caller(self.memory.start + at) for name, at in code.functions.items()}
         self._state = array("q", bytes(8 * len(Word)))

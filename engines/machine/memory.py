@@ -5,15 +5,22 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import stat
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.machine.target import ALTERNATIVE, check
+
+PERF_FOLDER = Path("/tmp")  # noqa: S108  (where perf looks)
+PERF_CONTROL = "ZOOMGRAD_PERF_CONTROL"
+"""Environment variable that `zoomgrad profile` sets for a worker under perf."""
 
 
 class Memory:
@@ -56,3 +63,27 @@ def function_of_libm(name: str) -> int:
             if address:
                 return address
     raise Unavailable(f"the C library has no function {name}", ALTERNATIVE)
+
+
+def is_under_perf() -> bool:
+    """Whether this process was started for perf: by CPython's `-X perf` or `-X perf_jit`, or by `zoomgrad profile`."""
+    return PERF_CONTROL in os.environ or getattr(sys, "is_stack_trampoline_active", lambda: False)()
+
+
+def write_symbols(start: int, symbols: Mapping[str, int], end: int) -> None:
+    """Append symbols to the map file in which perf looks for the names of code that was made at run time.
+
+    start: the address of the code. symbols: name -> offset; end: of the last one.
+
+    Writes nothing if somebody else owns the file, or if it is not a plain file.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError):
+        descriptor = os.open(PERF_FOLDER / f"perf-{os.getpid()}.map", flags, 0o600)
+        with os.fdopen(descriptor, "a", encoding="ascii") as file:
+            facts = os.fstat(descriptor)
+            if facts.st_uid != os.getuid() or not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
+                return
+            ordered = sorted(symbols.items(), key=lambda symbol: symbol[1])
+            for (name, at), stop in zip(ordered, [*(at for _, at in ordered[1:]), end]):
+                file.write(f"{start + at:x} {stop - at:x} machine code: {name}\n")

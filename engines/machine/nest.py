@@ -37,14 +37,13 @@ from typing import Optional, Union
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.expr import calls
 from zoomgrad.engines.machine.across import Across, widths_across
-from zoomgrad.engines.machine.block import Block
+from zoomgrad.engines.machine.block import Block, Source
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
 from zoomgrad.engines.machine.rounds import Count, has_one_nest, loop_in_rounds
-from zoomgrad.engines.machine.source import Source
 from zoomgrad.engines.machine.state import Word, word
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W
 from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane

@@ -5,15 +5,15 @@ import os
 import pytest
 
 from zoomgrad import engines
-from zoomgrad.engines.machine import symbols
+from zoomgrad.engines.machine import memory
 
 pytestmark = pytest.mark.host
 
 
 @pytest.fixture
 def map_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(symbols, "FOLDER", tmp_path)
-    monkeypatch.setenv(symbols.CONTROL, "on")
+    monkeypatch.setattr(memory, "PERF_FOLDER", tmp_path)
+    monkeypatch.setenv(memory.PERF_CONTROL, "on")
     return tmp_path / f"perf-{os.getpid()}.map"
 
 
@@ -32,8 +32,8 @@ def test_no_link_is_followed(map_file, tmp_path):
     other = tmp_path / "other"
     other.write_text("", encoding="ascii")
     map_file.symlink_to(other)
-    symbols.write_symbols(4096, {"values": 0}, 8)
+    memory.write_symbols(4096, {"values": 0}, 8)
     map_file.unlink()
     os.link(other, map_file)
-    symbols.write_symbols(4096, {"values": 0}, 8)
+    memory.write_symbols(4096, {"values": 0}, 8)
     assert other.read_text(encoding="ascii") == ""
