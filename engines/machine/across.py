@@ -19,7 +19,7 @@ from typing import Optional
 from zoomgrad.engines.machine.block import Block, Source, Terms
 from zoomgrad.engines.machine.encode import Vec
 from zoomgrad.engines.machine.expression import InRegister, Operand
-from zoomgrad.engines.machine.rounds import Count
+from zoomgrad.engines.rerolled.emit.single_sums import Count
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run

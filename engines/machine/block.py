@@ -12,8 +12,8 @@ from zoomgrad.engines.graph.expr import Apply, Expr, Leaf
 from zoomgrad.engines.machine.encode import Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Operand, Value
 from zoomgrad.engines.machine.registers import Known
-from zoomgrad.engines.machine.rounds import Count
-from zoomgrad.engines.machine.state import Word, word
+from zoomgrad.engines.machine.target import Word, word
+from zoomgrad.engines.rerolled.emit.single_sums import Count
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Segment

@@ -10,10 +10,10 @@ from typing import Any
 from zoomgrad.engines.columns import BYTES, DOUBLES, Column
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
-from zoomgrad.engines.machine import state
+from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.memory import Memory, caller, is_under_perf, write_symbols
 from zoomgrad.engines.machine.program import Code
-from zoomgrad.engines.machine.state import Word
+from zoomgrad.engines.machine.target import Word
 from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step.language import DUE, Give, If, Perform, walk
 
@@ -164,12 +164,12 @@ class MachineKernel:
             alive.append(pointer)
             return int(self._ffi.cast("uintptr_t", pointer))
 
-        columns = self.np.zeros((len(stretch.columns), len(state.Column)), self.np.int64)
+        columns = self.np.zeros((len(stretch.columns), len(target.Column)), self.np.int64)
         for described, column in zip(columns, stretch.columns):
             size = 8 * column.width if column.kind == DOUBLES else 1 if column.one_hot else column.width
             data = address(memoryview(column.data).cast("B"), False)
-            described[: state.Column.DIVISOR] = data, column.width, column.kind, size
-            described.view(self.np.float64)[state.Column.DIVISOR :] = (
+            described[: target.Column.DIVISOR] = data, column.width, column.kind, size
+            described.view(self.np.float64)[target.Column.DIVISOR :] = (
                 column.divisor,
                 *(_inverse(column.divisor) if column.kind == BYTES else (0.0, 0.0)),
             )

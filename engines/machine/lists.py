@@ -15,8 +15,7 @@ from typing import Optional
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.state import Word, word
-from zoomgrad.engines.machine.target import Target, W
+from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.step.language import Place
 from zoomgrad.engines.rerolled.step.step import Step
 

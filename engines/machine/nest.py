@@ -43,10 +43,15 @@ from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
-from zoomgrad.engines.machine.rounds import Count, has_one_nest, loop_in_rounds
-from zoomgrad.engines.machine.state import Word, word
-from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W
-from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
+from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
+from zoomgrad.engines.rerolled.emit.single_sums import (
+    Count,
+    has_one_nest,
+    is_listed,
+    loop_in_rounds,
+    unrolled,
+    with_a_lane,
+)
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment, Table

@@ -16,8 +16,7 @@ from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import LIST_EVERY, LIST_INPUTS, Lists
 from zoomgrad.engines.machine.registers import Registers
-from zoomgrad.engines.machine.state import COLUMN_BYTES, Column, Word, word
-from zoomgrad.engines.machine.target import CALLEE_SAVED, T, Target, W
+from zoomgrad.engines.machine.target import CALLEE_SAVED, COLUMN_BYTES, Column, T, Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Condition, Place, Program

@@ -1,17 +1,21 @@
-"""The processor that code is made for: its vectors, its registers, and where things are while code runs."""
+"""The processor that code is made for: its vectors and registers, and where things are while code runs.
+
+Python writes the words of the state of training before a stretch, and reads them after it.
+"""
 
 from __future__ import annotations
 
 import platform
 import sys
 from contextlib import suppress
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.machine import second_level_cache, vector_width
-from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15, RBP, RBX, RDI, RDX, RSI, Reg
+from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15, RBP, RBX, RDI, RDX, RSI, Mem, Reg
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
 
@@ -33,7 +37,7 @@ class Target(NamedTuple):
 
 
 W, T = RBX, R15
-"""Hold the workspace and the state of training (`state`) in all code."""
+"""Hold the workspace and the state of training (`Word`) in all code."""
 POOL: tuple[Reg, ...] = (RSI, RDI, R8, R9, R10, R11, RDX, RBP, R12, R13, R14)
 """Registers for counters and pointers. RAX and RCX are free for a few instructions at a time."""
 CALLER_SAVED = frozenset((RSI, RDI, R8, R9, R10, R11, RDX))
@@ -81,3 +85,69 @@ def check() -> None:
 def native() -> Target:
     """This processor, with the vectors that the user asks for, else the widest ones."""
     return Target(max(4, vector_width(8 if features() >= AVX512 else 4)))
+
+
+# --- the state of training: 8-byte words that Python and machine code both read and change ---------------------------
+
+
+class Word(IntEnum):
+    """The words, in order. Addresses point to doubles."""
+
+    STEPS = 0
+    STEP = 1
+    """The number of recorded losses, all finite."""
+    ROWS = 2
+    ROW = 3
+    """The next row."""
+    BATCH = 4
+    TAKEN = 5
+    """Rows since the last update."""
+    RATES = 6
+    """The address of the next update's rate."""
+    LOSSES = 7
+    OUTPUTS = 8
+    """The address of the outputs of step 0."""
+    OUTPUTS_APART = 9
+    """Bytes from a step's outputs to the next one's."""
+    COLUMNS = 10
+    """The address of the columns' descriptions."""
+    COLUMN_COUNT = 11
+    RATE = 12
+    """A double: the rate of the current or waiting update."""
+    DUE = 13
+    KEPT = 14
+    ZERO = 15
+    """Whether all gradients are zero."""
+    COUNT = 16
+    """The number of rows taken together."""
+    CURRENT = 17
+    """The number of the current one of these rows."""
+    PARAMETERS = 18
+    GRADIENTS = 19
+    SIZE = 20
+    """A double: the rows of a batch."""
+    BOUND = 21
+    """A double: a bound on the magnitude of the weights that zero inputs would skip."""
+
+
+def word(which: Word) -> Mem:
+    """The word as an operand."""
+    return Mem(T, 8 * which)
+
+
+class Column(IntEnum):
+    """The words of a column's description."""
+
+    DATA = 0
+    WIDTH = 1
+    KIND = 2
+    """DOUBLES, BYTES or CLASSES."""
+    ROW_BYTES = 3
+    DIVISOR = 4
+    """A double."""
+    HIGH = 5
+    LOW = 6
+    """Doubles: for each byte, `byte * HIGH + byte * LOW` is `byte / DIVISOR`. HIGH is 0 if there are none."""
+
+
+COLUMN_BYTES = 8 * len(Column)

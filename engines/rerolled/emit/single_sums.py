@@ -1,11 +1,20 @@
-"""Loop -> simpler loops: a loop with a small table becomes single sums, and a single sum a loop over one lane."""
+"""Loop -> simpler loops. A loop with a small table becomes single sums, and a single sum a loop over one lane.
+
+The loops of a series become one loop, whose outermost lane count is the rounds, so that places move as they do from
+lane to lane. Example: `for n<3 i<2: v[8 + 8*n + i] = sum(t<2 + n: x[t] * v[t + i])` becomes a loop with the lane counts
+(3, 2), with the target 8 + 8*n + i, and with one term count, which is `Count(2, 1)`.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Union
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.step.series import Repeated
 
 UNROLLED = 64
 """Up to this many places of a table, write them into the code instead."""
@@ -56,3 +65,46 @@ def with_a_lane(loop: Loop) -> Loop:
 
     segments = tuple(Segment(s.template, s.counts, tuple(map(widen, s.operands))) for s in loop.segments)
     return Loop(loop.phase, (1,), Access(loop.target.base, (1,)), loop.room, segments)
+
+
+class Count(int):
+    """A count that changes from round to round. As an int, it is the first round's count."""
+
+    change: Stride
+
+    def __new__(cls, first: int, change: Stride) -> Count:
+        """change: from round to round, or for each round from the first one."""
+        made = super().__new__(cls, first)
+        made.change = change
+        return made
+
+
+def loop_in_rounds(repeated: Repeated) -> Loop:
+    """The loop over all rounds, with the least room."""
+    loop, changes = repeated.loop, iter(repeated.changes)
+    next(changes)  # of the room
+    target = _moved(loop.target, changes)
+    counts = [_changed(count, changes) for count in loop.counts]
+    segments = []
+    for segment in loop.segments:
+        terms = tuple([_changed(count, changes) for count in segment.counts])
+        operands = tuple([_moved(operand, changes) for operand in segment.operands])
+        segments.append(segment._replace(counts=terms, operands=operands))
+    assert isinstance(target, Access)
+    rounds = (repeated.rounds, *counts)
+    return replace(loop, counts=rounds, target=target, room=repeated.least_room, segments=tuple(segments))
+
+
+def has_one_nest(repeated: Repeated) -> bool:
+    """Whether pointers move by constants: only the outermost count of terms may change from round to round."""
+    loop = loop_in_rounds(repeated)
+    return not any(isinstance(count, Count) for segment in loop.segments for count in segment.counts[1:])
+
+
+def _moved(operand: Operand, changes: Iterator[Stride]) -> Operand:
+    return operand._replace(lanes=(next(changes), *operand.lanes)) if isinstance(operand, Access) else operand
+
+
+def _changed(count: int, changes: Iterator[Stride]) -> Union[int, Count]:
+    change = next(changes)
+    return Count(count, change) if change else count
