@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Optional
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
 
@@ -64,13 +64,17 @@ class Optimiser:
     @cached_property
     def function(self) -> Callable[..., tuple[float, ...]]:
         """The function of `python`."""
-        return _compiled(self.python())
+        return self.function_with(power)
+
+    def function_with(self, pow_: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+        """The function of `python`, with another `pow`, for example over arrays."""
+        return _compiled(self.python(), pow_)
 
 
-def _compiled(text: str) -> Callable[..., tuple[float, ...]]:
+def _compiled(text: str, pow_: Optional[Callable[..., Any]] = None) -> Callable[..., tuple[Any, ...]]:
     """Run the text, and return the function that it defines."""
     names: dict[str, Any] = {}
-    exec(text, {"pow": power, "__name__": __name__}, names)  # noqa: S102  (text from these expressions, not from input)
+    exec(text, {"pow": pow_ or power, "__name__": __name__}, names)  # noqa: S102  (text from these expressions, not from input)
     (function,) = names.values()
     return function  # type: ignore[no-any-return]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Shape
-from zoomgrad.engines.graph.optimisers import Optimiser
+from zoomgrad.engines.graph.optimisers import Optimiser, power
 from zoomgrad.engines.kernel.program import Doubles, Kernel
 
 
@@ -99,3 +100,30 @@ class Conductor:
         for buffer, changed in zip((p, *states), zip(*results)):
             buffer[:] = array("d", changed)
         q[:] = array("d", bytes(8 * len(q)))
+
+
+class ConductorInNumPy(Conductor):
+    """Updates all parameters at once. NumPy's powers have other bits, so libm computes these one by one."""
+
+    def __init__(self, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
+        import numpy as np
+
+        super().__init__(optimiser, members, shared)
+        self._numpy = np
+        self._step = optimiser.function_with(self._powers)
+        self._arrays = [np.asarray(buffer) for buffer in (shared.p, shared.q, *shared.states)]
+
+    def update(self, index: int, rate: float, batch: int) -> None:
+        p, q, *states = self._arrays
+        with self._numpy.errstate(all="ignore"):
+            results = self._step(p, q, *self._optimiser.numbers(index, rate), batch, *states)
+        for buffer, changed in zip((p, *states), results):
+            buffer[:] = changed
+        q[:] = 0.0
+
+    def _powers(self, base: Any, exponent: float) -> Any:
+        numbers = base.tolist()
+        try:
+            return self._numpy.array(list(map(math.pow, numbers, itertools.repeat(exponent))))
+        except (ArithmeticError, ValueError):
+            return self._numpy.array([power(each, exponent) for each in numbers])

@@ -20,7 +20,7 @@ from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.lengths import in_c
-from zoomgrad.engines.lengths.conductor import Conductor
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy
 from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
@@ -51,7 +51,7 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
 def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
     """What takes steps over the kernels: in C, unless the kernels have no addresses."""
     if not options.compiler or options.target == "module":
-        return partial(Conductor, optimiser)
+        return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     if not options.fast:
         # The update has the bits of the Python text, so leave out flags that change rounding.

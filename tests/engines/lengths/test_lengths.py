@@ -21,7 +21,7 @@ from zoomgrad.engines.graph.expr import Leaf, call
 from zoomgrad.engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.lengths import in_c
-from zoomgrad.engines.lengths.conductor import Conductor, Shared
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Shared
 from zoomgrad.engines.lengths.update_in_c import BLOCK
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
@@ -330,3 +330,21 @@ def test_the_update_of_any_optimiser(data):
     with contextlib.suppress(ArithmeticError):  # Python raises where C continues
         for width in (4, 8) if HAS_512_BITS else (4,):
             assert differing_updates(in_c_library(in_c.source(optimiser, width)), 4, optimiser) == 0
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
+def test_the_update_of_arrays_is_that_of_single_numbers(optimiser):
+    """Also of numbers whose powers are no finite doubles."""
+    pytest.importorskip("numpy")
+    rng = random.Random(2)
+    numbers = [*(rng.gauss(0, 1) * 10.0 ** rng.randrange(-9, 9) for _ in range(500)), 0.0, -0.0, 1e200, math.inf]
+    shareds = [
+        Shared(array("d", numbers), array("d", numbers[::-1]), tuple(array("d", bytes(4032)) for _ in optimiser.states))
+        for _ in "ab"
+    ]
+    for conduct, shared in zip((ConductorInNumPy, Conductor), shareds):
+        for update in range(3):
+            shared.q[:] = array("d", numbers[update::] + numbers[:update])
+            conduct(optimiser, [], shared).update(update, 0.01, 1 + update)
+    pairs = zip(*((s.p, s.q, *s.states) for s in shareds))
+    assert all(same(x, y) for ours, theirs in pairs for x, y in zip(ours, theirs))
