@@ -104,7 +104,7 @@ class Rows(NamedTuple):
         """
         with clock.phase("compile"):
             if self.jit not in _LIBRARIES:
-                recipe = ("rpython", platform.machine(), repr(translator()), *FLAGS[self.jit], text())
+                recipe = ("rpython", PACKAGE, platform.machine(), str(translator()[1]), *FLAGS[self.jit], text())
                 with kept("translated", recipe, _translated(self.jit)) as built, loading():
                     _LIBRARIES[self.jit] = Library(str(built.path))
                 clock.phases["compile"] += built.seconds
