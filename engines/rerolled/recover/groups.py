@@ -109,7 +109,7 @@ def group(form: Sums, most: Optional[int] = None) -> list[Group]:
                 pieces = len(sums)
                 if phase == Phase.FORWARD and len(sums) > 1:
                     sums, pieces = _most_regular_order(form, sums, origins)
-                made = Group(phase, form.node[sums], form.first[sums], int(form.count[sums[0]]))
+                made = Group(phase, form.node.take(sums), form.first.take(sums), int(form.count[sums[0]]))
                 origins.add(made, len(groups))
                 regularity.add(made, pieces)
                 groups.append(made)
@@ -300,8 +300,8 @@ def _most_regular_order(form: Sums, sums: Ints, origins: _Origins) -> tuple[Ints
     """
     import numpy as np
 
-    first = form.first[sums]
-    last = first + form.count[sums] - 1
+    first = form.first.take(sums)
+    last = first + form.count.take(sums) - 1
     operands = a, b, _ = origins.rank.take(form.slots.take(last, axis=1))
     if first[0] < last[0]:
         operands = np.concatenate([origins.rank.take(form.slots.take(first, axis=1)), operands])

@@ -92,8 +92,8 @@ def waves(form: Sums) -> Waves:
         latest = np.zeros(int(numbers.max(initial=0)) + 1, np.int32)
         np.maximum.at(latest, numbers, depth)
         in_order, _ = _in_order(edges, latest[numbers], PATIENCE * len(in_order))
-    values = [inner[wave[is_value[wave]]] for wave in in_order]
-    gradients = [inner[wave[~is_value[wave]]] for wave in in_order]
+    values = [inner.take(wave[is_value.take(wave)]) for wave in in_order]
+    gradients = [inner.take(wave[~is_value.take(wave)]) for wave in in_order]
     return Waves([wave for wave in values if len(wave)], [wave for wave in gradients if len(wave)], colours)
 
 
