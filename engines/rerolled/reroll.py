@@ -30,7 +30,7 @@ MANY_FOR_MACHINE = 20_000
 
 
 def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
-    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each.
+    """Recover loops from a tape: all stages in order. If CHECKED, check sums and loops.
 
     most: the most different groups of an irregular tape. Raises Irregular if there are more.
     """
