@@ -360,7 +360,8 @@ class _Nest:
         sums = [(f"{kind}{n}", block) for n, block in enumerate(self.blocks)]
         target, declared = self._pointer("target", self._target(), ())
         yield from declared
-        if run.rows > 1 and loop.phase == Phase.SINK and sums[0][1].width > 1:
+        is_far = 16 * loop.lanes > self.nests.form.cache
+        if run.rows > 1 and loop.phase == Phase.SINK and is_far and sums[0][1].width > 1:
             yield from self._prefetch(target)
         adds = loop.phase == Phase.SINK and not run.in_place
         begins = not adds and not loop.segments[0].counts
@@ -380,7 +381,10 @@ class _Nest:
             yield Assign(there, self._change(name, block), "-=") if run.in_place else Assign(there, name)
 
     def _prefetch(self, target: _Pointer) -> Iterator[Statement]:
-        """Fetch the numbers that the next tile changes while this one adds its terms: they come from far away."""
+        """Fetch the numbers that the next tile changes while this one adds its terms.
+
+        They are far away if they, and as many weights, do not fit the second-level cache.
+        """
         for block in self.blocks:
             *outer, at = block.offsets
             if at % VECTOR == 0:

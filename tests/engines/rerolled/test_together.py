@@ -52,6 +52,7 @@ def test_random_networks_keep_their_bits(monkeypatch, seed):
     inputs, hidden = chance.randint(2, 13), chance.choice([2, 3, 5, 8, 9, 17, 37])
     taken = chance.choice([2, 3, 7, 16])
     sizes = {"width": chance.choice([1, 2, 4, 8]), "registers": chance.choice([16, 32]), "sparse": seed % 2 == 1}
+    sizes["cache"] = chance.choice([8, 1 << 18])
     cells = array("d", [chance.choice([0.0, -0.0, chance.uniform(-1, 1)]) for _ in range(inputs * 11)])
     broken = array("d", cells)
     broken[inputs * 6] = float("nan")
