@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.harness.worker.own_classes import CLOSURES
-from tests.own import ENGINE
 
 pytest.importorskip("uv")
 
@@ -132,7 +131,12 @@ def test_an_install_and_an_uninstall_leave_a_package_named_datasets_as_it_was(wh
 def test_an_edit_and_a_new_engine_take_effect_in_a_checkout_at_once(checkout, tmp_path):
     site = made(tmp_path / "environment", "--editable", checkout)
     (site / "others.pth").write_text(f"{HERE}\n")
-    (checkout / "engines/interpreted/dropped.py").write_text(ENGINE.replace('"mine"', '"dropped-in"'))
+    table = checkout / "engines/table.py"
+    row = '    peer("numpy", '
+    assert row in (text := table.read_text())
+    table.write_text(
+        text.replace(row, f'    interpreted("dropped-in", "a row of my own", "slots", slots.Value, 1e-6),\n{row}')
+    )
     with (checkout / "results/units.py").open("a") as file:
         file.write("EDITED = True\n")
     code = "import zoomgrad; from zoomgrad.results import units; print('dropped-in' in zoomgrad.names(), units.EDITED)"

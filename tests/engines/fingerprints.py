@@ -14,7 +14,6 @@ import random
 import sys
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
 from tests.engines.compiled.compiling import COMPILED, reference, tape_of, tape_of_workload
 from tests.engines.graphs import BINARY, NAMED, REFERENCE, UNARY, bits, classifier, of_instructions
@@ -56,8 +55,6 @@ def texts(*, exhaustive):
     return found
 
 
-# Engines measure which vectors are fastest, so two processes may choose different widths.
-@patch("zoomgrad.engines.rerolled.widths.fastest", lambda tool, flags, form: form.width)
 def texts_over(tapes, without=()):
     """Return {engine: {graph: hash}} over these tapes, for the engines that generate code from a tape."""
     found, lowered = {}, {}
