@@ -145,8 +145,8 @@ class Figures(Model):
     """What a worker reports of a measured cell. A field is a figure: its name, unit, bounds and meaning.
 
     To record another figure, add a field here and the line that measures it, in `harness.worker.measure` or in an
-    engine's `sizes`. The worker's reply is validated by this class, and the columns of tables and exports derive from
-    it. 0 and an empty value mean that the figure does not apply.
+    engine's `sizes`. The worker's reply is validated by this class, and the CSV export takes every number. Sections of
+    the report name those that they show. 0 and an empty value mean that the figure does not apply.
     """
 
     phases: Annotated[dict[OneLine, Elapsed], _FEW] = {}

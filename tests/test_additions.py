@@ -156,9 +156,7 @@ from tests.harness.test_schedule import Observer, cell, plan
 from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.reports.exports import EXPORTERS, Material
-from zoomgrad.reports.pages import html
 from zoomgrad.reports.view import view
-from zoomgrad.reports.story import story
 from zoomgrad.results.record import Settings
 from zoomgrad.results.store import Store
 
@@ -166,12 +164,11 @@ quick = Settings(values=1, value_seconds=0.01, vouch_seconds=0.1)
 planned = plan(cells=(cell("slots"),), blocks=1, settings=quick)
 store = Store.create(planned.run, under=Path("runs"))
 Schedule(planned, store, isolate, lambda interpreter, lock=None: Path(sys.executable), Observer()).execute()
-assert ">processor</th>" in html.page(story(store.run, store.records()))
 sys.stdout.write(EXPORTERS["csv"].export(Material(view(store.run, store.records()))).text)
 """
 
 
-def test_a_figure_is_measured_exported_and_shown(project):
+def test_a_figure_is_measured_and_exported(project):
     done = subprocess.run([sys.executable, "-c", MEASURED], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (row,) = csv.DictReader(io.StringIO(done.stdout))
