@@ -1,7 +1,8 @@
 """Check sums and loops. An error names the first broken rule.
 
-The checkers run after each stage if CHECKED is set. Most rules are about order: nothing is read before it is computed,
-and nothing is written twice. The checkers do not compare loops with the tape; tests compare their results bit by bit.
+The checkers run after each stage if CHECKED is set. The rules for loops are listed in `loops`; `check_loops` checks
+those on order, areas, shapes and room. The checkers do not compare loops with the tape; tests compare their results bit
+by bit.
 """
 
 from __future__ import annotations

@@ -6,8 +6,20 @@ segment = template, term counts, operand*   a stretch of each lane's terms, itse
 operand = number | access | table           an access is affine: base + lanes · strides + terms · strides
 
 The workspace holds doubles. Its areas are x inputs, k constants, p parameters, v values, q gradients of parameters, g
-gradients of values, and u, the other sums of the backward pass. `layout` fills them. A target may have room for more
-lanes than its loop, so that the loop can write whole vectors.
+gradients of values, and u, the other sums of the backward pass.
+
+What `layout` promises to `emit`:
+
+- Areas come in this order, each from a multiple of VECTOR. So do blocks of more than 2 numbers. q and g are at one
+  fixed distance from p and v.
+- Loops are in running order, and in the order of phases. Nothing is read before it is written, and no place is written
+  twice. Each parameter's gradient has at most one sink. No loop reads q.
+- An operand is a number, an affine access or a table, in one area. A read of one constant is a number.
+- Operands fit the slots of the template, and strides the counts. A lane adds segment by segment, in order.
+- `room` is the number of inner lanes that a loop may write, to write whole vectors. Nobody uses the places beyond its
+  own lanes.
+
+It does not promise that lanes are contiguous (see `form.lies_in_vectors`), or that a loop has a lane count.
 """
 
 from __future__ import annotations
