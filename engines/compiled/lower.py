@@ -12,7 +12,7 @@ from zoomgrad.engines.kernel.variants import Variant
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange import OF_PASSES, rearrange
+from zoomgrad.engines.rerolled.rearrange import FOR_CALLERS, rearrange
 from zoomgrad.engines.rerolled.rearrange.freeze import freeze, passes_only
 from zoomgrad.engines.rerolled.recover.loops import Loops
 from zoomgrad.engines.rerolled.reroll import reroll_regular
@@ -55,7 +55,7 @@ def passes_of(loops: Loops, form: Form) -> Step:
     return passes_only(rearrange(plain(loops), form))
 
 
-def form_of_passes(options: Options, rearrangements: Sequence[str] = OF_PASSES) -> Form:
+def form_of_passes(options: Options, rearrangements: Sequence[str] = FOR_CALLERS) -> Form:
     """The form with only these rearrangements."""
     form = fitted(options)
     return replace(form, rearrangements=tuple(name for name in form.rearrangements if name in rearrangements))

@@ -49,6 +49,8 @@ class Section:
 
     def _program(self, program: Program) -> None:
         for statement in program:
+            if type(statement) not in self._WRITERS:
+                raise NotImplementedError(f"machine code has no {type(statement).__name__}: add it to Section._WRITERS")
             self._WRITERS[type(statement)](self, statement)
 
     # --- rows --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ LEAST_ROWS, MOST_ROWS, MOST_WIDE_ROWS = 8, 48, 128
 ROWS_SHARE, LISTED_SHARE, WIDE_SHARE = 6, 2, 1.5
 """The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too. Rows
 whose nonzero inputs are listed get 1/LISTED_SHARE, because most of their numbers are never read. If the weights are
-larger than the cache, each group of rows reads them from farther away, so groups are larger and get 1/WIDE_SHARE."""
+larger than the cache, all rows taken together read them from farther away, so more rows are taken and get
+1/WIDE_SHARE."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Form:
     units: int = 1
     """Maximum number of translation units."""
     rearrangements: tuple[str, ...] = ("in place", "deferred")
-    """Names of `rearrange.PASSES`."""
+    """Names of `rearrange.REARRANGEMENTS`."""
     rows: Optional[int] = None
     """The most rows to take together; None: as many as fit the second-level cache."""
     cache: int = 256 << 10

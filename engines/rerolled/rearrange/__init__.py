@@ -1,6 +1,6 @@
-"""Passes, Step -> Step: each file makes one rearrangement of the training step that keeps every bit.
+"""Rearrangements, Step -> Step: each file makes one rearrangement of the training step that keeps every bit.
 
-Passes over the tape are not here; they are in `graph/passes`. `PASSES` lists the passes in running order, because each
+Passes over the tape are not here; they are in `graph/passes`. `REARRANGEMENTS` is in running order, because each one
 builds on the results of earlier ones. An engine's form selects among them.
 """
 
@@ -18,7 +18,7 @@ from zoomgrad.engines.rerolled.rearrange.zeros import skip_zeros
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.step import Step
 
-PASSES = {
+REARRANGEMENTS = {
     "in place": update_in_place,
     "zeros skipped": skip_zeros,
     "deferred": defer_updates,
@@ -28,13 +28,13 @@ PASSES = {
     "in rounds": run_in_rounds,
 }
 
-OF_PASSES = ("zeros skipped", "in rounds")
-"""Those that change the passes for callers. The others change only turns of training."""
+FOR_CALLERS = ("zeros skipped", "in rounds")
+"""Rearrangements that also apply when a caller runs the forward or backward pass. The others change only training."""
 
 
 def rearrange(step: Step, form: Form) -> Step:
-    """Run the passes that the form names."""
-    for name, rearranged in PASSES.items():
+    """Make the rearrangements that the form names."""
+    for name, rearranged in REARRANGEMENTS.items():
         if name in form.rearrangements:
             step = rearranged(step, form)
             if CHECKED:

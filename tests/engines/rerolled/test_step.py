@@ -13,6 +13,7 @@ from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of, text
 from zoomgrad import engines
 from zoomgrad.engines.compiled.trace import Graph
+from zoomgrad.engines.machine import section
 from zoomgrad.engines.rerolled import step
 from zoomgrad.engines.rerolled.emit import c_section, numpy_step
 from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
@@ -74,10 +75,12 @@ def test_numpy_trains_like_straight_line_code(name, batch):
     assert trained[0] == trained[1]
 
 
-def test_both_back_ends_know_every_statement():
+def test_the_back_ends_know_every_statement():
     in_c = {*c_section._PLAIN, *c_section.Section._WRITERS}
     in_numpy = {*numpy_step._Bound._ACTIONS, steps.Divided}  # the NumPy engine has one thread
-    assert in_c == in_numpy == {*steps.STATEMENTS}
+    # Machine code has one thread, too, and `MachineKernel` does what `enter` says.
+    in_machine_code = {*section.Section._WRITERS, steps.Divided, steps.Take}
+    assert in_c == in_numpy == in_machine_code == {*steps.STATEMENTS}
 
 
 # --- the checker -----------------------------------------------------------------------------------------------------
