@@ -160,8 +160,7 @@ class Figures(Model):
     peak_bytes: Bytes = 0
     """Largest resident set of the worker process."""
     peak_compiler_bytes: Bytes = 0
-    """Largest resident set of any process that the worker ran to compile: compilers, and the second one that lowers a
-    family's graphs."""
+    """Largest resident set of any compiler that the worker ran."""
     tape_rows: Count = 0
     """Rows of the compiled tape: the size of the graph."""
     source_bytes: Bytes = 0
