@@ -133,10 +133,10 @@ def test_an_edit_and_a_new_engine_take_effect_in_a_checkout_at_once(checkout, tm
     (site / "others.pth").write_text(f"{HERE}\n")
     table = checkout / "engines/table.py"
     row = '    peer("numpy", '
-    assert row in (text := table.read_text())
-    table.write_text(
-        text.replace(row, f'    interpreted("dropped-in", "a row of my own", "slots", slots.Value, 1e-6),\n{row}')
-    )
+    text = table.read_text()
+    assert row in text
+    mine = '    interpreted("dropped-in", "a row of my own", "slots", slots.Value, 1e-6),'
+    table.write_text(text.replace(row, f"{mine}\n{row}"))
     with (checkout / "results/units.py").open("a") as file:
         file.write("EDITED = True\n")
     code = "import zoomgrad; from zoomgrad.results import units; print('dropped-in' in zoomgrad.names(), units.EDITED)"
