@@ -39,7 +39,7 @@ def project(tmp_path_factory):
 
 def write(project, text):
     """Save the engine where the page says."""
-    (project / re.search(r"Save it as `(\S+)`", PAGE)[1]).write_text(text, encoding="utf-8")
+    (project / re.search(r"Save it as\s`(\S+)`", PAGE)[1]).write_text(text, encoding="utf-8")
 
 
 def zoomgrad(project, command):

@@ -64,9 +64,11 @@ class Clock:
             try:
                 return method(*arguments)
             finally:
-                pauses = self._paused - paused
-                seconds = perf_counter() - start - pauses
-                # PyPy may report a pause after the part that it interrupted. The part around makes up the difference.
+                elapsed = perf_counter() - start
+                # PyPy may report a pause after the part that it interrupted. The part around makes up the difference,
+                # and what lies before the outermost part does not count.
+                pauses = min(self._paused - paused, elapsed)
+                seconds = elapsed
                 counted = max(seconds, self._inner)
                 self.seconds[part] += counted - self._inner
                 self.seconds["collector"] += pauses - self._inner_pauses

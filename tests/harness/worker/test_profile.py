@@ -110,6 +110,17 @@ def test_parts_add_up_if_a_pause_is_reported_late(clock):
     assert sum(parts.values()) == 4.5
 
 
+def test_a_pause_from_before_a_step_does_not_lengthen_it(clock):
+    clock, passes = clock
+
+    def train():
+        passes(2.0)
+        clock.pause(9.0)  # nearly all of it before the step
+
+    clock.timed("rest", train)()
+    assert sum(clock.seconds.values()) == 2.0
+
+
 @pytest.mark.skipif(not STATM.exists(), reason="the system does not report resident memory")
 def test_memory_is_sampled_while_it_trains(job):
     reply = worker.profile({**job, "probe": "memory", "workload": "digits", "seconds": 0.3})
