@@ -68,7 +68,7 @@ class Clock:
                 # PyPy may report a pause after the part that it interrupted. The part around makes up the difference,
                 # and what lies before the outermost part does not count.
                 pauses = min(self._paused - paused, elapsed)
-                seconds = elapsed
+                seconds = elapsed - pauses
                 counted = max(seconds, self._inner)
                 self.seconds[part] += counted - self._inner
                 self.seconds["collector"] += pauses - self._inner_pauses
