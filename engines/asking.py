@@ -230,12 +230,13 @@ class Programs:
 
     def end(self) -> None:
         """Kill the programs that still run, and what they started."""
+        # Before the pipes are closed: at the end of its input, a waiting compiler would begin to compile.
+        for process in self._processes:
+            end_group(process)
         self.close_pipes()
         # Each is forgotten: after `wait`, another process may get its number.
         while self._processes:
-            process = self._processes.pop()
-            end_group(process)
-            process.wait()
+            self._processes.pop().wait()
 
     def close_pipes(self) -> None:
         """Close our ends of the pipes."""
