@@ -92,15 +92,23 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
         session=True,
     )
     leader = 0
+
+    def end_all() -> None:
+        with uninterrupted():
+            programs.end()
+            _end_others(leader, known)
+
     try:
         leader = programs.start(command)
         (output,), code, limit = programs.finish(), 0, ""
     except NoAnswer as none:
         output, code, limit = none.output or none.reason, none.code, none.limit
     finally:
-        with uninterrupted():
-            programs.end()
-            _end_others(leader, known)
+        try:
+            end_all()
+        except KeyboardInterrupt:  # it may have come before the block began
+            end_all()
+            raise
     output = output.strip()
     tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
     return Finished(None if limit else code if leader else NOT_STARTED, tail, limit)

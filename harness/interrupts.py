@@ -34,14 +34,14 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def _ignore_to_the_end() -> None:
-    """After an interrupt, ignore the signals without Python, which drops its functions before the process ends.
+    """Ignore the signals without Python, which drops its functions before the process ends: the command is done.
 
     They are blocked meanwhile, so none can arrive between the call of its function and the change.
     """
     masks = hasattr(signal, "pthread_sigmask")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS) if masks else set()
     for each in INTERRUPTS:
-        if signal.getsignal(each) is _ignore:
+        if callable(signal.getsignal(each)):
             signal.signal(each, signal.SIG_IGN)
     if masks:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
