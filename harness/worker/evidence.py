@@ -27,7 +27,6 @@ from zoomgrad.engines.columns import Column
 from zoomgrad.harness.procedure import (
     DRILLS,
     MOST_STARTS,
-    MOST_STEPS,
     START_STEP,
     Drill,
     every_shape,
@@ -44,10 +43,6 @@ class Evidence(NamedTuple):
     parameters: array[float]
 
 
-DIVERGES = "diverges"
-"""Name of the evidence of a training that met a non-finite loss. It holds only the losses before that."""
-
-
 def drills(workload: Workload) -> tuple[Drill, ...]:
     """The drills of a workload, the most important first."""
     return (every_shape(len(workload.shapes())), *DRILLS) if workload.varies else DRILLS
@@ -61,7 +56,7 @@ def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
         for steps in how.pieces:
             trainer.train(steps)
     except NonFiniteLoss:
-        return _diverged(trainer)
+        return Evidence(array("d", trainer.losses), array("d"), array("d"))
     return left_by(trainer)
 
 
@@ -101,63 +96,43 @@ def name_of(steps: int, start: int = 0) -> str:
 
 
 def stretches(
-    trainer: Trainer, begin: Callable[[], None], *, seconds: float, steps: int = MOST_STEPS
-) -> Iterator[tuple[int, Evidence]]:
-    """Yield (length, evidence) of stretches, each twice as long as the one before.
-
-    The first stretch is one step, however long that takes. The last one is the longest that is expected to end within
-    `seconds` and has at most `steps` steps. If the training diverges, the last pair is (0, losses before that).
-    """
-    begin()
-    clock, taken = perf_counter(), 0
-    while not taken or (taken < steps and 2 * (perf_counter() - clock) <= seconds):
-        try:
-            trainer.train(max(1, taken))
-        except NonFiniteLoss:
-            yield 0, _diverged(trainer)
-            return
-        taken = len(trainer.losses)
-        yield taken, left_by(trainer)
-
-
-def from_all_starts(
     trainer: Trainer, workload: Workload, *, seconds: float, steps: int, starts: int
 ) -> Iterator[tuple[str, Evidence]]:
-    """Yield (name, evidence) of stretches from start 0, then from others.
+    """Yield (name, evidence) of stretches from start 0, then from others. A training that diverges ends there.
 
-    The first `starts` others train as far as start 0 does, so that an engine can choose any length. Further ones have
-    one length and an eighth of the time, because only engines whose stretches are limited need more stretches than
-    values. Without other starts it takes about `seconds`, else half as long again: an engine that confirms the evidence
-    takes start 0 only.
+    From start 0, each stretch is twice as long as the one before. The first is one step, however long that takes. The
+    last one is the longest that is expected to end in time and has at most `steps` steps. The first `starts` others
+    train as far, so that an engine can choose any length. Further ones have one length and an eighth of the time,
+    because only engines whose stretches are limited need more stretches than values. Without other starts it takes
+    about `seconds`, else half as long again: an engine that confirms the evidence takes start 0 only.
     """
-    places, longest = Starts(trainer, workload), 0
-    share = 1.5 * seconds / (1 + starts) if starts else seconds
-    for taken, evidence in stretches(trainer, places.begin(0), seconds=share, steps=steps):
-        longest = max(longest, taken)
-        yield name_of(taken) if taken else DIVERGES, evidence
-    if not starts or not longest:
+    places, reached = Starts(trainer, workload), 0
+
+    def doubled(start: int, first: int, most: int, limit: float = math.inf) -> Iterator[tuple[str, Evidence]]:
+        places.begin(start)()
+        clock, taken = perf_counter(), 0
+        with contextlib.suppress(NonFiniteLoss):
+            while not taken or (taken < most and 2 * (perf_counter() - clock) <= limit):
+                trainer.train(taken or first)
+                taken = len(trainer.losses)
+                yield name_of(taken, start), left_by(trainer)
+
+    for name, evidence in doubled(0, 1, steps, 1.5 * seconds / (1 + starts) if starts else seconds):
+        reached = int(name)
+        yield name, evidence
+    if not starts or not reached:
         return
     for start in range(1, starts + 1):
-        for taken, evidence in stretches(trainer, places.begin(start), seconds=math.inf, steps=longest):
-            if taken:
-                yield name_of(taken, start), evidence
-    limited, clock = power_of_two(min(longest, most_bounded_steps(workload.batch))), perf_counter()
+        yield from doubled(start, 1, reached)
+    limited, until = power_of_two(min(reached, most_bounded_steps(workload.batch))), perf_counter() + seconds / 8
     for start in range(starts + 1, MOST_STARTS + 1):
-        if perf_counter() - clock > seconds / 8:
-            return
-        places.begin(start)()
-        with contextlib.suppress(NonFiniteLoss):
-            trainer.train(limited)
-            yield name_of(limited, start), left_by(trainer)
+        if perf_counter() <= until:
+            yield from doubled(start, limited, limited)
 
 
 def power_of_two(most: int) -> int:
     """The largest power of two that is at most `most`."""
     return 1 << (most.bit_length() - 1)
-
-
-def _diverged(trainer: Trainer) -> Evidence:
-    return Evidence(array("d", trainer.losses), array("d"), array("d"))
 
 
 def left_by(trainer: Trainer) -> Evidence:
@@ -236,11 +211,6 @@ class Witness:
         """Starts other than 0 with a stretch of that length, in order."""
         matches = (_OF_START.fullmatch(name) for name in self._names)
         return sorted(int(match[1]) for match in matches if match and int(match[2]) == steps)
-
-    @property
-    def diverges_at(self) -> float:
-        """Step whose loss is not finite; infinity if the training did not reach one."""
-        return len(self.evidence(DIVERGES).losses) if DIVERGES in self else math.inf
 
     def check(self) -> None:
         """Read all pieces. Raises DamagedEvidence."""
