@@ -7,15 +7,13 @@ import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable, Optional, TypedDict
+from typing import Any, Callable, TypedDict
 
 from zoomgrad import datasets, engines
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
 from zoomgrad.engines.api import Trainer
-from zoomgrad.engines.api import Workload as AnyWorkload
 from zoomgrad.engines.files import write_atomically
-from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.workloads import Workload
 
@@ -91,25 +89,21 @@ class Misbehaved(Exception):
     """An engine broke the protocol of `engines.api`. The message says how, and what to do."""
 
 
-def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
-    """Load an engine that runs here and a workload with its data. Third: why the engine can't run it; None if it can.
+def ready(name: str, workload: Workload) -> Engine:
+    """Load the engine of that name and the workload's data, both of which work here.
 
-    Raises UnknownName, Unavailable for the engine or the data, and Misbehaved.
+    Raises UnknownName, Unavailable for the engine or the data, or if the engine can't run the workload, and Misbehaved.
     """
-    engine = engines.load(engine_name)
+    engine = engines.load(name)
     engine.check()
-    workload = workloads.load(workload_name)
     workload.data()
-    return engine, workload, refusal(engine, workload)
-
-
-def refusal(engine: Engine, workload: AnyWorkload) -> Optional[str]:
-    """Why the engine can't run the workload; None if it can. Raises Misbehaved for any other answer."""
-    answer: Any = engine.supports(workload)
-    if answer is None or (isinstance(answer, str) and answer):
-        return answer
+    refusal: Any = engine.supports(workload)
+    if refusal is None:
+        return engine
+    if isinstance(refusal, str) and refusal:
+        raise Unavailable(refusal, "Choose another engine from `zoomgrad list`.")
     raise Misbehaved(
-        f"{engine.name}: supports() returned {repr(answer)[:80]}\n"
+        f"{name}: supports() returned {repr(refusal)[:80]}\n"
         "  Fix the engine: it must return None, or the reason as a string."
     )
 

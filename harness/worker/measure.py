@@ -17,6 +17,7 @@ from typing import Any, Optional
 import pyperf
 
 from zoomgrad.engines.api import Shape, Trainer, Workload
+from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import JIT_SECONDS
 from zoomgrad.harness.worker.evidence import Evidence, Starts, left_by
 from zoomgrad.harness.worker.job import Job, Reply, read_json, ready, run_job
@@ -59,9 +60,8 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
 
     Raises Misbehaved, and Mismatch, because a time is reported only if every timed value was proven.
     """
-    engine, workload, refusal = ready(job["engine"], job["workload"])
-    if refusal:
-        return {"status": "skipped", "reason": refusal}
+    workload = workloads.load(job["workload"])
+    engine = ready(job["engine"], workload)
     trainer = engine.prepare(workload)
     phases, sizes = dict(trainer.phases), dict(trainer.sizes)
     compiler_bytes = peak_bytes(of_children=True)

@@ -13,6 +13,7 @@ from time import perf_counter
 from zoomgrad.engines import NonFiniteLoss
 from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
+from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.evidence import (
     Evidence,
     Witness,
@@ -31,9 +32,8 @@ REMEDY = "One of them is wrong. Neither can vouch for other engines until you fi
 
 def vouch(job: VouchJob) -> Reply:
     """Write the job's evidence, unless it differs from a witness's."""
-    engine, workload, refusal = ready(job["engine"], job["workload"])
-    if refusal:
-        return {"status": "skipped", "reason": refusal}
+    workload = workloads.load(job["workload"])
+    engine = ready(job["engine"], workload)
     check_arithmetic()
     trainer = engine.prepare(workload)
     actual = dict(_evidence(trainer, workload, job))

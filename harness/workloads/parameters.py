@@ -31,9 +31,12 @@ def shapes_of(workload: Workload) -> Optional[dict[str, tuple[int, ...]]]:
 
 
 def save(workload: Workload, parameters: array[float], path: FilePath, *, overwrite: bool = False) -> None:
-    """Write the parameters of a trained model. Raises BadFile for a file of somebody else, and OSError."""
+    """Write the parameters of a trained model. Raises BadFile, also for a file of somebody else."""
     settings = {"workload": workload.name}  # what a workload that starts from the file must share
-    save_parameters(path, parameters, shapes=shapes_of(workload), settings=settings, overwrite=overwrite)
+    try:
+        save_parameters(path, parameters, shapes=shapes_of(workload), settings=settings, overwrite=overwrite)
+    except OSError as error:
+        raise BadFile(path, f"can't be written: {error.strerror or error}", "Name another file with --save.") from None
 
 
 def started(workload: Workload, path: FilePath) -> Workload:

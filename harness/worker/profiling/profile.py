@@ -31,9 +31,8 @@ PROBES: dict[str, Probe] = {
 
 def profile(job: ProfileJob) -> Reply:
     """Prepare the engine, and train for the job's time under its probe. Switches an outside profiler on and off."""
-    engine, workload, refusal = ready(job["engine"], job["workload"])
-    if refusal:
-        return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
+    workload = workloads.load(job["workload"])
+    engine = ready(job["engine"], workload)
     trainer = engine.prepare(workload)
     readings: dict[str, Any] = {}
     subject = Subject(trainer, workload, job["seconds"])
