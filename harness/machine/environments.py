@@ -45,35 +45,32 @@ def environment(interpreter: Interpreter, *, lock: str = WORKER) -> Path:
 
     Raises NoEnvironment with the end of uv's output.
     """
-    requirements = REQUIREMENTS / f"{lock}.lock"
-    folder = _folder(interpreter, requirements)
+    folder = _folder(f"{interpreter.name}-{lock}", lock, str(interpreter.path), interpreter.full_version)
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    # A script that starts it with its JIT on, so that what starts workers need not know about JITs.
+    with_jit = python.with_name("python-jit")
 
     def make() -> None:
         _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
         if interpreter.jit:
-            _write_switch(_python(folder))
-        _uv("pip", "install", "--quiet", "--python", str(_python(folder)), "--requirement", str(requirements))
+            with_jit.write_text(f'#!/bin/sh\nPYTHON_JIT=1 exec {shlex.quote(str(python))} "$@"\n')
+            with_jit.chmod(0o755)
+        _install(lock, "--python", str(python))
 
     _once(folder, make)
-    return _switch(_python(folder)) if interpreter.jit else _python(folder)
+    return with_jit if interpreter.jit else python
 
 
 def packages(lock: str) -> Path:
     """Folder with the lock file's packages alone, for their programs. Makes it if needed. Raises NoEnvironment."""
     folder = packages_folder(lock)
-
-    def make() -> None:
-        install = ("pip", "install", "--quiet", "--python", sys.executable, "--target", str(folder))
-        _uv(*install, "--requirement", str(REQUIREMENTS / f"{lock}.lock"))
-
-    _once(folder, make)
+    _once(folder, lambda: _install(lock, "--python", sys.executable, "--target", str(folder)))
     return folder
 
 
 def packages_folder(lock: str) -> Path:
     """Where `packages` puts the lock file's packages."""
-    text = f"{(REQUIREMENTS / f'{lock}.lock').read_text()}\n{sys.platform} {platform.machine()}"
-    return ENVIRONMENTS / f"{lock}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return _folder(lock, lock, sys.platform, platform.machine())
 
 
 def is_whole(folder: Path) -> bool:
@@ -91,26 +88,18 @@ def _once(folder: Path, make: Callable[[], None]) -> None:
             (folder / READY).touch()
 
 
-def _folder(interpreter: Interpreter, requirements: Path) -> Path:
-    fingerprint = hashlib.sha256(
-        "\n".join((str(interpreter.path), interpreter.full_version, requirements.read_text())).encode()
-    ).hexdigest()[:12]
-    return ENVIRONMENTS / f"{interpreter.name}-{requirements.stem}-{fingerprint}"
+def _folder(name: str, lock: str, *facts: str) -> Path:
+    """The folder for that lock file's packages and these facts, any of which makes another folder."""
+    text = "\n".join((*facts, _lock_file(lock).read_text()))
+    return ENVIRONMENTS / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _python(folder: Path) -> Path:
-    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+def _lock_file(lock: str) -> Path:
+    return REQUIREMENTS / f"{lock}.lock"
 
 
-def _switch(python: Path) -> Path:
-    """A script beside that Python, which starts it with its JIT on. What starts workers need not know about JITs."""
-    return python.with_name("python-jit")
-
-
-def _write_switch(python: Path) -> None:
-    script = _switch(python)
-    script.write_text(f'#!/bin/sh\nPYTHON_JIT=1 exec {shlex.quote(str(python))} "$@"\n')
-    script.chmod(0o755)
+def _install(lock: str, *where: str) -> None:
+    _uv("pip", "install", "--quiet", *where, "--requirement", str(_lock_file(lock)))
 
 
 def install_python(name: str) -> None:

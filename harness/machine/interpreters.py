@@ -93,80 +93,64 @@ def discover() -> list[Interpreter]:
 
 def survey() -> tuple[list[Interpreter], list[Skipped]]:
     """As `discover`, and the programs that are named like an interpreter but are unusable, each with the reason."""
-    candidates = list(dict.fromkeys(_candidates()))
-    answers = _answers(candidates)
     newest: dict[str, tuple[Path, Facts]] = {}
     skipped = []
-    for candidate in candidates:
-        answer = answers.get(candidate)
+    for path, answer in _answers(_candidates()):
         if isinstance(answer, NoAnswer):
-            skipped.append(Skipped(str(candidate), str(answer)))
-        elif answer and not answer.virtual and is_supported(answer):
+            skipped.append(Skipped(str(path), str(answer)))
+        elif is_supported(answer):
             name = f"{answer.implementation}-{'.'.join(answer.version.split('.')[:2])}{'t' * answer.free_threaded}"
             # Of equal versions, the first candidate is from the best source.
             if name not in newest or _age(answer.version) > _age(newest[name][1].version):
-                newest[name] = candidate, answer
-    found = [interpreter_of(name, path, facts) for name, (path, facts) in newest.items()]
+                newest[name] = path, answer
+    installed = [interpreter_of(name, path, facts) for name, (path, facts) in newest.items()]
     with_jit = {name for name, (_, facts) in newest.items() if facts.implementation == "cpython" and facts.jit}
-    found += [replace(one, name=f"{one.name}{JIT}", jit=True) for one in found if one.name in with_jit]
-    return sorted(found, key=lambda one: (one.implementation, _age(one.version), one.name)), skipped
+    installed += [replace(one, name=f"{one.name}{JIT}", jit=True) for one in installed if one.name in with_jit]
+    return sorted(installed, key=lambda one: (one.implementation, _age(one.version), one.name)), skipped
 
 
 def interpreter_of(name: str, path: Path, facts: Facts) -> Interpreter:
-    """An interpreter with its facts."""
-    return Interpreter(
-        name=name,
-        path=path,
-        implementation=facts.implementation,
-        version=facts.version,
-        full_version=facts.full_version,
-        free_threaded=facts.free_threaded,
-        build={key: value for key, value in facts.build.items() if value},
-    )
+    """An interpreter with its facts. Its JIT is off."""
+    return Interpreter(name, path, **facts.model_dump(exclude={"jit"}))
 
 
-def _answers(candidates: Sequence[Path]) -> dict[Path, Facts | NoAnswer]:
-    """Ask each program what it is, once even if it has several names.
-
-    The Python of a virtual environment is a link to its base interpreter. A program that answers under such a name that
-    it is virtual is asked again under its next name.
-    """
-    names: dict[Path, list[Path]] = {}
+def _answers(candidates: Iterable[Path]) -> list[tuple[Path, Facts | NoAnswer]]:
+    """Ask each program what it is, once even if it has several names."""
+    programs: dict[str, Path] = {}
     for candidate in candidates:
         # A shim is one program for all versions. The interpreters behind it are found in their own folders.
-        real = Path(os.path.realpath(candidate))
-        if real.name != "pyenv" and "shims" not in candidate.parts:
-            names.setdefault(real, []).append(candidate)
-    answers: dict[Path, Facts | NoAnswer] = {}
-    while names:
-        programs = [paths[0] for paths in names.values()]
-        with ThreadPoolExecutor(len(programs)) as pool:
-            answers.update(zip(programs, pool.map(probe, programs), strict=True))
-        virtual = {path for path in programs if isinstance(answer := answers[path], Facts) and answer.virtual}
-        names = {real: paths[1:] for real, paths in names.items() if paths[1:] and paths[0] in virtual}
-    return answers
+        real = os.path.realpath(candidate)
+        if Path(real).name != "pyenv" and "shims" not in candidate.parts and not _is_virtual(candidate):
+            programs.setdefault(real, candidate)
+    with ThreadPoolExecutor(len(programs) or 1) as pool:
+        return list(zip(programs.values(), pool.map(probe, programs.values()), strict=True))
 
 
-def missing(found: Iterable[Interpreter]) -> list[Missing]:
-    """Supported interpreters that `found` lacks, each with the command that installs it."""
-    found = list(found)
-    names = {interpreter.name for interpreter in found}
+def _is_virtual(path: Path) -> bool:
+    """Whether that is the name of the Python of a virtual environment: a link to its base interpreter."""
+    return any((folder / "pyvenv.cfg").is_file() for folder in path.parents[:2])
+
+
+def missing(installed: Iterable[Interpreter]) -> list[Missing]:
+    """Supported interpreters that are not installed, each with the command that installs it."""
+    names = {interpreter.name for interpreter in installed}
     lacking = [f"cpython-3.{minor}" for minor in CPYTHONS if f"cpython-3.{minor}" not in names]
     lacking += [name for name in (FREE_THREADED, PYPY) if name not in names]
     return [Missing(name, f"{name} is not on this machine", f"uv python install {name}") for name in lacking]
 
 
-def choose(name: str, found: Iterable[Interpreter]) -> Interpreter:
+def choose(name: str, installed: Iterable[Interpreter]) -> Interpreter:
     """Return the interpreter of that name. Raises UnknownName with the nearest names."""
-    by_name = {interpreter.name: interpreter for interpreter in found}
+    by_name = {interpreter.name: interpreter for interpreter in installed}
     if name not in by_name:
         raise UnknownName("interpreter", name, by_name)
     return by_name[name]
 
 
-def reference(found: Iterable[Interpreter]) -> Interpreter:
+def reference(installed: Iterable[Interpreter]) -> Interpreter:
     """The reference CPython: the newest release with a lock and without a JIT. Raises UnknownName if there is none."""
-    candidates = [i for i in found if i.implementation == "cpython" and i.canonical and not (i.free_threaded or i.jit)]
+    cpythons = [i for i in installed if i.implementation == "cpython" and i.canonical]
+    candidates = [i for i in cpythons if not (i.free_threaded or i.jit)]
     if not candidates:
         raise UnknownName("interpreter", "cpython", [f"cpython-3.{minor} (uv python install)" for minor in CPYTHONS])
     return max(candidates, key=lambda interpreter: (_is_release(interpreter.version), _age(interpreter.version)))
@@ -194,12 +178,12 @@ def _installed(variable: str, default: str, pattern: str) -> list[Path]:
     return []
 
 
-def is_supported(found: Facts) -> bool:
+def is_supported(facts: Facts) -> bool:
     """Whether the project runs on that implementation and version."""
-    major, minor = _numbers(found.version)[:2]
-    if found.implementation == "cpython":
+    major, minor = _numbers(facts.version)[:2]
+    if facts.implementation == "cpython":
         return major == 3 and minor in CPYTHONS
-    return found.implementation == "pypy" and (major, minor) >= (3, 9)
+    return facts.implementation == "pypy" and (major, minor) >= (3, 9)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -222,6 +206,13 @@ PROBE_SECONDS = 10.0
 _PROBE = """
 import json, os, platform, shlex, sys, sysconfig
 config = sysconfig.get_config_var
+build = {
+    "compiler": " ".join(platform.python_compiler().split()),
+    # Without flags that hold paths: they do not affect how it runs, and are private.
+    "configure": " ".join(flag for flag in shlex.split(config("CONFIG_ARGS") or "") if "/" not in flag),
+    "cflags": " ".join((config("PY_CFLAGS") or config("CFLAGS") or "").split()),
+    "debug": str(bool(config("Py_DEBUG"))),
+}
 print(json.dumps({
     "implementation": sys.implementation.name,
     "version": ".".join(str(part) for part in sys.version_info[:3]) + {"final": ""}.get(sys.version_info[3],
@@ -230,14 +221,7 @@ print(json.dumps({
     "free_threaded": bool(config("Py_GIL_DISABLED")),
     # A build may contain the JIT and leave it off until PYTHON_JIT=1, as those of uv do. 3.14 is the first to tell.
     "jit": hasattr(sys, "_jit") and sys._jit.is_available(),
-    "virtual": sys.prefix != sys.base_prefix,
-    "build": {
-        "compiler": " ".join(platform.python_compiler().split()),
-        # Without flags that hold paths: they do not affect how it runs, and are private.
-        "configure": " ".join(flag for flag in shlex.split(config("CONFIG_ARGS") or "") if "/" not in flag),
-        "cflags": " ".join((config("PY_CFLAGS") or config("CFLAGS") or "").split()),
-        "debug": str(bool(config("Py_DEBUG"))),
-    },
+    "build": {key: value for key, value in build.items() if value},
 }))
 """
 
@@ -256,7 +240,6 @@ class Facts(BaseModel, strict=True):
     free_threaded: bool
     jit: bool
     """Whether CPython's own just-in-time compiler is in the build, on or off."""
-    virtual: bool
     build: dict[Literal["compiler", "configure", "cflags", "debug"], Line]
 
 
@@ -292,13 +275,13 @@ def _are_facts(answer: object) -> bool:
 _OWN_NAME = re.compile(r"(?!cpython-|pypy-)[A-Za-z][A-Za-z0-9_]*([-.][A-Za-z0-9_]+)*", re.ASCII)
 
 
-def asked(names: Sequence[str], found: Iterable[Interpreter]) -> tuple[list[Interpreter], list[str]]:
+def asked(names: Sequence[str], installed: Iterable[Interpreter]) -> tuple[list[Interpreter], list[str]]:
     """Return all interpreters, those given by path included, and the chosen ones' names.
 
     `mine=/path/to/python` is a build that its user wants to measure, such as one from a checkout of CPython. Names that
-    are not found are returned unchanged, for the plan to refuse or to skip. Raises Unreadable.
+    are not installed are returned unchanged, for the plan to refuse or to skip. Raises Unreadable.
     """
-    everything, chosen = list(found), []
+    everything, chosen = list(installed), []
     for name in names:
         own, equals, path = name.partition("=")
         if equals or "/" in name:
@@ -309,9 +292,9 @@ def asked(names: Sequence[str], found: Iterable[Interpreter]) -> tuple[list[Inte
     return everything, list(dict.fromkeys(chosen))
 
 
-def chosen_one(name: str, found: Iterable[Interpreter]) -> Interpreter:
+def chosen_one(name: str, installed: Iterable[Interpreter]) -> Interpreter:
     """Return the interpreter of one such name. Raises Unreadable and UnknownName."""
-    everything, (chosen,) = asked([name], found)
+    everything, (chosen,) = asked([name], installed)
     return choose(chosen, everything)
 
 
@@ -323,9 +306,7 @@ def _by_path(name: str, path: str) -> Interpreter:
         remedy = "Use letters, digits and single hyphens, such as mine; no `cpython-` or `pypy-` at the start."
         raise Unreadable(f"{one_line(name, 40)}: not a name for an interpreter\n  {remedy}")
     file = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111  (a Path raises if there is no such user)
-    facts = probe(file)
-    if isinstance(facts, Facts) and facts.virtual:
-        facts = NoAnswer("is the Python of a virtual environment")
+    facts = NoAnswer("is the Python of a virtual environment") if _is_virtual(file) else probe(file)
     if isinstance(facts, Facts) and not is_supported(facts):
         facts = NoAnswer(f"is {facts.implementation} {facts.version}, which zoomgrad does not support")
     if isinstance(facts, NoAnswer):

@@ -8,13 +8,12 @@ import pytest
 
 from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import NoEnvironment, environment, install_python
-from zoomgrad.harness.machine.interpreters import Interpreter, probe
+from zoomgrad.harness.machine.interpreters import interpreter_of, probe
 
 
 @pytest.fixture
 def running():
-    facts = probe(Path(sys._base_executable))
-    return Interpreter("cpython", Path(sys._base_executable), **facts.model_dump(exclude={"virtual", "jit"}))
+    return interpreter_of("cpython", Path(sys._base_executable), probe(Path(sys._base_executable)))
 
 
 @pytest.fixture
