@@ -35,15 +35,8 @@ def memory(session: Session) -> dict[str, Any]:
         raise NoProfile("skipped", f"there is no {probes.STATM}, which reports memory", "Profile on Linux.")
     reply = _probed(session, "memory")
     points = [{"seconds": seconds, "resident_bytes": resident} for seconds, resident in reply["readings"]["points"]]
-    seconds = points[-1]["seconds"]
-    return {
-        **common(reply),
-        "tool": str(probes.STATM),
-        "steps": reply["readings"]["steps"],
-        "seconds": seconds,
-        "warm_up_seconds": max(reply["first_step_seconds"], WARM_UP * seconds),
-        "points": points,
-    }
+    warm_up_seconds = max(reply["first_step_seconds"], WARM_UP * points[-1]["seconds"])
+    return {**common(reply), "tool": str(probes.STATM), "warm_up_seconds": warm_up_seconds, "points": points}
 
 
 def _probed(session: Session, probe: str, seconds: float | None = None) -> dict[str, Any]:

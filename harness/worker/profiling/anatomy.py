@@ -29,7 +29,7 @@ from typing import Any, Callable
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.interpreted.bare import Bare
-from zoomgrad.harness.worker.profiling.probes import Readings, Subject, portions
+from zoomgrad.harness.worker.profiling.probes import Observed, Subject, portions
 from zoomgrad.harness.workloads import Workload
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
@@ -82,26 +82,27 @@ class Clock:
         self._paused += seconds
 
 
-@contextmanager
-def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
-    """Train unwrapped first; then time every stage while the caller trains; then compute without a graph."""
+def anatomy(subject: Subject) -> Observed:
+    """Train unwrapped first; then time every stage; then compute without a graph."""
     trainer: Any = subject.trainer
     portions(trainer, WARM_UP * subject.seconds)
     plain = portions(trainer, subject.seconds)
-    readings["plain_step_seconds"] = sum(seconds for _, seconds in plain) / sum(steps for steps, _ in plain)
     clock = Clock()
     with _wrapped(trainer, clock), pauses(clock):
         portions(trainer, WARM_UP * subject.seconds)
         clock.reset()
-        before = len(trainer.losses)
-        yield
-        steps = len(trainer.losses) - before
+        timed = portions(trainer, subject.seconds)
+    steps = sum(count for count, _ in timed)
     parts = {part: seconds / steps for part, seconds in clock.seconds.items()}
     if "build" in trainer.STAGES:
         parts["forward"] = min(forward_seconds(subject.workload, subject.seconds / 4), parts["build"])
         parts["build"] -= parts["forward"]
-    readings["parts"] = parts
-    readings["pauses"] = {part: seconds / steps for part, seconds in clock.pauses.items() if seconds}
+    readings = {
+        "parts": parts,
+        "pauses": {part: seconds / steps for part, seconds in clock.pauses.items() if seconds},
+        "plain_step_seconds": sum(seconds for _, seconds in plain) / sum(count for count, _ in plain),
+    }
+    return Observed(timed, readings)
 
 
 @contextmanager

@@ -1,25 +1,21 @@
-"""Probe of the process while an engine trains: its resident memory.
+"""Training under observation: portions of steps, and the probe of the process's resident memory.
 
-A probe is a context manager around the training, and writes its readings into a plain dictionary. `anatomy` has a
-module of its own. `profile.PROBES` lists all of them.
+`anatomy` has a module of its own. `profile.PROBES` lists all probes.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Callable, NamedTuple
 
+from zoomgrad.engines import Engine
 from zoomgrad.engines.api import Trainer
 from zoomgrad.harness.workloads import Workload
 
-SAMPLE_SECONDS = 0.01
-"""Time between two readings of the resident memory."""
-INTERVALS = 60
+SAMPLES = 300
+"""Approximate number of readings of the resident memory."""
 ENOUGH_STEPS, LONGEST = 24, 4.0
 """Least number of steps, and how long the training may be extended to reach it, as a multiple of its planned time. In
 the first steps the heap has not yet grown to its working size."""
@@ -27,23 +23,27 @@ PORTION_SECONDS = 0.05
 """Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""
 STATM = Path("/proc/self/statm")
 
-Point = tuple[float, int]
-"""Seconds since training began, and bytes."""
-Readings = dict[str, Any]
-
 
 class Subject(NamedTuple):
-    """The training that a probe observes."""
+    """What a probe trains."""
 
-    trainer: Trainer
-    """The trainer that the caller trains."""
+    engine: Engine
     workload: Workload
+    trainer: Trainer
     seconds: float
     """Approximate training time."""
 
 
-Probe = Callable[[Readings, Subject], AbstractContextManager[None]]
-"""(readings to fill, subject) -> context manager around the training."""
+class Observed(NamedTuple):
+    """A training that was observed."""
+
+    portions: list[tuple[int, float]]
+    """Steps and seconds of each portion; the first one is a single step."""
+    readings: dict[str, Any]
+    preparations: int = 0
+
+
+Probe = Callable[[Subject], Observed]
 
 
 def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
@@ -60,52 +60,20 @@ def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
     return timed
 
 
-def nothing(readings: Readings, subject: Subject) -> AbstractContextManager[None]:
-    """No probe, for a profiler outside the process."""
-    return nullcontext()
+def memory(subject: Subject) -> Observed:
+    """Read the process's resident bytes before the first step, and then after a few steps each time."""
+    trainer, seconds = subject.trainer, subject.seconds
+    start, before = perf_counter(), len(trainer.losses)
+    points = [(0.0, resident_bytes())]
+    timed: list[tuple[int, float]] = []
+    while (elapsed := points[-1][0]) < seconds or (
+        len(trainer.losses) - before < ENOUGH_STEPS and elapsed < LONGEST * seconds
+    ):
+        timed += portions(trainer, seconds / SAMPLES)
+        points.append((perf_counter() - start, resident_bytes()))
+    return Observed(timed, {"points": points})
 
 
-@contextmanager
-def memory(readings: Readings, subject: Subject) -> Iterator[None]:
-    """Sample the process's resident bytes from before the first step to after the last one, in a thread."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    points: list[Point] = []
-    trainer, before = subject.trainer, len(subject.trainer.losses)
-    ended = threading.Event()
-    start = perf_counter()
-
-    def sample(file: int) -> None:
-        resident = int(os.pread(file, 100, 0).split()[1])
-        points.append((perf_counter() - start, resident * page))
-
-    def keep_sampling(file: int) -> None:
-        while not ended.wait(SAMPLE_SECONDS):
-            sample(file)
-
-    file = os.open(STATM, os.O_RDONLY)
-    sampler = threading.Thread(target=keep_sampling, args=(file,), daemon=True)
-    sample(file)
-    sampler.start()
-    try:
-        yield
-        while len(trainer.losses) - before < ENOUGH_STEPS and perf_counter() - start < LONGEST * subject.seconds:
-            trainer.train(1)
-    finally:
-        ended.set()
-        sampler.join()
-        sample(file)
-        os.close(file)
-        readings["points"] = extremes(points, INTERVALS)
-        readings["steps"] = len(trainer.losses) - before
-
-
-def extremes(points: Sequence[Point], intervals: int) -> list[Point]:
-    """Keep the first and last point, and each interval's lowest and highest, so that a sawtooth stays visible."""
-    length = points[-1][0] / intervals or 1.0
-    by_interval: dict[int, list[Point]] = {}
-    for point in points:
-        by_interval.setdefault(min(int(point[0] / length), intervals - 1), []).append(point)
-    kept = {points[0], points[-1]}
-    for inside in by_interval.values():
-        kept |= {min(inside, key=lambda point: point[1]), max(inside, key=lambda point: point[1])}
-    return sorted(kept)
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

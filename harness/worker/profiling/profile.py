@@ -14,32 +14,19 @@ from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import Any, TextIO
 
-from zoomgrad import engines
-from zoomgrad.engines.api import Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.job import ProfileJob, Reply, do_job, ready
-from zoomgrad.harness.worker.profiling import anatomy, probes
-from zoomgrad.harness.worker.profiling.probes import Probe, Subject, portions
-
-PROBES: dict[str, Probe] = {
-    "nothing": probes.nothing,
-    "anatomy": anatomy.anatomy,
-    "memory": probes.memory,
-}
-"""Value of a job's `probe` -> the probe."""
+from zoomgrad.harness.worker.profiling.anatomy import anatomy
+from zoomgrad.harness.worker.profiling.probes import Observed, Probe, Subject, memory, portions
 
 
 def profile(job: ProfileJob) -> Reply:
     """Prepare the engine, and train for the job's time under its probe. Switches an outside profiler on and off."""
     workload = workloads.load(job["workload"])
     engine = ready(job["engine"], workload)
-    trainer = engine.prepare(workload)
-    readings: dict[str, Any] = {}
-    subject = Subject(trainer, workload, job["seconds"])
-    with PROBES[job["probe"]](readings, subject), _observed():
-        # Probes observe training only. Otherwise a JIT's figures would include traces through our own compilers.
-        prepares = job["probe"] == "nothing"
-        preparations, taken = exercise(engine, workload, trainer, job["seconds"], prepares=prepares)
+    subject = Subject(engine, workload, engine.prepare(workload), job["seconds"])
+    with _switched_on():
+        taken, readings, preparations = PROBES[job["probe"]](subject)
     return {
         "status": "measured",
         "steps": sum(steps for steps, _ in taken),
@@ -51,22 +38,25 @@ def profile(job: ProfileJob) -> Reply:
     }
 
 
-def exercise(
-    engine: engines.Engine, workload: workloads.Workload, trainer: Trainer, seconds: float, *, prepares: bool
-) -> tuple[int, list[tuple[int, float]]]:
-    """Train for about `seconds`. With `prepares`, an engine that compiles prepares repeatedly for the first half.
-
-    Returns the number of preparations, then steps and seconds of each portion.
-    """
-    preparations, end = 0, perf_counter() + seconds
-    while prepares and trainer.phases and perf_counter() < end - seconds / 2:
-        trainer = engine.prepare(workload)
+def exercise(subject: Subject) -> Observed:
+    """Train for a profiler outside the process. An engine that compiles prepares repeatedly for the first half."""
+    trainer, preparations, end = subject.trainer, 0, perf_counter() + subject.seconds
+    while trainer.phases and perf_counter() < end - subject.seconds / 2:
+        trainer = subject.engine.prepare(subject.workload)
         preparations += 1
-    return preparations, portions(trainer, end - perf_counter())
+    return Observed(portions(trainer, end - perf_counter()), {}, preparations)
+
+
+PROBES: dict[str, Probe] = {
+    "nothing": exercise,
+    "anatomy": anatomy,
+    "memory": memory,
+}
+"""Value of a job's `probe` -> the probe."""
 
 
 @contextmanager
-def _observed() -> Iterator[None]:
+def _switched_on() -> Iterator[None]:
     """Switch an outside profiler on for the block. It must not see imports, which take as long as a short training."""
     scalene: Any = importlib.import_module("scalene.scalene_profiler") if "scalene" in sys.modules else None
     control = os.environ.get("ZOOMGRAD_PERF_CONTROL")

@@ -16,17 +16,17 @@ ALL = list(profile.PROFILERS)
 
 
 @pytest.fixture(scope="module")
-def found():
+def installed():
     return interpreters.discover()
 
 
-def plan_of(found, **chosen):
-    return planning.plan("profile", found, command=["zoomgrad", "profile"], blocks=0, **chosen)
+def plan_of(installed, **chosen):
+    return planning.plan("profile", installed, command=["zoomgrad", "profile"], blocks=0, **chosen)
 
 
 @pytest.fixture
-def plan(found, running):
-    return plan_of(found, only_engines=["tuple"], only_workloads=["xor"], only_interpreters=[running.name])
+def plan(installed, running):
+    return plan_of(installed, only_engines=["tuple"], only_workloads=["xor"], only_interpreters=[running.name])
 
 
 @pytest.fixture
@@ -49,27 +49,27 @@ class Fake:
         return Finished(0, "")
 
 
-def test_profilers_by_cell(found, running):
+def test_profilers_by_cell(installed, running):
     engines = ["tuple", "gcc-O1"]
-    chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
+    chosen = plan_of(installed, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
     by_engine = {name: [p for cell, p in profile.planned(chosen, ALL) if cell.engine == name] for name in engines}
     assert by_engine["tuple"] == ["anatomy", "memory", "scalene", "perf"]
     assert by_engine["gcc-O1"] == ["scalene", "perf"]
 
 
-def test_pypy_has_no_scalene(found, running):
-    pypy = next((i.name for i in found if i.has_jit), None)
+def test_pypy_has_no_scalene(installed, running):
+    pypy = next((i.name for i in installed if i.has_jit), None)
     if not pypy:
         pytest.skip("no PyPy on this machine")
     engines = ["tuple", "gcc-O1"]
-    chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name, pypy])
+    chosen = plan_of(installed, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name, pypy])
     planned = profile.planned(chosen, ALL)
     on_pypy = [(cell.engine, p) for cell, p in planned if cell.interpreter == pypy]
     of_tuple = [("tuple", name) for name in ("anatomy", "memory", "perf")]
     assert on_pypy == [*of_tuple, ("gcc-O1", "perf")]
 
 
-READINGS = {"points": [(0.0, 10), (1.0, 30), (2.0, 20)], "steps": 24}
+READINGS = {"points": [(0.0, 10), (1.0, 30), (2.0, 20)]}
 
 
 def test_a_workers_readings_are_stored(plan, store):
@@ -77,7 +77,7 @@ def test_a_workers_readings_are_stored(plan, store):
     ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["memory"], 2.0, run=fake)
     assert nothing is None
     assert name == "memory"
-    assert (kept.status, kept.steps, [point.resident_bytes for point in kept.points]) == ("measured", 24, [10, 30, 20])
+    assert (kept.status, kept.steps, [point.resident_bytes for point in kept.points]) == ("measured", 4, [10, 30, 20])
     assert store.profiles() == [kept]
     assert fake.jobs[0]["probe"] == "memory"
     assert fake.commands[0][1:3] == ["-m", "zoomgrad.harness.worker.profiling.profile"]
@@ -103,21 +103,21 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
 
 
 @pytest.fixture(params=["this CPython", "the oldest CPython", "PyPy"])
-def on(request, found, running):
+def on(request, installed, running):
     """Name of an interpreter, one of each kind, because each kind reports its figures differently."""
-    cpythons = [i.name for i in found if i.implementation == "cpython" and i.canonical]
+    cpythons = [i.name for i in installed if i.implementation == "cpython" and i.canonical]
     names = {
         "this CPython": running.name,
         "the oldest CPython": min(cpythons, key=lambda name: int(name.rpartition(".")[2])),
-        "PyPy": next((i.name for i in found if i.has_jit), None),
+        "PyPy": next((i.name for i in installed if i.has_jit), None),
     }
     if not names[request.param]:
         pytest.skip("no PyPy on this machine")
     return names[request.param]
 
 
-def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
-    chosen = plan_of(found, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[on])
+def test_a_real_anatomy_and_real_memory(installed, tmp_path, on):
+    chosen = plan_of(installed, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[on])
     store = Store.create(chosen.run, under=tmp_path)
     anatomy, memory = (kept for *_, kept in profile.run_profilers(chosen, store, ["anatomy", "memory"], 0.6) if kept)
     assert (anatomy.status, anatomy.reason, memory.status, memory.reason) == ("measured", "", "measured", "")
