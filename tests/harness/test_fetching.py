@@ -25,7 +25,7 @@ if sys.platform != "linux":
 PYTHON = """
 import json
 print(json.dumps({"implementation": "cpython", "version": "3.14.2", "full_version": "3.14.2 (fake)",
-    "free_threaded": False, "virtual": False, "jit": False, "build": {"compiler": "Clang 21", "cflags": "-O3"}}))
+    "free_threaded": False, "jit": False, "build": {"compiler": "Clang 21", "cflags": "-O3"}}))
 """
 ZIG = "import sys; sys.argv[1] == 'clang' and print('clang version 22.1.8')"
 UV = """
