@@ -23,6 +23,9 @@ from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import Cell, PassedOver, Run, Voucher, Vouching
 from zoomgrad.results.store import Store
 
+VOUCHERS = 3
+"""The trusted engine and two candidates."""
+
 
 @dataclass(frozen=True)
 class Vouchers:
@@ -42,42 +45,41 @@ class Vouchers:
         return self._known(workload) or self._determined(workload)
 
     def _determined(self, workload: str) -> Vouching:
-        settings = self.run.settings
-        patience = settings.timeout_seconds / 2  # leaves time to start, prepare and write
-        seconds = min(settings.vouch_seconds, patience / 2)
-        timed = self._timed(workload)  # later blocks must repeat the longest stretch so far
+        vouchers: list[Voucher] = []
+        passed_over: dict[str, NoResult] = {}
+        records = (record for record in self.store.records() if record.cell.workload == workload)
+        timed = max((record.stretch_steps for record in records), default=0)
         # New evidence would contradict an earlier vouching until this one is complete.
         self.store.forget_vouching(workload)
-        try:
-            vouchers = [self._ask(TRUSTED, workload, (), min(TRUSTED_SECONDS, seconds), TRUSTED_STEPS)]
-        except NoResult as none:
-            raise _nobody(workload, {TRUSTED: none}) from None
-        passed_over: dict[str, NoResult] = {}
-        for engine in CANDIDATES:
+        for engine in (TRUSTED, *CANDIDATES):
             try:
-                if len(vouchers) == 1:
-                    first = self._ask(engine, workload, vouchers, seconds, MOST_STEPS, settings.values)
-                    if first.steps < timed:
-                        first = self._ask(engine, workload, vouchers, patience, timed, settings.values)
-                    vouchers.append(first)
-                else:  # it trains as many steps as the first candidate, if its time limit permits
-                    vouchers.append(self._ask(engine, workload, vouchers, patience, vouchers[1].steps))
-                    break
+                vouchers.append(self._ask(engine, workload, vouchers, *self._extent(vouchers, timed)))
             except NoResult as none:
                 if none.disagrees:
                     raise
                 passed_over[engine] = none
-        else:
+            if len(vouchers) == VOUCHERS or TRUSTED in passed_over:
+                break
+        if len(vouchers) < VOUCHERS:
             raise _nobody(workload, passed_over)
         others = tuple(PassedOver.model_validate({"engine": name, **none.why}) for name, none in passed_over.items())
         vouching = Vouching(workload=workload, vouchers=tuple(vouchers), passed_over=others)
         self.store.write_vouching(vouching)
         return vouching
 
-    def _timed(self, workload: str) -> int:
-        """Steps of the longest stretch that the run has timed so far."""
-        records = (record for record in self.store.records() if record.cell.workload == workload)
-        return max((record.stretch_steps for record in records), default=0)
+    def _extent(self, vouchers: Sequence[Voucher], timed: int) -> tuple[float, int, int]:
+        """Seconds, most steps, and other starts of the training of the next engine.
+
+        timed: steps of the longest stretch that the run has timed, which later blocks must repeat.
+        """
+        settings = self.run.settings
+        patience = settings.timeout_seconds / 2  # leaves time to start, prepare and write
+        seconds = min(settings.vouch_seconds, patience / 2)
+        if not vouchers:
+            return min(TRUSTED_SECONDS, seconds), TRUSTED_STEPS, 0
+        if len(vouchers) == 2:  # it trains as many steps as the first candidate, if its time limit permits
+            return patience, vouchers[1].steps, 0
+        return (patience, timed, settings.values) if timed else (seconds, MOST_STEPS, settings.values)
 
     def _known(self, workload: str) -> Vouching | None:
         """The vouching in the run's folder; None if it is missing, incomplete or damaged."""
@@ -93,7 +95,7 @@ class Vouchers:
         return known if is_complete and len(witness.starts(1)) >= self.run.settings.values else None
 
     def _ask(
-        self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int, starts: int = 0
+        self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int, starts: int
     ) -> Voucher:
         """Ask one engine to vouch. Raises NoResult if it can't, or if its numbers differ from a witness's."""
         cell = Cell(engine=engine, interpreter=self.run.reference_interpreter, workload=workload)
@@ -124,5 +126,4 @@ def _nobody(workload: str, passed_over: dict[str, NoResult]) -> NoResult:
         return first
     reasons = "; ".join(f"{engine}: {none}" for engine, none in passed_over.items())
     reason = f"no two engines can vouch for the others on {workload}: {reasons}"
-    status = first.why["status"] if TRUSTED in passed_over else "failed"
-    return NoResult(status, reason, first.why["remedy"], first.limit)
+    return NoResult("failed", reason, first.why["remedy"], first.limit)

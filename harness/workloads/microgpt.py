@@ -84,10 +84,10 @@ class MicroGpt:
 
     def __call__(self, tokens: Vector) -> list[Any]:
         past: list[tuple[list[Vector], list[Vector]]] = [([], []) for _ in self.layers]
-        found: list[Any] = []
+        probabilities: list[Any] = []
         for position, start in enumerate(range(0, len(tokens), TOKENS)):
-            found += self._next(tokens[start : start + TOKENS], position, past)
-        return found
+            probabilities += self._next(tokens[start : start + TOKENS], position, past)
+        return probabilities
 
     def _next(self, token: Vector, position: int, past: Sequence[tuple[list[Vector], list[Vector]]]) -> list[Any]:
         """The probabilities of the token after this one. Adds this position's keys and values to the past ones."""
@@ -165,10 +165,10 @@ class Decay:
 @cache
 def load(name: str) -> Workload:
     """The workload `microgpt`, or one of other sizes. Raises UnknownName."""
-    found = SHAPE.fullmatch(name)
-    if name != "microgpt" and not found:
+    shape = SHAPE.fullmatch(name)
+    if name != "microgpt" and not shape:
         raise UnknownName("workload", name, ["microgpt", EXAMPLE])
-    sizes = Sizes(*map(int, found.groups())) if found else Sizes()
+    sizes = Sizes(*map(int, shape.groups())) if shape else Sizes()
     if sizes.width % sizes.heads:
         raise BadSize(
             name, f"{sizes.heads} heads can't share {sizes.width} dimensions", f"Choose sizes as in {EXAMPLE}."

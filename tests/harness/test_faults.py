@@ -51,25 +51,27 @@ def ended(process, *codes):
 
 def processes_of(harness):
     """Processes that work for that harness, as the mark in their environment says."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             is_marked = process.environ().get(HARNESS) == str(harness)
             if is_marked and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def targets(harness, target):
     """The processes to kill. Empty as long as there is none of that kind."""
     if target == "harness":
         return [harness]
-    found = processes_of(harness.pid)
+    workers = processes_of(harness.pid)
     if target == "worker":
-        return [one for one in found if any(part.startswith("zoomgrad.harness.worker.") for part in one.cmdline())][:1]
+        return [one for one in workers if any(part.startswith("zoomgrad.harness.worker.") for part in one.cmdline())][
+            :1
+        ]
     if target == "compiler":
-        return [one for one in found if one.name().startswith(COMPILERS)][:1]
-    return [harness, *found]
+        return [one for one in workers if one.name().startswith(COMPILERS)][:1]
+    return [harness, *workers]
 
 
 def store_in(folder):
@@ -78,14 +80,14 @@ def store_in(folder):
 
 def measured(store):
     """Bytes of each measured record, by file. Every one must also be in its pyperf suite."""
-    found = {}
+    contents = {}
     for record in store.records() if store else ():
         if record.status == "measured":
             suite = pyperf.Benchmark.load(str(store.pyperf_file(record.cell)))
             assert record.block in {run.get_metadata().get(BLOCK) for run in suite.get_runs()}
             (path,) = store.folder.glob(f"records/{record.cell.engine}--*--{record.block}.json")
-            found[path] = path.read_bytes()
-    return found
+            contents[path] = path.read_bytes()
+    return contents
 
 
 @pytest.mark.parametrize("target", ["harness", "all", "worker", "compiler"])

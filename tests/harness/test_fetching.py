@@ -79,15 +79,15 @@ def bare(tmp_path, monkeypatch):
     forget()
 
 
-def plan(found, **choice):
-    return planning.plan("smoke", found, command=["zoomgrad", "run"], **choice)
+def plan(installed, **choice):
+    return planning.plan("smoke", installed, command=["zoomgrad", "run"], **choice)
 
 
 def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, capsys):
     asked_of_uv = bare()
-    found = interpreters.discover()
+    installed = interpreters.discover()
     assert not preparing.pythons(["cpython-3.99"])
-    chosen = {"only_engines": ["tuple"], "only_interpreters": ["cpython-3.14", found[0].name]}
+    chosen = {"only_engines": ["tuple"], "only_interpreters": ["cpython-3.14", installed[0].name]}
     asked_for = preparing.fetched(lambda: plan(interpreters.discover(), **chosen), every_python=True)
     assert not asked_for.missing.keys() & {"cpython-3.14"}
     assert capsys.readouterr().err.startswith("zoomgrad: cpython-3.99: not fetched (")
@@ -98,11 +98,11 @@ def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, c
 
 def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
     asked_of_uv = bare()
-    found = interpreters.discover()
-    without = plan(found, only_engines=["baseline", "tcc"])
+    installed = interpreters.discover()
+    without = plan(installed, only_engines=["baseline", "tcc"])
     assert preparing.with_clang(without) is without
     assert not asked_of_uv()
-    needs = plan(found, only_engines=["clang-O1"])
+    needs = plan(installed, only_engines=["clang-O1"])
     assert "clang" not in needs.run.machine
     ready = preparing.with_clang(needs)
     assert ready.run.machine["clang"] == "22.1.8 (zig clang)"

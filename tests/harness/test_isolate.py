@@ -110,12 +110,12 @@ def test_a_later_block_takes_the_first_blocks_stretch(job):
 
 def test_a_result_that_differs_in_the_last_bit_has_no_speed(job, reference, tmp_path):
     """The changed evidence is that of the last value, of two steps, between updates. The job allows no longer one."""
-    found = {name: Witness(reference).evidence(name) for name in ("2", "1x2", "2x2", "3x2")}
-    numbers = found["3x2"].gradients
+    pieces = {name: Witness(reference).evidence(name) for name in ("2", "1x2", "2x2", "3x2")}
+    numbers = pieces["3x2"].gradients
     index = max(i for i, x in enumerate(numbers) if x)
     numbers[index] *= 1 + 2**-52
     changed = Path(shutil.copytree(reference, tmp_path / "evidence"))
-    write_evidence(changed, found.items())
+    write_evidence(changed, pieces.items())
     answer = run("measure", {**job, "reference_folder": str(changed), "reference_steps": 2})
     assert answer.reply["status"] == "failed"
     assert f"gradients[{index}] is " in answer.reply["reason"]

@@ -125,11 +125,11 @@ def timed(cheat, evidence, monkeypatch):
     job = {"reference_folder": str(evidence), "reference_cell": "tuple/here/xor", "reference_steps": 64}
     proof = prepare_proof(engine, trainer, workload, {**job, "reference_drills": [], "values": 3})
     monkeypatch.setattr(measure, "perf_counter", lambda: trainer.work)
-    stretch, found = measure.Stretch(trainer, workload, proof, 64), []
+    stretch, seconds = measure.Stretch(trainer, workload, proof, 64), []
     for start in (0, *proof.starts(64)[:3]):
-        found.append(stretch.time(start))
+        seconds.append(stretch.time(start))
         stretch.prove()
-    return found[1:]
+    return seconds[1:]
 
 
 @pytest.mark.parametrize("cheat", [cheats.Honest, cheats.Deferring, cheats.Remembering, cheats.WorkingAhead])
@@ -154,6 +154,6 @@ def test_a_reply_names_the_compiler_and_its_flags(name):
         tool = engine.toolchain()
     except Unavailable as missing:
         pytest.skip(missing.reason)
-    told = measure.compiled_by(engine)
-    assert told == {"compiler": f"{tool.family} {tool.version}", "compiler_flags": list(engine.flags)}
-    assert told.keys() <= Figures.model_fields.keys()
+    figures = measure.compiled_by(engine)
+    assert figures == {"compiler": f"{tool.family} {tool.version}", "compiler_flags": list(engine.flags)}
+    assert figures.keys() <= Figures.model_fields.keys()

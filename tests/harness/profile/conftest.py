@@ -19,9 +19,7 @@ from zoomgrad.results.record import Cell
 def running():
     """The interpreter that runs these tests, among those of the machine."""
     version = ".".join(map(str, sys.version_info[:3]))
-    return next(
-        found for found in interpreters.discover() if found.name.startswith("cpython") and found.version == version
-    )
+    return next(one for one in interpreters.discover() if one.name.startswith("cpython") and one.version == version)
 
 
 class MakeSession:

@@ -70,8 +70,8 @@ def usable():
 @pytest.mark.alone
 def test_a_real_perf(session, usable):
     before = set(Path("/tmp").glob("jit*-*"))
-    found = perf.profile(session("tuple", "digits", seconds=2.0))
-    profile = SymbolProfile.model_validate({**session.common, **found})
+    fields = perf.profile(session("tuple", "digits", seconds=2.0))
+    profile = SymbolProfile.model_validate({**session.common, **fields})
     assert profile.samples >= perf.FEWEST
     assert sum(profile.groups.values()) == pytest.approx(1)
     assert profile.tool.startswith("perf")

@@ -10,13 +10,13 @@ WORK = f"{ROOT}/harness/worker/profile.py exercise:86;"
 
 
 def test_stacks_begin_with_the_work_and_mark_time_in_c():
-    found = {
+    content = {
         "stacks": [
             [["<frozen runpy> _run_code:88;", WORK, "/a/b.py Value.f:12;"], {"python_time": 0.5, "c_time": 0.25}],
             [["/a/b.py <module>:1;"], {"python_time": 0.0, "c_time": 0.125}],
         ]
     }
-    assert list(scalene.folded(found)) == [
+    assert list(scalene.folded(content)) == [
         ("exercise (profile.py:86);Value.f (b.py:12)", 0.5),
         ("exercise (profile.py:86);Value.f (b.py:12);C", 0.25),
         ("<module> (b.py:1);C", 0.125),
@@ -25,8 +25,8 @@ def test_stacks_begin_with_the_work_and_mark_time_in_c():
 
 @pytest.mark.alone
 def test_a_real_scalene(session):
-    found = scalene.profile(session("tuple", "digits", seconds=3.0))
-    profile = LineProfile.model_validate({**session.common, **found})
+    content = scalene.profile(session("tuple", "digits", seconds=3.0))
+    profile = LineProfile.model_validate({**session.common, **content})
     assert profile.tool.startswith("Scalene 2")
     assert profile.steps >= 1
     assert 0.8 < profile.python + profile.native + profile.system <= 1.01
