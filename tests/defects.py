@@ -652,7 +652,7 @@ DEFECTS = (
         "harness/containment.py",
         "        _end_orphans(known)\n",
         "        pass\n",
-        "harness/test_isolate.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session]",
+        "harness/test_isolate.py::test_a_family_that_leaves_the_session_ends_with_the_worker",
     ),
     Defect(
         "isolation: a worker does not ask to be killed with its parent",

@@ -1,7 +1,6 @@
 """The process boundary with real processes: whatever a worker or its engine does, there is one reply and no process."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from zoomgrad.engines import discovery
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.run import isolate as isolating
 from zoomgrad.harness.run.isolate import KEPT, PADDING, Draw, isolate
-from zoomgrad.harness.worker.evidence import Witness, write_evidence
 from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.files import MOST_BYTES
 
@@ -100,28 +98,6 @@ def test_a_worker_proves_and_measures(engine, job):
     assert (benchmark.get_name(), len(process.values), len(process.warmups)) == ("xor", 3, 2)
     assert process.get_loops() == reply["steps_per_value"]
     assert benchmark.get_metadata()["zoomgrad_engine"] == engine
-
-
-def test_a_later_block_takes_the_first_blocks_stretch(job):
-    answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 8})
-    assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 8)
-    assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 8
-
-
-def test_a_result_that_differs_in_the_last_bit_has_no_speed(job, reference, tmp_path):
-    """The changed evidence is that of the last value, of two steps, between updates. The job allows no longer one."""
-    pieces = {name: Witness(reference).evidence(name) for name in ("2", "1x2", "2x2", "3x2")}
-    numbers = pieces["3x2"].gradients
-    index = max(i for i, x in enumerate(numbers) if x)
-    numbers[index] *= 1 + 2**-52
-    changed = Path(shutil.copytree(reference, tmp_path / "evidence"))
-    write_evidence(changed, pieces.items())
-    answer = run("measure", {**job, "reference_folder": str(changed), "reference_steps": 2})
-    assert answer.reply["status"] == "failed"
-    assert f"gradients[{index}] is " in answer.reply["reason"]
-    assert "tuple/cpython-3.13/xor" in answer.reply["reason"]
-    assert answer.reply["remedy"] == "A wrong result has no speed: fix the engine."
-    assert answer.pyperf is None
 
 
 # Workers that break
@@ -214,10 +190,11 @@ engine.prepare = lambda workload: Cheat(prepare(workload))
 
 
 def test_an_engine_that_replays_a_stretch_fails(misbehaving):
-    reply = misbehaving(CHEAT.format("Replaying")).reply
-    assert reply["status"] == "failed", reply
-    assert "differs from tuple/cpython-3.13/xor" in reply["reason"]
-    assert "from start 1" in reply["reason"]
+    answer = misbehaving(CHEAT.format("Replaying"))
+    assert (answer.reply["status"], answer.pyperf) == ("failed", None), answer
+    assert "differs from tuple/cpython-3.13/xor" in answer.reply["reason"]
+    assert "from start 1" in answer.reply["reason"]
+    assert answer.reply["remedy"] == "A wrong result has no speed: fix the engine."
 
 
 REPLACE = """
@@ -243,11 +220,9 @@ def rewritten(field, value):
     [
         (figures("phases", "{'compile': float('nan')}"), "its reply is invalid: phases.compile: "),
         (figures("sizes", "{'rows': 3}"), "its reply is invalid: rows: Extra inputs are not permitted, not 3"),
-        (figures("sizes", "{'tape_rows': 0.5}"), "its reply is invalid: tape_rows: Input should be a valid integer"),
         ("engine.supports = lambda workload: True", "supports() returned True"),
         (rewritten("status", "'great'"), "its reply is invalid: the file as a whole: "),
         (rewritten("pace_seconds", "[float('nan')]"), "its reply is invalid: pace_seconds.0: "),
-        (rewritten("proof", "{**reply['proof'], 'steps': 0}"), "its reply is invalid: proof.steps: "),
         (REPLACE.format("open(path, 'w').write('no JSON')"), "its reply is invalid: the file as a whole: Invalid JSON"),
         (
             REPLACE.format(f"open(path, 'ab').truncate({MOST_BYTES + 1})"),
@@ -328,47 +303,33 @@ def test_a_worker_beyond_a_limit_is_ended(misbehaving, text, limits, limit, said
 # Processes that try to outlive their worker
 
 
-STAYING = {
-    "session": """
-if not os.fork():
-    os.setsid()
-    stay()
-""",
-    "family": """
-if not os.fork():
-    os.setsid()
-    for _ in range(3):
-        os.fork()
-    if os.getpid() != os.getsid(0): os.setpgid(0, 0)
-    stay()
-""",
-}
-
 STAY = """
-import os, signal, time
+import os, time
 def stay():
     os.closerange(0, 64)  # an open pipe would keep its reader waiting
     with open(f"{FOLDER}/{os.getpid()}.draft", "w"): pass
     os.rename(f"{FOLDER}/{os.getpid()}.draft", f"{FOLDER}/{os.getpid()}")
     time.sleep(600)
 def fork(trainer):
-HOW
-    while len([name for name in os.listdir(FOLDER) if name.isdigit()]) < COUNT: time.sleep(0.01)
+    if not os.fork():
+        os.setsid()
+        for _ in range(3):
+            os.fork()
+        if os.getpid() != os.getsid(0): os.setpgid(0, 0)
+        stay()
+    while len([name for name in os.listdir(FOLDER) if name.isdigit()]) < 8: time.sleep(0.01)
 prepared(fork)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can find a process that left its session")
-@pytest.mark.parametrize("how", STAYING)
-def test_a_process_that_leaves_the_session_ends_with_the_worker(misbehaving, how, tmp_path):
+def test_a_family_that_leaves_the_session_ends_with_the_worker(misbehaving, tmp_path):
     folder = tmp_path / "pids"
     folder.mkdir()
-    count = 8 if how == "family" else 1
-    text = STAY.replace("HOW", "".join(f"    {line}\n" for line in STAYING[how].splitlines()))
-    answer = misbehaving(text.replace("FOLDER", repr(str(folder))).replace("COUNT", str(count)))
+    answer = misbehaving(STAY.replace("FOLDER", repr(str(folder))))
     pids = [int(path.name) for path in folder.iterdir()]
     assert answer.reply["status"] == "measured", answer
-    assert len(pids) == count
+    assert len(pids) == 8
     # They must be gone at once, because the next worker is timed now.
     assert not any(is_running(pid) for pid in pids)
 
