@@ -645,7 +645,7 @@ DEFECTS = (
         "results/record.py",
         "if self.proof is None:",
         "if self.proof == ():",
-        "results/test_record.py::test_a_contradiction_is_refused",
+        "results/test_record.py::test_a_number_out_of_bounds_and_a_contradiction_are_refused",
     ),
     Defect(
         "isolation: a process that left the worker's session outlives the worker",

@@ -68,6 +68,8 @@ def test_there_are_at_least_thirty_defects_and_each_line_exists():
         assert lines == 1, (
             f"{defect.name}: {defect.file} does not have its line exactly once\n  Update tests/defects.py."
         )
+        file, _, test = defect.test.partition("::")
+        assert test.partition("[")[0] in (ROOT / "tests" / file).read_text(encoding="utf-8"), defect.test
 
 
 @pytest.mark.exhaustive
