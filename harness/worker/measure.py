@@ -107,7 +107,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
         "peak_bytes": peak_bytes(),
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in sizes else 0,
         **compiled_by(engine),
-        "proof": proof.figure(),
+        "proof": proof.figure,
     }
 
 

@@ -89,7 +89,7 @@ def proof_job(folder, workload):
 
 
 def prove(engine, workload, folder, steps):
-    """Prove the engine as a measuring worker does: the preparation, then a stretch from each of three starts."""
+    """Prove the engine as a measuring worker does: drills, then a stretch from each of three starts."""
     engine, workload = engines.load(engine), workloads.load(workload)
     trainer = willing(engine.name, workload).prepare(workload)
     proof = prepare_proof(engine, trainer, workload, proof_job(folder, workload.name))
@@ -97,7 +97,7 @@ def prove(engine, workload, folder, steps):
     for start in (0, *proof.starts(stretch.steps)[:2]):
         stretch.time(start)
         stretch.prove()
-    return proof
+    return proof.figure
 
 
 OF_EACH_KIND = [engine for engine in runnable() if engine.values[0] in KINDS]
@@ -106,7 +106,7 @@ OF_EACH_KIND = [engine for engine in runnable() if engine.values[0] in KINDS]
 @pytest.mark.parametrize("workload", ["xor", "mlp-5x4x3", pytest.param("digits", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("engine", OF_EACH_KIND)
 def test_engines_pass_the_gate(witness, engine, workload):
-    figure = prove(engine, workload, witness(workload), 4).figure()
+    figure = prove(engine, workload, witness(workload), 4)
     assert (figure["steps"], figure["stretches"]) == (4, 3)
     assert (figure["identical"], figure["worst_error"]) == (True, 0.0) or not engines.load(engine).strict
 
@@ -114,10 +114,9 @@ def test_engines_pass_the_gate(witness, engine, workload):
 @pytest.mark.host
 @pytest.mark.parametrize("engine", OF_EACH_KIND)
 def test_a_thousand_steps_keep_the_bits(witness, engine):
-    proof = prove(engine, "xor", witness("xor", 1024), 1024)
-    strict = engines.load(engine).strict
-    assert proof.identical or not strict
-    assert proof.stretch_steps == (1024 if strict else MOST_BOUNDED_STEPS)
+    figure, strict = prove(engine, "xor", witness("xor", 1024), 1024), engines.load(engine).strict
+    assert figure["identical"] or not strict
+    assert figure["steps"] == (1024 if strict else MOST_BOUNDED_STEPS)
 
 
 def changed(folder, name, part, into, *, index=None):
@@ -145,7 +144,7 @@ def test_one_last_bit_is_a_mismatch(witness, tmp_path, name, part):
 def test_an_interpreted_engine_is_proven_over_the_timed_steps(witness, tmp_path):
     """Drills would take longer than the timed steps: a step of the largest workload takes a second."""
     changed(witness("xor"), "short", "losses", tmp_path)
-    assert prove("slots", "xor", tmp_path, 4).identical
+    assert prove("slots", "xor", tmp_path, 4)["identical"]
     changed(witness("xor"), "4", "losses", tmp_path)
     with pytest.raises(Mismatch, match="within 4 steps"):
         prove("slots", "xor", tmp_path, 4)
@@ -170,9 +169,9 @@ def test_an_error_within_its_bound_passes_and_one_beyond_does_not(witness, tmp_p
         pieces["4"].losses[1] *= 1 + factor  # the loss of xor's first row is too small
         write_evidence(tmp_path, pieces.items())
         if passes:
-            proof = prove("baseline", "xor", tmp_path, 4)
-            assert not proof.identical
-            assert 0 < proof.worst_error < 1e-9
+            figure = prove("baseline", "xor", tmp_path, 4)
+            assert not figure["identical"]
+            assert 0 < figure["worst_error"] < 1e-9
         else:
             with pytest.raises(Mismatch, match="an error of at most 1e-09"):
                 prove("baseline", "xor", tmp_path, 4)
@@ -182,7 +181,7 @@ def test_a_stretch_is_no_longer_than_the_shortest_training_of_enough_starts(witn
     source = Witness(witness("xor"))
     names = ["1", "2", "4", "1x1", "1x2", "1x4", "2x1", "2x2"]
     write_evidence(tmp_path, [(name, source.evidence(name)) for name in names])
-    assert prove("slots", "xor", tmp_path, 4).stretch_steps == 2
+    assert prove("slots", "xor", tmp_path, 4)["steps"] == 2
     write_evidence(tmp_path, [(name, source.evidence(name)) for name in ("1", "1x1")])
     with pytest.raises(DamagedEvidence, match="too few starts for 2 different values\n  Remove"):
         prove("slots", "xor", tmp_path, 4)
