@@ -46,7 +46,9 @@ def profile(session: Session) -> dict[str, Any]:
         control = folder / "control"
         os.mkfifo(control, 0o600)
         data = folder / "perf.data"
-        python = [session.python(), *_trampoline(session)]
+        host = session.interpreter
+        has_trampoline = host.implementation == "cpython" and host.minor >= (3, 13)
+        python = [session.python(), *(("-X", "perf_jit") if has_trampoline else ())]
         command = [
             *(program, "record", "--quiet", "--event=cpu-clock", f"--freq={HERTZ}", "--clockid=monotonic"),
             *(f"--call-graph=dwarf,{STACK_BYTES}", "--no-buildid", "--no-buildid-cache", f"--output={data}"),
@@ -54,7 +56,7 @@ def profile(session: Session) -> dict[str, Any]:
         ]
         reply = session.work(command, ZOOMGRAD_PERF_CONTROL=str(control))
         with _without_litter(reply["pid"]):
-            if python[-1] == "perf_jit":
+            if has_trampoline:
                 injected = folder / "injected.data"
                 with contextlib.suppress(NoProfile):
                     _read([program, "inject", "--jit", f"--input={data}", f"--output={injected}"], folder)
@@ -124,13 +126,6 @@ def _keep_stacks(stacks: Iterable[Sequence[Frame]], file: Path) -> None:
 def _name(frame: Frame) -> str:
     name = frame.symbol.replace(";", ",")
     return f"{name.removeprefix('py::')} ({frame.object})" if name.startswith("py::") else name
-
-
-def _trampoline(session: Session) -> tuple[str, ...]:
-    """Options that put Python functions on the stack. Unwinding works with 3.13's option, but not with 3.12's."""
-    if session.interpreter.implementation != "cpython" or session.interpreter.minor < (3, 12):
-        return ()
-    return ("-X", "perf_jit") if session.interpreter.minor >= (3, 13) else ("-X", "perf")
 
 
 def find() -> str:

@@ -32,13 +32,10 @@ def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
 
     Raises InvalidChange, and BadFile for a file of parameters that does not fit.
     """
-    asked = {name: changes[name] for name in CHANGES if changes.get(name) is not None}
-    for name, value in asked.items():
-        workload = CHANGES[name](workload, value)
-    described = ", ".join(f"{name} {value}" for name, value in asked.items() if name in ("rate", "batch"))
-    # A path is not part of the description, which pictures show.
-    parts = [described and f"changed: {described}", "from saved parameters" if "load" in asked else ""]
-    return replace(workload, description="; ".join(filter(None, [workload.description, *parts])))
+    for name, change in CHANGES.items():
+        if changes.get(name) is not None:
+            workload = change(workload, changes[name])
+    return workload
 
 
 def _epochs(workload: Workload, epochs: int) -> Workload:

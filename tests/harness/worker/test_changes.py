@@ -48,7 +48,6 @@ def test_a_change_is_an_ordinary_value():
     after = changed(before, {"rate": 0.25, "batch": 7, "epochs": 2, "tolerance": None})
     assert (after.rate(0), after.rate(1000), after.batch, after.epochs) == (0.25, 0.25, 7, 2)
     assert after.network == before.network
-    assert after.description == "64-[50,10], cross-entropy; changed: rate 0.25, batch 7"
     assert workloads.load("digits") is before
     assert before.batch == 1
     assert changed(before, dict.fromkeys(CHANGES)) == before
