@@ -2,7 +2,7 @@
 
 NumPy keeps the bits if it adds each lane's terms one after the other: with a reduction over the first axis of an array
 of lanes, or with `cumsum` for a single lane. Its other sums add in pairs, and its `exp`, `tanh` and powers differ from
-libm's, so functions are Python's, one element at a time. Runs that skip zeros compute every term here.
+libm's, so functions are Python's, one element at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Table
-from zoomgrad.engines.rerolled.step.language import Due, Run
+from zoomgrad.engines.rerolled.step.language import Run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,6 @@ class Runs:
             for segment in loop.segments
         ]
         in_place = run.in_place
-        batch = loop.segments[0].counts[0] if in_place and run.rows > 1 else 1
 
         def action() -> None:
             total: Any = target if adds else None
@@ -64,30 +63,11 @@ class Runs:
                 rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
                 total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
             if in_place:
-                change = self.rate * total
-                np.subtract(target, change if batch == 1 else change / batch, out=target)
+                np.subtract(target, self.rate * total, out=target)
             else:
                 target[...] = total
 
-        return _one_then_other(self._meeting(run, run.due), action) if run.due else action
-
-    def _meeting(self, run: Run, due: Due) -> Callable[[], None]:
-        """The deferred update of a run. Here it updates all weights before the run starts."""
-        segment = run.loop.segments[due.segment]
-        weights, x = segment.operands[due.slot], segment.operands[1 - due.slot]
-        assert isinstance(weights, Access)
-        assert isinstance(x, Access)
-        weight, before, factor, inputs = (
-            self.view(access, run.loop.counts, segment.counts) for access in (weights, due.before, due.factor, x)
-        )
-
-        def bring_up_to_date() -> None:
-            np = self.np
-            np.subtract(weight, self.rate * (before * factor), out=weight)
-            if due.keeps:
-                before[...] = inputs
-
-        return bring_up_to_date
+        return action
 
     def operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
         """A number, a view of shape (terms…, lanes…), or a function that reads a table."""
@@ -105,14 +85,6 @@ class Runs:
     def view(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> Array:
         strides: Any = [8 * stride for stride in (*access.terms, *access.lanes)]
         return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
-
-
-def _one_then_other(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], None]:
-    def both() -> None:
-        one()
-        other()
-
-    return both
 
 
 def _evaluator(np: Any, expr: Expr) -> Callable[[Sequence[Any]], Any]:

@@ -1,13 +1,13 @@
 """Step -> Kernel in NumPy: each statement becomes a function without arguments, each run a few array operations.
 
-This back end skips nothing: its list of inputs is always complete, which the step form allows.
+This back end runs plain steps, and steps that update in place, as `fitted.ARRAYS` says.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from zoomgrad.engines.columns import DOUBLES, Column
@@ -16,7 +16,7 @@ from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
 from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Condition, Place, Program, Statement
+from zoomgrad.engines.rerolled.step.language import Condition, Program, Statement
 from zoomgrad.engines.rerolled.step.step import Step
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ class NumpyKernel(PythonKernel):
         bound = self._bind(t.w)
         bound.training = t
         bound.buffers = {"inputs": t.x, "parameters": t.p, "outputs": t.y, "gradients": t.q}
-        bound.begin()
+        bound.gradients_are_zero = False
         bound.run("enter")
 
     def turn(self, t: Training) -> bool:
-        return self._bind(t.w).run("turn") is not _FAILED
+        return self._bind(t.w).run("turn")
 
     def evaluate(self, t: Training) -> bool:
-        return self._bind(t.w).run("evaluate") is not _FAILED
+        return self._bind(t.w).run("evaluate")
 
     def leave(self, t: Training) -> None:
         bound = self._bind(t.w)
@@ -81,9 +81,8 @@ class NumpyKernel(PythonKernel):
         bound.buffers = {}
 
 
-Action = Callable[[], object]
-"""A prepared statement or run. It returns one of the two values below if it ends the section."""
-_ENDED, _FAILED = "the turn is over", "a loss is not finite"
+Action = Callable[[], Optional[bool]]
+"""A prepared statement. It returns False if a loss is not finite, which ends the section."""
 
 
 class _Bound:
@@ -100,11 +99,6 @@ class _Bound:
         """The caller's buffers, during a call."""
         self.training: Optional[Training] = None
         self.runs = Runs(self.w, step.away)
-        self.row = 0
-        """The current one of the rows taken together."""
-        self.rows = 0
-        """Number of rows taken together."""
-        self.flags = dict.fromkeys(steps.FLAGS, False)
         self.gradients_are_zero = False
         loops = step.loops
         start = loops.area("k").start
@@ -117,16 +111,11 @@ class _Bound:
         self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
         """Caller's index and place of each parameter that the graph uses."""
         self._unused = np.array(loops.unused, np.int64)
-        self.routines = {name: [self._run(run) for run in runs] for name, runs in step.routines.items()}
+        self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
         self.sections = {name: self._program(program) for name, program in step.programs.items()}
 
-    def begin(self) -> None:
-        """Reset the state of an earlier stretch."""
-        self.flags.update(dict.fromkeys(steps.FLAGS, False))
-        self.gradients_are_zero = False
-
-    def run(self, section: str) -> object:
-        """Run one section. Returns the value that ended it, or None."""
+    def run(self, section: str) -> bool:
+        """Run one section. Returns whether all losses are finite."""
         with self.np.errstate(all="ignore"):
             return _in_turn(self.sections[section])
 
@@ -155,13 +144,6 @@ class _Bound:
         }
         return partial(self._ACTIONS[type(statement)], self, *fields.values())
 
-    def _run(self, run: steps.Run) -> Callable[[], None]:
-        """The run; if it serves rows taken together, one for each number of rows."""
-        if run.rows == 1:
-            return self.runs.of(run)
-        of = cache(lambda count: self.runs.of(run.of_rows(count)))
-        return lambda: of(self.rows)() if self.rows else None
-
     def _take(self, what: str) -> None:
         buffer = self.buffers[what]
         if what == "inputs":
@@ -181,35 +163,18 @@ class _Bound:
             _view(self.np, buffer)[self._index] = self.w[self._place + away]
 
     def _take_row(self) -> None:
-        self._read(0, 0)
-
-    def _take_rows(self, most: int, to: Place) -> None:
-        t = self.training
-        assert t is not None
-        self.rows = min(most, t.stretch.steps - t.step, t.stretch.batch - t.taken)
-        for ahead in range(self.rows):
-            self._read(to.base + ahead * to.per_row, ahead)
-
-    def _read(self, place: int, ahead: int) -> None:
         assert self.training is not None
-        read_row(self.np, self.w, place, self.training.stretch.columns, self.training.index(ahead))
+        read_row(self.np, self.w, self.training.stretch.columns, self.training.index())
 
-    def _keep_earlier(self) -> None:
-        self.rows = self.row
-
-    def _guard(self, otherwise: Sequence[Action]) -> object:
+    def _guard(self, _: Sequence[Action]) -> bool:
         assert self.training is not None
-        if self.training.record(self.loss()):
-            return None
-        _in_turn(otherwise)
-        return _FAILED
+        return self.training.record(self.loss())
 
     def _next_rate(self) -> None:
         assert self.training is not None
         self.runs.rate = next(self.training.rates)
 
-    def _update(self, but: Optional[int]) -> None:
-        """Update all parameters: the gradients of a sink that ran in place are zero."""
+    def _update(self, _: Optional[int]) -> None:
         assert self.training is not None
         rate, batch = self.runs.rate, self.training.stretch.batch
         _descend(self.parameters, self.gradients, rate, batch)
@@ -224,83 +189,37 @@ class _Bound:
         assert isinstance(self.step.loops.loss, Access)
         self.w[self.step.loops.loss.base + self.step.away] = 0.0
 
-    def _copy(self, to: Place, source: Place, size: int) -> None:
-        first, start = (place.base + self.row * place.per_row for place in (to, source))
-        self.w[first : first + size] = self.w[start : start + size]
-
-    def _set(self, flag: steps.Flag, value: bool) -> None:
-        self.flags[flag] = value
-
     def _perform(self, routine: str) -> None:
         for run in self.routines[routine]:
             run()
 
-    def _end_turn(self) -> object:
-        return _ENDED
-
-    def _skip_nothing(self, *_: object) -> None:
-        """A statement about the lists of inputs, which are always complete here."""
-
-    def _choose(self, condition: Condition, then: Sequence[Action], otherwise: Sequence[Action]) -> object:
+    def _choose(self, condition: Condition, then: Sequence[Action], otherwise: Sequence[Action]) -> bool:
         return _in_turn(then if self._holds(condition) else otherwise)
 
-    def _each_row(self, body: Sequence[Action], last: bool) -> object:
-        for row in range(self.rows - 1 if last else 0, self.rows):
-            self.row = row
-            ended = _in_turn(body)
-            if ended:
-                return ended
-        return None
-
-    _ACTIONS: ClassVar[dict[type[Statement], Callable[..., object]]] = {
+    _ACTIONS: ClassVar[dict[type[Statement], Callable[..., Optional[bool]]]] = {
         steps.Take: _take,
         steps.Give: _give,
         steps.TakeRow: _take_row,
-        steps.TakeRows: _take_rows,
         steps.Perform: _perform,
         steps.Guard: _guard,
         steps.NextRate: _next_rate,
         steps.Update: _update,
         steps.ClearSeeded: _clear_seeded,
-        steps.Copy: _copy,
-        steps.Set: _set,
         steps.If: _choose,
-        steps.EachRow: _each_row,
-        steps.KeepEarlier: _keep_earlier,
-        steps.EndTurn: _end_turn,
-        **dict.fromkeys(
-            (steps.MeasureWeights, steps.ListInputs, steps.ListRows, steps.TurnLists, steps.CheckFactors), _skip_nothing
-        ),
     }
 
     def _holds(self, condition: Condition) -> bool:
-        if isinstance(condition, steps.Flag):
-            return self.flags[condition]
-        if isinstance(condition, steps.Not):
-            return not self._holds(condition.condition)
-        if isinstance(condition, steps.Both):
-            return self._holds(condition.first) and self._holds(condition.second)
         t = self.training
         assert t is not None
         if isinstance(condition, steps.Alone):
-            return t.stretch.batch == (self.rows if condition.together else 1) and self.gradients_are_zero
-        if isinstance(condition, steps.Batched):
-            return t.stretch.batch >= condition.rows
-        if isinstance(condition, steps.BatchEnds):
-            return t.batch_ends(self.rows if condition.together else 1)
-        if isinstance(condition, steps.EveryInput):
-            return True  # nothing is skipped
-        assert isinstance(condition, steps.Unbounded)
-        return False
+            return t.stretch.batch == 1 and self.gradients_are_zero
+        assert isinstance(condition, steps.BatchEnds)
+        return t.batch_ends(1)
 
 
-def _in_turn(actions: Sequence[Action]) -> object:
-    """Run actions in order, until one ends the section. Returns the value that ended it, or None."""
-    for action in actions:
-        ended = action()
-        if ended:
-            return ended
-    return None
+def _in_turn(actions: Sequence[Action]) -> bool:
+    """Run actions in order, until one returns False. Returns whether none did."""
+    return all(action() is not False for action in actions)
 
 
 def _view(np: Any, buffer: Any) -> Array:
@@ -315,8 +234,9 @@ def _descend(parameters: Array, gradients: Array, rate: float, batch: int) -> No
     gradients[:] = 0.0
 
 
-def read_row(np: Any, w: Array, at: int, columns: Sequence[Column], row: int) -> None:
-    """Read a row's inputs to the places from `at`."""
+def read_row(np: Any, w: Array, columns: Sequence[Column], row: int) -> None:
+    """Read a row's inputs to the first places of the workspace."""
+    at = 0
     for column in columns:
         if column.one_hot:
             w[at : at + column.width] = 0.0
