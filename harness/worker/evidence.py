@@ -22,8 +22,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Callable, NamedTuple
 
-from zoomgrad.engines.api import NonFiniteLoss, Trainer, Workload
-from zoomgrad.engines.columns import Column
+from zoomgrad.engines.api import NonFiniteLoss, Trainer
 from zoomgrad.harness.procedure import (
     DRILLS,
     MOST_STARTS,
@@ -33,6 +32,7 @@ from zoomgrad.harness.procedure import (
     most_bounded_steps,
 )
 from zoomgrad.harness.worker.job import DamagedEvidence
+from zoomgrad.harness.workloads import Workload
 
 
 class Evidence(NamedTuple):
@@ -50,20 +50,13 @@ def drills(workload: Workload) -> tuple[Drill, ...]:
 
 def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
     """Train as the drill says. If that diverges, the evidence holds only the losses so far."""
-    rows = how.rows if how.rows is None or workload.varies else rows_of(workload, how)[0].rows
-    trainer.restart(batch=how.batch, rows=rows)
+    trainer.restart(batch=how.batch, rows=how.rows and min(how.rows, workload.rows))
     try:
         for steps in how.pieces:
             trainer.train(steps)
     except NonFiniteLoss:
         return Evidence(array("d", trainer.losses), array("d"), array("d"))
     return left_by(trainer)
-
-
-def rows_of(workload: Workload, how: Drill) -> tuple[Column, ...]:
-    """The rows that a drill trains on."""
-    columns = workload.columns()
-    return columns if how.rows is None else tuple(column.first(min(how.rows, column.rows)) for column in columns)
 
 
 class Starts:

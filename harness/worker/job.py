@@ -118,20 +118,10 @@ def check_built(engine: Engine, trainer: Trainer) -> None:
         )
 
 
-def read_json(path: str) -> Any:
-    """Read a file that the harness wrote."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
-
-
-def write_json(path: str, value: Any) -> None:
-    """Write the file atomically: the harness treats any file at that path as complete."""
-    write_atomically(path, json.dumps(value), durable=False)
-
-
 def do_job(work: Callable[[Any], Reply]) -> None:
     """Run a worker from start to exit: do the job that the first argument names and write its reply."""
     end_with_the_harness()
-    job = read_json(sys.argv[1])
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     if not run_job(job["reply_file"], lambda: work(job)):
         sys.exit(1)
 
@@ -152,5 +142,6 @@ def run_job(reply_file: str, work: Callable[[], Reply]) -> bool:
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{Path(where.filename).name}:{where.lineno}"
         reply = {"status": "failed", "reason": f"{type(error).__name__}: {error} ({at})"}
-    write_json(reply_file, reply)
+    # Atomically, because the harness treats any file there as complete.
+    write_atomically(reply_file, json.dumps(reply), durable=False)
     return bool(reply["status"] == "measured")

@@ -8,22 +8,25 @@ phases (which may be zero), curves, the proof, the reason for a failure.
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import mean
 from time import perf_counter
 from typing import Any, Optional
 
 import pyperf
 
-from zoomgrad.engines.api import Shape, Trainer, Workload
+from zoomgrad.engines.api import Shape, Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import JIT_SECONDS
 from zoomgrad.harness.worker.evidence import Evidence, Starts, left_by
-from zoomgrad.harness.worker.job import Job, Reply, read_json, ready, run_job
+from zoomgrad.harness.worker.job import Job, Reply, ready, run_job
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.worker.pace import HAS_JIT, around, pace
 from zoomgrad.harness.worker.proof import Proof, prepare_proof
+from zoomgrad.harness.workloads import Workload
 
 SLOW_STEP_SECONDS = 5.0
 """With slower steps a process gives one value of one step, and calibration serves as its warm-up."""
@@ -45,10 +48,10 @@ def main(module: str = "zoomgrad.harness.worker.measure") -> None:
     the manager when the harness dies.
     """
     end_with_the_harness()
-    runner = pyperf.Runner(program_args=("-m", module), add_cmdline_args=_pass_job_on)
+    runner = pyperf.Runner(program_args=("-m", module), add_cmdline_args=lambda command, args: command.append(args.job))
     runner.argparser.add_argument("job")
     args = runner.parse_args()
-    job = read_json(args.job)
+    job = json.loads(Path(args.job).read_text(encoding="utf-8"))
     if not args.worker:
         runner.bench_time_func(job["workload"], _only_in_the_worker)
     elif not run_job(job["reply_file"], lambda: measure(runner, job)):
@@ -217,10 +220,6 @@ def peak_bytes(*, of_children: bool = False) -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_CHILDREN if of_children else resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _pass_job_on(command: list[str], args: Any) -> None:
-    command.append(args.job)
 
 
 def _only_in_the_worker(loops: int) -> float:

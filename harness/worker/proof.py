@@ -11,11 +11,12 @@ from time import perf_counter
 from typing import Any
 
 from zoomgrad.engines import Engine
-from zoomgrad.engines.api import Trainer, Workload
+from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.harness.procedure import most_bounded_steps
 from zoomgrad.harness.worker.evidence import Evidence, Witness, compare, drill, drills, name_of, power_of_two
 from zoomgrad.harness.worker.job import DamagedEvidence, Job, Mismatch, check_built
+from zoomgrad.harness.workloads import Workload
 
 
 class Proof:

@@ -22,6 +22,7 @@ from zoomgrad.datasets import names
 from zoomgrad.datasets.names import TOKENS
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
+from zoomgrad.harness.workloads.losses import same_class
 from zoomgrad.harness.workloads.models import BadSize, check_size, dot, softmax
 from zoomgrad.harness.workloads.workload import Workload
 
@@ -189,16 +190,12 @@ def load(name: str) -> Workload:
         train_rows=29_053,
         build=sizes,
         loss_of=by_likelihood,
-        is_correct=_same_token,
+        is_correct=same_class,
         rate=Decay(0.01, STEPS),
         optimiser=ADAM,
         classes=TOKENS,
         epoch_steps=STEPS,
     )
-
-
-def _same_token(outputs: Sequence[float], targets: Sequence[float]) -> bool:
-    return max(outputs) == outputs[targets.index(1.0)]
 
 
 def _linear(x: Vector, matrix: Matrix) -> list[Any]:

@@ -3,11 +3,12 @@
 The code can use `engine`, `job` and `prepared(change)`, which calls `change(trainer)` after the engine has prepared.
 """
 
+import json
 import sys
+from pathlib import Path
 
 from zoomgrad import engines
 from zoomgrad.harness.worker import measure
-from zoomgrad.harness.worker.job import read_json
 
 MODULE = "tests.harness.misbehaving.measure"
 
@@ -40,5 +41,5 @@ def misbehave(job):
 
 if __name__ == "__main__":
     if "--worker" in sys.argv:  # not pyperf's manager
-        misbehave(read_json(sys.argv[-1]))
+        misbehave(json.loads(Path(sys.argv[-1]).read_text()))
     measure.main(MODULE)

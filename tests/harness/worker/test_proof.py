@@ -1,6 +1,7 @@
 """The correctness proof: what counts as identical bits, which engines vouch, and that every engine passes."""
 
 import hashlib
+import json
 import math
 from array import array
 from dataclasses import replace
@@ -29,7 +30,7 @@ from zoomgrad.harness.worker.evidence import (
     stretches,
     write_evidence,
 )
-from zoomgrad.harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
+from zoomgrad.harness.worker.job import DamagedEvidence, Mismatch, run_job
 from zoomgrad.harness.worker.measure import Stretch
 from zoomgrad.harness.worker.proof import prepare_proof
 from zoomgrad.harness.worker.vouch import vouch
@@ -293,13 +294,13 @@ def test_an_engine_that_disagrees_does_not_vouch(witness, tmp_path, name):
 
 
 def test_a_workers_failure_is_a_reply(tmp_path):
-    file = str(tmp_path / "reply.json")
+    file = tmp_path / "reply.json"
 
     def broken():
         raise KeyError("weights")
 
-    assert not run_job(file, broken)
-    reply = read_json(file)
+    assert not run_job(str(file), broken)
+    reply = json.loads(file.read_text())
     assert reply["status"] == "failed"
     assert reply["reason"].startswith("KeyError: 'weights' (test_proof.py:")
 
