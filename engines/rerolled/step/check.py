@@ -10,14 +10,13 @@ The checker follows every way through `turn` and `leave`, with every possible an
 - If the loss is a parameter, its gradient is cleared before its sink adds 1 to it.
 - Rows whose gradients are added are counted, and the end of a batch updates the parameters.
 - A run that skips zeros has a list of this row's inputs. A sink's list was made after a check of its factors.
-- If rows are taken together, a loop over one of them reads only that row's inputs and sums. If one fails, the sinks
-  of all rows run for the rows before it.
+- If one of the rows taken together fails, the sinks of all rows run for the rows before it.
 - Threads divide only runs in parts, rows in their own areas, and updates. No thread reads what another one computes
-  before they meet. A sink over several rows has a term for each row, in order.
+  before they meet.
 - A copy stays within one area.
 - A series has the listing's loops, and a routine runs all of it or nothing.
 
-The checker does not compare results; tests check that the bits are the same.
+The checker does not compare results, nor the places of several rows; tests check that the bits are the same.
 """
 
 from __future__ import annotations

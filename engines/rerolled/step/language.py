@@ -198,8 +198,8 @@ Condition = Union[Flag, Alone, Batched, BatchEnds, EveryInput, Unbounded, Not, B
 class Fact(Enum):
     """What a way through a turn knows at a point."""
 
-    CURRENT = "one of the rows taken together is current"
-    WITHIN = "that row runs on its own"
+    TAKEN = "the row is taken, or the rows together are"
+    WITHIN = "one of the rows taken together runs on its own"
     RECORDED = "the row's loss is recorded"
     COUNTED = "the row is counted"
     RATED = "the next update has its rate"
@@ -272,7 +272,12 @@ class TakeRow(Statement):
     """Read the next row into the inputs."""
 
     TEXT = "take row"
-    EFFECT = Effect(clears=(Fact.LISTED, Fact.CHECKED, Fact.KEEPING))
+    EFFECT = Effect(
+        forbids=(Fact.TAKEN,),
+        broken="a row is taken twice",
+        sets=(Fact.TAKEN,),
+        clears=(Fact.LISTED, Fact.CHECKED, Fact.KEEPING),
+    )
 
 
 @dataclass(frozen=True)
@@ -281,7 +286,12 @@ class TakeRows(Statement):
 
     rows: int
     to: Place
-    EFFECT = Effect(clears=(Fact.LISTED, Fact.CHECKED, Fact.TURNED))
+    EFFECT = Effect(
+        forbids=(Fact.TAKEN,),
+        broken="rows are taken twice",
+        sets=(Fact.TAKEN,),
+        clears=(Fact.LISTED, Fact.CHECKED, Fact.TURNED),
+    )
 
     def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
         yield f"take up to {self.rows} rows to {spell(self.to)}", ()
@@ -389,7 +399,12 @@ class ListInputs(Statement):
     """List the inputs that are not zero. List all of them if `every`, or if a weight may be infinite."""
 
     every: bool = False
-    EFFECT = Effect(forgets=(EveryInput,))
+    EFFECT = Effect(
+        needs=(Fact.TAKEN,),
+        broken="inputs are listed before they are taken",
+        sets=(Fact.LISTED,),
+        forgets=(EveryInput,),
+    )
 
     def __str__(self) -> str:
         return "list every input" if self.every else "list inputs"
@@ -401,7 +416,13 @@ class ListRows(Statement):
 
     at: Place
     TEXT = "list inputs of the rows"
-    EFFECT = Effect(clears=(Fact.TURNED,), forgets=(EveryInput,))
+    EFFECT = Effect(
+        needs=(Fact.TAKEN,),
+        broken="inputs are listed before they are taken",
+        sets=(Fact.LISTED,),
+        clears=(Fact.TURNED,),
+        forgets=(EveryInput,),
+    )
 
 
 @dataclass(frozen=True)
@@ -409,6 +430,7 @@ class TurnLists(Statement):
     """List, for each input, the rows in which it is listed."""
 
     TEXT = "turn lists"
+    EFFECT = Effect(needs=(Fact.LISTED,), broken="lists are turned before they are made", sets=(Fact.TURNED,))
 
 
 @dataclass(frozen=True)

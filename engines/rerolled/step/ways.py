@@ -1,9 +1,12 @@
 """All ways through a turn of training: the core of the checker.
 
-This is abstract interpretation. A State records what has happened so far on one way: which loops ran, which row the
-inputs belong to, whether an update waits. A condition whose answer is not yet known splits a way in two, one for each
-answer; an answer holds until a statement changes it. A statement's effect (in `language`) changes the facts of the
-state; a statement with rules of its own has a function here.
+This is abstract interpretation. A State records what has happened so far on one way: which loops ran, whether the row
+is counted, whether an update waits. A condition whose answer is not yet known splits a way in two, one for each answer;
+an answer holds until a statement changes it. A statement's effect (in `language`) changes the facts of the state; a
+statement with rules of its own has a function here.
+
+The rules are about order. Whether a loop or a copy has the right places does not depend on the way, so any training
+shows it: tests compare the bits.
 
 Example: the turn of the plain step is `take row, run values, guard, run gradients, run sinks, if batch ends after 1:
 next rate, update`. It has two ways. On both, all loops run in order. On the first, the batch ends and the update has
@@ -13,14 +16,11 @@ its rate; on the second, the gradients stay for later rows. Without `update`, th
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar, Optional
 
 from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Operand
 from zoomgrad.engines.rerolled.step.language import (
     DUE,
     KEPT,
@@ -38,26 +38,20 @@ from zoomgrad.engines.rerolled.step.language import (
     EndTurn,
     EveryInput,
     Fact,
-    Give,
     Guard,
     If,
     KeepEarlier,
-    ListInputs,
-    ListRows,
     Not,
     Perform,
-    Place,
     Program,
     Run,
     Set,
     Statement,
-    TakeRow,
     TakeRows,
-    TurnLists,
     Update,
     walk,
 )
-from zoomgrad.engines.rerolled.step.spans import Span, reads, span_of
+from zoomgrad.engines.rerolled.step.spans import Span, reads
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -74,16 +68,8 @@ class State:
     """Known answers, until a statement changes them."""
     rows: int = 1
     """Number of rows taken together."""
-    taken: Optional[Place] = None
-    """Place of the rows taken together."""
-    restored: tuple[Span, ...] = ()
-    """Places that hold data of the current row."""
-    saved: tuple[Copy, ...] = ()
-    """Copies that save data of each row."""
     forward: tuple[int, ...] = ()
     """Forward loops that ran, for this row or for all rows together."""
-    together: tuple[int, ...] = ()
-    """Forward loops that ran for all rows together."""
     backward: tuple[int, ...] = ()
     sinks: tuple[tuple[int, str], ...] = ()
     """Each sink that ran, and how: `added`, `in place` or `waits`."""
@@ -114,10 +100,6 @@ class State:
             raise BrokenStep(f"turn: {effect.broken}")
         return self.clears(*effect.clears).sets(*effect.sets).forgets(*effect.forgets)
 
-    def holds(self, span: Span) -> bool:
-        """Whether the whole span belongs to the current row."""
-        return span[0] >= span[1] or any(start <= span[0] and span[1] <= stop for start, stop in self.restored)
-
 
 class Ways:
     """All ways through `turn`, and through `leave`."""
@@ -131,7 +113,8 @@ class Ways:
         waiting = [run.number for runs in step.routines.values() for run in runs if run.is_before]
         self.waiting: Optional[int] = waiting[0] if waiting else None
         """The sink whose update can wait."""
-        start, stop = self._target(waiting[0]) if waiting else (step.away, step.away)
+        weights = self.loops[waiting[0]].target if waiting else None
+        start, stop = weights.extent(self.loops[waiting[0]].counts) if weights else (step.away, step.away)
         self.weights: Span = (start - step.away, stop - step.away)
         self.due = next((run.due for runs in step.routines.values() for run in runs if run.due), None)
 
@@ -143,7 +126,7 @@ class Ways:
         for state in self._follow(self.step.programs["turn"], start):
             if not state.has(Fact.OVER):
                 self._check_turn(state)
-        left = replace(start, restored=((0, self.step.loops.inputs),), forward=self.forward, backward=self.backward)
+        left = replace(start.sets(Fact.TAKEN), forward=self.forward, backward=self.backward)
         for state in self._follow(self.step.programs["leave"], left):
             if state.has(Fact.WAITING):
                 raise BrokenStep("leave: an update still waits")
@@ -170,8 +153,6 @@ class Ways:
             raise BrokenStep("turn: a batch ends without an update")
         if not state.has(Fact.BOUNDED):
             raise BrokenStep("turn: weights are not measured after an update")
-        if not state.holds((0, self.step.loops.inputs)):
-            raise BrokenStep("turn: it ends without the inputs of its last row")
 
     # --- programs ----------------------------------------------------------------------------------------------------
 
@@ -232,13 +213,10 @@ class Ways:
             state = self._run(f"{statement.routine}: loop {run.number}", run, state)
         yield state
 
-    def _take_row(self, _: TakeRow, state: State, after: State) -> Iterator[State]:
-        yield replace(after, rows=1, restored=((0, self.step.loops.inputs),))
-
     def _take_rows(self, statement: TakeRows, state: State, after: State) -> Iterator[State]:
-        if statement.rows < 2 or state.rows > 1 or state.restored:
-            raise BrokenStep("turn: it takes rows twice, or fewer than two")
-        yield replace(after, rows=statement.rows, taken=statement.to, restored=())
+        if statement.rows < 2:
+            raise BrokenStep("turn: it takes fewer than two rows together")
+        yield replace(after, rows=statement.rows)
 
     def _keep_earlier(self, _: KeepEarlier, state: State, after: State) -> Iterator[State]:
         raise BrokenStep("turn: rows are left out although none has failed, or twice")
@@ -247,9 +225,6 @@ class Ways:
         if set(state.forward) != set(self.forward) or state.divided:
             raise BrokenStep(f"turn: {Guard.EFFECT.broken}")
         self._check_flag(state)
-        loss = self.step.loops.loss
-        if isinstance(loss, Access) and self._is_shared(state, (loss.base, loss.base + 1)):
-            raise BrokenStep("turn: a loss is recorded that belongs to another row")
         if statement.otherwise and state.rows == 1:
             raise BrokenStep("turn: a failed row runs statements for earlier rows, but there are none")
         yield after
@@ -270,71 +245,11 @@ class Ways:
             raise BrokenStep("turn: parameters are updated twice, or left out")
         yield after.puts(Fact.BOUNDED, not self.step.skips)
 
-    def _list_inputs(self, _: ListInputs, state: State, after: State) -> Iterator[State]:
-        yield after.puts(Fact.LISTED, bool(state.restored))
-
-    def _list_rows(self, statement: ListRows, state: State, after: State) -> Iterator[State]:
-        yield after.puts(Fact.LISTED, statement.at == state.taken)
-
-    def _turn_lists(self, _: TurnLists, state: State, after: State) -> Iterator[State]:
-        yield after.puts(Fact.TURNED, state.has(Fact.LISTED))
-
-    def _check_factors(self, statement: CheckFactors, state: State, after: State) -> Iterator[State]:
-        if statement.at != state.taken:
-            raise BrokenStep("turn: factors are checked with the inputs of other rows")
+    def _check_factors(self, _: CheckFactors, state: State, after: State) -> Iterator[State]:
         yield after.puts(Fact.CHECKED, state.backward == self.backward)
 
-    def _copy(self, copy: Copy, state: State, _: State) -> Iterator[State]:
-        """Check a copy: it restores data of a row, saves data of it, or keeps inputs for a deferred update."""
-        if (copy.to.per_row or copy.source.per_row) and not state.has(Fact.CURRENT):
-            raise BrokenStep("turn: a copy needs a row, but none is current")
-        start = copy.to.base
-        span = (start, start + copy.size)
-        if self.due and start == self.due.before.base and not copy.to.per_row:
-            inputs = self.step.loops.loops[self.waiting or 0].segments[0].operands[0]
-            assert isinstance(inputs, Access)
-            size = self.loops[self.waiting or 0].counts[0]
-            yield state.puts(Fact.KEEPING, (copy.source, copy.size) == (Place(inputs.base), size))
-            return
-        if copy.to.per_row:
-            yield replace(state, saved=(*state.saved, copy))
-            return
-        kept = [Copy(saved.source, saved.to, saved.size) for saved in state.saved]
-        if copy in kept or copy.source in (*self._of_row(state, start), *self._sums_of_row(state, span)):
-            yield replace(state, restored=(*state.restored, span))
-            return
-        raise BrokenStep(f"turn: a copy from {copy.source.base} to {start} gives a row data of another row")
-
-    def _of_row(self, state: State, start: int) -> Iterator[Place]:
-        """The place from which inputs at `start` may be restored."""
-        own = self._own_place(start)
-        if own:
-            yield own
-        elif state.taken and start < self.step.loops.inputs:
-            yield Place(state.taken.base + start, state.taken.per_row)
-
-    def _sums_of_row(self, state: State, span: Span) -> Iterator[Place]:
-        """The place at which a loop that ran for all rows stored the current row's sums."""
-        for number in state.together:
-            if span == self._target(number):
-                run = next(r for runs in self.step.routines.values() for r in runs if r.number == number and r.rows > 1)
-                target = run.loop.target
-                yield Place(target.base, target.lanes[0] if isinstance(target.lanes[0], int) else 0)
-
-    def _give(self, statement: Give, state: State, after: State) -> Iterator[State]:
-        if statement == Give("outputs"):
-            for output in self.step.loops.outputs:
-                if isinstance(output, Access) and self._is_shared(state, (output.base, output.base + 1)):
-                    raise BrokenStep("turn: an output is given that belongs to another row")
-        yield after
-
-    def _is_shared(self, state: State, span: Span) -> bool:
-        """Whether the span has inputs, or sums of a loop that ran for all rows, that may belong to another row."""
-        if state.taken and self._own_place(span[0]):
-            return not state.holds(span)
-        shared = [self._target(loop) for loop in state.together]
-        of_rows = span[0] < self.step.loops.inputs or any(span[0] < last and first < span[1] for first, last in shared)
-        return of_rows and not state.holds(span)
+    def _copy(self, copy: Copy, state: State, after: State) -> Iterator[State]:
+        yield after.sets(Fact.KEEPING) if self.due and copy.to.base == self.due.before.base else after
 
     def _set(self, statement: Set, state: State, _: State) -> Iterator[State]:
         after = state.knows(statement.flag, statement.value)
@@ -354,15 +269,13 @@ class Ways:
         """Follow the body once, because all rows run the same statements."""
         if state.rows == 1 or state.has(Fact.WITHIN):
             raise BrokenStep("turn: it runs over rows, but took one, or is within one of them")
-        row = replace(state.sets(Fact.CURRENT), restored=())
         if statement.last:
             if not all(isinstance(each, Copy) for each in statement.body):
                 raise BrokenStep("turn: something is computed for the last row only")
-            for after in self._follow(statement.body, row):
-                yield after.clears(Fact.CURRENT)
+            yield state
             return
-        for after in self._follow(statement.body, row.sets(Fact.WITHIN)):
-            yield replace(after.clears(Fact.CURRENT, Fact.WITHIN), restored=())
+        for after in self._follow(statement.body, state.sets(Fact.WITHIN)):
+            yield after.clears(Fact.WITHIN)
             for guard in (s for s in statement.body if isinstance(s, Guard)):
                 self._check_failure(guard, after)
 
@@ -374,13 +287,11 @@ class Ways:
         first, *rest = guard.otherwise or (None,)
         if not isinstance(first, KeepEarlier):
             raise BrokenStep("turn: rows before one that fails lose a sink")
-        for failed in self._follow(tuple(rest), replace(row.clears(Fact.WITHIN), restored=())):
+        for failed in self._follow(tuple(rest), row.clears(Fact.WITHIN)):
             if set(dict(failed.sinks)) != set(self.sinks):
                 raise BrokenStep("turn: rows before one that fails lose a sink")
             if failed.forward != row.forward or failed.backward != row.backward:
                 raise BrokenStep("turn: a pass runs after a row has failed")
-            if not failed.holds((0, self.step.loops.inputs)):
-                raise BrokenStep("turn: it ends without the inputs of the row that failed")
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
@@ -395,12 +306,10 @@ class Ways:
             return state
         if run.is_part != bool(state.divided and not run.own) or (run.own and state.divided != "rows"):
             raise BrokenStep(f"{where} does not run as the threads do")
-        if run.own and (run.own != self.own or not state.has(Fact.WITHIN)):
-            raise BrokenStep(f"{where} has the areas of another row")
+        if not state.has(Fact.TAKEN) or (run.own and not state.has(Fact.WITHIN)):
+            raise BrokenStep(f"{where} runs before a row is taken, or has the areas of another row")
         if run.rows not in (1, state.rows) or (run.rows > 1 and state.has(Fact.WITHIN)):
             raise BrokenStep(f"{where} runs for {run.rows} rows, but {state.rows} were taken, or one row is current")
-        if run.rows == 1 and not run.own:
-            self._check_own(where, run, state)
         if run.is_live and not state.has(Fact.LISTED):
             raise BrokenStep(f"{where} skips inputs without a list of this row's")
         if run.is_live and run.rows != state.rows:
@@ -408,10 +317,7 @@ class Ways:
         if run.number in self.forward:
             if run.number in state.forward or (run.rows == 1 and run.number != self._next(self.forward, state.forward)):
                 raise BrokenStep(f"{where} runs out of order")
-            if run.rows > 1:
-                self._check_together(where, run, state)
-            together = (run.number,) if run.rows > 1 else ()
-            return replace(state, forward=(*state.forward, run.number), together=(*state.together, *together))
+            return replace(state, forward=(*state.forward, run.number))
         # A row's own gradients do no harm if its loss turns out not to be finite.
         if not state.has(Fact.RECORDED) and not run.own:
             raise BrokenStep(f"{where} runs before the loss is recorded")
@@ -425,37 +331,9 @@ class Ways:
             raise BrokenStep(f"{where} skips inputs whose factors are not checked")
         if run.in_place and (run.rows != state.rows or not state.has(Fact.RATED)):
             raise BrokenStep(f"{where} updates without a rate, or before it has added all rows")
-        if run.rows > 1:
-            self._check_saved(where, run, state)
-            if run.is_live and not state.has(Fact.TURNED):
-                raise BrokenStep(f"{where} skips rows, but their lists were not turned")
+        if run.rows > 1 and run.is_live and not state.has(Fact.TURNED):
+            raise BrokenStep(f"{where} skips rows, but their lists were not turned")
         return replace(state, sinks=(*state.sinks, (run.number, "in place" if run.in_place else "added")))
-
-    def _check_own(self, where: str, run: Run, state: State) -> None:
-        """Check that a loop over one row reads only that row's inputs and sums."""
-        for number, segment in enumerate(run.loop.segments):
-            for operand in segment.operands:
-                span = span_of(operand, run.loop, number)
-                if span[0] < span[1] and self._is_shared(state, span):
-                    place = self.step.area_of(span[0])
-                    raise BrokenStep(f"{where} reads {place.name}[{span[0] - place.start}] of another row")
-
-    def _check_together(self, where: str, run: Run, state: State) -> None:
-        """Check that a forward loop over several rows equals the listing's, with each row's own inputs."""
-        listed = self.loops[run.number]
-        assert state.taken is not None
-        for segment, wanted in itertools.zip_longest(run.loop.segments, listed.segments):
-            pairs = zip(segment.operands, wanted.operands) if segment and wanted and segment[:2] == wanted[:2] else ()
-            if not pairs or not all(self._is_of_rows(*pair, state.taken) for pair in pairs):
-                raise BrokenStep(f"{where} differs from the listing's loop over {run.rows} rows")
-
-    def _is_of_rows(self, operand: Operand, listed: Operand, rows: Place) -> bool:
-        if not isinstance(operand, Access) or not isinstance(listed, Access):
-            return isinstance(operand, float) and operand == listed
-        if listed.base < self.step.loops.inputs:
-            listed = listed._replace(base=listed.base + rows.base)
-            return operand == listed._replace(lanes=(rows.per_row, *listed.lanes))
-        return operand == listed._replace(lanes=(0, *listed.lanes))
 
     def _check_division(self, divided: Divided, state: State) -> None:
         """Check that no thread needs what another one computes meanwhile, or changes what all of them need."""
@@ -476,85 +354,14 @@ class Ways:
             if run.in_place and len(runs) > 1:
                 raise BrokenStep("turn: several loops update in place at the same time")
 
-    @cached_property
-    def own(self) -> tuple[tuple[str, Place], ...]:
-        """The areas with a separate part for each row taken together; empty if there are none."""
-        return next((run.own for runs in self.step.routines.values() for run in runs if run.own), ())
-
-    def _own_place(self, place: int) -> Optional[Place]:
-        """The place of the current row that stands for a place of the listing; None if all rows share it."""
-        area = self.step.area_of(place)
-        own = dict(self.own).get(area.name)
-        return Place(own.base + place - area.start, own.per_row) if own else None
-
-    def _check_sum_of_rows(self, where: str, run: Run) -> None:
-        """Check that a sink over rows with own areas has a term for each row, in order, and no other."""
-        listed = self.loops[run.number]
-        missing = len(run.loop.counts) - len(listed.counts)
-        wanted: list[tuple[object, ...]] = []
-        present: list[tuple[object, ...]] = []
-        for segment, of_rows in zip(listed.segments, run.loop.segments):
-            for operand, moved in zip(segment.operands, of_rows.operands):
-                if isinstance(operand, Access) and isinstance(moved, Access):
-                    place = self._own_place(operand.base) or Place(operand.base)
-                    wanted.append((*place, operand.lanes))
-                    present.append((moved.base, *moved.terms, moved.lanes[missing:][: len(operand.lanes)]))
-                else:
-                    wanted.append((operand,))
-                    present.append((moved,))
-        shape = [(segment.template, (run.rows,)) for segment in listed.segments]
-        if (
-            wanted != present
-            or shape != [segment[:2] for segment in run.loop.segments]
-            or run.loop.target.base != listed.target.base
-            or run.loop.counts[missing:] != listed.counts
-            or any(count != 1 for count in run.loop.counts[:missing])
-        ):
-            raise BrokenStep(f"{where} does not add the terms of {run.rows} rows in their order")
-
-    def _check_saved(self, where: str, run: Run, state: State) -> None:
-        """Check that a sink over several rows has a term for each row, in order: its inputs times its saved factor."""
-        if self.own:
-            self._check_sum_of_rows(where, run)
-            return
-        (segment,) = self.loops[run.number].segments
-        x, factor = segment.operands
-        assert isinstance(x, Access)
-        assert isinstance(factor, Access)
-        assert state.taken is not None
-        size = self.loops[run.number].counts[-1]
-        saved = [copy.to for copy in state.saved if copy.source == Place(factor.base) and copy.size == size]
-        wanted = [
-            replace(
-                self.loops[run.number],
-                segments=(
-                    segment._replace(
-                        counts=(run.rows,),
-                        operands=(
-                            x._replace(base=state.taken.base + x.base, terms=(state.taken.per_row,)),
-                            factor._replace(base=place.base, terms=(place.per_row,)),
-                        ),
-                    ),
-                ),
-            )
-            for place in saved
-        ]
-        if run.loop not in wanted:
-            raise BrokenStep(f"{where} does not read the inputs and factors of {run.rows} rows in their order")
-
     _RULES: ClassVar[dict[type[Statement], Callable[..., Iterator[State]]]] = {
-        TakeRow: _take_row,
         TakeRows: _take_rows,
-        Give: _give,
         Perform: _perform,
         Guard: _guard,
         Update: _update,
         ClearSeeded: _clear_seeded,
         Copy: _copy,
         Set: _set,
-        ListInputs: _list_inputs,
-        ListRows: _list_rows,
-        TurnLists: _turn_lists,
         CheckFactors: _check_factors,
         If: _if,
         EachRow: _each_row,
@@ -563,9 +370,6 @@ class Ways:
         EndTurn: _end_turn,
     }
     """Kind of statement -> its rule. The others have an effect only."""
-
-    def _target(self, number: int) -> Span:
-        return self.loops[number].target.extent(self.loops[number].counts)
 
     def _next(self, order: tuple[int, ...], done: Iterable[int]) -> Optional[int]:
         """The first loop that has not run."""

@@ -117,24 +117,6 @@ def in_every_row(step):
     return step.with_programs(turn=turn)
 
 
-def without_copies_to(area):
-    def broken(step):
-        start = step.area(area).start
-
-        def change(s):
-            inside = isinstance(s, steps.EachRow) and not s.last
-            if not inside:
-                return (s,)
-            kept = tuple(
-                c for c in s.body if not (isinstance(c, steps.Copy) and step.area_of(c.to.base).start == start)
-            )
-            return (replace(s, body=kept),)
-
-        return step.with_programs(turn=rewrite(step.programs["turn"], change))
-
-    return broken
-
-
 def nothing_for_those_before(step):
     return without(step, steps.KeepEarlier())
 
@@ -144,7 +126,7 @@ def made_twice(step):
 
 
 BROKEN = {
-    "a row is not taken": ("plain", lambda s: without(s, steps.TakeRow()), "of another row"),
+    "a row is not taken": ("plain", lambda s: without(s, steps.TakeRow()), "before a row is taken"),
     "no guard": ("plain", lambda s: without(s, steps.Guard()), "before the loss is recorded"),
     "a lost sink": ("in place", lambda s: without_run(s, "sinks in place"), "it ends without loops"),
     "no update": ("plain", lambda s: without(s, steps.Update()), "a batch ends without an update"),
@@ -157,8 +139,6 @@ BROKEN = {
     ),
     "no list of inputs": ("zeros", lambda s: without(s, steps.ListInputs()), "without a list of this row's"),
     "factors are not checked": ("zeros", lambda s: without(s, steps.CheckFactors()), "factors are not checked"),
-    "sums of another row": ("together", without_copies_to("v"), r"reads v\[0\] of another row"),
-    "inputs of another row": ("together", without_copies_to("x"), "of another row"),
     "rows before a failing one are lost": (
         "together",
         nothing_for_those_before,
