@@ -30,8 +30,6 @@ MIB = 2**20
 
 def profile(session: Session) -> dict[str, Any]:
     """CPU shares and allocations of every line with a sample. Also stores Scalene's page and stacks."""
-    if session.interpreter.implementation != "cpython":
-        raise NoProfile("skipped", f"Scalene does not run on {session.interpreter.name}", "Profile a CPython.")
     if sys.platform == "win32":
         raise NoProfile("skipped", "Scalene counts memory on Linux and macOS only", "Profile there.")
     python = session.python(LOCK)

@@ -84,7 +84,7 @@ class Schedule:
     observer: Observer
     _vouched: dict[str, Vouching | NoResult] = field(default_factory=dict)
     _given_up: set[Cell] = field(default_factory=set)
-    """Cells that gave no result while this schedule ran."""
+    """Cells without a result, which are not tried again."""
 
     def execute(self) -> None:
         """Measure all cells and blocks missing from the store."""
@@ -110,16 +110,13 @@ class Schedule:
         """
         records = [record for record in self.store.records() if _is_final(record)]
         finished = {(record.block, record.cell) for record in records}
-        given_up = self._given_up | {record.cell for record in records if record.status != "measured"}
+        self._given_up |= {record.cell for record in records if record.status != "measured"}
         earlier = {record.cell: record for record in records if record.steps_per_value}
         todo = [point for point in points if point not in finished]
-        names = dict.fromkeys(cell.workload for _, cell in todo if cell.workload not in self._vouched)
-        vouching = {name: self.plan.vouching_seconds(name) for name in names}
-        blocks_left = sum(self.plan.block_seconds(cell, block) for block, cell in todo)
-        progress, written = _Progress(blocks_left + sum(vouching.values())), 0
-        for block, cell in todo:
-            estimate = self.plan.block_seconds(cell, block)
-            if cell in given_up:
+        estimates = self._estimates(todo)
+        progress, written = _Progress(sum(estimates)), 0
+        for (block, cell), estimate in zip(todo, estimates, strict=True):
+            if cell in self._given_up:
                 progress.left -= estimate
                 self.observer.abandoned()
                 continue
@@ -131,12 +128,15 @@ class Schedule:
             if record.status == "measured":
                 earlier[cell] = record
             else:
-                given_up.add(cell)
                 self._given_up.add(cell)
-            # Vouching for a workload happens before its first cell.
-            estimate += vouching.pop(cell.workload, 0.0)
             self.observer.finished(record, progress.seconds_left(estimate, monotonic() - began))
         return written
+
+    def _estimates(self, points: Sequence[tuple[int, Cell]]) -> list[float]:
+        """Estimated seconds of each. Vouching for a workload happens before its first cell."""
+        names = {cell.workload for _, cell in points} - self._vouched.keys()
+        vouching = {name: self.plan.vouching_seconds(name) for name in names}
+        return [self.plan.block_seconds(cell, block) + vouching.pop(cell.workload, 0.0) for block, cell in points]
 
     def _record(self, cell: Cell, block: int, earlier: Record | None) -> Record:
         """Run one worker for one cell and return its record, whatever happens. earlier: record of another block."""
