@@ -1,11 +1,10 @@
-"""Faults at random moments: kills of real runs, and damaged files. Only the exhaustive suite has the time for them.
+"""Kills of real runs at random moments. Only the exhaustive suite has the time for them.
 
-Full disks are in `test_disk.py`, engines that misbehave in `test_isolate.py`.
+Full disks are in `test_disk.py`, engines that misbehave in `test_isolate.py`, damaged files in `tests/results`.
 """
 
 import contextlib
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -18,9 +17,7 @@ from tests.harness.processes import wait_for
 from tests.harness.test_cli import RUNNING, kept_in
 from zoomgrad.harness.run.schedule import BLOCK
 from zoomgrad.harness.worker.lifeline import HARNESS
-from zoomgrad.results.files import Unreadable
-from zoomgrad.results.run_file import pack, unpack
-from zoomgrad.results.store import BASELINE_RUNS, Store
+from zoomgrad.results.store import Store
 
 pytestmark = [
     pytest.mark.exhaustive,
@@ -124,60 +121,3 @@ def test_a_kill_at_a_random_moment_loses_no_record(target, seed, tmp_path):
     assert (store.folder / "report.html").is_file()
     assert not processes_of(run.pid)
     assert not processes_of(resumed.pid)
-
-
-# Damaged files
-
-
-def damaged(data, rng):
-    """Return the bytes with one to four changes: some flipped, removed, repeated or replaced."""
-    changed = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        at, length = rng.randrange(len(changed) + 1), rng.choice((1, 1, 2, 4, 8, 64, 1024))
-        piece = bytes(changed[at : at + length])
-        changed[at : at + length] = rng.choice(
-            (
-                b"",
-                piece * 2,
-                rng.randbytes(len(piece)),
-                bytes(byte ^ 1 << rng.randrange(8) for byte in piece),
-                bytes([rng.choice(b'\x00\xff"{}[],:-09eE.')]) * len(piece),
-            )
-        )
-    return bytes(changed)
-
-
-def run_files(folder):
-    """Files of a small run that has every kind of file."""
-    snapshot = unpack(BASELINE_RUNS / "full.jsonl.xz")
-    store = Store.create(snapshot.run, under=folder)
-    for record in snapshot.records[:6]:
-        store.write(record)
-    for vouching in snapshot.vouchings[:2]:
-        store.write_vouching(vouching)
-    for profile in {profile.profiler: profile for profile in snapshot.profiles}.values():
-        store.write_profile(profile)
-    packed = pack(snapshot.model_copy(update={"records": snapshot.records[:6]}))
-    return {path.relative_to(store.folder): path.read_bytes() for path in store.folder.rglob("*.json")}, packed
-
-
-def read_run(folder):
-    store = Store(folder)
-    return store.run, store.records(), store.vouchings(), store.profiles()
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_damaged_run_is_read_or_refused(seed, tmp_path):
-    rng = random.Random(seed)
-    files, packed = run_files(tmp_path / "whole")
-    for number in range(100):
-        folder = tmp_path / str(number)
-        names = rng.sample(sorted(files), rng.randrange(1, 4))
-        for name, content in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(damaged(content, rng) if name in names else content)
-        (tmp_path / "one.jsonl.xz").write_bytes(damaged(packed, rng))
-        for read, place in ((read_run, folder), (unpack, tmp_path / "one.jsonl.xz")):
-            with contextlib.suppress(Unreadable):
-                read(place)
-        shutil.rmtree(folder)
