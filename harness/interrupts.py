@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
-INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def raise_on_interrupts() -> None:
@@ -38,13 +38,11 @@ def _ignore_to_the_end() -> None:
 
     They are blocked meanwhile, so none can arrive between the call of its function and the change.
     """
-    masks = hasattr(signal, "pthread_sigmask")
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS) if masks else set()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
             signal.signal(each, signal.SIG_IGN)
-    if masks:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def environment(interpreter: Interpreter, *, lock: str = WORKER) -> Path:
     Raises NoEnvironment with the end of uv's output.
     """
     folder = _folder(f"{interpreter.name}-{lock}", lock, str(interpreter.path), interpreter.full_version)
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = folder / "bin" / "python"
     # A script that starts it with its JIT on, so that what starts workers need not know about JITs.
     with_jit = python.with_name("python-jit")
 

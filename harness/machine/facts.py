@@ -31,7 +31,7 @@ def gather() -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()),
         "frequency governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         "affinity": _affinity(),
-        "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
+        "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
     facts |= {family: _compiler(family) for family in comparability.COMPILERS}
     # In the form that a run stores, because resuming compares the two.

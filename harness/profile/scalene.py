@@ -7,7 +7,6 @@ lines are read from their files instead. Imports would be a third of its samples
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,8 +29,6 @@ MIB = 2**20
 
 def profile(session: Session) -> dict[str, Any]:
     """CPU shares and allocations of every line with a sample. Also stores Scalene's page and stacks."""
-    if sys.platform == "win32":
-        raise NoProfile("skipped", "Scalene counts memory on Linux and macOS only", "Profile there.")
     python = session.python(LOCK)
     scalene = (python, "-m", "scalene")
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:

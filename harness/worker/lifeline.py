@@ -30,7 +30,7 @@ def end_with_the_harness() -> None:
     # If the parent died before the line above, no signal comes. Ask about the harness, not the parent, because a
     # profiler may run between the harness and its worker.
     harness = os.environ.get(HARNESS, "")
-    if os.name == "posix" and harness.isdecimal():
+    if harness.isdecimal():
         try:
             os.kill(int(harness), 0)
         except PermissionError:  # it exists, but belongs to another user

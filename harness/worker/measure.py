@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -213,11 +214,7 @@ def typical(shapes: Sequence[Shape], steps: int, most: int) -> int:
 
 
 def peak_bytes(*, of_children: bool = False) -> int:
-    """Largest resident set so far of this process or of any ended child; 0 if the system does not report it."""
-    try:
-        import resource
-    except ImportError:
-        return 0
+    """Largest resident set so far of this process or of any ended child."""
     peak = resource.getrusage(resource.RUSAGE_CHILDREN if of_children else resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

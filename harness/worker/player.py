@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 from array import array
@@ -107,11 +108,7 @@ class Player:
 
 
 def _waits() -> int:
-    """How often this process gave up its processor to wait for something; always 0 where the system does not count."""
-    try:
-        import resource
-    except ImportError:
-        return 0
+    """How often this process gave up its processor to wait for something."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 

@@ -1,5 +1,6 @@
 """Full disks: a command prints one clear error and loses no measurement."""
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,6 @@ import pytest
 from tests.harness.runs import kept
 from tests.harness.test_cli import RUNNING, kept_in
 from zoomgrad.results.store import Store
-
-resource = pytest.importorskip("resource")
 
 
 def may_mount():

@@ -19,10 +19,7 @@ from zoomgrad.harness.run.schedule import BLOCK
 from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.store import Store
 
-pytestmark = [
-    pytest.mark.exhaustive,
-    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
-]
+pytestmark = pytest.mark.exhaustive
 
 ENGINES = "tuple,gcc-O1"
 BLOCKS = 3
