@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from zoomgrad.engines.api import Engine
 from zoomgrad.harness import containment
@@ -39,10 +39,8 @@ class NoProfile(Exception):
         self.remedy = remedy
 
 
-class Run(Protocol):
-    """Run a command: the process boundary, which tests replace with a fake. `containment.run` is the real one."""
-
-    def __call__(self, command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished: ...
+Run = Callable[[list[str], dict[str, str], str, Limits], Finished]
+"""`containment.run`: the process boundary, which tests replace with a fake."""
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,6 @@ class Starts:
         trainer.restart(batch=workload.batch)
         self._own = array("d", trainer.parameters())
 
-    def parameters(self, start: int) -> array[float]:
-        """Parameters of that start."""
-        # A parameter of 0 changes by a thousandth of what a parameter of 1 would.
-        return array("d", (p + start * START_STEP * (p or 1e-3) for p in self._own))
-
     def begin(self, start: int) -> Callable[[], None]:
         """Return a function that restarts there. Making it prepares the numbers, so that a clock can begin between."""
         trainer, batch = self._trainer, self._workload.batch
@@ -80,7 +75,9 @@ class Starts:
             return partial(trainer.restart, batch=batch)
         if not self._workload.learns:  # its weights may be constants
             return partial(trainer.restart, batch=batch, first=start)
-        return partial(trainer.restart, batch=batch, parameters=self.parameters(start))
+        # A parameter of 0 changes by a thousandth of what a parameter of 1 would.
+        parameters = array("d", (p + start * START_STEP * (p or 1e-3) for p in self._own))
+        return partial(trainer.restart, batch=batch, parameters=parameters)
 
 
 def name_of(steps: int, start: int = 0) -> str:

@@ -30,12 +30,14 @@ def trained(engine, epochs, **settings):
 def test_a_tour_saves_the_parameters_whose_figure_it_reports(file, epochs):
     """It stops before the update. Whether the last epoch was also evaluated for the live display must not matter."""
 
-    def figure(**settings):
+    def end(**settings):
         events = list(train({"engine": "replay", "workload": "tour", "tolerance": 1e-9, **settings}))
-        return next(event["figure"] for event in events if event["event"] == "end")
+        return next(event for event in events if event["event"] == "end")
 
-    reported = figure(epochs=epochs, save=file)
-    assert figure(epochs=1, load=file) == reported
+    reported = end(epochs=epochs, save=file)
+    assert end(epochs=1, load=file)["figure"] == reported["figure"]
+    workload = task({"workload": "tour", "load": file})
+    assert reported["accuracy"] == workload.accuracy(engines.load("replay").prepare(workload).predict)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

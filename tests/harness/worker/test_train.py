@@ -26,6 +26,15 @@ def test_it_stops_at_the_tolerance(engine):
     assert end["steps"] == end["epochs"] < 100
 
 
+def test_a_metric_that_equals_the_tolerance_stops():
+    def end(**changes):
+        return list(train(settings(**changes)))[-1]
+
+    _, metric = end(epochs=10)["figure"]
+    assert end(epochs=20, tolerance=metric)["epochs"] == 10
+    assert end(epochs=20, tolerance=math.nextafter(metric, 0.0))["epochs"] > 10
+
+
 def test_a_seed_starts_from_other_parameters():
     ends = [list(train(settings(seed=seed)))[-1] for seed in (1337, 1338, 1337, None)]
     assert [end["seed"] for end in ends] == [1337, 1338, 1337, 1337]
