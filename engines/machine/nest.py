@@ -49,7 +49,6 @@ from zoomgrad.engines.rerolled.emit.single_sums import (
     has_one_nest,
     is_listed,
     loop_in_rounds,
-    unrolled,
     with_a_lane,
 )
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
@@ -77,9 +76,8 @@ class Writer:
         self.evaluator = Evaluator(code, target, self.registers, fast=form.is_fast, powers=are_those_of_libm())
 
     def write(self, run: Run) -> None:
-        """Write the instructions of a run. A loop with a small table becomes single sums."""
-        for loop in unrolled(run.loop):
-            self._loop(run, loop if loop.counts else with_a_lane(loop))
+        """Write the instructions of a run."""
+        self._loop(run, run.loop if run.loop.counts else with_a_lane(run.loop))
 
     def write_series(self, series: Series) -> None:
         """Write the instructions of loops that run in rounds."""

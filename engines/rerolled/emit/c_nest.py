@@ -29,13 +29,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
 from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Declare, For, Include, Statement
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
-from zoomgrad.engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
+from zoomgrad.engines.rerolled.emit.single_sums import is_listed, with_a_lane
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import (
@@ -53,7 +53,7 @@ from zoomgrad.engines.rerolled.recover.loops import (
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.sums import SLOTS
 from zoomgrad.engines.rerolled.step.language import Due, Run
-from zoomgrad.engines.rerolled.step.series import ROUND, Series
+from zoomgrad.engines.rerolled.step.series import ROUND, Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
@@ -72,17 +72,13 @@ class _Pointer(NamedTuple):
 
     def there(self, block: Vector, width: int) -> str:
         """The vector or number in memory for these lanes."""
-        at, moved = self.constant, ""
+        at = self.constant
         for stride, offset in zip(self.lanes, block.offsets):
-            if offset and isinstance(stride, Varying):
-                moved += f" + {stride.times(str(offset))}"
-            elif offset:  # lanes with listed offsets are never in one block, so their offset is 0
+            if offset:  # lanes with listed offsets are never in one block, so their offset is 0
                 assert isinstance(stride, int)
                 at += stride * offset
         if width == 1:
-            return f"{self.name}[{at}{moved}]"
-        if moved:
-            return f"AT{width}({self.name} + {at}{moved})"
+            return f"{self.name}[{at}]"
         return f"AT{width}({self.name} {'-' if at < 0 else '+'} {abs(at)})" if at else f"AT{width}({self.name})"
 
     def read(self, block: Vector) -> str:
@@ -115,36 +111,27 @@ class Nests:
         return [Include("rerolled/emit/powers.h")] if ("pow", 2) in self.calls else []
 
     def write(self, run: Run) -> list[Statement]:
-        """The statements of a run. A loop with a small table becomes single sums."""
+        """The statements of a run."""
         self.named = self.areas[str(run)] = set()
-        return [statement for simple in unrolled(run.loop) for statement in self._loop(run, simple)]
+        return list(self._loop(run, run.loop))
 
     def write_series(self, run: Run, series: Series) -> list[Statement]:
         """The statements of a series. run: that of its first loop."""
-        loops = [(repeated.varying(self.listed), repeated.width) for repeated in series.period]
-        return self.write_rounds(str(run), loops, series.rounds)
+        self.named = self.areas[str(run)] = set()
+        return [For(ROUND, series.rounds, [Block(list(self._of_rounds(repeated))) for repeated in series.period])]
 
-    def write_rounds(
-        self, name: str, loops: Sequence[tuple[Loop, Callable[[int], int]]], rounds: int
-    ) -> list[Statement]:
-        """The statements of loops that run in rounds, with numbers that vary, and the widest vector for each.
-
-        name: of the entry in `areas`.
-        """
-        self.named = self.areas[name] = set()
-        body: list[Statement] = []
-        for loop, width in loops:
-            run = Run(0, loop)
-            if loop.counts and isinstance(loop.counts[-1], Varying):
-                called = [call for segment in loop.segments for call in calls(segment.template)]
-                self.calls.update(called)
-                is_wide = lies_in_vectors(loop) and not called
-                lanes = [width(self.form.width) if is_wide else 1]
-                most = 1 if called else self.form.accumulators
-                body.append(Block(_Nest(self, run, loop, Strips(0, lanes, 1), most, {}).statements()))
-            else:
-                body.append(Block(list(self._loop(run, loop))))
-        return body if rounds == 1 and not isinstance(rounds, Varying) else [For(ROUND, rounds, body)]
+    def _of_rounds(self, repeated: Repeated) -> Iterator[Statement]:
+        """The statements of one loop of a series, for any round."""
+        loop = repeated.varying(self.listed)
+        run = Run(0, loop)
+        if not isinstance(loop.counts[-1], Varying):
+            yield from self._loop(run, loop)
+            return
+        called = [call for segment in loop.segments for call in calls(segment.template)]
+        self.calls.update(called)
+        width = repeated.width(self.form.width) if lies_in_vectors(loop) and not called else 1
+        most = 1 if called else self.form.accumulators
+        yield from _Nest(self, run, loop, Strips(0, [width], 1), most, {}).statements()
 
     def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
         """Write as many nests as the inner lanes need. loop: the run's loop, or a part of it."""
@@ -279,47 +266,25 @@ class _Nest:
         counts = any(self.moving) or any(segment.counts for segment in loop.segments)
         self.is_straight = not counts and not varies
         """Whether the nest has no loops, and all of its places are known."""
-        self.rest: Optional[_Nest] = None
-        """The nest for the outer lanes that are left after whole blocks, if their count varies."""
-        if run.rows == 1 and len(self.limits) > 1 and isinstance(self.limits[-2], Varying) and self.steps[-2] > 1:
-            smaller = self.steps[-2] // 2 * len(strips.widths)
-            self.rest = _Nest(nests, run, loop, strips, smaller, hoisted)
 
     def _outer_lanes(self, most: int) -> int:
         """How many outer lanes a block has, of `most` that fit."""
         count = self.limits[-2]
-        if not isinstance(count, Varying):
-            return max((n for n in range(1, most + 1) if count % n == 0), default=1)
-        if most and any(segment.counts for segment in self.loop.segments):
-            # Smaller blocks take what is left, so each size must divide the one before.
-            return 1 << (most.bit_length() - 1)
-        return 1
+        if isinstance(count, Varying):
+            return 1
+        return max((n for n in range(1, most + 1) if count % n == 0), default=1)
 
     def statements(self) -> list[Statement]:
         if len(self.blocks) == 1 and self.is_straight:
             return [self._single(self.blocks[0])]
-        lanes = len(self.limits)
         body = list(self.block())
-        if self.rest:
-            body, lanes = self._in_blocks(), lanes - 2
-        for lane in reversed(range(lanes)):
+        for lane in reversed(range(len(self.limits))):
             if lane == self.run.live_lane:
                 body = _over_live(LANE_NAMES[lane], body)
             elif self.moving[lane]:
                 body = [For(LANE_NAMES[lane], self.limits[lane], body, self.steps[lane])]
         first = self.fixed_values()
         return body if any(self.moving) and not first else [Block([*first, *body])]
-
-    def _in_blocks(self, start: Union[int, str] = 0) -> list[Statement]:
-        """Blocks of several outer lanes, from one on, then smaller blocks for the lanes that are left."""
-        name, limit, step = LANE_NAMES[len(self.limits) - 2], str(self.limits[-2]), self.steps[-2]
-        body = list(self.block())
-        if self.moving[-1]:
-            body = [For(LANE_NAMES[len(self.limits) - 1], self.limits[-1], body, self.steps[-1])]
-        if not self.rest:
-            return [For(name, limit, body, step, start)]
-        stop = f"{limit} - ({limit}) % {step}" if " " in limit else f"{limit} - {limit} % {step}"
-        return [For(name, stop, body, step, start), *self.rest._in_blocks(stop)]
 
     def fixed_values(self) -> list[Statement]:
         """Declarations of the values that do not change within the nest."""

@@ -1,4 +1,4 @@
-"""Loop -> simpler loops. A loop with a small table becomes single sums, and a single sum a loop over one lane.
+"""Loop -> simpler loops: a single sum becomes a loop over one lane.
 
 The loops of a series become one loop, whose outermost lane count is the rounds, so that places move as they do from
 lane to lane. Example: `for n<3 i<2: v[8 + 8*n + i] = sum(t<2 + n: x[t] * v[t + i])` becomes a loop with the lane counts
@@ -7,54 +7,19 @@ lane to lane. Example: `for n<3 i<2: v[8 + 8*n + i] = sum(t<2 + n: x[t] * v[t + 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Union
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.series import Repeated
-
-UNROLLED = 64
-"""Up to this many places of a table, write them into the code instead."""
-
-
-def unrolled(loop: Loop) -> Iterator[Loop]:
-    """If the loop's tables are small, replace it by single sums, with the places as numbers in the code."""
-    tables = [o for segment in loop.segments for o in segment.operands if isinstance(o, Table)]
-    if not tables or sum(table.places.size for table in tables) > UNROLLED:
-        yield loop
-        return
-    for lane, digits in enumerate(itertools.product(*map(range, loop.counts))):
-        segments = [
-            Segment(
-                segment.template, (), tuple(_at(operand, lane, digits, term, steps) for operand in segment.operands)
-            )
-            for segment in loop.segments
-            for term, steps in enumerate(itertools.product(*map(range, segment.counts)))
-        ]
-        target = _at(loop.target, lane, digits, 0, ())
-        assert isinstance(target, Access)
-        yield Loop(loop.phase, (), target, 1, tuple(segments))
 
 
 def is_listed(loop: Loop, lane: int) -> bool:
     """Whether the target or an operand lists the offsets of that lane count."""
     accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
     return any(isinstance(access.lanes[lane], tuple) for access in accesses)
-
-
-def _at(operand: Operand, lane: int, digits: Sequence[int], term: int, steps: Sequence[int]) -> Operand:
-    """One place of an operand, for one lane and term."""
-    if isinstance(operand, float):
-        return operand
-    if isinstance(operand, Table):
-        return Access(int(operand.places[lane, term]), ())
-    moved = sum(
-        s * d if isinstance(s, int) else s[d] for d, s in zip((*digits, *steps), (*operand.lanes, *operand.terms))
-    )
-    return Access(operand.base + moved, ())
 
 
 def with_a_lane(loop: Loop) -> Loop:

@@ -278,11 +278,6 @@ class Varying(int):
     def __sub__(self, other: int) -> Varying:
         return Varying(int(self) - other, self.rest)
 
-    def times(self, name: str) -> str:
-        """The text of a product with a variable or a number."""
-        text = str(self)
-        return f"({text})*{name}" if " " in text else f"{text}*{name}"
-
 
 def affine(
     base: int,
@@ -296,8 +291,6 @@ def affine(
         for stride, name in zip(strides, names):
             if isinstance(stride, tuple):
                 parts += ["+", table(stride, name)]
-            elif isinstance(stride, Varying):
-                parts += ["+", stride.times(name)]
             elif stride:
                 times = "" if abs(stride) == 1 else f"{abs(stride)}*"
                 parts += ["-" if stride < 0 else "+", f"{times}{name}"]

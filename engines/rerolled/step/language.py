@@ -15,7 +15,6 @@ from enum import Enum
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Optional, Union
 
-from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -86,14 +85,6 @@ class Run:
             "in parts": self.is_part,
         }
         return " ".join([f"loop {self.number}", *(how for how, holds in hows.items() if holds)])
-
-    def of_rows(self, count: int) -> Run:
-        """The run over that many of its rows."""
-        loop = self.loop
-        if loop.phase == Phase.SINK:
-            (segment,) = loop.segments
-            return replace(self, loop=replace(loop, segments=(segment._replace(counts=(count,)),)))
-        return replace(self, loop=replace(loop, counts=(count, *loop.counts[1:])))
 
 
 class Place(NamedTuple):
