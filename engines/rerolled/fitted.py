@@ -1,4 +1,4 @@
-"""Options -> the form of an engine's C over recovered loops, with the vectors of this machine."""
+"""Options -> the form of an engine's code over recovered loops: C, NumPy or machine code, fitted to this machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def wanted(options: Options) -> Form:
     """The form of C in vectors, before it is fitted to the machine."""
     names = VECTORS.rearrangements
     if options.sparse:
-        names = ("in place", "zeros skipped", *names[1:])
+        names = (*names, "zeros skipped")
     if options.threads:
         names = ("in place", "deferred", "divided")
     return replace(VECTORS, rearrangements=names, threads=max(1, options.threads), is_fast=options.fast)

@@ -36,7 +36,7 @@ class Form:
     units: int = 1
     """Maximum number of translation units."""
     rearrangements: tuple[str, ...] = ("in place", "deferred")
-    """Names of `rearrange.REARRANGEMENTS`."""
+    """Names of `rearrange.REARRANGEMENTS`, in any order."""
     rows: Optional[int] = None
     """The most rows to take together; None: as many as fit the second-level cache."""
     cache: int = 256 << 10

@@ -147,12 +147,12 @@ enum { LOSS = V + 6 };
 
 #include "rerolled/emit/updates.h"
 
-static __attribute__((noinline)) void move(number *restrict w, double *restrict theirs, int out)
+static __attribute__((noinline)) void move(number *restrict w, double *restrict buffer, int out)
 {
-    move_nest(w + P + 0, theirs + 2, out, 2, 2, 2, 1, -2, 3);
-    move_nest(w + P + 4, theirs + 1, out, 1, 2, 0, 1, 0, 3);
-    move_nest(w + P + 8, theirs + 8, out, 1, 2, 0, 1, 0, -2);
-    move_nest(w + P + 10, theirs + 7, out, 1, 1, 0, 0, 0, 0);
+    move_nest(w + P + 0, buffer + 2, out, 2, 2, 2, 1, -2, 3);
+    move_nest(w + P + 4, buffer + 1, out, 1, 2, 0, 1, 0, 3);
+    move_nest(w + P + 8, buffer + 8, out, 1, 2, 0, 1, 0, -2);
+    move_nest(w + P + 10, buffer + 7, out, 1, 1, 0, 0, 0, 0);
 }
 
 static void give_outputs(const number *restrict w, double *restrict y)

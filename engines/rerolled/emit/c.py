@@ -265,8 +265,8 @@ class _Source:
         yield Function(
             "static __attribute__((noinline)) void",
             "move",
-            (_W, "double *restrict theirs", "int out"),
-            self._copies() or _unused("w", "theirs", "out"),
+            (_W, "double *restrict buffer", "int out"),
+            self._copies() or _unused("w", "buffer", "out"),
         )
         outputs = list(self._outputs())
         if all(isinstance(output, float) for output in loops.outputs):
@@ -322,12 +322,12 @@ class _Source:
                 counts = (1, 1, *copy.counts)[-2:]
                 strides = ((0, 0, *access.lanes)[-2:] for access in (copy.place, copy.parameter))
                 numbers = [str(number) for part in (counts, *strides) for number in part]
-                body: list[Statement] = [Call("move_nest", (f"w + P + {place}", f"theirs + {index}", "out", *numbers))]
+                body: list[Statement] = [Call("move_nest", (f"w + P + {place}", f"buffer + {index}", "out", *numbers))]
             else:
                 body = [
-                    Declare("number *", "ours", f"w + P + {place}"),
-                    Declare("double *", "other", f"theirs + {index}"),
-                    If("out", [Assign("*other", "*ours")], [Assign("*ours", "*other")]),
+                    Declare("number *", "place", f"w + P + {place}"),
+                    Declare("double *", "entry", f"buffer + {index}"),
+                    If("out", [Assign("*entry", "*place")], [Assign("*place", "*entry")]),
                 ]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
                 body = [For(name, count, body)]
@@ -347,9 +347,9 @@ class _Source:
             return
         for start, counts, strides in pieces:
             area = self.step.area_of(places[start])
-            ours = affine(places[start] - area.start, [stride for stride, _ in strides])
+            place = affine(places[start] - area.start, [stride for stride, _ in strides])
             body: list[Statement] = [
-                Assign(f"y[{affine(start, [stride for _, stride in strides])}]", f"w[{area.name.upper()} + {ours}]")
+                Assign(f"y[{affine(start, [stride for _, stride in strides])}]", f"w[{area.name.upper()} + {place}]")
             ]
             for name, count in reversed(list(zip(LANE_NAMES, counts))):
                 body = [For(name, count, body)]

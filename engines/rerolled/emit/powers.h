@@ -52,13 +52,13 @@ INLINE double rounded_pow(double x, double y)
         return x; /* the exact result: libm errs by far less than half a unit before it rounds */
     if (libm_is_known && size >= 0x1p-64 && size <= 0x1p64) {
         const struct pair itself = {x, 0.0};
-        const struct pair found = y == 2.0    ? product(itself, itself)
-                                  : y == -1.0 ? inverse(x)
-                                  : y == -0.5 ? inverse_root(x)
-                                  : y == -2.0 ? product(inverse(x), inverse(x))
-                                              : product(inverse(x), inverse_root(x));
-        const double low = found.head + __builtin_fma(-found.head, MARGIN, found.tail);
-        const double high = found.head + __builtin_fma(found.head, MARGIN, found.tail);
+        const struct pair result = y == 2.0    ? product(itself, itself)
+                                   : y == -1.0 ? inverse(x)
+                                   : y == -0.5 ? inverse_root(x)
+                                   : y == -2.0 ? product(inverse(x), inverse(x))
+                                               : product(inverse(x), inverse_root(x));
+        const double low = result.head + __builtin_fma(-result.head, MARGIN, result.tail);
+        const double high = result.head + __builtin_fma(result.head, MARGIN, result.tail);
         if (__builtin_expect(low == high, 1))
             return low;
     }

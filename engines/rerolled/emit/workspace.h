@@ -3,40 +3,41 @@
    The generated code defines P (the area of parameters) and `move`, which copies all parameters between the caller's
    order and the loops' order. */
 
-static void move(number *restrict w, double *restrict theirs, int out);
+static void move(number *restrict w, double *restrict buffer, int out);
 
-/* Copy a nest to our places, or from them if `out`. Each side has its own steps from row to row and column to column.
+/* Copy a nest from the buffer to places, or back if `out`. Each side has its own steps from row to row and column to
+   column.
 
    One function for all nests, because compilers take longer for a loop than for a call. */
-static __attribute__((noinline, unused)) void move_nest(number *restrict ours, double *restrict theirs, int out,
-                                                        long long rows, long long columns, long long our_row,
-                                                        long long our_column, long long their_row,
-                                                        long long their_column)
+static __attribute__((noinline, unused)) void move_nest(number *restrict places, double *restrict buffer, int out,
+                                                        long long rows, long long columns, long long place_row,
+                                                        long long place_column, long long buffer_row,
+                                                        long long buffer_column)
 {
     enum { SIDE = 8 };
     long long first = 0;
     /* A matrix that is turned goes in strips of SIDE rows, which share each cache line of the other side. */
-    for (; their_row == 1 && first + SIDE <= rows; first += SIDE)
+    for (; buffer_row == 1 && first + SIDE <= rows; first += SIDE)
         for (long long j = 0; j < columns; j++)
             for (long long i = first; i < first + SIDE; i++)
                 if (out)
-                    theirs[i + their_column * j] = ours[our_row * i + our_column * j];
+                    buffer[i + buffer_column * j] = places[place_row * i + place_column * j];
                 else
-                    ours[our_row * i + our_column * j] = theirs[i + their_column * j];
+                    places[place_row * i + place_column * j] = buffer[i + buffer_column * j];
     for (long long i = first; i < rows; i++) {
-        long long our = our_row * i, their = their_row * i, j = 0;
-        if (our_column == 1 && their_column == 1) {
-            for (; j + LANES <= columns; j += LANES, our += LANES, their += LANES)
+        long long place = place_row * i, index = buffer_row * i, j = 0;
+        if (place_column == 1 && buffer_column == 1) {
+            for (; j + LANES <= columns; j += LANES, place += LANES, index += LANES)
                 if (out)
-                    AT(theirs + their) = AT(ours + our);
+                    AT(buffer + index) = AT(places + place);
                 else
-                    AT(ours + our) = AT(theirs + their);
+                    AT(places + place) = AT(buffer + index);
         }
-        for (; j < columns; j++, our += our_column, their += their_column)
+        for (; j < columns; j++, place += place_column, index += buffer_column)
             if (out)
-                theirs[their] = ours[our];
+                buffer[index] = places[place];
             else
-                ours[our] = theirs[their];
+                places[place] = buffer[index];
     }
 }
 

@@ -40,10 +40,10 @@ static __attribute__((noinline)) int has_zeros(const number *a)
 {
     long long i = 0;
     for (; i + 4 * LANES <= LISTED; i += 4 * LANES) {
-        mask found = AT((number *)a + i) == ALL(0.0);
+        mask zeros = AT((number *)a + i) == ALL(0.0);
         for (int n = 1; n < 4; n++)
-            found |= AT((number *)a + i + n * LANES) == ALL(0.0);
-        if (EACH(found, |))
+            zeros |= AT((number *)a + i + n * LANES) == ALL(0.0);
+        if (EACH(zeros, |))
             return 1;
     }
     for (; i < LISTED; i++)
@@ -95,15 +95,15 @@ static long long list_bytes(const unsigned char *bytes, int *at)
     int i = 0;
     for (; i + 8 <= LISTED; i += 8) {
         const eight some = *(const eight *)(bytes + i);
-        const eight found = ((((some & low) + low) | some) & ~low) >> 7; /* 1 for each byte that is not 0 */
-        const int set = found * 0x0102040810204080 >> 56;                /* the same in 8 bits */
+        const eight marks = ((((some & low) + low) | some) & ~low) >> 7; /* 1 for each byte that is not 0 */
+        const int set = marks * 0x0102040810204080 >> 56;                /* the same in 8 bits */
 #if LANES == 1
         for (int n = 0; n < 8; n++)
             at[count + n] = packed[set][n] + i;
 #else
         *(ints *)(at + count) = *(const ints *)packed[set] + i;
 #endif
-        count += found * 0x0101010101010101 >> 56; /* their sum */
+        count += marks * 0x0101010101010101 >> 56; /* their sum */
     }
     for (; i < LISTED; i++) {
         at[count] = i;
@@ -185,8 +185,8 @@ static void turn_lists(const struct live *lists, struct turned *turned, long lon
         turned[i].count = 0;
     for (int row = 0; row < count; row++)
         for (const int *at = lists[row].at, *end = at + lists[row].count; at < end; at++) {
-            struct turned *its = turned + *at;
-            its->at[its->count++] = row;
+            struct turned *list = turned + *at;
+            list->at[list->count++] = row;
         }
 }
 #endif

@@ -5,6 +5,14 @@ weight, `p -= rate * (x_before * factor); sum += p * x`, so it loads each weight
 previous row's inputs are kept, and the factor stays in its place. An earlier reader of the weights *settles* the update
 first, and so does the end of the stretch.
 
+Three levels decide whether an update is deferred:
+
+- The engine: `fitted` names "deferred" in its form.
+- The graph: `weight_reuse` finds a pair of loops over at least 2,048 weights, and sinks can update in place.
+- At run time: the row is alone (`if alone`), and in a step that skips zeros, every input counts.
+
+A deferred update is settled by the next forward loop, before `measure weights`, or in `leave`.
+
 Example: in a stretch of two rows that are both alone, row 1 runs its forward loop and every other sink, and sets `due`.
 Row 2's forward loop updates and reads the weights, and row 2 defers in turn. `leave` settles row 2's update.
 """
@@ -15,7 +23,7 @@ from dataclasses import replace
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import in_place
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_step
 from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
 from zoomgrad.engines.rerolled.step.language import (
     DUE,
@@ -43,7 +51,7 @@ SETTLE = "settle"
 
 def defer_updates(step: Step, form: Form) -> Step:
     """Defer the update of the weights that are multiplied by the inputs to the next row."""
-    pair = pair_of(step)
+    pair = pair_of_step(step)
     if pair is None or in_place.SINKS not in step.routines:
         return step
     start, stop = pair.inputs

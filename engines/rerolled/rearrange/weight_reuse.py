@@ -40,17 +40,17 @@ class Pair(NamedTuple):
     """Over the forward loop's lanes."""
 
 
-def pair_of(step: Step) -> Optional[Pair]:
-    """The loops that can share loads; None if there are none, or if they do not skip the same inputs."""
-    first_pair = pair(step.loops)
-    if first_pair and step.skips:
+def pair_of_step(step: Step) -> Optional[Pair]:
+    """The pair of the step's loops; None if the step skips zeros and the pair does not skip the same ones."""
+    pair = pair_of_loops(step.loops)
+    if pair and step.skips:
         live = {run.number for name in ("values", "sinks") for run in step.routines[name] if run.is_live}
-        if first_pair.inputs != step.skips.inputs or not {first_pair.forward, first_pair.sink} <= live:
+        if pair.inputs != step.skips.inputs or not {pair.forward, pair.sink} <= live:
             return None
-    return first_pair
+    return pair
 
 
-def pair(loops: Loops) -> Optional[Pair]:
+def pair_of_loops(loops: Loops) -> Optional[Pair]:
     """The first such loops. The forward loop must be the first to read the weights, and read each of them once."""
     for at, sink in enumerate(loops.loops):
         of_sink = _sink(loops, sink)

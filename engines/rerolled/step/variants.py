@@ -37,8 +37,8 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 def variants(step: Step) -> list[tuple[str, int, Step]]:
     """Name, smallest batch and step of each variant. A step that takes no rows together has one."""
-    found_in = conditions(step.programs.get("turn", ()))
-    batched = next((condition for condition in found_in if isinstance(condition, Batched)), None)
+    asked = conditions(step.programs.get("turn", ()))
+    batched = next((condition for condition in asked if isinstance(condition, Batched)), None)
     if batched is None:
         return [("every batch", 1, step)]
     # Only rows that are alone defer an update, so without them no flag is ever set.

@@ -17,7 +17,7 @@ from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.reroll import reroll
 
 pytestmark = pytest.mark.host
@@ -106,7 +106,7 @@ def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch)
 
 def test_no_pair_where_vectors_would_reach_into_the_next_row():
     graph, kinds = made("outputs_of_parameters", 3, 15, outputs_of_parameters)
-    assert pair(reroll(tape_of(graph, kinds, range(15)))) is None
+    assert pair_of_loops(reroll(tape_of(graph, kinds, range(15)))) is None
 
 
 # --- outputs -----------------------------------------------------------------------------------------------------
