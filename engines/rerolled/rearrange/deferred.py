@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import in_place
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_step
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
 from zoomgrad.engines.rerolled.step.language import (
     DUE,
@@ -51,7 +51,7 @@ SETTLE = "settle"
 
 def defer_updates(step: Step, form: Form) -> Step:
     """Defer the update of the weights that are multiplied by the inputs to the next row."""
-    pair = pair_of_step(step)
+    pair = pair_of_loops(step.loops)
     if pair is None or in_place.SINKS not in step.routines:
         return step
     start, stop = pair.inputs

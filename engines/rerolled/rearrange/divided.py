@@ -19,7 +19,7 @@ from typing import Optional
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange.together import FEWEST, take_rows_together
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_step
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand, Segment
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Copy, Divided, EachRow, If, Perform, Place, Program, Run, Statement
@@ -44,7 +44,7 @@ def divide(step: Step, form: Form) -> Step:
 
 
 def _divided(step: Step, form: Form) -> Optional[Step]:
-    pair, sinks = pair_of_step(step), step.routines["sinks"]
+    pair, sinks = pair_of_loops(step.loops), step.routines["sinks"]
     count = _row_count(step, form)
     work = count * sum(loop.work for loop in step.loops.loops)
     if pair is None or step.skips or count < FEWEST or work < LEAST_WORK or not _has_form(step, pair):

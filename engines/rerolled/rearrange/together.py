@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of_step
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Segment
 from zoomgrad.engines.rerolled.step.language import (
     Batched,
@@ -64,7 +64,7 @@ FEWEST = 2
 
 def take_rows_together(step: Step, form: Form) -> Step:
     """Take rows of one batch together, if `lay_out` finds places for them."""
-    pair = pair_of_step(step)
+    pair = pair_of_loops(step.loops)
     count = form.rows_together(step.loops.inputs, step.loops.parameters)
     laid_out = lay_out(step, pair, count) if pair else None
     if pair is None or laid_out is None:

@@ -17,7 +17,6 @@ from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops
 from zoomgrad.engines.rerolled.recover.sums import SLOTS
 from zoomgrad.engines.rerolled.step.spans import Span, reaches
-from zoomgrad.engines.rerolled.step.step import Step
 
 PRODUCT = Apply("mul", SLOTS[:2])
 
@@ -38,16 +37,6 @@ class Pair(NamedTuple):
     weights: Span
     factor: Access
     """Over the forward loop's lanes."""
-
-
-def pair_of_step(step: Step) -> Optional[Pair]:
-    """The pair of the step's loops; None if the step skips zeros and the pair does not skip the same ones."""
-    pair = pair_of_loops(step.loops)
-    if pair and step.skips:
-        live = {run.number for name in ("values", "sinks") for run in step.routines[name] if run.is_live}
-        if pair.inputs != step.skips.inputs or not {pair.forward, pair.sink} <= live:
-            return None
-    return pair
 
 
 def pair_of_loops(loops: Loops) -> Optional[Pair]:

@@ -13,6 +13,9 @@ skipping is safe while two bounds are finite:
 
 If either bound fails, the list holds every input, and the same code computes every term.
 
+The weights are those of a pair (`weight_reuse`). Only the pair's sink updates them, so the first bound holds. For fewer
+weights than a pair has, listing the inputs costs as much as it saves.
+
 Example: for the inputs 0.0, 0.5, 0.0, 2.0 the list is 1, 3. A sum over four terms computes `w1 * 0.5 + w3 * 2.0`. If w0
 were infinite, the list would be 0, 1, 2, 3, and the sum would be NaN as in the reference.
 """
@@ -20,12 +23,10 @@ were infinite, the list would be 0, 1, 2, 3, and the sum would be NaN as in the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loops, Segment
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
+from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step.language import (
     CheckFactors,
     If,
@@ -39,29 +40,22 @@ from zoomgrad.engines.rerolled.step.language import (
     Update,
     rewrite,
 )
-from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Skipping, Step
 
 
-class Live(NamedTuple):
-    """The inputs to skip, and the loops that skip them, by number."""
-
-    skipping: Skipping
-    sums: dict[int, int]
-    """Forward loop -> the segment whose terms run over nonzero inputs only."""
-    sinks: dict[int, int]
-    """Sink -> the lane count that runs over nonzero inputs only."""
-
-
 def skip_zeros(step: Step, form: Form) -> Step:
-    """Make sums and sinks over inputs visit only nonzero inputs."""
-    skipped = live(step.loops)
-    if skipped is None:
+    """Make the sums of a pair of loops, and their sink, visit only nonzero inputs."""
+    pair = pair_of_loops(step.loops)
+    if pair is None:
         return step
-    start, stop = skipped.skipping.inputs
+    start, stop = pair.inputs
+    sink = step.loops.loops[pair.sink]
+    factor = sink.segments[0].operands[1]
+    assert isinstance(factor, Access)
+    skips = Skipping(pair.inputs, (pair.weights,), (factor.extent(sink.counts),))
     step, _ = step.with_area("live", stop - start + 1)
     for name, runs in step.routines.items():
-        step = step.with_routine(name, (_over_live(run, skipped) for run in runs))
+        step = step.with_routine(name, (_over_live(run, pair) for run in runs))
 
     def change(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, TakeRow):
@@ -71,7 +65,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
         return (statement, MeasureWeights()) if isinstance(statement, Update) else (statement,)
 
     programs = step.programs
-    return replace(step, skips=skipped.skipping).with_programs(
+    return replace(step, skips=skips).with_programs(
         forward=(ListInputs(every=True), *programs["forward"]),
         backward=(ListInputs(every=True), *programs["backward"]),
         enter=(*programs["enter"], MeasureWeights(), ListInputs(every=True)),
@@ -80,66 +74,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
     )
 
 
-def _over_live(run: Run, skipped: Live) -> Run:
-    return replace(run, live_segment=skipped.sums.get(run.number), live_lane=skipped.sinks.get(run.number))
-
-
-def live(loops: Loops) -> Optional[Live]:
-    """The widest range of inputs that may be skipped in all products with parameters; None if there is none."""
-    sums: dict[Span, list[tuple[int, int, Span]]] = {}
-    sinks: dict[Span, list[tuple[int, int, Span]]] = {}
-    for at, loop in enumerate(loops.loops):
-        for index, segment in enumerate(loop.segments):
-            x, other = _factors(loops, segment)
-            if x is None or other is None:
-                continue
-            reads_weights = loops.area_of(other.base).name == "p"
-            if loop.phase == Phase.FORWARD and _goes_over_terms(x) and reads_weights:
-                span = (x.base, x.base + segment.counts[0])
-                sums.setdefault(span, []).append((at, index, other.extent(loop.counts, segment.counts)))
-            if loop.phase == Phase.SINK and len(loop.segments) == 1 and not segment.counts:
-                lane = _lane_over(x, other)
-                if lane is not None:
-                    span = (x.base, x.base + loop.counts[lane])
-                    sinks.setdefault(span, []).append((at, lane, other.extent(loop.counts)))
-    for inputs in sorted(sums, key=lambda span: span[0] - span[1]):
-        weights = tuple(extent for _, _, extent in sums[inputs])
-        chosen = {at: lane for at, lane, _ in sinks.get(inputs, [])}
-        if not _written_by_others(loops, weights, chosen):
-            factors = tuple(dict.fromkeys(extent for _, _, extent in sinks.get(inputs, [])))
-            return Live(Skipping(inputs, weights, factors), {at: index for at, index, _ in sums[inputs]}, chosen)
-    return None
-
-
-def _factors(loops: Loops, segment: Segment) -> tuple[Optional[Access], Optional[Access]]:
-    """The input and the other factor of a product, if both are affine and exactly one is an input."""
-    if segment.template != PRODUCT or not all(isinstance(o, Access) for o in segment.operands):
-        return None, None
-    is_input = [isinstance(o, Access) and loops.area_of(o.base).name == "x" for o in segment.operands]
-    if sum(is_input) != 1:
-        return None, None
-    x, other = segment.operands if is_input[0] else reversed(segment.operands)
-    return x, other  # type: ignore[return-value]  # both are accesses
-
-
-def _goes_over_terms(x: Access) -> bool:
-    return x.terms == (1,) and not any(x.lanes)
-
-
-def _lane_over(x: Access, other: Access) -> Optional[int]:
-    """The lane count that runs over inputs, but not over the other factor. The innermost count is left for vectors."""
-    moving = [lane for lane, stride in enumerate(x.lanes) if stride]
-    if len(moving) != 1 or x.lanes[moving[0]] != 1 or other.lanes[moving[0]] or moving[0] == len(x.lanes) - 1:
-        return None
-    return moving[0]
-
-
-def _written_by_others(loops: Loops, weights: tuple[Span, ...], sinks: dict[int, int]) -> bool:
-    """Whether a sink without skipping adds to the gradients of these weights."""
-    offset = loops.gradient_offset
-    for at, loop in enumerate(loops.loops):
-        if loop.phase == Phase.SINK and at not in sinks:
-            start, stop = loop.target.extent(loop.counts)
-            if any(start - offset < last and first < stop - offset for first, last in weights):
-                return True
-    return False
+def _over_live(run: Run, pair: Pair) -> Run:
+    if run.number == pair.forward:
+        return replace(run, live_segment=pair.segment)
+    return replace(run, live_lane=0) if run.number == pair.sink else run
