@@ -141,8 +141,8 @@ class MachineKernel:
         if self.step.skips:
             self._list_every(view)
             with self.np.errstate(all="ignore"):
-                weights = [view[start:stop] for start, stop in self.step.skips.weights]
-                self._numbers[Word.BOUND] = 1.0 + sum(float((part * part).sum()) for part in weights)
+                start, stop = self.step.skips.weights
+                self._numbers[Word.BOUND] = 1.0 + float((view[start:stop] ** 2).sum())
         self._run("train" if stretch.learns else "evaluate all", view)
         del alive
         if self._words[Word.DUE]:

@@ -10,13 +10,14 @@ that such a mask has the numbers 1, 3, which are stored side by side, and 2 entr
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Optional
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.step.language import Place
+from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Step
 
 LIMIT = 1e300
@@ -117,7 +118,7 @@ class Lists:
     def measure_weights(self) -> None:
         """`bound = 1 + the sum of the weights' squares`, because |x| <= 1 + x * x."""
         assert self.step.skips is not None
-        self._sum_of_squares([(8 * start, stop - start) for start, stop in self.step.skips.weights])
+        self._sum_of_squares(self.step.skips.weights)
         self._add_one()
         self.evaluator.store(word(Word.BOUND), Vec(0, 8))
 
@@ -131,7 +132,7 @@ class Lists:
         self._sum_of_squares_at(at)
         self._add_one()
         self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
-        self._sum_of_squares([(8 * start, stop - start) for start, stop in self.step.skips.factors])
+        self._sum_of_squares(self.step.skips.factors)
         self._add_one()
         reach, other = Vec(0, 8), Vec(1, 8)
         code.vector("vmulsd", reach, reach, Mem(RSP, -16))
@@ -155,16 +156,17 @@ class Lists:
 
     def _sum_of_squares_at(self, at: Optional[Place]) -> None:
         if at is None:
-            self._sum_of_squares([(8 * self.first, self.count)])
+            self._sum_of_squares((self.first, self.first + self.count))
             return
         self.code.integer("imul", RAX, word(Word.CURRENT), 8 * at.per_row)
-        self._sum_of_squares([(8 * (at.base + self.first), self.count)], RAX)
+        first = at.base + self.first
+        self._sum_of_squares((first, first + self.count), RAX)
 
     def _add_one(self) -> None:
         self.code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
 
-    def _sum_of_squares(self, spans: Sequence[tuple[int, int]], moved: Optional[Reg] = None) -> None:
-        """The sum of the squares of these places, in xmm0. spans: bytes from W and count. moved: more bytes."""
+    def _sum_of_squares(self, span: Span, moved: Optional[Reg] = None) -> None:
+        """The sum of the squares of these places, in xmm0. moved: bytes to add to their addresses."""
         code, width = self.code, self.target.width
         sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
         one, singles = Vec(4, 8), Vec(5, 8)
@@ -172,23 +174,22 @@ class Lists:
             code.integer("mov", RDX, moved)
         for each in (*sums, singles):
             self.evaluator.clear(each)
-        for start, count in spans:
-            code.integer("lea", RSI, Mem(W, start))
-            if moved:
-                code.integer("add", RSI, RDX)
-            rounds, rest = divmod(count, 4 * width)
-            if rounds:
-                code.integer("mov", RCX, rounds)
-                with code.counted_down(RCX):
-                    for number, each in enumerate(sums):
-                        self.evaluator.load(square, Mem(RSI, 8 * width * number))
-                        code.vector("vmulpd", square, square, square)
-                        code.vector("vaddpd", each, each, square)
-                    code.integer("add", RSI, 32 * width)
-            for number in range(rest):
-                self.evaluator.load(one, Mem(RSI, 8 * number))
-                code.vector("vmulsd", one, one, one)
-                code.vector("vaddsd", singles, singles, one)
+        code.integer("lea", RSI, Mem(W, 8 * span[0]))
+        if moved:
+            code.integer("add", RSI, RDX)
+        rounds, rest = divmod(span[1] - span[0], 4 * width)
+        if rounds:
+            code.integer("mov", RCX, rounds)
+            with code.counted_down(RCX):
+                for number, each in enumerate(sums):
+                    self.evaluator.load(square, Mem(RSI, 8 * width * number))
+                    code.vector("vmulpd", square, square, square)
+                    code.vector("vaddpd", each, each, square)
+                code.integer("add", RSI, 32 * width)
+        for number in range(rest):
+            self.evaluator.load(one, Mem(RSI, 8 * number))
+            code.vector("vmulsd", one, one, one)
+            code.vector("vaddsd", singles, singles, one)
         for each in sums[1:]:
             code.vector("vaddpd", sums[0], sums[0], each)
         self.evaluator.store(Mem(RSP, -128), sums[0])  # below the stack, where no signal writes

@@ -45,7 +45,6 @@ from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.series import Series
-from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
@@ -287,9 +286,9 @@ class _Source:
                 "Update parameters that the graph does not use, because the caller may have set their gradients.",
             )
         if skips:
+            for name, (start, stop) in (("WEIGHT", skips.weights), ("FACTOR", skips.factors)):
+                yield Declarations([f"enum {{ {name} = {spelled(self.step, start)}, {name}_COUNT = {stop - start} }};"])
             yield Include("rerolled/emit/zeros.h")
-            yield Function("static double", "squares_of_weights", (_READ,), [Return(self._squares(skips.weights))])
-            yield Function("static double", "squares_of_factors", (_READ,), [Return(self._squares(skips.factors))])
 
     def _state(self) -> Struct:
         """The state that turns keep: the fields that a statement of the step uses."""
@@ -354,12 +353,6 @@ class _Source:
             for name, count in reversed(list(zip(LANE_NAMES, counts))):
                 body = [For(name, count, body)]
             yield from body
-
-    def _squares(self, spans: Sequence[Span]) -> str:
-        return (
-            " + ".join(f"squares(w + {spelled(self.step, start)}, {stop - start})" for start, stop in spans)
-            or "0.0 * w[0]"
-        )
 
     # --- sections ----------------------------------------------------------------------------------------------------
 

@@ -27,11 +27,7 @@ static void divide_work(part_function *f, struct training *t, long long count)
 static void update_part(number *restrict w, number rate, number batch, long long part, long long parts)
 {
     const long long vectors = (ROOM + LANES - 1) / LANES;
-    for (long long i = vectors * part / parts * LANES; i < vectors * (part + 1) / parts * LANES; i += LANES) {
-        const vec change = ALL(rate) * AT(w + Q + i);
-        AT(w + P + i) -= batch == 1 ? change : change / ALL(batch);
-        AT(w + Q + i) = ALL(0.0);
-    }
+    update_span(w, vectors * part / parts * LANES, vectors * (part + 1) / parts * LANES, rate, batch);
 }
 
 /* The number of rows to take together: those left, in groups of equal size of at most `most`. */

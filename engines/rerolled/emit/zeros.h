@@ -1,14 +1,11 @@
 /* Skip inputs that are 0.0 if that changes no bit. rearrange/zeros.py explains when it is safe.
 
-   FIRST is the place of the first input that may be skipped, and LISTED the number of such inputs. The generated code
-   defines squares_of_weights and squares_of_factors. Functions with several callers are not inlined, which would only
-   cost compile time. */
+   FIRST is the place of the first input that may be skipped, and LISTED the number of such inputs. WEIGHT and FACTOR
+   are the places of the first weight and factor that they are multiplied by; WEIGHT_COUNT and FACTOR_COUNT count them.
+   Functions with several callers are not inlined, which would only cost compile time. */
 
 /* On magnitudes; infinity and NaN are not below it. */
 static const double LIMIT = 1e300;
-
-static double squares_of_weights(const number *w);
-static double squares_of_factors(const number *w);
 
 static __attribute__((noinline)) double squares(const number *a, long long count)
 {
@@ -33,7 +30,7 @@ static __attribute__((noinline)) double squares(const number *a, long long count
 /* A bound on the magnitude of all weights, because |x| <= 1 + x * x. */
 static double bound_of_weights(const number *w)
 {
-    return 1.0 + squares_of_weights(w);
+    return 1.0 + squares(w + WEIGHT, WEIGHT_COUNT);
 }
 
 static __attribute__((noinline)) int has_zeros(const number *a)
@@ -152,7 +149,7 @@ static void list_inputs(const struct training *t, const number *x, long long ahe
 /* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
 static void check_factors(struct training *t, const number *x, struct live *live, int ends_batch)
 {
-    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares_of_factors(t->w));
+    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares(t->w + FACTOR, FACTOR_COUNT));
     if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
     if (!(reach < LIMIT) && live->count != LISTED)

@@ -52,7 +52,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
     sink = step.loops.loops[pair.sink]
     factor = sink.segments[0].operands[1]
     assert isinstance(factor, Access)
-    skips = Skipping(pair.inputs, (pair.weights,), (factor.extent(sink.counts),))
+    skips = Skipping(pair.inputs, pair.weights, factor.extent(sink.counts))
     step, _ = step.with_area("live", stop - start + 1)
     for name, runs in step.routines.items():
         step = step.with_routine(name, (_over_live(run, pair) for run in runs))

@@ -21,10 +21,7 @@ The checker does not compare results, nor the places of several rows; tests chec
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
     CheckFactors,
@@ -91,8 +88,6 @@ def _check_runs(step: Step) -> None:
                 raise BrokenStep(f"{where} updates parameters but is not a sink")
             if run.rows == 1 and not run.is_before and run.loop is not listed:
                 raise BrokenStep(f"{where} differs from the listing's loop")
-            if run.is_before and not (run.in_place and run.loop == _of_kept_inputs(step, listed)):
-                raise BrokenStep(f"{where} is not the listing's sink over the inputs that are kept")
 
 
 def _check_series(step: Step) -> None:
@@ -111,15 +106,3 @@ def _check_series(step: Step) -> None:
                 raise BrokenStep(f"{name}: it does not run all of {series}, one after the other")
             if not all(run.is_plain for _, run in inside):
                 raise BrokenStep(f"{name}: {series} would run in another way")
-
-
-def _of_kept_inputs(step: Step, sink: Loop) -> Loop:
-    """The sink over the inputs of the previous row."""
-    dues = [run.due for runs in step.routines.values() for run in runs if run.due]
-    if not dues:
-        raise BrokenStep("an update waits, but no forward loop makes it")
-    kept = dues[0].before
-    (segment,) = sink.segments
-    x, factor = segment.operands
-    assert isinstance(x, Access)
-    return replace(sink, segments=(segment._replace(operands=(x._replace(base=kept.base), factor)),))

@@ -24,10 +24,10 @@ class Skipping(NamedTuple):
     """The inputs that are skipped if they are 0.0, and the operands that must be finite for that."""
 
     inputs: Span
-    weights: tuple[Span, ...]
+    weights: Span
     """Weights that the forward pass multiplies the inputs by."""
-    factors: tuple[Span, ...]
-    """Factors that the sinks multiply the inputs by."""
+    factors: Span
+    """Factors that the sink multiplies the inputs by."""
 
 
 @dataclass(frozen=True)
