@@ -24,7 +24,7 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 READ_ROW = "read_row"
 """The routine that reads row RAX of the columns to the address in RDI."""
-_FLAGS = {"due": Word.DUE, "kept": Word.KEPT}
+_FLAGS = {"due": Word.DUE}
 
 
 class Section:
@@ -282,11 +282,6 @@ class Section:
         if isinstance(condition, steps.Both):
             self._unless(condition.first, label)
             self._unless(condition.second, label)
-        elif isinstance(condition, steps.Not):
-            holds = code.new_label()
-            self._unless(condition.condition, holds)
-            code.jump(label)
-            code.label(holds)
         elif isinstance(condition, steps.BatchEnds):
             self._unless_batch_ends(condition, label)
         elif isinstance(condition, steps.Unbounded):

@@ -115,18 +115,17 @@ class Word(IntEnum):
     RATE = 12
     """A double: the rate of the current or waiting update."""
     DUE = 13
-    KEPT = 14
-    ZERO = 15
+    ZERO = 14
     """Whether all gradients are zero."""
-    COUNT = 16
+    COUNT = 15
     """The number of rows taken together."""
-    CURRENT = 17
+    CURRENT = 16
     """The number of the current one of these rows."""
-    PARAMETERS = 18
-    GRADIENTS = 19
-    SIZE = 20
+    PARAMETERS = 17
+    GRADIENTS = 18
+    SIZE = 19
     """A double: the rows of a batch."""
-    BOUND = 21
+    BOUND = 20
     """A double: a bound on the magnitude of the weights that zero inputs would skip."""
 
 

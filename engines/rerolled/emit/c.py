@@ -300,8 +300,6 @@ class _Source:
             fields.append(("int gradients_are_zero", "set by the first update, and so at each later start of a batch"))
         if steps.DUE in asked:
             fields.append(("int due", "whether an update waits for the next row"))
-        if steps.KEPT in asked:
-            fields.append(("int kept", "whether this row's inputs are already kept for that update"))
         if self.step.skips:
             fields.append(("double bound", "on the magnitude of weights whose inputs may be skipped"))
         return Struct("state", tuple(fields), "State that persists between the turns of a stretch.")

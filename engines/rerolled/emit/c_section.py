@@ -296,9 +296,6 @@ class Section:
     def _condition(self, condition: Condition) -> str:
         if isinstance(condition, steps.Both):
             return f"{self._condition(condition.first)} && {self._condition(condition.second)}"
-        if isinstance(condition, steps.Not):
-            inner = self._condition(condition.condition)
-            return f"!{inner}" if isinstance(condition.condition, steps.Flag) else f"!({inner})"
         return _CONDITIONS[_kind(condition)].format(**vars(condition))
 
 

@@ -27,14 +27,13 @@ from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
 from zoomgrad.engines.rerolled.step.language import (
     DUE,
-    KEPT,
+    Alone,
     Both,
     Copy,
     Due,
     EveryInput,
     If,
     MeasureWeights,
-    Not,
     Perform,
     Place,
     Program,
@@ -58,7 +57,7 @@ def defer_updates(step: Step, form: Form) -> Step:
     step, before = step.with_area("before", stop - start + 1)
     sinks = step.routines[in_place.SINKS]
     waiting = next(run for run in sinks if run.number == pair.sink)
-    keeps = form.is_one_block(step.loops.loops[pair.forward])
+    keeps = not step.skips and form.is_one_block(step.loops.loops[pair.forward])
     due = Due(pair.segment, pair.slot, Access(before.start, (0,), (1,)), pair.factor, keeps)
     own = f"sink {pair.sink} in place"
     step = step.with_routine(VALUES, (_meet(run, pair.forward, due) for run in step.routines["values"]))
@@ -69,11 +68,10 @@ def defer_updates(step: Step, form: Form) -> Step:
 
     settle = If(DUE, (Perform(SETTLE), Set(DUE, False)))
     keep: Program = (Copy(Place(before.start), Place(start), stop - start),)
-    if keeps:
-        keep = (If(Not(KEPT), keep),)
-    wait: Program = (*keep, Set(DUE, True))
-    met: Program = (Perform(VALUES), Set(DUE, False), *([Set(KEPT, True)] if keeps else []))
-    plain: Program = (Perform("values"), *([Set(KEPT, False)] if keeps else []))
+    # If the loop that meets an update keeps the inputs, only a row without such an update copies them.
+    wait: Program = (Set(DUE, True),) if keeps else (*keep, Set(DUE, True))
+    met: Program = (Perform(VALUES), Set(DUE, False))
+    plain: Program = (Perform("values"), *([If(Alone(), keep)] if keeps else []))
 
     def change(statement: Statement) -> Program:
         if statement == Perform("values"):

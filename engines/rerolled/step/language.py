@@ -99,7 +99,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag that statements set and clear: one of FLAGS. All are clear at first."""
+    """A flag that statements set and clear. It is clear at first."""
 
     name: str
 
@@ -107,9 +107,8 @@ class Flag:
         return self.name
 
 
-DUE, KEPT = Flag("due"), Flag("kept")
-"""Whether an update waits for the next row; whether a run kept this row's inputs for it."""
-FLAGS = (DUE, KEPT)
+DUE = Flag("due")
+"""Whether an update waits for the next row."""
 
 
 @dataclass(frozen=True)
@@ -161,16 +160,6 @@ class Unbounded:
 
 
 @dataclass(frozen=True)
-class Not:
-    """Whether the condition does not hold."""
-
-    condition: Condition
-
-    def __str__(self) -> str:
-        return f"not {self.condition}"
-
-
-@dataclass(frozen=True)
 class Both:
     """Whether both conditions hold. The second is evaluated only if the first holds."""
 
@@ -181,7 +170,7 @@ class Both:
         return f"{self.first} and {self.second}"
 
 
-Condition = Union[Flag, Alone, Batched, BatchEnds, EveryInput, Unbounded, Not, Both]
+Condition = Union[Flag, Alone, Batched, BatchEnds, EveryInput, Unbounded, Both]
 
 # --- facts -----------------------------------------------------------------------------------------------------------
 
@@ -522,7 +511,5 @@ def conditions(program: Program) -> Iterator[Condition]:
     while waiting:
         condition = waiting.pop(0)
         yield condition
-        if isinstance(condition, Not):
-            waiting.append(condition.condition)
-        elif isinstance(condition, Both):
+        if isinstance(condition, Both):
             waiting += [condition.first, condition.second]

@@ -17,14 +17,13 @@ from typing import Union
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.language import (
-    FLAGS,
+    DUE,
     Alone,
     Batched,
     Both,
     Condition,
     EndTurn,
     If,
-    Not,
     Perform,
     Program,
     Set,
@@ -44,7 +43,7 @@ def variants(step: Step) -> list[tuple[str, int, Step]]:
     # Only rows that are alone defer an update, so without them no flag is ever set.
     made = [
         ("single rows", 1, _decided(step, {batched: False})),
-        ("rows together", batched.rows, _decided(step, {batched: True, **dict.fromkeys([Alone(), *FLAGS], False)})),
+        ("rows together", batched.rows, _decided(step, {batched: True, **dict.fromkeys([Alone(), DUE], False)})),
     ]
     if CHECKED:
         for _, _, variant in made:
@@ -75,9 +74,6 @@ def _decided(step: Step, facts: Mapping[Condition, bool]) -> Step:
 
 def _left(condition: Condition, facts: Mapping[Condition, bool]) -> Union[Condition, bool]:
     """The part of a condition that must still be evaluated; a bool if the facts decide it."""
-    if isinstance(condition, Not):
-        inner = _left(condition.condition, facts)
-        return not inner if isinstance(inner, bool) else Not(inner)
     if isinstance(condition, Both):
         first, second = _left(condition.first, facts), _left(condition.second, facts)
         if isinstance(first, bool):

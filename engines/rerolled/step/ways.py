@@ -23,7 +23,6 @@ from typing import ClassVar, Optional
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.step.language import (
     DUE,
-    KEPT,
     Alone,
     Batched,
     BatchEnds,
@@ -41,7 +40,6 @@ from zoomgrad.engines.rerolled.step.language import (
     Guard,
     If,
     KeepEarlier,
-    Not,
     Perform,
     Program,
     Run,
@@ -172,9 +170,7 @@ class Ways:
 
     def _ask(self, condition: Condition, state: State) -> Iterator[tuple[State, bool]]:
         """Each possible answer to the condition, with the state after it."""
-        if isinstance(condition, Not):
-            yield from ((after, not holds) for after, holds in self._ask(condition.condition, state))
-        elif isinstance(condition, Both):
+        if isinstance(condition, Both):
             for after, holds in self._ask(condition.first, state):
                 yield from self._ask(condition.second, after) if holds else ((after, False),)
         elif isinstance(condition, BatchEnds):
@@ -253,8 +249,6 @@ class Ways:
 
     def _set(self, statement: Set, state: State, _: State) -> Iterator[State]:
         after = state.knows(statement.flag, statement.value)
-        if statement.flag == KEPT and statement.value != state.has(Fact.KEEPING):
-            raise BrokenStep("turn: the flag `kept` does not match the inputs that are kept")
         if statement.flag == DUE and not statement.value and state.has(Fact.WAITING):
             raise BrokenStep("turn: an update that waits is lost")
         if statement.flag == DUE and statement.value:
