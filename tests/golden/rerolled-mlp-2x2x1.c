@@ -197,7 +197,7 @@ static int turn(struct training *t)
         return 0;
     gradients(w);
     if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
-        /* Each row is a batch, so no gradient needs to be kept. */
+        /* Each row is a batch, so no gradient is kept, and an update may wait. */
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
     } else {

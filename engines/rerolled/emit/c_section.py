@@ -27,7 +27,7 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 _REASONS: dict[tuple[type, bool], str] = {
     (steps.Batched, False): "Rows of one batch share each load of the first layer's weights.",
-    (steps.Alone, False): "Each row is a batch, so no gradient needs to be kept.",
+    (steps.Alone, False): "Each row is a batch, so no gradient is kept, and an update may wait.",
     (steps.Alone, True): "These rows are a batch, so their sums need not be kept as gradients.",
     (steps.Unbounded, False): "Zeros are skipped only while all weights are known to be finite.",
 }
