@@ -3,8 +3,10 @@
     graph -> Tape -> Code or Step -> source -> object -> Kernel -> Program
          linearize   lower        emit      build     load
 
-Each stage is a function of its inputs and the engine's options, in a file of its name. Example: for `tcc`, the graph of
-`a * b` becomes a tape of three rows, one multiplication, 3 kB of C, and an object whose functions a Program calls.
+`lower`, `emit` and `load` are in `compiled/`, `linearize` in `graph/`, and `build` in `kernel/building.py`. Only C is
+built. A variant for another batch is emitted, built and loaded when training first needs it. Example: for `tcc`, the
+graph of `a * b` becomes a tape of three rows, one multiplication, 3 kB of C, and an object whose functions a Program
+calls.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from typing import Any, NamedTuple, Optional
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
 from zoomgrad.engines.compiled.flags import flags_of
-from zoomgrad.engines.compiled.load import load, load_python
-from zoomgrad.engines.compiled.lower import lower, sizes, variants_of
+from zoomgrad.engines.compiled.load import load, load_unbuilt
+from zoomgrad.engines.compiled.lower import lower, sizes
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.compiled.trace import Graph
+from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import building, toolchains
@@ -88,7 +91,7 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
     with clock.phase("generate"):
         source = emit(code, options)
     if not isinstance(source, Source):
-        return load_python(source, clock)
+        return load_unbuilt(source, clock)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     with contextlib.ExitStack() as stack:
         with clock.phase("compile"):

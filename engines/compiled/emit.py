@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.compiled.lower import variants_of
+from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.extension import MODULE, as_module

@@ -1,4 +1,4 @@
-"""Built source -> Kernel."""
+"""An object, or a source that needs no C compiler -> Kernel."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
     return library
 
 
-def load_python(source: Any, clock: Clock) -> Kernel:
-    """Load a source that is not C: a PythonText, Bytecode, a Step for NumPy, machine code, Rows, or a Kernel."""
+def load_unbuilt(source: Any, clock: Clock) -> Kernel:
+    """The kernel of a source that needs no C compiler, such as a Step for NumPy; a Kernel is its own source."""
     if isinstance(source, Rows):
         return source.kernel(clock)
     if isinstance(source, PythonText):

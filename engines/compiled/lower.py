@@ -8,7 +8,6 @@ from typing import Any, Optional
 
 from zoomgrad.engines.graph.bind import bind
 from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.kernel.variants import Variant
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.form import Form
@@ -18,7 +17,6 @@ from zoomgrad.engines.rerolled.recover.loops import Loops
 from zoomgrad.engines.rerolled.reroll import reroll_regular
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.engines.rerolled.step.step import Step
-from zoomgrad.engines.rerolled.step.variants import variants
 from zoomgrad.engines.straight.lower import lower as straight_lines
 
 
@@ -67,8 +65,3 @@ def sizes(code: Any, options: Options) -> Mapping[str, float]:
         return {}
     share = {"looped_share": code.loops.coverage if isinstance(code, Step) else 0.0}
     return {**share, "threads": options.threads} if options.threads else share
-
-
-def variants_of(code: Any) -> list[Variant]:
-    """The code's variants in the order of their batches. The first one begins with batches of 1."""
-    return [Variant(*each) for each in variants(code)] if isinstance(code, Step) else [Variant("every batch", 1, code)]

@@ -14,8 +14,9 @@ from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import runnable, willing
 from tests.harness.worker.test_workloads import KINDS
 from zoomgrad import engines
-from zoomgrad.engines.compiled.lower import lower, variants_of
+from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import trace
+from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.variants import variant_for
 from zoomgrad.engines.rerolled.form import TALLEST
