@@ -41,6 +41,7 @@ class Traced(NamedTuple):
     parameters: list[float]
 
 
+@COLLECTOR.paused()  # until the code is freed: a collection would walk it
 def compile(  # noqa: A001  (the verb of all that follows)
     trace: Callable[[], Graph], options: Options, clock: Clock, *, batch: int = 1
 ) -> Program:
@@ -49,7 +50,7 @@ def compile(  # noqa: A001  (the verb of all that follows)
     trace: gives the graph. batch: the first batch to train with; code for others is compiled when needed.
     Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
     """
-    with COLLECTOR.paused(), early_compilers(options, clock) as compilers:
+    with early_compilers(options, clock) as compilers:
         tape, inputs, parameters = tape_of(trace, clock)
         if compilers:
             with clock.phase("compile"), contextlib.suppress(building.BuildFailed):  # one may be enough
