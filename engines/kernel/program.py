@@ -226,13 +226,6 @@ class Program:
             self._ran_forward = False
             self._taken = 0
 
-    def reset(self) -> None:
-        """Discard gradients and any partial batch. The parameters stay."""
-        with self._alone:
-            self._kernel.zero_grad(self._q.ready())
-            self._ran_forward = False
-            self._taken = 0
-
     def save(
         self,
         path: FilePath,
@@ -254,7 +247,8 @@ class Program:
         saved = load_parameters(path, count=self._p.length)
         with self._alone:
             memoryview(self._p.ready())[:] = saved.parameters
-        self.reset()
+            self._ran_forward = False
+        self.zero_grad()
         return saved
 
     def train(

@@ -46,7 +46,7 @@ class CompiledTrainer:
         self.losses = array("d")
         self._first = first
         self._program.parameters[:] = self._start if parameters is None else array("d", parameters)
-        self._program.reset()
+        self._program.zero_grad()
 
     def train(self, steps: int) -> None:
         steps, taken = whole(steps, "steps", 0), len(self.losses)

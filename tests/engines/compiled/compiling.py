@@ -224,7 +224,7 @@ def training_difference(found, numbers, rows, expected, rates, batch):
     """Describe where the results of training differ, over as many steps as the reference took."""
     program = found.program
     set_leaves(found, numbers)
-    program.reset()
+    program.zero_grad()
     columns = array("d", [x for row in rows for x in row])
     losses = program.train(columns, rate=rates.__getitem__, batch=batch, steps=len(expected.losses))
     pairs = {

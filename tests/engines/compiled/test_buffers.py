@@ -34,7 +34,7 @@ def doubles(*numbers):
 def computes(program):
     """Set the parameters and assert that training still gives the right numbers."""
     program.parameters[0], program.parameters[1] = 0.5, -1.0
-    program.reset()
+    program.zero_grad()
     assert list(program.train(doubles(2.0, 4.0), rate=0.5, batch=2)) == [0.0, 1.0]
     assert (list(program.parameters), list(program.gradients)) == ([-1.0, -1.5], [0.0, 0.0])
     return True

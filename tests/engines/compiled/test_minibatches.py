@@ -51,7 +51,7 @@ def check_minibatches(program, rows, batch, steps):
     results = {}
     for how in ("one by one", "accumulate", "train"):
         program.parameters[:] = start
-        program.reset()
+        program.zero_grad()
         losses, outputs = doubles(), []
         for rate, part in zip(rates, parts):
             if how == "one by one":
@@ -114,7 +114,7 @@ def test_a_program_without_inputs(engine):
     assert program.predict(steps=2).tolist() == [[6.0], [6.0]]
     assert list(program.accumulate(steps=3)) == [4.0] * 3
     assert list(program.gradients) == [12.0]
-    program.reset()
+    program.zero_grad()
     for rows in (None, (), []):
         program.train(rows, rate=lambda update: 0.25, steps=1)
     assert list(program.parameters) == [1.25]

@@ -132,7 +132,6 @@ def test_backward_needs_a_forward_over_the_same_numbers(program):
         lambda: program.train(doubles(1.0, 1.0, 1.0), rate=0.1),
         lambda: setattr(program, "parameters", doubles(1.0, 2.0)),
         lambda: setattr(program, "gradients", doubles(1.0, 2.0)),
-        program.reset,
     ]
     for change in changes:
         change()
@@ -249,10 +248,10 @@ def test_a_partial_batch_waits_for_the_rest(engine):
     assert state(program) == ([1.0], [7.0])
     program.train(rows, rate=0.5, batch=4, steps=2)
     assert state(program) == ([1.0 - 0.5 * 8.0 / 4], [2.0])
-    program.reset()
+    program.zero_grad()
     assert state(program) == ([0.0], [0.0])
     program.train(rows, rate=0.5, batch=4)
-    assert state(program) == ([0.0], [7.0]), "reset kept the partial batch"
+    assert state(program) == ([0.0], [7.0]), "zero_grad kept the partial batch"
 
 
 @pytest.mark.parametrize("read", [False, True], ids=["alone", "read by an output"])
@@ -264,10 +263,10 @@ def test_a_parameter_as_the_loss(engine, read):
         program.forward()
         program.backward()
     assert list(program.gradients) == [0.0, 1.0]
-    program.reset()
+    program.zero_grad()
     assert list(program.train(doubles(1.0, 1.0, 1.0), rate=0.125, batch=2)) == [2.0, 2.0, 1.9375]
     assert state(program) == ([3.0, 1.9375], [0.0, 1.0])
-    program.reset()
+    program.zero_grad()
     program.train(doubles(1.0, 1.0, 1.0), rate=0.125)
     assert state(program) == ([3.0, 1.5625], [0.0, 0.0])
 

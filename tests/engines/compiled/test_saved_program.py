@@ -39,7 +39,7 @@ def test_saved_parameters_are_loaded(name, tmp_path):
     assert found.settings == {"epoch": "1"}
     assert list(other.parameters) == list(program.parameters)
     assert list(other.gradients) == [0.0] * 10
-    program.reset()
+    program.zero_grad()
     assert other.train(ROWS, rate=0.1, batch=2) == program.train(ROWS, rate=0.1, batch=2)
 
 

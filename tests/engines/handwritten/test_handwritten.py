@@ -84,7 +84,7 @@ def trainers(name, task):
     """Return the reference's trainer and the engine's, with the same starting parameters."""
     reference = engines.load(REFERENCE).prepare(task)
     made = program(name, task.shape, task.loss_name)
-    made.reset()
+    made.zero_grad()
     made.parameters[:] = reference.parameters()
     return reference, CompiledTrainer(made, task)
 

@@ -174,7 +174,7 @@ def test_a_call_begins_with_the_current_weights(found):
     """The next call notices a weight that was set to infinity between calls."""
     program, rows = found.program, array("d", ROWS["zeros"])
     set_leaves(found, GRAPH.numbers)
-    program.reset()
+    program.zero_grad()
     program.train(rows, rate=0.1, steps=3)
     program.parameters[0] = math.inf
     numbers = (*ROWS["zeros"], *program.parameters)

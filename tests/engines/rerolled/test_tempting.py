@@ -50,7 +50,7 @@ def trained_difference(found, case):
     (graph, kinds, _, rows, _, (batch, rates, calls)), program = case, found.program
     expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, sum(calls))
     set_leaves(found, graph.numbers)
-    program.reset()
+    program.zero_grad()
     columns, losses = array("d", [x for row in rows for x in row]), array("d")
     for call in calls:
         updates = len(losses) // batch

@@ -33,7 +33,7 @@ def program_of(engine, inputs, hidden, seed):
 def trained(program, rows, batch, start):
     """What a caller sees after two stretches, of which the second may begin within a batch."""
     program.parameters[:] = start
-    program.reset()
+    program.zero_grad()
     seen = []
     for steps, first in ((2 * batch + 3, 1), (batch + 1, 4)):
         try:
