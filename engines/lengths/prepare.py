@@ -22,6 +22,7 @@ from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.lengths import in_c
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy
 from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
+from zoomgrad.engines.lengths.update_in_machine_code import conductor_for
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.step.step import Step
@@ -51,6 +52,8 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
 def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
     """What takes steps over the kernels: in C, unless the kernels have no addresses."""
     if not options.compiler or options.target == "module":
+        if options.target == "machine":
+            return partial(conductor_for, optimiser)
         return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     if not options.fast:

@@ -378,9 +378,10 @@ class Assembler:
         self._done(start, "mov dword", to, source)
 
     def signs_to(self, to: Reg, source: Vec) -> None:
-        """Collect the sign of each lane of a register of 32 bytes, below number 8."""
+        """Collect the sign of each lane of a register of 32 bytes, below number 16."""
         start = len(self.code)
-        self.code += bytes((0xC5, 0xFD, 0x50, 0xC0 | to.number << 3 | source.number))
+        self.code += b"\xc5\xfd" if source.number < 8 else b"\xc4\xc1\x7d"
+        self.code += bytes((0x50, 0xC0 | to.number << 3 | source.number & 7))
         self._done(start, "vmovmskpd", to, source)
 
     def mask_to(self, to: Reg, mask: int) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Assembler, Mem, Vec
-from zoomgrad.engines.machine.powers import EXPONENTS, Powers
+from zoomgrad.engines.machine.powers import EXPONENTS, OF_VECTORS, Powers
 from zoomgrad.engines.machine.registers import Known, Registers
 from zoomgrad.engines.machine.target import Target
 
@@ -18,6 +18,10 @@ PREDICATES = {("less", True): 17, ("greater", True): 30, ("less", False): 21, ("
 """Comparison, and the wanted answer -> the predicate of the instruction. If an operand is NaN, the answer is False."""
 
 Operand = Union[Vec, Mem]
+
+
+class NoVectors(Exception):
+    """An expression that can't be computed in vectors."""
 
 
 class Value(NamedTuple):
@@ -148,7 +152,7 @@ class Evaluator:
             if isinstance(rest, Literal) and rest.number == 0.0 and math.copysign(1.0, rest.number) > 0:
                 return self._masked(condition, wanted, self.evaluate(value, leaves, width), leaves, width)
         taken, rest_ = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
-        mask = self._compared(condition, True, leaves, width)
+        mask = self.compared(condition, True, leaves, width)
         blended = _whole(rest_.register), _whole(taken.register)
         self.release(taken, rest_)
         to = self.registers.vector(width)
@@ -166,7 +170,7 @@ class Evaluator:
 
     def _masked(self, condition: Expr, wanted: bool, value: Value, leaves: Sequence[Operand], width: int) -> Value:
         """The value where the condition has the wanted answer, else 0.0."""
-        mask = self._compared(condition, wanted, leaves, width)
+        mask = self.compared(condition, wanted, leaves, width)
         if width == 1 and isinstance(value.operand, Mem) and not isinstance(mask, int):
             value = Value(*self.in_register(value, width))  # the instruction would read 16 bytes
         operand = _whole(value.operand) if isinstance(value.operand, Vec) else value.operand
@@ -181,7 +185,7 @@ class Evaluator:
             self.registers.release(mask)
         return Value(to, True)
 
-    def _compared(self, expr: Expr, wanted: bool, leaves: Sequence[Operand], width: int) -> Union[int, Vec]:
+    def compared(self, expr: Expr, wanted: bool, leaves: Sequence[Operand], width: int) -> Union[int, Vec]:
         """Compare: the number of a mask register, or a register with all bits of each lane set or clear."""
         assert isinstance(expr, Apply)
         predicate = PREDICATES[expr.primitive, wanted]
@@ -196,10 +200,17 @@ class Evaluator:
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
-        """Call a function of libm. Such loops are scalar, as in C."""
-        assert width == 1, expr
-        values = [self.evaluate(operand, leaves, 1) for operand in expr.operands]
+        """Call a function of libm. Such loops are scalar, as in C; only updates have powers of vectors."""
         exponent = expr.operands[-1]
+        if width > 1:
+            if not (expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in OF_VECTORS):
+                raise NoVectors(f"machine code computes {expr} for one number at a time")
+            base = self.in_register(self.evaluate(expr.operands[0], leaves, width), width)
+            result = self.registers.vector(width)
+            Powers(self).write_lanes(base.register, exponent.number, result, width)
+            self.release(base)
+            return Value(result, True)
+        values = [self.evaluate(operand, leaves, 1) for operand in expr.operands]
         if expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in self.exponents:
             x = self.in_register(values[0], 1)
             to = self.registers.vector(1)

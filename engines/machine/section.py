@@ -393,7 +393,7 @@ class Section:
 def write_loop(code: Assembler, name: str, section: str) -> None:
     """Write the function that runs a section until all steps are done, or a loss is not finite. RDI: W; RSI: T."""
     again, end = code.new_label(), code.new_label()
-    with _function(code, name, room=8):
+    with function(code, name, room=8):
         code.label(again)
         code.call(section)
         code.integer("cmp", RAX, 0)
@@ -406,12 +406,12 @@ def write_loop(code: Assembler, name: str, section: str) -> None:
 
 def write_call(code: Assembler, name: str, routine: str) -> None:
     """Write the function that runs a routine once. RDI: W; RSI: T."""
-    with _function(code, name, room=16):
+    with function(code, name, room=16):
         code.call(routine)
 
 
 @contextmanager
-def _function(code: Assembler, name: str, room: int) -> Iterator[None]:
+def function(code: Assembler, name: str, room: int) -> Iterator[None]:
     """A function for callers from C. room: bytes of stack, so that routines begin at a multiple of 16."""
     code.label(name)
     for register in CALLEE_SAVED:

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies
 
 from tests.engines.compiled.compiling import usable
 from tests.engines.fused import HAS_512_BITS, NEEDS_512_BITS, NEEDS_FUSED, WIDTHS, same
+from tests.engines.guarded import at_the_end_of_a_page
 from tests.engines.ladder import willing
 from tests.examples import examples
 from zoomgrad import engines
@@ -23,6 +24,8 @@ from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.lengths import in_c
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Shared
 from zoomgrad.engines.lengths.update_in_c import BLOCK
+from zoomgrad.engines.lengths.update_in_machine_code import ConductorInMachineCode, conductor_for, write_update
+from zoomgrad.engines.machine import target
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills
@@ -35,7 +38,7 @@ NATIVE = pytest.param(
 )
 ENGINES = (
     *(NATIVE, "python-source", "tcc-extension"),
-    *(pytest.param(name, marks=pytest.mark.host) for name in ("rerolled-numpy", "rerolled-gcc")),
+    *(pytest.param(name, marks=pytest.mark.host) for name in ("rerolled-numpy", "rerolled-gcc", "rerolled-machine")),
 )
 
 
@@ -332,19 +335,58 @@ def test_the_update_of_any_optimiser(data):
             assert differing_updates(in_c_library(in_c.source(optimiser, width)), 4, optimiser) == 0
 
 
+@pytest.mark.parametrize("width", [0, 4, 8])
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
-def test_the_update_of_arrays_is_that_of_single_numbers(optimiser):
-    """Also of numbers whose powers are no finite doubles."""
+def test_the_update_of_arrays_is_that_of_single_numbers(optimiser, width, monkeypatch):
+    """Also of numbers whose powers are no finite doubles, in buffers that end at a page without access.
+
+    width: of machine code; 0 stands for NumPy.
+    """
     pytest.importorskip("numpy")
+    if width:
+        if not target.features() >= (target.AVX2 if width == 4 else target.AVX512):
+            pytest.skip("the processor lacks these vectors")
+        monkeypatch.setattr(target, "native", lambda: target.Target(width))
     rng = random.Random(2)
-    numbers = [*(rng.gauss(0, 1) * 10.0 ** rng.randrange(-9, 9) for _ in range(500)), 0.0, -0.0, 1e200, math.inf]
-    shareds = [
-        Shared(array("d", numbers), array("d", numbers[::-1]), tuple(array("d", bytes(4032)) for _ in optimiser.states))
-        for _ in "ab"
-    ]
-    for conduct, shared in zip((ConductorInNumPy, Conductor), shareds):
+    numbers = [*(rng.gauss(0, 1) * 10.0 ** rng.randrange(-40, 12) for _ in range(5000)), 0.0, -0.0, 1e200, math.inf]
+    buffers = [[at_the_end_of_a_page(len(numbers)) for _ in ("p", "q", *optimiser.states)] for _ in "ab"]
+    shareds = [Shared(p, q, tuple(states)) for p, q, *states in buffers]
+    for shared in shareds:
+        shared.p[:] = array("d", numbers)
+    conductors = (ConductorInMachineCode if width else ConductorInNumPy), Conductor
+    for conduct, shared in zip(conductors, shareds):
+        conductor = conduct(optimiser, [], shared)
         for update in range(3):
             shared.q[:] = array("d", numbers[update::] + numbers[:update])
-            conduct(optimiser, [], shared).update(update, 0.01, 1 + update)
+            conductor.update(update, 0.01, 1 + update)
     pairs = zip(*((s.p, s.q, *s.states) for s in shareds))
     assert all(same(x, y) for ours, theirs in pairs for x, y in zip(ours, theirs))
+
+
+@NEEDS_FUSED
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
+def test_the_listing_of_an_update_is_what_a_disassembler_reads(optimiser, width):
+    capstone = pytest.importorskip("capstone")
+    code = write_update(optimiser, target.Target(width))
+    lines = [line for line in code.lines if line.size]
+    instructions = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64).disasm(
+        code.finish()[0][: lines[-1].offset + lines[-1].size], 0
+    )
+    assert [(each.address, each.size) for each in instructions] == [(line.offset, line.size) for line in lines]
+
+
+@NEEDS_FUSED
+@pytest.mark.parametrize(
+    "optimiser",
+    [
+        Optimiser("power", call("pow", Q, 3.0)),
+        Optimiser("function", call("exp", Q)),
+        Optimiser("states", Q, {f"s{number}": Q for number in range(14)}),  # more addresses than registers
+    ],
+    ids=lambda optimiser: optimiser.name,
+)
+def test_an_update_beyond_machine_code_is_numpys(optimiser):
+    pytest.importorskip("numpy")
+    shared = Shared(*([array("d", [1.0])] * 2), [array("d", [0.0]) for _ in optimiser.states])
+    assert type(conductor_for(optimiser, [], shared)) is ConductorInNumPy

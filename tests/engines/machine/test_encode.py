@@ -155,6 +155,15 @@ def test_the_stack(name):
         assert operands(found) == operands(str(line).partition(" ")[2])
 
 
+def test_the_signs_of_a_vector():
+    for number in range(16):
+        code = Assembler()
+        code.signs_to(Reg(number & 7), Vec(number, 32))
+        ((mnemonic, text),) = disassembled(code.code)
+        (line,) = code.lines
+        assert f"{mnemonic} {text}".replace(" e", " r") == str(line)
+
+
 def test_jumps_and_constants_reach_their_labels():
     code = Assembler()
     code.label("start")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 from array import array
 
 import pytest
 
 from tests.engines.compiled.compiling import compiled, difference, engine_of, reference
 from tests.engines.graphs import Graph, bits
+from tests.engines.guarded import at_the_end_of_a_page
 from tests.engines.rerolled.test_series import everywhere  # noqa: F401  (a fixture)
 from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
@@ -45,17 +44,6 @@ def step_of(name, options, width):
     workload = workloads.load(name)
     graph = trace(workload, workload.row(0))
     return rearrange(plain(reroll(graph.tape())), form_of(options, Target(width))), graph.numbers()[1]
-
-
-def at_the_end_of_a_page(count):
-    """A buffer of doubles. The page after it can't be read or written."""
-    size = -(-8 * max(1, count) // mmap.PAGESIZE) * mmap.PAGESIZE
-    pages = mmap.mmap(-1, size + mmap.PAGESIZE)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    protect = ctypes.CDLL(None).mprotect
-    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    assert protect(start + size, mmap.PAGESIZE, 0) == 0
-    return memoryview(pages)[size - 8 * count : size].cast("d")
 
 
 @pytest.mark.parametrize("kind", KINDS)
