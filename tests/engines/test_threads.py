@@ -59,7 +59,6 @@ CALLS = {
     "forward": lambda program: program.forward(),
     "backward": lambda program: program.backward(),
     "zero_grad": lambda program: program.zero_grad(),
-    "reset": lambda program: program.reset(),
     "update": lambda program: program.update(0.1),
     "train": lambda program: program.train(array("d", [1.0]), rate=0.1),
     "parameters": lambda program: setattr(program, "parameters", array("d", [1.0])),

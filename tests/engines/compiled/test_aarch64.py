@@ -12,8 +12,9 @@ import pytest
 from tests.engines.graphs import REFERENCE
 from zoomgrad import engines
 from zoomgrad.engines.compiled.emit import emit
-from zoomgrad.engines.compiled.lower import lower, variants_of
+from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import trace
+from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.kernel.c_text import read, table
 from zoomgrad.engines.kernel.toolchains import STRICT
 from zoomgrad.engines.kernel.variants import variant_for

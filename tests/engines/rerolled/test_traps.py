@@ -92,7 +92,7 @@ def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch)
         expected = train_by_hand(graph, kinds, graph.numbers, spoiled, rates, batch, 14)
         assert len(expected.losses) == at
         set_leaves(found, graph.numbers)
-        found.program.reset()
+        found.program.zero_grad()
         with pytest.raises(NonFiniteLoss) as error:
             columns = array("d", [x for row in spoiled for x in row])
             found.program.train(columns, rate=0.01, batch=batch, steps=14)
@@ -175,7 +175,7 @@ def test_bytes_of_any_divisor_train_like_their_quotients(engine, batch):
         trained = []
         for columns in ([Column(cells, width, divisor)], array("d", [cell / divisor for cell in cells])):
             set_leaves(found, graph.numbers)
-            found.program.reset()
+            found.program.zero_grad()
             with contextlib.suppress(NonFiniteLoss):
                 found.program.train(columns, rate=1e-3, batch=batch, steps=9)
             trained.append((bits(found.program.parameters), bits(found.program.gradients)))
