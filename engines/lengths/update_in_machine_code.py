@@ -1,4 +1,7 @@
-"""The update as machine code, written from the optimiser's expressions: in vectors, and the rest one by one."""
+"""The update as machine code, written from the optimiser's expressions.
+
+Whole vectors of parameters come first, then the remaining parameters one by one.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from zoomgrad.engines.machine.section import function
 from zoomgrad.engines.machine.target import T, Target, W
 
 LANES = 8
-"""Each number of an update stands in memory so often, for the widest vector."""
+"""Each number of an update is in memory this many times, for the widest vector."""
 
 
 class ConductorInMachineCode(Conductor):
@@ -62,10 +65,10 @@ def conductor_for(optimiser: Optimiser, members: Sequence[Member], shared: Share
 
 
 def write_update(optimiser: Optimiser, to: Target, ones: Set[str] = frozenset()) -> Assembler:
-    """The function that updates every parameter. RDI: the numbers of the update, each in all lanes.
+    """The function that updates every parameter. ones: the numbers of the update that are 1.0.
 
-    RSI: where whole vectors end, the number of parameters, and the addresses of p, q and the states. ones: the numbers
-    that are 1.0.
+    RDI: the address of the numbers of the update, each in all lanes. RSI: the address of the index where whole vectors
+    end, the number of parameters, and the addresses of p, q and the states.
     """
     code = Assembler()
     registers = Registers(to, code)

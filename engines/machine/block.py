@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STRAIGHT = 16
 """Up to this many terms of all sums are written one after the other; more are a loop, of several terms at a time if
-there are few sums."""
+there are few sums. At least 7, so that every loop has two rounds."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 

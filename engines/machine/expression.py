@@ -200,7 +200,7 @@ class Evaluator:
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
-        """Call a function of libm. Such loops are scalar, as in C; only updates have powers of vectors."""
+        """Call a function of libm for one number. Only updates have vectors of powers, of the exponents OF_VECTORS."""
         exponent = expr.operands[-1]
         if width > 1:
             if not (expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in OF_VECTORS):

@@ -4,26 +4,32 @@ The terms are those of `emit/c_nest`: a *strip* is vectors side by side along th
 for each of several outer lanes, a *tile* is a block whose outer lanes are rows taken together. Each lane adds in the
 order of the listing, so the bits are those of C.
 
-Example: `for i<16: v[i] = sum(t<90: p[16*t + i] * x[t])` in vectors of 8. One pointer goes through `p` by 16 places a
-term, and another one through `x` by 1:
+Example: `for i<16: v[i] = p[i] + sum(t<90: p[16 + i + 16*t] * x[t])` in vectors of 8, the first loop of
+`mlp-90x16x10`. A round of the loop adds two terms. One pointer goes through `p` by 16 places a term, and another one
+through `x` by 1:
 
-        vxorpd xmm0, xmm0, xmm0
-        vxorpd xmm1, xmm1, xmm1
-        lea rsi, [rbx + 768]
+        vmovupd zmm0, [rbx + 896]                  p[i], lanes 0 to 7
+        vmovupd zmm1, [rbx + 960]                  lanes 8 to 15
+        lea rsi, [rbx + 1024]
         lea rdi, [rbx]
-        mov r8, 90
+        mov r8, 45
     l1:
         vbroadcastsd zmm2, [rdi]                   x[t]
-        vmulpd zmm3, zmm2, [rsi]                   p[16*t], lanes 0 to 7
+        vmulpd zmm3, zmm2, [rsi]                   p[16 + i + 16*t], lanes 0 to 7
         vaddpd zmm0, zmm0, zmm3
         vmulpd zmm3, zmm2, [rsi + 64]              lanes 8 to 15
         vaddpd zmm1, zmm1, zmm3
-        add rsi, 128
-        add rdi, 8
+        vbroadcastsd zmm2, [rdi + 8]               the second term, likewise
+        vmulpd zmm3, zmm2, [rsi + 128]
+        vaddpd zmm0, zmm0, zmm3
+        vmulpd zmm3, zmm2, [rsi + 192]
+        vaddpd zmm1, zmm1, zmm3
+        add rsi, 256
+        add rdi, 16
         sub r8, 1
         jne l1
-        vmovupd [rbx + 12288], zmm0
-        vmovupd [rbx + 12352], zmm1
+        vmovupd [rbx + 14720], zmm0
+        vmovupd [rbx + 14784], zmm1
 """
 
 from __future__ import annotations

@@ -75,9 +75,10 @@ class Powers:
         code.label(end)
 
     def write_lanes(self, x: Vec, exponent: float, to: Vec, width: int) -> None:
-        """`to = x ** exponent` in each lane; most lanes are surely the nearest double. exponent: one of OF_VECTORS.
+        """`to = x ** exponent` in each lane. exponent: one of OF_VECTORS.
 
-        libm computes the other lanes, through the stack, which then holds `x`, `to` and the marks of these lanes.
+        libm computes the lanes that may not be the nearest double, through the stack, which then holds `x`, `to` and
+        the marks of these lanes.
         """
         code, evaluator, registers = self.code, self.evaluator, self.evaluator.registers
         tail, low, high, size = (registers.vector(width) for _ in range(4))

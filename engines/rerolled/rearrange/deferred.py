@@ -8,10 +8,10 @@ first, and so does the end of the stretch.
 Three levels decide whether an update is deferred:
 
 - The engine: `fitted` names "deferred" in its form.
-- The graph: `weight_reuse` finds a pair of loops over at least 2,048 weights, and sinks can update in place.
-- At run time: the row is alone (`if alone`), and in a step that skips zeros, every input counts.
+- The graph: `weight_reuse` finds a pair of loops over at least 2,048 weights. `in_place` allows sinks to update.
+- At run time: the row is alone (`if alone`), and in a step that skips zeros, its list holds every input.
 
-A deferred update is settled by the next forward loop, before `measure weights`, or in `leave`.
+A deferred update is made by the next forward loop, or settled before `measure weights` or in `leave`.
 
 Example: in a stretch of two rows that are both alone, row 1 runs its forward loop and every other sink, and sets `due`.
 Row 2's forward loop updates and reads the weights, and row 2 defers in turn. `leave` settles row 2's update.
