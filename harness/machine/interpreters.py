@@ -300,9 +300,11 @@ def chosen_one(name: str, installed: Iterable[Interpreter]) -> Interpreter:
 
 def _by_path(name: str, path: str) -> Interpreter:
     shown = one_line(path, 120)
-    if not path or not _OWN_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        remedy = "Write NAME=PATH with letters, digits and single hyphens; no `cpython-` or `pypy-` at the start."
-        raise Unreadable(f"{shown or one_line(name, 40)}: a path needs a name of its own\n  {remedy}")
+    if not name or not path:
+        raise Unreadable(f"{one_line(name, 40)}{shown}: a path needs a name\n  Write NAME=PATH, such as mine={shown}.")
+    if not _OWN_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        remedy = "Use letters, digits and single hyphens, such as mine; no `cpython-` or `pypy-` at the start."
+        raise Unreadable(f"{one_line(name, 40)}: not a name for an interpreter\n  {remedy}")
     file = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111  (a Path raises if there is no such user)
     facts = NoAnswer("is the Python of a virtual environment") if _is_virtual(file) else probe(file)
     if isinstance(facts, Facts) and not is_supported(facts):

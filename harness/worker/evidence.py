@@ -11,7 +11,6 @@ evidence of both into a folder. The evidence of every other engine is compared w
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import re
@@ -43,6 +42,10 @@ class Evidence(NamedTuple):
     parameters: array[float]
 
 
+DIVERGES = "diverges"
+"""Name of the evidence of a training that met a non-finite loss. It holds only the losses before that."""
+
+
 def drills(workload: Workload) -> tuple[Drill, ...]:
     """The drills of a workload, the most important first."""
     return (every_shape(len(workload.shapes())), *DRILLS) if workload.varies else DRILLS
@@ -55,7 +58,7 @@ def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
         for steps in how.pieces:
             trainer.train(steps)
     except NonFiniteLoss:
-        return Evidence(array("d", trainer.losses), array("d"), array("d"))
+        return _diverged(trainer)
     return left_by(trainer)
 
 
@@ -90,6 +93,8 @@ def stretches(
 ) -> Iterator[tuple[str, Evidence]]:
     """Yield (name, evidence) of stretches from start 0, then from others. A training that diverges ends there.
 
+    If that of start 0 diverges, its last evidence is DIVERGES.
+
     From start 0, each stretch is twice as long as the one before. The first is one step, however long that takes. The
     last one is the longest that is expected to end in time and has at most `steps` steps. The first `starts` others
     train as far, so that an engine can choose any length. Further ones have one length and an eighth of the time,
@@ -101,14 +106,17 @@ def stretches(
     def doubled(start: int, first: int, most: int, limit: float = math.inf) -> Iterator[tuple[str, Evidence]]:
         places.begin(start)()
         clock, taken = perf_counter(), 0
-        with contextlib.suppress(NonFiniteLoss):
+        try:
             while not taken or (taken < most and 2 * (perf_counter() - clock) <= limit):
                 trainer.train(taken or first)
                 taken = len(trainer.losses)
                 yield name_of(taken, start), left_by(trainer)
+        except NonFiniteLoss:
+            if not start:
+                yield DIVERGES, _diverged(trainer)
 
     for name, evidence in doubled(0, 1, steps, 1.5 * seconds / (1 + starts) if starts else seconds):
-        reached = int(name)
+        reached = max(reached, longest([name]))
         yield name, evidence
     if not starts or not reached:
         return
@@ -123,6 +131,10 @@ def stretches(
 def power_of_two(most: int) -> int:
     """The largest power of two that is at most `most`."""
     return 1 << (most.bit_length() - 1)
+
+
+def _diverged(trainer: Trainer) -> Evidence:
+    return Evidence(array("d", trainer.losses), array("d"), array("d"))
 
 
 def left_by(trainer: Trainer) -> Evidence:
@@ -201,6 +213,11 @@ class Witness:
         """Starts other than 0 with a stretch of that length, in order."""
         matches = (_OF_START.fullmatch(name) for name in self._names)
         return sorted(int(match[1]) for match in matches if match and int(match[2]) == steps)
+
+    @property
+    def diverges_at(self) -> float:
+        """Step whose loss is not finite; infinity if the training did not reach one."""
+        return len(self.evidence(DIVERGES).losses) if DIVERGES in self else math.inf
 
     def check(self) -> None:
         """Read all pieces. Raises DamagedEvidence."""

@@ -63,7 +63,10 @@ def task(settings: Settings) -> Workload:
 def train(settings: Settings) -> Iterator[Event]:
     """Yield the events of a training. Raises one of FAILURES."""
     workload = task(settings)
-    engine = ready(settings["engine"], workload)
+    try:
+        engine = ready(settings["engine"], workload)
+    except Unavailable as none:
+        raise Unavailable(f"{settings['engine']} can't run this: {none.reason}", none.remedy) from None
     workload.evaluation_rows()  # raise for missing data now, not after an epoch
     trainer = engine.prepare(workload)
     tolerance, stopping, steps = workload.tolerance, workload.stopping, workload.steps_per_epoch
@@ -162,13 +165,15 @@ def main() -> None:
     end_with_the_harness()
     is_live = sys.stdout.isatty()
     erase = "\r\x1b[K" if is_live else ""
+    settings = json.loads(sys.argv[1])
     try:
-        for event in train(json.loads(sys.argv[1])):
+        for event in train(settings):
             is_progress = event["event"] == "progress"
             if is_live or not is_progress:
                 print(f"{erase}{printable(event['text'])}", end="" if is_progress else "\n", flush=True)
     except FAILURES as failure:
-        print(f"zoomgrad: {printable(str(failure))}", file=sys.stderr, flush=True)
+        seed = f"seed {task(settings).seed}: " if isinstance(failure, NonFiniteLoss) else ""
+        print(f"zoomgrad: {seed}{printable(str(failure))}", file=sys.stderr, flush=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

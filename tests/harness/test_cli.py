@@ -138,7 +138,7 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
         (["show", ""], "there is no workload ''"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
-        (["run", "-i", "/usr/bin/python3"], "/usr/bin/python3: a path needs a name of its own\n  Write NAME=PATH"),
+        (["run", "-i", "/usr/bin/python3"], "/usr/bin/python3: a path needs a name\n  Write NAME=PATH"),
         (["profile", "--profilers", "scalen"], "Did you mean scalene"),
         (["compare", "absent", "HEAD"], "absent: not a run, an interpreter or a commit of this repository\n  Name two"),
         (["compare", str(ROOT / "results/baseline_runs/full.jsonl.xz"), "HEAD"], "HEAD: not a run, but the other one"),
@@ -228,7 +228,7 @@ def test_a_training_that_diverges_fails_and_names_the_step(asked):
     # Too deep for the rate: each layer makes the gradients larger.
     result = asked("train", f"mlp-{'16x' * 20}1", "--epochs", 1)
     assert result.returncode == 1
-    assert re.search(r"the loss of step \d+ is not a finite number", result.stderr)
+    assert re.search(r"seed 1337: the loss of step \d+ is not a finite number", result.stderr)
     assert "Lower the rate" in result.stderr
     assert "Traceback" not in result.stderr
 

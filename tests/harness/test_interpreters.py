@@ -199,7 +199,7 @@ def test_a_path_gets_the_users_name_and_its_own_facts():
     [
         (["/usr/bin/python3"], None, "needs a name"),
         (["mine="], None, "needs a name"),
-        (["cpython-3.99=/bin/sh"], None, "needs a name"),
+        (["cpython-3.99=/bin/sh"], None, "not a name"),
         (["mine=/nowhere/python"], None, "mine: /nowhere/python can't be inspected"),
         (["mine=/bin/sh"], None, "mine: /bin/sh "),
         (["mine=/some/python"], fact("3.8.18"), "is cpython 3.8.18, which zoomgrad does not support"),

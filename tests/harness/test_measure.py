@@ -138,9 +138,13 @@ def test_no_work_is_outside_the_clock(cheat, evidence, monkeypatch):
     assert timed(cheat, evidence, monkeypatch) == [64, 64, 64]
 
 
-def test_results_of_another_start_are_a_mismatch(evidence, monkeypatch):
-    with pytest.raises(Mismatch, match="within 64 steps from start 1"):
-        timed(cheats.Replaying, evidence, monkeypatch)
+@pytest.mark.parametrize(
+    ("cheat", "said"),
+    [(cheats.Replaying, "within 64 steps from start 1"), (cheats.AnsweringLate, r"0 parameters instead of \d+")],
+)
+def test_results_of_another_start_or_computed_later_are_a_mismatch(cheat, said, evidence, monkeypatch):
+    with pytest.raises(Mismatch, match=said):
+        timed(cheat, evidence, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["tcc", "handwritten"])

@@ -102,3 +102,20 @@ class WorkingAhead(Honest):
         if steps != self.ahead:
             super().train(steps - self.ahead)
             self.ahead = steps
+
+
+class Late(array):
+    """Numbers that are computed when their bytes are compared, after the clock has stopped."""
+
+    def __len__(self):
+        return len(self.compute())
+
+    def tobytes(self):
+        return self.compute().tobytes()
+
+
+class AnsweringLate(Honest):
+    def parameters(self):
+        late = Late("d")
+        late.compute = super().parameters
+        return late

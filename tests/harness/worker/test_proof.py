@@ -23,6 +23,7 @@ from zoomgrad.engines.rerolled.form import TALLEST
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
 from zoomgrad.harness.worker.evidence import (
+    DIVERGES,
     Evidence,
     Starts,
     Witness,
@@ -34,7 +35,7 @@ from zoomgrad.harness.worker.evidence import (
 from zoomgrad.harness.worker.job import DamagedEvidence, Mismatch, run_job
 from zoomgrad.harness.worker.measure import Stretch
 from zoomgrad.harness.worker.proof import prepare_proof
-from zoomgrad.harness.worker.vouch import vouch
+from zoomgrad.harness.worker.vouch import _difference, vouch
 
 
 def doubles(*values):
@@ -264,10 +265,17 @@ class Diverging:
     parameters = gradients
 
 
-def test_a_training_that_diverges_vouches_for_the_stretches_before():
-    for last, names in ((11, ["1", "2", "4", "8"]), (0, [])):
-        evidence = stretches(Diverging(last), workloads.load("xor"), seconds=1e9, steps=MOST_STEPS, starts=0)
-        assert [name for name, _ in evidence] == names
+def evidence_of(last, steps=MOST_STEPS):
+    """Evidence of a training whose losses are 1, for `steps` steps or until it diverges at step `last`."""
+    trainer = Diverging(1 << 30 if last is None else last)
+    return dict(stretches(trainer, workloads.load("xor"), seconds=1e9, steps=steps, starts=0))
+
+
+def test_a_training_that_diverges_is_evidence_too():
+    evidence = evidence_of(11)
+    assert list(evidence) == ["1", "2", "4", "8", DIVERGES]
+    assert len(evidence[DIVERGES].losses) == 11
+    assert list(evidence_of(0)) == [DIVERGES]
 
 
 # Vouching
@@ -289,6 +297,23 @@ def test_an_engine_that_disagrees_does_not_vouch(witness, tmp_path, name):
     where = "the drill 'single'" if name == "single" else "the first 4 steps"
     assert reply["reason"].startswith(f"bytecode and tuple/here/xor disagree over {where}: parameters[")
     assert not (tmp_path / "bytecode").exists()
+
+
+@pytest.mark.parametrize(
+    ("engine", "witness", "agree"),
+    [
+        ((16, 11), (16, 11), True),
+        ((16, 11), (8, None), True),  # the witness did not reach that step
+        ((4, None), (16, 11), True),
+        ((16, 11), (16, None), False),
+        ((16, None), (16, 11), False),
+    ],
+)
+def test_an_engine_that_diverges_alone_disagrees(tmp_path, engine, witness, agree):
+    write_evidence(tmp_path, evidence_of(witness[1], witness[0]).items())
+    difference = _difference(evidence_of(engine[1], engine[0]), Witness(tmp_path))
+    assert bool(difference) != agree
+    assert agree or "the step whose loss is not finite" in difference
 
 
 # Replies

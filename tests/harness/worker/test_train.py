@@ -5,6 +5,7 @@ import math
 import pytest
 
 from tests.engines.ladder import willing
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.train import task, train
 from zoomgrad.harness.workloads.changes import InvalidChange
@@ -61,3 +62,8 @@ def test_microgpt_trains_on_own_names_and_invents_some(tmp_path):
     assert workload.train_rows == 18
     with pytest.raises(InvalidChange, match="other data than names"):
         task({"workload": "xor", "names": str(file)})
+
+
+def test_an_engine_that_cannot_run_the_workload_is_named():
+    with pytest.raises(Unavailable, match=r"^handwritten can't run this: .*\n  Choose another engine"):
+        next(train(settings(engine="handwritten", workload="conv-2d")))
