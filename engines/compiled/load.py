@@ -33,7 +33,7 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
 
 
 def load_unbuilt(source: Any, clock: Clock) -> Kernel:
-    """The kernel of a source that needs no C compiler, such as a Step for NumPy; a Kernel is its own source."""
+    """Load a source that needs no C compiler, such as a Step for NumPy. A source that is a Kernel is returned."""
     if isinstance(source, Rows):
         return source.kernel(clock)
     if isinstance(source, PythonText):

@@ -51,9 +51,9 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
 
 def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
     """What takes steps over the kernels: in C, unless the kernels have no addresses."""
+    if options.target == "machine":
+        return partial(conductor_for, optimiser)
     if not options.compiler or options.target == "module":
-        if options.target == "machine":
-            return partial(conductor_for, optimiser)
         return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     if not options.fast:

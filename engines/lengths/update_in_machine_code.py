@@ -40,7 +40,8 @@ class ConductorInMachineCode(Conductor):
         count = len(shared.p)
         whole = count - count % self._target.width if are_those_of_libm() else 0
         self._places = array("q", [whole, count, *(address(memoryview(each)) for each in buffers)])
-        self._functions = {frozenset[str](): self._written(frozenset())}
+        none: frozenset[str] = frozenset()
+        self._functions = {none: self._written(none)}
 
     def update(self, index: int, rate: float, batch: int) -> None:
         numbers = [*self._optimiser.numbers(index, rate), float(batch)]

@@ -19,7 +19,7 @@ through `x` by 1:
         vaddpd zmm0, zmm0, zmm3
         vmulpd zmm3, zmm2, [rsi + 64]              lanes 8 to 15
         vaddpd zmm1, zmm1, zmm3
-        vbroadcastsd zmm2, [rdi + 8]               the second term, likewise
+        vbroadcastsd zmm2, [rdi + 8]               the second term
         vmulpd zmm3, zmm2, [rsi + 128]
         vaddpd zmm0, zmm0, zmm3
         vmulpd zmm3, zmm2, [rsi + 192]

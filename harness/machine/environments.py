@@ -89,7 +89,7 @@ def _once(folder: Path, make: Callable[[], None]) -> None:
 
 
 def _folder(name: str, lock: str, *facts: str) -> Path:
-    """The folder for that lock file's packages and these facts, any of which makes another folder."""
+    """The folder for the packages of a lock file. Its name ends with a hash of the file and of these facts."""
     text = "\n".join((*facts, _lock_file(lock).read_text()))
     return ENVIRONMENTS / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

@@ -127,7 +127,7 @@ def _answers(candidates: Iterable[Path]) -> list[tuple[Path, Facts | NoAnswer]]:
 
 
 def _is_virtual(path: Path) -> bool:
-    """Whether that is the name of the Python of a virtual environment: a link to its base interpreter."""
+    """Whether the path is the Python of a virtual environment, which links to its base interpreter."""
     return any((folder / "pyvenv.cfg").is_file() for folder in path.parents[:2])
 
 

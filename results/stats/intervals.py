@@ -46,10 +46,6 @@ class Interval:
     low: float
     high: float
 
-    @property
-    def relative_width(self) -> float:
-        return (self.high - self.low) / self.value if self.value else 0.0
-
 
 def median_of_processes(samples: Samples) -> float:
     """Median over processes of each process's mean, in seconds."""

@@ -5,8 +5,7 @@
 
 static void move(number *restrict w, double *restrict buffer, int out);
 
-/* Copy a nest from the buffer to places, or back if `out`. Each side has its own steps from row to row and column to
-   column.
+/* Copy a nest from the buffer to places, or back if `out`. Both have strides for rows and columns.
 
    One function for all nests, because compilers take longer for a loop than for a call. */
 static __attribute__((noinline, unused)) void move_nest(number *restrict places, double *restrict buffer, int out,

@@ -1,8 +1,8 @@
 /* Skip inputs that are 0.0 if that changes no bit. rearrange/zeros.py explains when it is safe.
 
-   FIRST is the place of the first input that may be skipped, and LISTED the number of such inputs. WEIGHT and FACTOR
-   are the places of the first weight and factor that they are multiplied by; WEIGHT_COUNT and FACTOR_COUNT count them.
-   Functions with several callers are not inlined, which would only cost compile time. */
+   FIRST is the place of the first input that may be skipped, and LISTED the number of such inputs. Sums
+   multiply these inputs by WEIGHT_COUNT weights from the place WEIGHT on, and a sink by FACTOR_COUNT factors from
+   FACTOR on. Functions with several callers are not inlined, which would only cost compile time. */
 
 /* On magnitudes; infinity and NaN are not below it. */
 static const double LIMIT = 1e300;

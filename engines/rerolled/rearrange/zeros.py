@@ -13,8 +13,8 @@ skipping is safe while two bounds are finite:
 
 If either bound fails, the list holds every input, and the same code computes every term.
 
-The weights are those of a pair (`weight_reuse`). Only the pair's sink updates them, so the first bound holds. For fewer
-weights than a pair has, listing the inputs costs as much as it saves.
+The weights are those of a pair (`weight_reuse`). Only the pair's sink updates them, so the first bound holds. A pair
+has at least 2,048 weights; with fewer, listing the inputs costs as much as it saves.
 
 Example: for the inputs 0.0, 0.5, 0.0, 2.0 the list is 1, 3. A sum over four terms computes `w1 * 0.5 + w3 * 2.0`. If w0
 were infinite, the list would be 0, 1, 2, 3, and the sum would be NaN as in the reference.

@@ -179,7 +179,7 @@ class Fact(Enum):
     """What a way through a turn knows at a point."""
 
     TAKEN = "the row is taken, or the rows together are"
-    WITHIN = "one of the rows taken together runs on its own"
+    WITHIN = "one of the rows taken together runs alone"
     RECORDED = "the row's loss is recorded"
     COUNTED = "the row is counted"
     RATED = "the next update has its rate"

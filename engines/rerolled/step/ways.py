@@ -3,7 +3,7 @@
 This is abstract interpretation. A State records what has happened so far on one way: which loops ran, whether the row
 is counted, whether an update waits. A condition whose answer is not yet known splits a way in two, one for each answer;
 an answer holds until a statement changes it. A statement's effect (in `language`) changes the facts of the state; a
-statement with rules of its own has a function here.
+function here holds the further rules of a statement.
 
 The rules are about order. Whether a loop or a copy has the right places does not depend on the way, so any training
 shows it: tests compare the bits.

@@ -1,6 +1,6 @@
 """Training under observation: portions of steps, and the probe of the process's resident memory.
 
-`anatomy` has a module of its own. `profile.PROBES` lists all probes.
+`anatomy.py` has another probe, and `profile.PROBES` lists them all.
 """
 
 from __future__ import annotations

@@ -338,7 +338,7 @@ def test_the_update_of_any_optimiser(data):
 @pytest.mark.parametrize("width", [0, 4, 8])
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
 def test_the_update_of_arrays_is_that_of_single_numbers(optimiser, width, monkeypatch):
-    """Also of numbers whose powers are no finite doubles, in buffers that end at a page without access.
+    """Some numbers have powers that are infinite or NaN. The buffers end at a page without access.
 
     width: of machine code; 0 stands for NumPy.
     """

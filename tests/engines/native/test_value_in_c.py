@@ -313,7 +313,7 @@ def test_hundreds_of_steps_leave_nothing_behind():
         return blocks() - before, sys.getrefcount(Value) - references
 
     growth()  # fills caches and free lists
-    # The interpreter counts the blocks of all threads. Those of another test may come and go, a leak shows each time.
+    # The interpreter counts the blocks of all threads. Those of other tests come and go; a leak shows in every round.
     allocated, references = map(min, zip(*(growth() for _ in range(3))))
     assert allocated < 100
     assert references < 20
