@@ -12,11 +12,11 @@ import itertools
 import pickle
 import random
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Callable
 
 from zoomgrad.loss import pass_to
-from zoomgrad.signature import values_in
+from zoomgrad.signature import take_apart
 
 FIRST = 3
 """So many calls are checked, the one that compiles among them."""
@@ -43,14 +43,23 @@ class Schedule:
             self._gap = self._begin
 
 
+def same(numbers: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether numbers are the same: NaN is equal to NaN, and the sign of zero does not count."""
+    return numbers == others or (
+        len(numbers) == len(others) and all(a == b or (a != a and b != b) for a, b in zip(numbers, others))
+    )
+
+
 def difference(
     value: Any, plain: Any, result: Any, parameters: tuple[Any, ...], gradients: Callable[[], list[float]], bound: float
 ) -> str:
     """How a compiled result differs from what the function returned; empty if it does not.
 
-    gradients: those of the compiled loss by the parameters, if all gradients are 0 before.
+    gradients: those of the compiled loss by the parameters, if all gradients are 0 before. Raises NotTraced if the
+    function returned what can't be compared.
     """
-    numbers, ours = ([("a result", v.data) for v in values_in(value, each)] for each in (plain, result))
+    both = (take_apart(value, each) for each in (plain, result))
+    numbers, ours = ([("a result", x) for x in (*(v.data for v in s.values), *s.numbers)] for s in both)
     try:
         numbers += [("a gradient", grad) for grad in _gradients(plain, parameters)]
         ours += [("a gradient", grad) for grad in gradients()]
@@ -58,7 +67,7 @@ def difference(
         pass
     for (what, a), (other, b) in itertools.zip_longest(numbers, ours, fillvalue=("a result", None)):
         near = a is not None and b is not None and abs(a - b) <= bound * max(1.0, abs(a))
-        if a != b and (a == a or b == b) and not near:
+        if not near and not same((a,), (b,)):
             return f"{what} is {a} when it runs as it is, but {other} is {b} compiled"
     return ""
 

@@ -53,7 +53,7 @@ from zoomgrad import trace
 from zoomgrad.check import Schedule, difference, drawn
 from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
-from zoomgrad.signature import NotTraced, Signature, matcher, take_apart
+from zoomgrad.signature import NotTraced, Signature, take_apart
 from zoomgrad.trace import Traced
 from zoomgrad.variant import Plain, Variant, graph_of
 
@@ -129,7 +129,6 @@ class Compiled:
         self._strict = strict
         self._most = variants
         self._variants: OrderedDict[Any, Plain] = OrderedDict()
-        self._latest: Any = None
         self._lock = threading.RLock()
         self._chance = random.Random(1)
         self._compilations = self._dropped = 0
@@ -141,30 +140,22 @@ class Compiled:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if _DEPTH.runs or (trace.run is not None and trace.is_tracing()):
             return self._function(*arguments, **named)
-        quick = self._latest
-        if quick is not None and not named:
-            try:
-                result = quick(arguments)
-            except Exception:  # what this raises on purpose, it raises again below
-                result = None
-            if result is not None:
-                return result
         if trace.run is not None:  # in another thread, which may wait for this one
             return self._as_it_is(arguments, named)
+        call = arguments, named
         try:
-            signature = take_apart(self._engine.Value, arguments, named)
+            signature = take_apart(self._engine.Value, call)
         except NotTraced as problem:
             with self._lock:
-                self._keep(problem.reason, Plain(Signature(None, [], [], [], arguments, named), problem.reason))
+                self._keep(problem.reason, Plain(take_apart(self._engine.Value, ((), {})), problem.reason))
             self._refuse(problem)
-            return self._as_it_is(arguments, named)
+            return self._as_it_is(*call)
         with self._lock:
-            self._latest = None
-            variant, plain = self._variant(signature)
+            variant, plain = self._variant(signature, call)
         # No lock here: the program's own code must not hold it.
         if isinstance(variant, Variant) and not variant.why:
-            return self._run(variant, signature, plain)
-        return self._as_it_is(arguments, named) if plain is None else plain[0]
+            return self._run(variant, signature, call, plain)
+        return self._as_it_is(*call) if plain is None else plain[0]
 
     def _as_it_is(self, arguments: Any, named: Any) -> Any:
         """Run the function, and those that it calls, without any program."""
@@ -174,7 +165,7 @@ class Compiled:
         finally:
             _DEPTH.runs -= 1
 
-    def _variant(self, signature: Signature) -> tuple[Plain, Optional[tuple[Any]]]:
+    def _variant(self, signature: Signature, call: Any) -> tuple[Plain, Optional[tuple[Any]]]:
         """The variant for these arguments, compiled if there is none or if what the function holds has changed.
 
         Also what the function returned when it ran as it is, if it has run.
@@ -184,7 +175,7 @@ class Compiled:
             self._variants.move_to_end(signature.structure)
             if known.why or known.fits(signature):
                 return known, None
-        held, plain, traced = self._recorded(signature)
+        held, plain, traced = self._recorded(signature, call)
         variant: Plain
         try:
             if isinstance(traced, NotTraced):
@@ -196,11 +187,11 @@ class Compiled:
         self._keep(signature.structure, variant)
         return variant, plain
 
-    def _recorded(self, signature: Signature) -> tuple[Held, tuple[Any], Union[Traced, NotTraced]]:
+    def _recorded(self, signature: Signature, call: Any) -> tuple[Held, tuple[Any], Union[Traced, NotTraced]]:
         """What the function holds, what it returned when it ran as it is, and its trace or why there is none."""
         held = self._held(signature)
         before = drawn(held.generators)
-        plain = (self._as_it_is(signature.arguments, signature.named),)
+        plain = (self._as_it_is(*call),)
         if drawn(held.generators) != before:
             return held, plain, NotTraced(*_DRAWS)
         if held.has_changed():
@@ -240,12 +231,12 @@ class Compiled:
         self._compilations += 1
         return variant
 
-    def _run(self, variant: Variant, signature: Signature, plain: Any) -> Any:
+    def _run(self, variant: Variant, signature: Signature, call: Any, plain: Any) -> Any:
         """Run the program, and the function beside it if this call is to be checked.
 
         plain: what the function has returned, in a tuple; None if it has not run.
         """
-        call, parameters = (signature.arguments, signature.named), variant.parameters_of(signature.values)
+        parameters = variant.parameters_of(signature.values)
         generators = variant.held.generators
         is_scheduled, has_drawn = plain is None and variant.calls + 1 >= variant.schedule.next, False
         if is_scheduled:
@@ -263,17 +254,18 @@ class Compiled:
                 return plain[0]
         if is_scheduled:
             variant.schedule.passed()
-        fits = None if signature.named else matcher(self._engine.Value, signature.arguments)
-        self._latest = variant.quick(parameters, fits) if fits else None
         return result
 
     def _difference(self, variant: Variant, plain: Any, result: Any, parameters: Any) -> Optional[NotTraced]:
         """Compare a program's result with the function's own."""
         loss = result[0] if isinstance(result, tuple) else result
         zeros, bound = [0.0] * len(parameters), self._engine.error_bound or 0.0
-        text = difference(
-            self._engine.Value, plain, result, parameters, lambda: variant.gradients(loss.call, zeros), bound
-        )
+        try:
+            text = difference(
+                self._engine.Value, plain, result, parameters, lambda: variant.gradients(loss.call, zeros), bound
+            )
+        except NotTraced as problem:
+            return problem
         remedy = "Let the result depend on the arguments, on the parameters and on what they hold."
         return NotTraced(text, remedy) if text else None
 

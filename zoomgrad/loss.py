@@ -21,13 +21,16 @@ def maker(value: Any) -> Callable[[float, tuple[Any, ...], Any], Any]:
     """
 
     class Result(value):
-        """A Value that a compiled function returned. call: as of `Variant.call`. passes: the backward passes so far."""
+        """A Value that a compiled function returned.
 
-        __slots__ = ("call", "passes")
+        call: the `Call` that made it. place: among the results, where 0 is the loss. passes: backward passes so far.
+        """
+
+        __slots__ = ("call", "passes", "place")
 
         def _contribute(self) -> None:
             """Add to the gradients of the call's parameters."""
-            self.call[0].contribute(self)
+            self.call.variant.contribute(self)
 
     rebuild = getattr(Result, "_rebuild", None)
     if rebuild is None:

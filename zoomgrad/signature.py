@@ -1,19 +1,17 @@
-"""The arguments of a call, as a structure and numbers: calls of one structure can share one program.
+"""The arguments of a call as a structure and numbers: calls of one structure can share one program.
 
 The structure of `loss(model, [w, 2.0], "mean")` names the model by identity, the Value by its place among the call's
 Values, and the text by itself; only the place of 2.0 is in it. NumPy's arrays add shape, strides and type.
 
-`take_apart` makes it. `rebuilt` makes the arguments of a trace, with stand-ins for numbers. `matcher` is the quick
-check whether another call has the same structure and the same Values.
+`take_apart` makes it, also of what a function returns, and `put_together` reverses it: with stand-ins for the numbers,
+it makes the arguments of a trace, and with results for the Values, it makes what a compiled call returns.
 """
 
 from __future__ import annotations
 
 import enum
-import itertools
 import numbers
-from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple
 
 LARGEST_INT = 2**53
 """Beyond it, doubles skip ints."""
@@ -28,22 +26,20 @@ class NotTraced(Exception):
 
 
 class Signature(NamedTuple):
-    """The arguments of one call, taken apart."""
+    """Something taken apart: the arguments of a call, or what it returned."""
 
     structure: Any
     values: list[Any]
-    """Each Value once, in the order of the arguments."""
+    """Each Value once, in order."""
     numbers: list[float]
     objects: list[Any]
     """Objects that the structure names by identity."""
-    arguments: tuple[Any, ...]
-    named: dict[str, Any]
 
 
-def take_apart(value: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Signature:
-    """Flatten the arguments. Raises NotTraced for one that is neither data nor a constant."""
-    signature = Signature(None, [], [], [], arguments, named)
-    return signature._replace(structure=_flatten(value, (arguments, named), signature, {}))
+def take_apart(value: Any, whole: Any) -> Signature:
+    """Flatten tuples, lists, dicts and arrays. Raises NotTraced for a part that is neither data nor a constant."""
+    signature = Signature(None, [], [], [])
+    return signature._replace(structure=_flatten(value, whole, signature, {}))
 
 
 _STATIC = {bool, str, bytes, type(None)}
@@ -56,6 +52,11 @@ def _flatten(value: Any, a: Any, into: Signature, places: dict[int, int]) -> Any
     if kind is float:
         into.numbers.append(a)
         return float
+    if kind in (list, tuple):
+        if {*map(type, a)} == {float}:  # the usual row of data, and much quicker
+            into.numbers.extend(a)
+            return ("floats", kind, len(a))
+        return (kind, *[_flatten(value, each, into, places) for each in a])
     if isinstance(a, value):
         if id(a) not in places:
             places[id(a)] = len(into.values)
@@ -63,10 +64,6 @@ def _flatten(value: Any, a: Any, into: Signature, places: dict[int, int]) -> Any
         return ("computed" if a._prev else "value", places[id(a)], kind)
     if kind in _STATIC:
         return ("static", kind, a)
-    if kind in (list, tuple):
-        parts = [_flatten(value, each, into, places) for each in a]
-        same = parts and all(part is float for part in parts)
-        return (kind, len(parts), float) if same else (kind, *parts)
     if kind is dict:
         keys = tuple(_key(value, each, into, places) for each in a)
         return (kind, keys, *[_flatten(value, each, into, places) for each in a.values()])
@@ -77,9 +74,11 @@ def _flatten(value: Any, a: Any, into: Signature, places: dict[int, int]) -> Any
         is_whole = kind is int or a.dtype.kind == "i"
         _check_exact(a if is_whole else 0)
         into.numbers.append(float(a))
-        return int if kind is int else ("number", kind, int if is_whole else float)
+        return int if kind is int else ("number", kind)
     if isinstance(a, numbers.Number) and not isinstance(a, enum.Enum):
-        raise NotTraced(f"an argument is a {kind.__name__}, which computes in its own way", "Convert it: float(…).")
+        raise NotTraced(
+            f"an argument or result is a {kind.__name__}, which computes in its own way", "Convert it: float(…)."
+        )
     return _object(a, into)
 
 
@@ -101,7 +100,7 @@ def _key(value: Any, key: Any, into: Signature, places: dict[int, int]) -> Any:
 def _array(a: Any, into: Signature) -> Any:
     if type(a).__module__ != "numpy" or a.dtype.str[1:] not in _EXACT or any(step % 8 for step in a.strides):
         kind = f"{type(a).__name__} of {a.dtype}"
-        raise NotTraced(f"an argument is an array of another kind, {kind}", "Convert it: np.array(…, dtype=float).")
+        raise NotTraced(f"an argument or result is a {kind}", "Convert it: np.array(…, dtype=float).")
     flat, is_whole = a.ravel().tolist(), a.dtype.kind == "i"
     if is_whole:
         _check_exact(max(flat, key=abs, default=0))
@@ -110,183 +109,76 @@ def _array(a: Any, into: Signature) -> Any:
 
 
 def _object(a: Any, into: Signature) -> Any:
-    kind = f"{type(a).__qualname__} of {type(a).__module__}"
-    if not isinstance(a, type) and all(hasattr(type(a), name) for name in ("backward", "__add__", "__mul__")):
+    kind: Any = type(a)
+    problem = ""
+    if hasattr(kind, "backward") and hasattr(kind, "__add__") and not isinstance(a, type):
+        problem = "and only zoomgrad's Value can be compiled"
         remedy = "Import Value from zoomgrad: `from zoomgrad import Value`."
-        raise NotTraced(f"an argument is a {kind}, and only zoomgrad's Value can be compiled", remedy)
-    if hasattr(a, "__next__"):
-        raise NotTraced(f"an argument is a {kind}, which can be read only once", "Pass a list: list(…).")
-    if type(a).__hash__ is None:
+    elif hasattr(kind, "__next__"):
+        problem, remedy = "which can be read only once", "Pass a list: list(…)."
+    elif kind.__hash__ is None:
+        problem = "which is neither data nor a constant"
         remedy = "Pass numbers, lists, tuples, dicts, NumPy arrays, a model, or something hashable."
-        raise NotTraced(f"an argument is a {kind}, which is neither data nor a constant", remedy)
+    if problem:
+        raise NotTraced(f"an argument or result is a {kind.__qualname__} of {kind.__module__}, {problem}", remedy)
     into.objects.append(a)
     return ("object", id(a), kind)
 
 
 def describe(signature: Signature) -> str:
-    """A signature as a short text."""
+    """The signature of a call, a tuple and a dict, as a short text."""
     counts = ((len(signature.values), "Value"), (len(signature.numbers), "number"))
     texts = [f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts if count]
-    constants = [repr(a)[:40] for a in (*signature.arguments, *signature.named.values()) if type(a) in _STATIC]
+    parts = [s for part in signature.structure[1:] for s in part[1:] if type(s) is tuple]
+    constants = [repr(s[2])[:40] for s in parts if s[:1] == ("static",)]
     return ", ".join([*texts, *(type(a).__name__ for a in signature.objects), *constants]) or "no arguments"
 
 
-def values_in(value: Any, result: Any) -> Iterator[Any]:
-    """The Values in what a function returned, in order."""
-    if isinstance(result, value):
-        yield result
-    elif isinstance(result, (list, tuple, dict)):
-        for each in result.values() if isinstance(result, dict) else result:
-            yield from values_in(value, each)
+def put_together(
+    signature: Signature,
+    values: list[Any],
+    number_of: Callable[[float, type], Any],
+    keep: Callable[..., Any] = lambda container, *_: container,
+) -> Any:
+    """What was taken apart, with these Values in place of its own.
 
-
-# --- for a trace -----------------------------------------------------------------------------------------------------
-
-
-class Rebuilt(NamedTuple):
-    """The arguments of a trace."""
-
-    call: tuple[tuple[Any, ...], dict[str, Any]]
-    data: list[Any]
-    """Stand-ins for the numbers, in order."""
-    containers: list[tuple[Any, list[Any]]]
-    """Each list, dict and array with its entries, to see whether the function changes it."""
-
-    def has_changed(self) -> bool:
-        """Whether a container has other entries than at first."""
-        return any([*map(id, now)] != [*map(id, before)] for now, before in self.containers)
-
-
-def rebuilt(signature: Signature, values: list[Any], stand_in: Callable[[float, type], Any]) -> Rebuilt:
-    """The arguments with stand-ins for numbers, and these Values in place of the call's.
-
-    stand_in: makes one of a number and its type.
+    number_of: makes a number, or what stands for it, of a float and its type. keep: sees each new container, and also
+    the values of a dict. It returns the container.
     """
-    made = Rebuilt(((), {}), [], [])
     objects = {id(each): each for each in signature.objects}
     remaining = iter(signature.numbers)
 
-    def datum(kind: type) -> Any:
-        made.data.append(stand_in(next(remaining), kind))
-        return made.data[-1]
-
-    def keep(container: Any, *views: Any) -> Any:
-        made.containers.extend((view, list(view)) for view in (container, *views))
-        return container
-
     def build(s: Any) -> Any:
         if s in (int, float):
-            return datum(s)
+            return number_of(next(remaining), s)
         kind = s[0]
+        if kind == "floats":
+            return keep(s[1]([number_of(next(remaining), float) for _ in range(s[2])]))
         if kind in (list, tuple):
-            is_flat = s[-1] is float and type(s[1]) is int
-            return keep(kind([datum(float) for _ in range(s[1])] if is_flat else map(build, s[1:])))
+            return keep(kind(map(build, s[1:])))
         if kind is dict:
             entries = dict(zip(map(build, s[1]), map(build, s[2:])))
             return keep(entries, entries.values())
         if kind == "array":
-            return _rebuilt_array(s, datum, keep)
+            return _array_of(s, lambda kind: number_of(next(remaining), kind), keep)
         if kind == "number":
-            return datum(s[1])
+            return number_of(next(remaining), s[1])
         return values[s[1]] if kind in ("value", "computed") else s[2] if kind == "static" else objects[s[1]]
 
-    return made._replace(call=build(signature.structure))
+    return build(signature.structure)
 
 
-def _rebuilt_array(s: Any, datum: Callable[[type], Any], keep: Callable[[Any], Any]) -> Any:
+def _array_of(s: Any, number_of: Callable[[type], Any], keep: Callable[..., Any]) -> Any:
     """An array of objects with the strides of the array, which `ravel("K")` and `ravel("A")` follow."""
     import numpy as np
 
     _, _, shape, of, strides = s
+    kind = np.int64 if of is int else np.float64
     ends = [step // 8 * max(0, length - 1) for step, length in zip(strides, shape)]
     memory = np.empty(1 + sum(map(abs, ends)), dtype=object)
     begin = -sum(end for end in ends if end < 0)
     filled = np.lib.stride_tricks.as_strided(memory[begin:], shape, [step // 8 * memory.itemsize for step in strides])
     for place in np.ndindex(*shape):
-        filled[place] = datum(np.int64 if of is int else np.float64)
+        filled[place] = number_of(kind)
     keep(memory)
-    return filled
-
-
-# --- the quick way ---------------------------------------------------------------------------------------------------
-
-Matcher = Callable[[Any, list[float]], bool]
-"""Whether the arguments fit, after adding their numbers to the list."""
-
-
-def matcher(value: Any, arguments: tuple[Any, ...]) -> Optional[Matcher]:
-    """A check for arguments like these, much quicker than `take_apart`. None if there is no quick one.
-
-    It accepts Values only if they are the same ones. Its text is one condition per argument. Example: for a list of
-    Values and a float,
-
-        type(_0) is list and _0 == o0 and type(_1) is float and numbers.append(_1) is None
-    """
-    names: dict[str, Any] = {"of_floats": _of_floats, "of_rows": _of_rows, "of_array": _of_array}
-    conditions = [_condition(value, a, f"_{place}", names) for place, a in enumerate(arguments)]
-    if None in conditions:
-        return None
-    unpack = f"{', '.join(f'_{place}' for place in range(len(arguments)))}, = arguments" if arguments else "pass"
-    source = (
-        f"def fits(arguments, numbers):\n    if len(arguments) != {len(arguments)}:\n        return False\n"
-        f"    {unpack}\n    return {' and '.join(map(str, conditions)) or 'True'}\n"
-    )
-    exec(source, names)  # noqa: S102  (text from this file)
-    fits: Matcher = names["fits"]
-    return fits
-
-
-def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional[str]:
-    """The condition for one argument of that name. names: objects that the text uses."""
-    kind: Any = type(a)
-
-    def refer(used: Any) -> str:
-        names[f"o{len(names)}"] = used
-        return f"o{len(names) - 1}"
-
-    has_type = f"type({name}) is {refer(kind)} and"
-    if kind is float:
-        return f"{has_type} numbers.append({name}) is None"
-    if kind is int:
-        return f"{has_type} {-LARGEST_INT} <= {name} <= {LARGEST_INT} and numbers.append({name}) is None"
-    if kind in _STATIC:
-        return f"{has_type} {name} == {refer(a)}"
-    if kind in (list, tuple):
-        kinds = {type(each) for each in a}
-        if kinds == {float}:
-            return f"{has_type} of_floats({name}, {len(a)}, numbers)"
-        if len(kinds) == 1 and kinds <= {list, tuple} and all(each and {*map(type, each)} == {float} for each in a):
-            return f"{has_type} of_rows({name}, {refer(kinds)}, {[*map(len, a)]}, numbers)"
-        same = _copied(value, a)
-        return None if same is None else f"{has_type} {name} == {refer(same)}"
-    if hasattr(a, "__array_interface__"):
-        form = refer((a.shape, a.strides, a.dtype))
-        return f"{has_type} of_array({name}, {form}, numbers)" if a.dtype.str[1:] == "f8" and a.ndim else None
-    return None if isinstance(a, (int, float, dict)) else f"{name} is {refer(a)}"
-
-
-def _copied(value: Any, a: Any) -> Any:
-    """A copy of a Value's container; None if it holds anything else. Equal to it while it holds the same Values."""
-    if isinstance(a, value):
-        return a if type(a).__eq__ is object.__eq__ else None  # type: ignore[comparison-overlap]
-    parts = [_copied(value, each) for each in a] if type(a) in (list, tuple) else []
-    return None if not parts or any(part is None for part in parts) else type(a)(parts)
-
-
-_FLOAT = {float}
-
-
-def _of_floats(a: Any, length: int, numbers: list[float]) -> bool:
-    numbers.extend(a)
-    return len(a) == length and {*map(type, a)} == _FLOAT
-
-
-def _of_rows(a: Any, row_kind: Any, lengths: list[int], numbers: list[float]) -> bool:
-    if {*map(type, a)} != row_kind or [*map(len, a)] != lengths:
-        return False
-    return _of_floats([*itertools.chain.from_iterable(a)], sum(lengths), numbers)
-
-
-def _of_array(a: Any, form: Any, numbers: list[float]) -> bool:
-    numbers.extend(a.ravel().tolist())
-    return bool((a.shape, a.strides, a.dtype) == form)
+    return filled.astype(kind) if {*map(type, filled.flat)} == {kind} else filled

@@ -26,7 +26,7 @@ from typing import Any, Callable, NamedTuple, Optional
 import zoomgrad.engines.graph.value
 import zoomgrad.engines.value_base
 from zoomgrad.engines.graph.collector import COLLECTOR
-from zoomgrad.signature import NotTraced, Signature, rebuilt, values_in
+from zoomgrad.signature import NotTraced, Signature, put_together, take_apart
 
 TRACING = threading.RLock()
 """Hooks are on the class, so one thread traces at a time."""
@@ -57,8 +57,8 @@ def is_tracing() -> bool:
 class Traced(NamedTuple):
     """What one run of the function recorded."""
 
-    result: Any
-    """What the function returned, with Values in it."""
+    returned: Signature
+    """What the function returned. The first of its Values is the loss."""
     loss: Any
     outputs: list[Any]
     inputs: list[Any]
@@ -77,21 +77,31 @@ def trace(value: Any, function: Callable[..., Any], signature: Signature, plain:
 
     Raises NotTraced if the graph would not hold for other numbers.
     """
-    _loss_of(value, plain)
+    before = {id(v): v for root in _returned(value, plain).values for v in root.topo()}
     # A Value that was computed before the call is a leaf here.
     leaves = [value(v.data) if v._prev else v for v in signature.values]
-    call = rebuilt(signature, leaves, lambda number, kind: datum_class(value, kind)(number))
-    recorded, result = _recorded(value, function, *call.call)
+    data: list[Any] = []
+    containers: list[tuple[Any, list[Any]]] = []
+
+    def datum(number: float, kind: type) -> Any:
+        data.append(datum_class(value, kind)(number))
+        return data[-1]
+
+    def keep(container: Any, *views: Any) -> Any:
+        containers.extend((view, list(view)) for view in (container, *views))
+        return container
+
+    recorded, result = _recorded(value, function, *put_together(signature, leaves, datum, keep))
     if recorded.look is not None:
         raise recorded.look
-    if call.has_changed():
+    if any([*map(id, now)] != [*map(id, entries)] for now, entries in containers):
         raise NotTraced("it changes an argument", "Change a copy.")
-    loss, outputs = _loss_of(value, result), list(values_in(value, result))[1:]
+    returned = _returned(value, result)
+    loss, *outputs = returned.values
     if not loss._prev:  # the interpreter sets its gradient, and adds to all others
         raise NotTraced("its loss is a leaf, so there is nothing to compile", "Return the result of an operation.")
     if any(map(is_datum, outputs)):
         raise NotTraced("it returns a number of its arguments", "Return Values only.")
-    before = {id(v): v for root in values_in(value, plain) for v in root.topo()}
     computed = {id(v): v for root in (loss, *outputs) for v in root.topo() if v._prev}
     for v in computed.values():
         if id(v) in before:
@@ -101,19 +111,24 @@ def trace(value: Any, function: Callable[..., Any], signature: Signature, plain:
     for v in recorded.raising:
         if id(v) not in computed:
             raise NotTraced(f"it does not use the result of {v._op!r}, which may raise an error", "Remove it.")
-    traced = Traced(result, loss, outputs, [], [], [], [], set())
-    _sort_leaves(traced, call.data, recorded.copies, leaves, before)
+    traced = Traced(returned, loss, outputs, [], [], [], [], set())
+    _sort_leaves(traced, data, recorded.copies, leaves, before)
     return traced
 
 
-def _loss_of(value: Any, result: Any) -> Any:
+def _returned(value: Any, result: Any) -> Signature:
+    """What a function returned, taken apart."""
     loss = result[0] if isinstance(result, tuple) and result else result
-    if isinstance(loss, value):
-        return loss
-    raise NotTraced(
-        f"it returned a {type(loss).__qualname__} of {type(loss).__module__}, not zoomgrad's Value",
-        "Return the loss, or a tuple of the loss and outputs: `from zoomgrad import Value`.",
-    )
+    if not isinstance(loss, value):
+        raise NotTraced(
+            f"it returned a {type(loss).__qualname__} of {type(loss).__module__}, not zoomgrad's Value",
+            "Return the loss, or a tuple of the loss and outputs: `from zoomgrad import Value`.",
+        )
+    returned = take_apart(value, result)
+    if returned.objects:
+        kind = type(returned.objects[0]).__name__
+        raise NotTraced(f"it returns a {kind} beside the loss", "Return Values, numbers and texts.")
+    return returned
 
 
 def _recorded(value: Any, function: Callable[..., Any], arguments: Any, named: Any) -> tuple[Run, Any]:

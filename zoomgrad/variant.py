@@ -15,19 +15,28 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 from math import isfinite
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
-from zoomgrad.check import Schedule
+from zoomgrad.check import Schedule, same
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.held import Held
 from zoomgrad.loss import maker, pass_to
-from zoomgrad.signature import NotTraced, Signature, describe, values_in
+from zoomgrad.signature import NotTraced, Signature, describe, put_together, take_apart
 from zoomgrad.trace import Traced, is_datum
 
-Call = tuple[Any, tuple[Any, ...], Sequence[float], tuple[float, ...], Any, int]
-"""What a result remembers: the variant, the parameters, the inputs, the parameters' numbers, the function's arguments
-and named ones, and the place among the results, where 0 is the loss."""
+
+class Call(NamedTuple):
+    """What the results of a call remember."""
+
+    variant: Variant
+    parameters: tuple[Any, ...]
+    inputs: Sequence[float]
+    data: tuple[float, ...]
+    """The parameters' numbers."""
+    arguments: Any
+    """Those of the function, and the named ones."""
+
 
 _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)
 """Errors of a forward pass: a number that is not a double, or an error of Python's operators."""
@@ -45,7 +54,7 @@ class Plain:
         self.why = why
         self.text = describe(signature)
         self.objects = signature.objects
-        """Kept alive, because the structure names them by identity."""
+        """Holds the objects, because the structure names them by identity."""
         self.calls = 0
 
     def fits(self, signature: Signature) -> bool:
@@ -75,7 +84,7 @@ class Variant(Plain):
         self._make = maker(kind)
         self._lock = threading.RLock()
         self._latest: Any = None
-        """The call of the program's last forward pass."""
+        """The call whose forward pass the program ran last."""
         leaves = traced.parameters
         self._program = engine.compile(traced.loss, inputs=traced.inputs, parameters=leaves, outputs=traced.outputs)
         x, p, q, forward, backward = self._program.bound()
@@ -96,8 +105,9 @@ class Variant(Plain):
         self._reached = {id(v) for v in self.captured} | held.reached
         self._twice = self._reached_among(signature.values)
         places = {id(v): at for at, v in enumerate(traced.parameters)}
-        self._result = _mapped(self._value, traced.result, lambda v: _Hole(places.get(id(v))))
-        self._is_alone = traced.result is traced.loss
+        self._returned = traced.returned
+        self._is_alone = traced.returned.structure[0] == "computed"
+        self._returned_parameters = [places.get(id(v)) for v in traced.outputs]
 
     def _reached_among(self, values: Sequence[Any]) -> list[int]:
         return [id(v) if id(v) in self._reached else 0 for v in values]
@@ -132,42 +142,24 @@ class Variant(Plain):
                 number = self._forward(inputs, data)
             except _NO_NUMBER:
                 return None
-            self._latest = call = self, parameters, inputs, data, arguments, 0
-            outputs = [] if self._is_alone else list(self._program.outputs)
-        if not isfinite(number) or (outputs and not all(map(isfinite, outputs))):
-            return None
-        self.calls += 1
-        loss = self._make(number, parameters if self._operands is None else self._operands(parameters), self._grad)
-        loss.call = call
-        return loss if self._is_alone else self._filled(loss, outputs, call)
-
-    def _filled(self, loss: Any, outputs: Sequence[float], call: Call) -> Any:
-        results = [loss]
-        for place, number in enumerate(outputs, 1):
-            results.append(self._make(number, call[1], self._grad))
-            results[-1].call = (*call[:-1], place)
-        remaining = iter(results)
-
-        def fill(hole: _Hole) -> Any:
-            result = next(remaining)
-            return result if hole.parameter is None else call[1][hole.parameter]
-
-        return _mapped(_Hole, self._result, fill)
-
-    def quick(self, parameters: tuple[Any, ...], fits: Callable[[Any, list[float]], bool]) -> Callable[[Any], Any]:
-        """The function `call` for these parameters, if arguments fit and nothing has changed; else it returns None.
-
-        fits: adds the numbers of the arguments to a list.
-        """
-        schedule, is_same, call, no_names = self.schedule, self.held.is_same, self.call, dict[str, Any]()
-
-        def quick(arguments: Any) -> Any:
-            numbers: list[float] = []
-            if self.calls + 1 >= schedule.next or not fits(arguments, numbers) or not is_same():
+            self._latest = call = Call(self, parameters, inputs, data, arguments)
+            outputs = list(self._program.outputs) if self._returned_parameters else []
+            if not isfinite(number) or not all(map(isfinite, outputs)):
                 return None
-            return call(parameters, numbers, (arguments, no_names))
+            self.calls += 1
+        used = parameters if self._operands is None else self._operands(parameters)
+        results = [self._result(number, used, call, 0)]
+        if self._is_alone:
+            return results[0]
+        for place, (number, parameter) in enumerate(zip(outputs, self._returned_parameters), 1):
+            result = self._result(number, parameters, call, place) if parameter is None else parameters[parameter]
+            results.append(result)
+        return put_together(self._returned, results, lambda number, kind: kind(number))
 
-        return quick
+    def _result(self, number: float, operands: tuple[Any, ...], call: Call, place: int) -> Any:
+        result = self._make(number, operands, self._grad)
+        result.call, result.place, result.passes = call, place, 0
+        return result
 
     def _forward(self, inputs: Sequence[float], data: Sequence[float]) -> float:
         """Run the forward pass with these numbers."""
@@ -182,8 +174,8 @@ class Variant(Plain):
     def gradients(self, call: Call, before: Sequence[float]) -> list[float]:
         """The gradients of a call's loss by its parameters, added to others."""
         with self._lock:
-            if self._latest is not call:  # another pass came after its own
-                self._forward(call[2], call[3])
+            if self._latest is not call:  # the program ran another call meanwhile
+                self._forward(call.inputs, call.data)
                 self._latest = call
             pack_gradients, backward, gradients = self._gradients
             pack_gradients(*before)
@@ -198,12 +190,13 @@ class Variant(Plain):
 
         The program does that for the loss, once, unless a parameter has another number now or a gradient is not finite.
         """
-        call, passes, scale = result.call, getattr(result, "passes", 0), result.grad
-        _, parameters, _, data, _, place = call
-        result.passes = passes + 1
-        if not place and not passes and tuple(map(_data, parameters)) == data:
+        parameters, scale = result.call.parameters, result.grad
+        with self._lock:
+            result.passes += 1
+            passes = result.passes
+        if not result.place and passes == 1 and same(tuple(map(_data, parameters)), result.call.data):
             before = tuple(map(_grad, parameters))
-            after = self.gradients(call, before if scale == 1.0 else [0.0] * len(before))
+            after = self.gradients(result.call, before if scale == 1.0 else [0.0] * len(before))
             if all(map(isfinite, after)):
                 for v, add, grad in zip(parameters, before, after):
                     v.grad = grad if scale == 1.0 else add + scale * grad
@@ -212,17 +205,17 @@ class Variant(Plain):
 
     def _contribute_by_function(self, result: Any, passes: int) -> None:
         """Repeat the call and the backward passes of its results as they were, with today's numbers in the last one."""
-        _, parameters, _, before, arguments, place = result.call
-        why = NotTraced("a result beside its loss has a gradient", "Return it as the loss.") if place else None
+        parameters = result.call.parameters
+        why = NotTraced("a result beside its loss has a gradient", "Return it as the loss.") if result.place else None
         data, grads = ([*map(part, parameters)] for part in (_data, _grad))
-        _put("data", parameters, before)
+        _put("data", parameters, result.call.data)
         try:
-            real = list(values_in(self._value, self._again(self, arguments, why)))[place]
-            if real.data != result.data:
+            real = take_apart(self._value, self._again(self, result.call.arguments, why)).values[result.place]
+            if not same((real.data,), (result.data,)):
                 raise RuntimeError("an argument of this loss has changed\n  Use the loss before you change it.")
         finally:
             _put("data", parameters, data)
-        for _ in range(passes + 1):
+        for _ in range(passes):
             _put("grad", parameters, grads)
             real.grad = result.grad
             pass_to(parameters, real)
@@ -263,24 +256,3 @@ def _gather(places: list[int], length: int) -> Optional[Callable[[Sequence[Any]]
 def _packer(buffer: Any, count: int) -> Callable[..., None]:
     """A function that stores its arguments in the first places of a buffer of doubles."""
     return partial(struct.Struct(f"{count}d").pack_into, buffer, 0)
-
-
-class _Hole:
-    """In place of a Value that a function returned, or of the parameter of that number."""
-
-    def __init__(self, parameter: Optional[int]) -> None:
-        self.parameter = parameter
-
-
-def _mapped(kind: Any, result: Any, change: Callable[[Any], Any]) -> Any:
-    """What a function returned, with each object of a kind changed."""
-    if isinstance(result, kind):
-        return change(result)
-    if isinstance(result, (list, tuple)):
-        parts = [_mapped(kind, each, change) for each in result]
-        return parts if isinstance(result, list) else tuple(parts)
-    if isinstance(result, dict):
-        return {key: _mapped(kind, each, change) for key, each in result.items()}
-    if result is not None and not isinstance(result, (int, float, str, bytes)):
-        raise NotTraced(f"it returns a {type(result).__name__} beside the loss", "Return Values, numbers and texts.")
-    return result
