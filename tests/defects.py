@@ -325,20 +325,6 @@ DEFECTS = (
         "engines/compiled/test_toolchains.py::test_a_header_on_cpath_is_not_included",
     ),
     Defect(
-        "compilers: the answer of a replaced program is used",
-        "engines/answers.py",
-        "(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)",
-        "(facts.st_dev,)",
-        "engines/compiled/test_answers.py::test_a_changed_program_is_asked_again",
-    ),
-    Defect(
-        "compilers: the answer of a script is remembered",
-        "engines/answers.py",
-        "if not is_code or not family",
-        "if not family",
-        "engines/compiled/test_answers.py::test_scripts_and_disguised_links_are_asked_every_time",
-    ),
-    Defect(
         "kept objects: the bytes are not compared with their hash",
         "engines/files.py",
         'if digest.decode("latin-1") != hashlib.sha256(content).hexdigest():',

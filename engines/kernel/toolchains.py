@@ -10,10 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Optional, Union
+from typing import NamedTuple, Optional, Union
 
 from zoomgrad.engines import asking
-from zoomgrad.engines.answers import MEMORY
 from zoomgrad.engines.api import Unavailable
 
 STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")
@@ -92,7 +91,6 @@ def find(family: str) -> Toolchain:
     tool, skipped = _survey(family)
     if tool is None:
         raise _unavailable(family, skipped)
-    linker(tool)  # look for it now, not while a compilation is timed; the result is cached
     return tool
 
 
@@ -134,10 +132,8 @@ def use_clang(program: Path) -> None:
 
 
 def skipped() -> list[asking.Skipped]:
-    """Programs on PATH with the name of a compiler or its linker that can't be used, each with the reason."""
-    compilers = [no for family in SETTINGS for no in _survey(family).skipped]
-    no_linker = _asked_linker()[1] if sys.platform == "linux" else None
-    return [*compilers, *([no_linker] if no_linker else [])]
+    """Programs on PATH with the name of a compiler that can't be used, each with the reason."""
+    return [no for family in SETTINGS for no in _survey(family).skipped]
 
 
 class _Survey(NamedTuple):
@@ -225,18 +221,10 @@ _VERSIONS = {
 
 
 def _version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswer]:
-    """Its version; empty for a compiler of another family, such as macOS's `gcc`, which reports that it is Clang."""
-    answer: Union[str, asking.NoAnswer] = MEMORY.answer(
-        command, f"version of {family}", _is_version, lambda: _asked_version(family, command)
-    )
-    return answer
+    """The program's version, or why there is none.
 
-
-def _is_version(answer: Any) -> bool:
-    return isinstance(answer, str) and (not answer or bool(re.fullmatch(_NUMBER, answer, re.ASCII)))
-
-
-def _asked_version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswer]:
+    Empty for a compiler of another family, such as macOS's `gcc`, which reports that it is Clang.
+    """
     try:
         answer = asking.ask([*command, "-v" if family == "tcc" else "--version"])
     except asking.NoAnswer as none:
@@ -250,20 +238,11 @@ def _asked_version(family: str, command: tuple[str, ...]) -> Union[str, asking.N
 @cache
 def macros(tool: Toolchain, flags: tuple[str, ...]) -> frozenset[str]:
     """Macros that the compiler predefines under these flags, which show for example the machine's vectors."""
-
-    def ask() -> Optional[list[str]]:
-        try:
-            answer = asking.ask([*tool.command, *flags, "-dM", "-E", "-x", "c", os.devnull], errors=False)
-        except asking.NoAnswer:
-            return None
-        return sorted(re.findall(r"^#define (\w+)", answer, re.MULTILINE))
-
-    names = MEMORY.answer(tool.command, f"macros under {' '.join(flags)}", _are_names, ask)
-    return frozenset(names or ())
-
-
-def _are_names(answer: Any) -> bool:
-    return isinstance(answer, list) and bool(answer) and all(isinstance(x, str) and x.isidentifier() for x in answer)
+    try:
+        answer = asking.ask([*tool.command, *flags, "-dM", "-E", "-x", "c", os.devnull], errors=False)
+    except asking.NoAnswer:
+        answer = ""
+    return frozenset(re.findall(r"^#define (\w+)", answer, re.MULTILINE))
 
 
 def check_fused(tool: Toolchain) -> None:
@@ -281,23 +260,5 @@ def linker(tool: Toolchain) -> tuple[str, ...]:
     """
     if tool.is_zig:
         return (tool.command[0], "ld.lld", "-shared", "-Bsymbolic")
-    program = _asked_linker()[0] if sys.platform == "linux" and tool.family != "tcc" else ""
+    program = asking.which("ld") if sys.platform == "linux" and tool.family != "tcc" else None
     return (program, "-shared", "-Bsymbolic") if program else ()
-
-
-@cache
-def _asked_linker() -> tuple[str, Optional[asking.Skipped]]:
-    """Path of `ld`, or empty if there is none; and the reason if there is one that does not answer."""
-    program = asking.which("ld")
-    if program is None:
-        return "", None
-    answer = MEMORY.answer([program], "whether it starts", lambda answer: answer is True, lambda: _starts(program))
-    return ("", asking.Skipped(program, str(answer))) if isinstance(answer, asking.NoAnswer) else (program, None)
-
-
-def _starts(program: str) -> Union[bool, asking.NoAnswer]:
-    try:
-        asking.ask([program, "--version"])
-    except asking.NoAnswer as none:
-        return none
-    return True

@@ -22,7 +22,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
-from zoomgrad.engines.answers import MEMORY
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.asking import NoAnswer, Skipped, ask, on_path, one_line, unusable
 from zoomgrad.results.fields import LONGEST_NAME
@@ -249,25 +248,11 @@ def probe(path: Path) -> Facts | NoAnswer:
     if reason:
         return NoAnswer(reason)
     try:
-        return Facts.model_validate_json(
-            MEMORY.answer(
-                [str(path)],
-                _PROBE,
-                _are_facts,
-                lambda: ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False),
-            )
-        )
+        return Facts.model_validate_json(ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False))
     except NoAnswer as none:
         return none
     except ValidationError as error:
         return NoAnswer(f"does not answer like a Python ({one_line(first_of(error, whole='its answer'))})")
-
-
-def _are_facts(answer: object) -> bool:
-    try:
-        return isinstance(answer, str) and bool(Facts.model_validate_json(answer))
-    except ValidationError:
-        return False
 
 
 # --- names on the command line ----------------------------------------------------------------------------------------

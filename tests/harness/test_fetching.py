@@ -49,7 +49,7 @@ elif "--target" in arguments:
 
 
 def forget():
-    for asked in (toolchains._survey, toolchains._asked_linker, toolchains.macros):
+    for asked in (toolchains._survey, toolchains.macros):
         asked.cache_clear()
 
 

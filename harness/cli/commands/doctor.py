@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 from zoomgrad import datasets, engines
 from zoomgrad.datasets.idx import CorruptData
-from zoomgrad.engines.answers import MEMORY
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import Skipped, one_line
 from zoomgrad.engines.discovery import said
@@ -27,7 +26,6 @@ Row = tuple[str, str, str]
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Show what is installed, what is missing, and how to get it."""
-    MEMORY.is_on = False  # ask again, because a compiler may have stopped working although its file is the same
     installed, no_pythons = interpreters.survey()
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in installed]
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(installed)]

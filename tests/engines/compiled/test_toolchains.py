@@ -35,7 +35,7 @@ def script(path, text):
 
 def forget():
     """Clear the caches of answers from another PATH."""
-    for asked in (toolchains._survey, toolchains._asked_linker, toolchains.macros):
+    for asked in (toolchains._survey, toolchains.macros):
         asked.cache_clear()
 
 
