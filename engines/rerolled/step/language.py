@@ -1,17 +1,15 @@
 """The language of steps: runs, conditions and statements, and functions that walk and rewrite programs.
 
 program   = statement*
-statement = one of the classes below: its fields, its text, the programs inside it, and its effect
-effect    = the facts that must or must not hold before the statement, and those that it sets or clears
+statement = one of the classes below: its fields, its text, and the programs inside it
 
-The printer and the checker (`ways`) derive from these classes. A back end is a table with an entry for each of them.
+The printer derives from these classes. A back end is a table with an entry for each of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Optional, Union
 
@@ -172,41 +170,6 @@ class Both:
 
 Condition = Union[Flag, Alone, Batched, BatchEnds, EveryInput, Unbounded, Both]
 
-# --- facts -----------------------------------------------------------------------------------------------------------
-
-
-class Fact(Enum):
-    """What a way through a turn knows at a point."""
-
-    TAKEN = "the row is taken, or the rows together are"
-    WITHIN = "one of the rows taken together runs alone"
-    RECORDED = "the row's loss is recorded"
-    COUNTED = "the row is counted"
-    RATED = "the next update has its rate"
-    UPDATED = "the parameters are updated"
-    KEEPING = "the row's inputs are kept for a deferred update"
-    WAITING = "an update waits"
-    CLEARED = "the gradient of the loss, which is a parameter, is cleared"
-    BOUNDED = "the bound on weights is valid"
-    LISTED = "the inputs that count are listed"
-    CHECKED = "the list accounts for the sinks' factors"
-    TURNED = "the lists of all rows are turned"
-    OVER = "the turn is over"
-
-
-class Effect(NamedTuple):
-    """What a statement asks of the facts before it, and what holds after it."""
-
-    needs: tuple[Fact, ...] = ()
-    forbids: tuple[Fact, ...] = ()
-    broken: str = ""
-    """The message if a needed fact does not hold, or a forbidden one does."""
-    sets: tuple[Fact, ...] = ()
-    clears: tuple[Fact, ...] = ()
-    forgets: tuple[type, ...] = ()
-    """Kinds of conditions whose answers may have changed."""
-
-
 # --- statements ------------------------------------------------------------------------------------------------------
 
 Spell = Callable[[Place], str]
@@ -221,7 +184,6 @@ class Statement:
     """Text form, with fields in braces."""
     PROGRAMS: ClassVar[tuple[str, ...]] = ()
     """The fields that hold programs."""
-    EFFECT: ClassVar[Effect] = Effect()
 
     def __str__(self) -> str:
         return self.TEXT.format(**vars(self))
@@ -252,12 +214,6 @@ class TakeRow(Statement):
     """Read the next row into the inputs."""
 
     TEXT = "take row"
-    EFFECT = Effect(
-        forbids=(Fact.TAKEN,),
-        broken="a row is taken twice",
-        sets=(Fact.TAKEN,),
-        clears=(Fact.LISTED, Fact.CHECKED, Fact.KEEPING),
-    )
 
 
 @dataclass(frozen=True)
@@ -266,12 +222,6 @@ class TakeRows(Statement):
 
     rows: int
     to: Place
-    EFFECT = Effect(
-        forbids=(Fact.TAKEN,),
-        broken="rows are taken twice",
-        sets=(Fact.TAKEN,),
-        clears=(Fact.LISTED, Fact.CHECKED, Fact.TURNED),
-    )
 
     def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
         yield f"take up to {self.rows} rows to {spell(self.to)}", ()
@@ -291,11 +241,6 @@ class Guard(Statement):
 
     otherwise: Program = ()
     PROGRAMS = ("otherwise",)
-    EFFECT = Effect(
-        forbids=(Fact.RECORDED, Fact.WAITING),
-        broken="a loss is recorded twice, before its values, or while an update waits",
-        sets=(Fact.RECORDED,),
-    )
 
     def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
         yield "guard, else:" if self.otherwise else "guard", self.otherwise
@@ -306,11 +251,6 @@ class NextRate(Statement):
     """Make the rate of the next update the current rate."""
 
     TEXT = "next rate"
-    EFFECT = Effect(
-        forbids=(Fact.RATED, Fact.WAITING),
-        broken="a second rate, or a new rate while an update waits for the old one",
-        sets=(Fact.RATED,),
-    )
 
 
 @dataclass(frozen=True)
@@ -319,12 +259,6 @@ class Update(Statement):
 
     but: Optional[int] = None
     """The number of that sink."""
-    EFFECT = Effect(
-        needs=(Fact.RATED,),
-        forbids=(Fact.WAITING, Fact.UPDATED),
-        broken="an update without its rate, before the batch ends, or while another waits",
-        sets=(Fact.UPDATED,),
-    )
 
     def __str__(self) -> str:
         return "update" if self.but is None else f"update all but loop {self.but}"
@@ -335,7 +269,6 @@ class ClearSeeded(Statement):
     """`q = 0` for the parameter that is the loss: its sink then sets the gradient to 1, as `backward` does."""
 
     TEXT = "clear the gradient of the loss"
-    EFFECT = Effect(sets=(Fact.CLEARED,))
 
 
 @dataclass(frozen=True)
@@ -366,12 +299,6 @@ class MeasureWeights(Statement):
     """Compute a bound on the magnitude of the weights that zero inputs would skip."""
 
     TEXT = "measure weights"
-    EFFECT = Effect(
-        forbids=(Fact.WAITING,),
-        broken="weights are measured while their update waits",
-        sets=(Fact.BOUNDED,),
-        forgets=(Unbounded,),
-    )
 
 
 @dataclass(frozen=True)
@@ -379,12 +306,6 @@ class ListInputs(Statement):
     """List the inputs that are not zero. List all of them if `every`, or if a weight may be infinite."""
 
     every: bool = False
-    EFFECT = Effect(
-        needs=(Fact.TAKEN,),
-        broken="inputs are listed before they are taken",
-        sets=(Fact.LISTED,),
-        forgets=(EveryInput,),
-    )
 
     def __str__(self) -> str:
         return "list every input" if self.every else "list inputs"
@@ -396,13 +317,6 @@ class ListRows(Statement):
 
     at: Place
     TEXT = "list inputs of the rows"
-    EFFECT = Effect(
-        needs=(Fact.TAKEN,),
-        broken="inputs are listed before they are taken",
-        sets=(Fact.LISTED,),
-        clears=(Fact.TURNED,),
-        forgets=(EveryInput,),
-    )
 
 
 @dataclass(frozen=True)
@@ -410,7 +324,6 @@ class TurnLists(Statement):
     """List, for each input, the rows in which it is listed."""
 
     TEXT = "turn lists"
-    EFFECT = Effect(needs=(Fact.LISTED,), broken="lists are turned before they are made", sets=(Fact.TURNED,))
 
 
 @dataclass(frozen=True)
@@ -422,7 +335,6 @@ class CheckFactors(Statement):
 
     at: Optional[Place] = None
     TEXT = "check factors"
-    EFFECT = Effect(clears=(Fact.TURNED,), forgets=(EveryInput,))
 
 
 @dataclass(frozen=True)
@@ -477,7 +389,6 @@ class EndTurn(Statement):
     """End the turn, because its rows are done."""
 
     TEXT = "end turn"
-    EFFECT = Effect(sets=(Fact.OVER,))
 
 
 Program = tuple[Statement, ...]

@@ -19,9 +19,7 @@ from zoomgrad.engines.rerolled.emit import c_section
 from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.check import check_step
-from zoomgrad.engines.rerolled.step.language import Perform, rewrite
-from zoomgrad.engines.rerolled.step.ways import BrokenStep
+from zoomgrad.engines.rerolled.step.check import BrokenStep, check_step
 
 pytestmark = pytest.mark.host
 
@@ -88,93 +86,16 @@ def test_the_back_ends_know_every_statement():
 # --- the checker -----------------------------------------------------------------------------------------------------
 
 
-def without(step, statement):
-    """Return the step without that statement in its turn."""
-    turn = rewrite(step.programs["turn"], lambda s: () if s == statement else (s,))
-    assert turn != step.programs["turn"], f"there is no {statement}"
-    return step.with_programs(turn=turn)
+@pytest.mark.parametrize("kind", [steps.Copy, steps.TakeRows, steps.ListRows, steps.CheckFactors])
+def test_a_place_beyond_an_area_is_refused(kind):
+    def moved(statement):
+        name = "at" if hasattr(statement, "at") else "to"
+        beyond = {name: steps.Place(step.workspace - 1)} if isinstance(statement, kind) else {}
+        return (replace(statement, **beyond),)
 
-
-def without_run(step, routine, at=0):
-    runs = step.routines[routine]
-    return step.with_routine(routine, runs[:at] + runs[at + 1 :])
-
-
-def never_settled(step):
-    return step.with_programs(leave=step.programs["leave"][1:])
-
-
-def in_every_row(step):
-    """Make updates in place for rows that are not alone in their batch."""
-    turn = rewrite(
-        step.programs["turn"],
-        lambda s: (
-            (replace(s, then=s.otherwise, otherwise=s.then),)
-            if isinstance(s, steps.If) and s.condition == steps.Alone()
-            else (s,)
-        ),
-    )
-    return step.with_programs(turn=turn)
-
-
-def nothing_for_those_before(step):
-    return without(step, steps.KeepEarlier())
-
-
-def made_twice(step):
-    return without(step, steps.Set(steps.DUE, False))
-
-
-BROKEN = {
-    "a row is not taken": ("plain", lambda s: without(s, steps.TakeRow()), "before a row is taken"),
-    "no guard": ("plain", lambda s: without(s, steps.Guard()), "before the loss is recorded"),
-    "a lost sink": ("in place", lambda s: without_run(s, "sinks in place"), "it ends without loops"),
-    "no update": ("plain", lambda s: without(s, steps.Update()), "a batch ends without an update"),
-    "in place although a batch has several rows": ("in place", in_every_row, "alone"),
-    "an update that waits is lost": ("deferred", never_settled, "leave: an update still waits"),
-    "an update that waits is applied twice": (
-        "deferred",
-        made_twice,
-        "the flag says that an update waits",
-    ),
-    "no list of inputs": ("zeros", lambda s: without(s, steps.ListInputs()), "without a list of this row's"),
-    "factors are not checked": ("zeros", lambda s: without(s, steps.CheckFactors()), "factors are not checked"),
-    "rows before a failing one are lost": (
-        "together",
-        nothing_for_those_before,
-        "rows before one that fails lose a sink",
-    ),
-    "weights of a whole batch are updated twice": ("together", lambda s: updating_all(s), "updated twice"),
-    "a whole batch is updated with each row": ("together", lambda s: with_each_row(s), "before it has added all rows"),
-    "weights are measured too early": ("everything", lambda s: unsettled(s), "waits"),
-}
-
-
-def updating_all(step):
-    """Let every update include the parameters of sinks that ran in place."""
-    turn = rewrite(step.programs["turn"], lambda s: (steps.Update(),) if isinstance(s, steps.Update) else (s,))
-    return step.with_programs(turn=turn)
-
-
-def with_each_row(step):
-    """Let the sinks of each of the rows taken together update in place."""
-    (name,) = (name for name in step.routines if name.startswith("sinks but"))
-    return step.with_routine(name, [replace(run, in_place=True) for run in step.routines[name]])
-
-
-def unsettled(step):
-    """Make weights measured while their update waits."""
-    turn = rewrite(step.programs["turn"], lambda s: () if s == Perform("settle") else (s,))
-    return step.with_programs(turn=turn)
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_step_is_refused(what):
-    name, broken, message = BROKEN[what]
-    step = classified(name)
-    check_step(step)
-    with pytest.raises(BrokenStep, match=message):
-        check_step(broken(step))
+    step = check_step(classified("everything"))
+    with pytest.raises(BrokenStep, match="reaches"):
+        check_step(step.rewritten(moved))
 
 
 def test_the_docstring_example_is_correct():
