@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.memory import Memory, caller, is_under_perf, write
 from zoomgrad.engines.machine.program import Code
 from zoomgrad.engines.machine.target import Word
 from zoomgrad.engines.rerolled.recover.loops import Access
-from zoomgrad.engines.rerolled.step.language import DUE, Give, If, Perform, walk
+from zoomgrad.engines.rerolled.step.language import Fact, Give, If, Perform, walk
 
 ALIGNMENT = 64
 """A workspace starts at a multiple of these bytes, because a vector that crosses a cache line takes twice the time."""
@@ -50,7 +50,7 @@ class MachineKernel:
         self._settle = [
             inner.routine
             for statement in leave
-            if isinstance(statement, If) and statement.condition == DUE
+            if isinstance(statement, If) and statement.condition == Fact.DUE
             for inner in walk(statement.then)
             if isinstance(inner, Perform)
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Union
 
 from zoomgrad.engines.columns import BYTES
 from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
@@ -19,12 +19,17 @@ from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.target import CALLEE_SAVED, COLUMN_BYTES, Column, T, Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Condition, Place, Program
+from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program
 from zoomgrad.engines.rerolled.step.step import Step
 
 READ_ROW = "read_row"
 """The routine that reads row RAX of the columns to the address in RDI."""
-_FLAGS = {"due": Word.DUE}
+_COMPARISONS: dict[Condition, list[tuple[Word, int, str]]] = {
+    Fact.DUE: [(Word.DUE, 1, "ne")],
+    Fact.ALONE: [(Word.BATCH, 1, "ne"), (Word.ZERO, 1, "ne")],
+    Fact.BATCHED: [(Word.BATCH, 2, "l")],
+}
+"""A fact -> words, numbers, and the jump if a comparison fails."""
 
 
 class Section:
@@ -261,8 +266,8 @@ class Section:
         assert isinstance(self.step.loops.loss, Access)
         self.code.integer("mov", Mem(W, 8 * (self.step.loops.loss.base + self.step.away)), 0)
 
-    def _set(self, statement: steps.Set) -> None:
-        self.code.integer("mov", word(_FLAGS[statement.flag.name]), int(statement.value))
+    def _set(self, statement: steps.SetDue) -> None:
+        self.code.integer("mov", word(Word.DUE), int(statement.value))
 
     # --- control -----------------------------------------------------------------------------------------------------
 
@@ -282,39 +287,29 @@ class Section:
         if isinstance(condition, steps.Both):
             self._unless(condition.first, label)
             self._unless(condition.second, label)
-        elif isinstance(condition, steps.BatchEnds):
-            self._unless_batch_ends(condition, label)
-        elif isinstance(condition, steps.Unbounded):
+        elif condition == Fact.ENDS:
+            self._unless_batch_ends(1, label)
+        elif condition == Fact.ENDS_WITH_ROWS:
+            self._unless_batch_ends(word(Word.COUNT), label)
+        elif condition == Fact.UNBOUNDED:
             unbounded = code.new_label()
             self._about_lists().unless_bounded(unbounded)
             code.jump(label)
             code.label(unbounded)
-        elif isinstance(condition, steps.EveryInput) and condition.together:
+        elif condition == Fact.EVERY_INPUT_OF_ROWS:
             self._about_lists().unless_all_listed(label)
-        elif isinstance(condition, steps.EveryInput):
+        elif condition == Fact.EVERY_INPUT:
             self._list(RSI)
             code.integer("cmp", Mem(RSI), self._about_lists().count)
             code.jump(label, "ne")
         else:
-            for which, wanted, jump in self._comparisons(condition):
+            for which, wanted, jump in _COMPARISONS[condition]:
                 code.integer("cmp", word(which), wanted)
                 code.jump(label, jump)
 
-    def _comparisons(self, condition: Condition) -> Sequence[tuple[Word, int, str]]:
-        """Word, number, and the jump if the comparison fails."""
-        if isinstance(condition, steps.Flag):
-            return [(_FLAGS[condition.name], 1, "ne")]
-        if isinstance(condition, steps.Alone):
-            return [(Word.BATCH, 1, "ne"), (Word.ZERO, 1, "ne")]
-        assert isinstance(condition, steps.Batched), condition
-        return [(Word.BATCH, condition.rows, "l")]
-
-    def _unless_batch_ends(self, condition: steps.BatchEnds, label: str) -> None:
+    def _unless_batch_ends(self, rows: Union[int, Mem], label: str) -> None:
         code = self.code
-        if condition.together:
-            code.integer("mov", RAX, word(Word.COUNT))
-        else:
-            code.integer("mov", RAX, 1)
+        code.integer("mov", RAX, rows)
         code.integer("add", RAX, word(Word.TAKEN))
         code.integer("mov", word(Word.TAKEN), RAX)
         code.integer("cmp", RAX, word(Word.BATCH))
@@ -377,7 +372,7 @@ class Section:
         steps.Update: _update,
         steps.ClearSeeded: _clear_seeded,
         steps.Copy: _copy,
-        steps.Set: _set,
+        steps.SetDue: _set,
         steps.If: _if,
         steps.EachRow: _each_row,
         steps.KeepEarlier: _keep_earlier,

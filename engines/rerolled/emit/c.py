@@ -293,12 +293,12 @@ class _Source:
     def _state(self) -> Struct:
         """The state that turns keep: the fields that a statement of the step uses."""
         programs = self.step.programs.values()
-        asked = {condition for program in programs for condition in steps.conditions(program)}
-        asked |= {s.flag for program in programs for s in steps.walk(program) if isinstance(s, steps.Set)}
+        asked = {fact for program in programs for fact in steps.facts(program)}
+        sets_due = any(isinstance(s, steps.SetDue) for program in programs for s in steps.walk(program))
         fields = [("number rate", "of the current or waiting update")]
-        if any(isinstance(condition, steps.Alone) for condition in asked):
+        if asked & {steps.Fact.ALONE, steps.Fact.WHOLE}:
             fields.append(("int gradients_are_zero", "set by the first update, and so at each later start of a batch"))
-        if steps.DUE in asked:
+        if sets_due or steps.Fact.DUE in asked:
             fields.append(("int due", "whether an update waits for the next row"))
         if self.step.skips:
             fields.append(("double bound", "on the magnitude of weights whose inputs may be skipped"))

@@ -22,16 +22,16 @@ from zoomgrad.engines.rerolled.emit.c_nest import COUNT
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Condition, Place, Program, Run
+from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
-_REASONS: dict[tuple[type, bool], str] = {
-    (steps.Batched, False): "Rows of one batch share each load of the first layer's weights.",
-    (steps.Alone, False): "Each row is a batch, so no gradient is kept, and an update may wait.",
-    (steps.Alone, True): "These rows are a batch, so their sums need not be kept as gradients.",
-    (steps.Unbounded, False): "Zeros are skipped only while all weights are known to be finite.",
+_REASONS = {
+    Fact.BATCHED: "Rows of one batch share each load of the first layer's weights.",
+    Fact.ALONE: "Each row is a batch, so no gradient is kept, and an update may wait.",
+    Fact.WHOLE: "These rows are a batch, so their sums need not be kept as gradients.",
+    Fact.UNBOUNDED: "Zeros are skipped only while all weights are known to be finite.",
 }
-"""Kind of condition, as in _CONDITIONS -> a comment for the branch where it holds."""
+"""A fact -> a comment for the branch where it holds."""
 _CHANGED: dict[steps.Statement, str] = {
     steps.Give("parameters"): "t->rates != t->stretch->rates",
     steps.Give("gradients"): "t->stretch->learns",
@@ -48,18 +48,18 @@ _PLAIN: dict[type[steps.Statement], Statement] = {
     steps.EndTurn: Return("1"),
 }
 """Statements without fields, as C. `Section` writes the others."""
-_CONDITIONS = {
-    (steps.Flag, False): "t->state.{name}",
-    (steps.Alone, False): "t->stretch->batch == 1 && t->state.gradients_are_zero",
-    (steps.Alone, True): f"{COUNT} == t->stretch->batch && t->state.gradients_are_zero",
-    (steps.Batched, False): "t->stretch->batch >= {rows}",
-    (steps.BatchEnds, False): "batch_ends(t, 1)",
-    (steps.BatchEnds, True): f"batch_ends(t, {COUNT})",
-    (steps.EveryInput, False): "live->count == LISTED",
-    (steps.EveryInput, True): f"all_listed(lists, {COUNT})",
-    (steps.Unbounded, False): "!(t->state.bound < LIMIT)",
+_FACTS = {
+    Fact.DUE: "t->state.due",
+    Fact.ALONE: "t->stretch->batch == 1 && t->state.gradients_are_zero",
+    Fact.WHOLE: f"{COUNT} == t->stretch->batch && t->state.gradients_are_zero",
+    Fact.BATCHED: "t->stretch->batch >= 2",
+    Fact.ENDS: "batch_ends(t, 1)",
+    Fact.ENDS_WITH_ROWS: f"batch_ends(t, {COUNT})",
+    Fact.EVERY_INPUT: "live->count == LISTED",
+    Fact.EVERY_INPUT_OF_ROWS: f"all_listed(lists, {COUNT})",
+    Fact.UNBOUNDED: "!(t->state.bound < LIMIT)",
 }
-"""Kind of condition, and whether it asks about all rows taken together -> C with the condition's fields in braces."""
+"""A fact -> C that asks for it."""
 
 
 def leaf(step: Step, operand: Operand) -> str:
@@ -149,7 +149,7 @@ class Section:
         return (
             any(run.is_live and run.rows == 1 for run in runs)
             or any(s == steps.CheckFactors() or isinstance(s, steps.ListInputs) for s in steps.walk(program))
-            or steps.EveryInput() in steps.conditions(program)
+            or Fact.EVERY_INPUT in steps.facts(program)
         )
 
     def _program(self, program: Program, row: str = "row") -> list[Statement]:
@@ -199,8 +199,8 @@ class Section:
         """What follows an update of all parameters that the graph uses."""
         if self.step.loops.unused:
             yield Call("update_unused", ("t",))
-        asked = (each for program in self.step.programs.values() for each in steps.conditions(program))
-        if any(isinstance(each, steps.Alone) for each in asked):
+        asked = {fact for program in self.step.programs.values() for fact in steps.facts(program)}
+        if asked & {Fact.ALONE, Fact.WHOLE}:
             yield Assign("t->state.gradients_are_zero", "1")
 
     def _clear_seeded(self, _: steps.ClearSeeded, row: str) -> list[Statement]:
@@ -211,8 +211,8 @@ class Section:
         to, source = self._place(statement.to, row), self._place(statement.source, row)
         return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]
 
-    def _set(self, statement: steps.Set, _: str) -> list[Statement]:
-        return [Assign(f"t->state.{statement.flag}", str(int(statement.value)))]
+    def _set(self, statement: steps.SetDue, _: str) -> list[Statement]:
+        return [Assign("t->state.due", str(int(statement.value)))]
 
     def _list_inputs(self, statement: steps.ListInputs, _: str) -> list[Statement]:
         return [
@@ -228,7 +228,7 @@ class Section:
     def _if(self, statement: steps.If, row: str) -> list[Statement]:
         then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
         asked = statement.condition
-        reason = _REASONS.get(_kind(asked.first if isinstance(asked, steps.Both) else asked), "")
+        reason = _REASONS.get(asked.first if isinstance(asked, steps.Both) else asked, "")
         comment = [Comment(reason)] if reason and statement.then else []
         return [If(self._condition(asked), [*comment, *then], otherwise)]
 
@@ -283,7 +283,7 @@ class Section:
         steps.Update: _update,
         steps.ClearSeeded: _clear_seeded,
         steps.Copy: _copy,
-        steps.Set: _set,
+        steps.SetDue: _set,
         steps.ListInputs: _list_inputs,
         steps.ListRows: _list_rows,
         steps.CheckFactors: _check_factors,
@@ -296,9 +296,4 @@ class Section:
     def _condition(self, condition: Condition) -> str:
         if isinstance(condition, steps.Both):
             return f"{self._condition(condition.first)} && {self._condition(condition.second)}"
-        return _CONDITIONS[_kind(condition)].format(**vars(condition))
-
-
-def _kind(condition: Condition) -> tuple[type, bool]:
-    """The kind of a condition, and whether it asks about all rows taken together."""
-    return type(condition), getattr(condition, "together", False)
+        return _FACTS[condition]

@@ -211,9 +211,9 @@ class _Bound:
     def _holds(self, condition: Condition) -> bool:
         t = self.training
         assert t is not None
-        if isinstance(condition, steps.Alone):
+        if condition == steps.Fact.ALONE:
             return t.stretch.batch == 1 and self.gradients_are_zero
-        assert isinstance(condition, steps.BatchEnds)
+        assert condition == steps.Fact.ENDS
         return t.batch_ends(1)
 
 

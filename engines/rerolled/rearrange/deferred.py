@@ -26,19 +26,17 @@ from zoomgrad.engines.rerolled.rearrange import in_place
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
 from zoomgrad.engines.rerolled.step.language import (
-    DUE,
-    Alone,
     Both,
     Copy,
     Due,
-    EveryInput,
+    Fact,
     If,
     MeasureWeights,
     Perform,
     Place,
     Program,
     Run,
-    Set,
+    SetDue,
     Statement,
     rewrite,
 )
@@ -66,21 +64,21 @@ def defer_updates(step: Step, form: Form) -> Step:
     if step.skips:
         step = step.with_routine(own, [waiting])
 
-    settle = If(DUE, (Perform(SETTLE), Set(DUE, False)))
+    settle = If(Fact.DUE, (Perform(SETTLE), SetDue(False)))
     keep: Program = (Copy(Place(before.start), Place(start), stop - start),)
     # If the loop that meets an update keeps the inputs, only a row without such an update copies them.
-    wait: Program = (Set(DUE, True),) if keeps else (*keep, Set(DUE, True))
-    met: Program = (Perform(VALUES), Set(DUE, False))
-    plain: Program = (Perform("values"), *([If(Alone(), keep)] if keeps else []))
+    wait: Program = (SetDue(True),) if keeps else (*keep, SetDue(True))
+    met: Program = (Perform(VALUES), SetDue(False))
+    plain: Program = (Perform("values"), *([If(Fact.ALONE, keep)] if keeps else []))
 
     def change(statement: Statement) -> Program:
         if statement == Perform("values"):
             if step.skips:
-                return (If(Both(DUE, EveryInput()), met, (settle, *plain)),)
-            return (If(DUE, met, plain),)
+                return (If(Both(Fact.DUE, Fact.EVERY_INPUT), met, (settle, *plain)),)
+            return (If(Fact.DUE, met, plain),)
         if statement == Perform(in_place.SINKS):
             # A row with zeros updates at once, because skipping them gains more than deferring.
-            waits = (If(EveryInput(), wait, (Perform(own),)),) if step.skips else wait
+            waits = (If(Fact.EVERY_INPUT, wait, (Perform(own),)),) if step.skips else wait
             return (statement, *waits)
         return (statement,)
 
@@ -88,7 +86,7 @@ def defer_updates(step: Step, form: Form) -> Step:
     at = turn.index(Perform("values"))
     early = rewrite(turn[:at], lambda s: (settle, s) if isinstance(s, MeasureWeights) else (s,))
     return step.with_programs(
-        turn=(*early, *rewrite(turn[at:], change)), leave=(If(DUE, (Perform(SETTLE),)), *step.programs["leave"])
+        turn=(*early, *rewrite(turn[at:], change)), leave=(If(Fact.DUE, (Perform(SETTLE),)), *step.programs["leave"])
     )
 
 

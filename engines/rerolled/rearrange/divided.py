@@ -18,11 +18,22 @@ from dataclasses import replace
 from typing import Optional
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange.together import FEWEST, take_rows_together
+from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand, Segment
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Copy, Divided, EachRow, If, Perform, Place, Program, Run, Statement
+from zoomgrad.engines.rerolled.step.language import (
+    Copy,
+    Divided,
+    EachRow,
+    Fact,
+    If,
+    Perform,
+    Place,
+    Program,
+    Run,
+    Statement,
+)
 from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -47,7 +58,7 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
     pair, sinks = pair_of_loops(step.loops), step.routines["sinks"]
     count = _row_count(step, form)
     work = count * sum(loop.work for loop in step.loops.loops)
-    if pair is None or step.skips or count < FEWEST or work < LEAST_WORK or not _has_form(step, pair):
+    if pair is None or step.skips or count < 2 or work < LEAST_WORK or not _has_form(step, pair):
         return None
     own = {}
     for name, of_rows in OWN.items():
@@ -69,7 +80,7 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
     turn = step.programs["turn"]
     single = turn[turn.index(steps.TakeRow()) + 1 :]
     gives = [s for s in single if s == steps.Give("outputs")]
-    update = next(s for s in steps.walk(single) if isinstance(s, If) and s.condition == steps.BatchEnds())
+    update = next(s for s in steps.walk(single) if isinstance(s, If) and s.condition == Fact.ENDS)
     compute = (steps.TakeRows(count, own["x"]), Perform(values), EachRow((Perform(rest), Perform(backward))))
     add = Divided("lanes", (Perform(added_up),))
     whole = {name: step.area(name) for name in ("x", "v") if name in own}
@@ -82,10 +93,10 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
         add,
         EachRow(restore, last=True),
         *gives,
-        If(steps.BatchEnds(together=True), steps.rewrite(update.then, _in_parts)),
+        If(Fact.ENDS_WITH_ROWS, steps.rewrite(update.then, _in_parts)),
         steps.EndTurn(),
     )
-    return step.with_programs(turn=(If(steps.Batched(FEWEST), together), *turn))
+    return step.with_programs(turn=(If(Fact.BATCHED, together), *turn))
 
 
 def _in_parts(statement: Statement) -> Program:

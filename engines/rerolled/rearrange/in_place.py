@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.step.language import Alone, If, NextRate, Perform
+from zoomgrad.engines.rerolled.step.language import Fact, If, NextRate, Perform
 from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -22,6 +22,6 @@ def update_in_place(step: Step, form: Form) -> Step:
         return step
     turn = step.programs["turn"]
     at = turn.index(Perform("sinks"))
-    learn = If(Alone(), (NextRate(), Perform(SINKS)), turn[at:])
+    learn = If(Fact.ALONE, (NextRate(), Perform(SINKS)), turn[at:])
     step = step.with_routine(SINKS, (replace(run, in_place=True) for run in step.routines["sinks"]))
     return step.with_programs(turn=(*turn[:at], learn))

@@ -21,13 +21,11 @@ from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Segment
 from zoomgrad.engines.rerolled.step.language import (
-    Batched,
-    BatchEnds,
     CheckFactors,
     Copy,
     EachRow,
     EndTurn,
-    EveryInput,
+    Fact,
     Give,
     Guard,
     If,
@@ -41,7 +39,6 @@ from zoomgrad.engines.rerolled.step.language import (
     TakeRow,
     TakeRows,
     TurnLists,
-    Unbounded,
     walk,
 )
 from zoomgrad.engines.rerolled.step.spans import reads
@@ -56,10 +53,6 @@ class Rows(NamedTuple):
     factors: Place
     forward: Run
     sink: Run
-
-
-FEWEST = 2
-"""Rows in the smallest batch that takes rows together."""
 
 
 def take_rows_together(step: Step, form: Form) -> Step:
@@ -88,13 +81,12 @@ def take_rows_together(step: Step, form: Form) -> Step:
         listed = pair.inputs[1] - pair.inputs[0]
         step, _ = step.with_area("lists", count * (listed + 1))
         step, _ = step.with_area("turned", listed * (count + 1))
-        every = EveryInput(together=True)
         first = (
-            If(Unbounded(), (MeasureWeights(),)),
+            If(Fact.UNBOUNDED, (MeasureWeights(),)),
             ListRows(rows.inputs),
-            If(every, first, (Perform(live),)),
+            If(Fact.EVERY_INPUT_OF_ROWS, first, (Perform(live),)),
         )
-        last = (If(every, last, (TurnLists(), Perform(turned))),)
+        last = (If(Fact.EVERY_INPUT_OF_ROWS, last, (TurnLists(), Perform(turned))),)
         check = (CheckFactors(rows.inputs),)
 
     inputs = Copy(Place(0), rows.inputs, step.loops.inputs)
@@ -106,7 +98,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
     turn = step.programs["turn"]
     single = turn[turn.index(TakeRow()) + 1 :]
     gives = [s for s in single if s == Give("outputs")]
-    update = next(s for s in walk(single) if isinstance(s, If) and s.condition == BatchEnds())
+    update = next(s for s in walk(single) if isinstance(s, If) and s.condition == Fact.ENDS)
     together: Program = (
         TakeRows(count, rows.inputs),
         *first,
@@ -126,10 +118,10 @@ def take_rows_together(step: Step, form: Form) -> Step:
         EachRow((inputs,), last=True),
         *gives,
         *last,
-        If(BatchEnds(together=True), update.then),
+        If(Fact.ENDS_WITH_ROWS, update.then),
         EndTurn(),
     )
-    return step.with_programs(turn=(If(Batched(FEWEST), together), *turn))
+    return step.with_programs(turn=(If(Fact.BATCHED, together), *turn))
 
 
 def lay_out(step: Step, pair: Pair, count: int) -> Optional[tuple[Step, Rows]]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.step.language import Alone, Batched, If, NextRate, Perform, Update
+from zoomgrad.engines.rerolled.step.language import Fact, If, NextRate, Perform, Update
 from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -34,7 +34,7 @@ MANY = 50_000
 def update_with_whole_batches(step: Step, form: Form) -> Step:
     """Let the sink over all rows update its weights, unless it skips inputs."""
     together, *turn = step.programs["turn"]
-    if not isinstance(together, If) or not isinstance(together.condition, Batched):
+    if not isinstance(together, If) or together.condition != Fact.BATCHED:
         return step
     *before, sinks, ends, end = together.then
     if not isinstance(sinks, Perform) or not isinstance(ends, If) or not allows_updates_in_place(step.loops):
@@ -45,5 +45,5 @@ def update_with_whole_batches(step: Step, form: Form) -> Step:
     own = f"{sinks.routine} in place"
     step = step.with_routine(own, [replace(sink, in_place=True)])
     whole = If(ends.condition, (NextRate(), Perform(own), Update(sink.number)))
-    choice = If(Alone(together=True), (whole,), (sinks, ends))
+    choice = If(Fact.WHOLE, (whole,), (sinks, ends))
     return step.with_programs(turn=(replace(together, then=(*before, choice, end)), *turn))

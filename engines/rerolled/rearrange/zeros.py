@@ -29,6 +29,7 @@ from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step.language import (
     CheckFactors,
+    Fact,
     If,
     ListInputs,
     MeasureWeights,
@@ -36,7 +37,6 @@ from zoomgrad.engines.rerolled.step.language import (
     Run,
     Statement,
     TakeRow,
-    Unbounded,
     Update,
     rewrite,
 )
@@ -59,7 +59,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
 
     def change(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, TakeRow):
-            return (statement, If(Unbounded(), (MeasureWeights(),)), ListInputs())
+            return (statement, If(Fact.UNBOUNDED, (MeasureWeights(),)), ListInputs())
         if statement == Perform("gradients"):
             return (statement, CheckFactors())
         return (statement, MeasureWeights()) if isinstance(statement, Update) else (statement,)

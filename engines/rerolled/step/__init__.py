@@ -24,7 +24,7 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "update" ["all but loop" n]       p -= rate * q / batch, then q = 0, for every parameter
           | "clear the gradient of the loss"  which is a parameter: its sink then sets the gradient to 1
           | "copy" place "<-" place ":" n
-          | "set" flag | "clear" flag
+          | "set due" | "clear due"             whether an update waits for the next row
           | "measure weights" | "list inputs" ["of the rows"] | "turn lists" | "check factors"
                                               for skipping: see rearrange/zeros.py
           | "if" condition ":" statement* ["else:" statement*]
@@ -32,9 +32,9 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "divided by" ("rows" | "lanes") ":" statement*                    among threads, which meet at its end
           | "keep the rows before"            after a guard: the row that failed was not taken, nor were those after it
           | "end turn"
-condition = flag | "alone" | "the rows are a batch" | "batches have" n "rows" | "batch ends" ["with the rows"]
+condition = "due" | "alone" | "the rows are a batch" | "batches have 2 rows" | "batch ends" ["with the rows"]
           | "every input" ["of the rows"] "counts" | "weights may be infinite"
-          | "not" condition | condition "and" condition
+          | condition "and" condition
 
 `forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
 until all steps are taken or a loss is not finite, then `leave`. A stretch that does not learn runs `evaluate` instead

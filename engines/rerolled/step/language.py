@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Optional, Union
+from typing import Any, ClassVar, NamedTuple, Optional, Union
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 
@@ -95,90 +96,54 @@ class Place(NamedTuple):
 # --- conditions ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Flag:
-    """A flag that statements set and clear. It is clear at first."""
+class Fact(Enum):
+    """What may hold at run time. Its value is its text."""
 
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-DUE = Flag("due")
-"""Whether an update waits for the next row."""
-
-
-@dataclass(frozen=True)
-class Alone:
-    """Whether each row is a batch, or the rows taken together are one, and all gradients are zero."""
-
-    together: bool = False
-
-    def __str__(self) -> str:
-        return "the rows are a batch" if self.together else "alone"
-
-
-@dataclass(frozen=True)
-class Batched:
-    """Whether a batch has at least this many rows."""
-
-    rows: int
+    DUE = "due"
+    """An update waits for the next row. Only `SetDue` changes this; it does not hold at first."""
+    ALONE = "alone"
+    """Each row is a batch, and all gradients are zero."""
+    BATCHED = "batches have 2 rows"
+    """They have at least 2."""
+    WHOLE = "the rows are a batch"
+    """The rows taken together are one, and all gradients are zero."""
+    ENDS = "batch ends"
+    """The row completes the batch. To ask this counts the row."""
+    ENDS_WITH_ROWS = "batch ends with the rows"
+    """The same for all rows taken together."""
+    EVERY_INPUT = "every input counts"
+    """The list holds every input, so that nothing is skipped."""
+    EVERY_INPUT_OF_ROWS = "every input of the rows counts"
+    """The lists of all rows taken together do."""
+    UNBOUNDED = "weights may be infinite"
+    """A weight may be infinite or NaN, as far as the bound shows."""
 
     def __str__(self) -> str:
-        return f"batches have {self.rows} rows"
-
-
-@dataclass(frozen=True)
-class BatchEnds:
-    """Count the row, or all rows taken together; whether they complete the batch."""
-
-    together: bool = False
-
-    def __str__(self) -> str:
-        return "batch ends with the rows" if self.together else "batch ends"
-
-
-@dataclass(frozen=True)
-class EveryInput:
-    """Whether the list holds every input, so that nothing is skipped; or the lists of all rows taken together do."""
-
-    together: bool = False
-
-    def __str__(self) -> str:
-        return f"every input{' of the rows' * self.together} counts"
-
-
-@dataclass(frozen=True)
-class Unbounded:
-    """Whether a weight may be infinite or NaN, as far as the bound shows."""
-
-    def __str__(self) -> str:
-        return "weights may be infinite"
+        return str(self.value)
 
 
 @dataclass(frozen=True)
 class Both:
     """Whether both conditions hold. The second is evaluated only if the first holds."""
 
-    first: Condition
-    second: Condition
+    first: Fact
+    second: Fact
 
     def __str__(self) -> str:
         return f"{self.first} and {self.second}"
 
 
-Condition = Union[Flag, Alone, Batched, BatchEnds, EveryInput, Unbounded, Both]
+Condition = Union[Fact, Both]
 
 # --- statements ------------------------------------------------------------------------------------------------------
 
-Spell = Callable[[Place], str]
+Spell = Callable[[Any], str]
 """The name of a place: its area, and the offset in it."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement. A subclass overrides what differs."""
+    """A statement. A subclass gives its text, or spells it if the text depends on the fields."""
 
     TEXT: ClassVar[str] = ""
     """Text form, with fields in braces."""
@@ -186,11 +151,18 @@ class Statement:
     """The fields that hold programs."""
 
     def __str__(self) -> str:
-        return self.TEXT.format(**vars(self))
+        return self.text(str)
+
+    def text(self, spell: Spell) -> str:
+        """Its text form, without the programs in it."""
+        fields: dict[str, Any] = vars(self)
+        return self.TEXT.format(**{name: spell(v) if isinstance(v, Place) else v for name, v in fields.items()})
 
     def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
         """The lines of its text form, each with the program that is indented below it."""
-        yield str(self), ()
+        programs: list[Program] = [getattr(self, name) for name in self.PROGRAMS]
+        yield self.text(spell), programs[0] if programs else ()
+        yield from (("else:", program) for program in programs[1:] if program)
 
 
 @dataclass(frozen=True)
@@ -222,9 +194,7 @@ class TakeRows(Statement):
 
     rows: int
     to: Place
-
-    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
-        yield f"take up to {self.rows} rows to {spell(self.to)}", ()
+    TEXT = "take up to {rows} rows to {to}"
 
 
 @dataclass(frozen=True)
@@ -242,8 +212,8 @@ class Guard(Statement):
     otherwise: Program = ()
     PROGRAMS = ("otherwise",)
 
-    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
-        yield "guard, else:" if self.otherwise else "guard", self.otherwise
+    def text(self, spell: Spell) -> str:
+        return "guard, else:" if self.otherwise else "guard"
 
 
 @dataclass(frozen=True)
@@ -260,7 +230,7 @@ class Update(Statement):
     but: Optional[int] = None
     """The number of that sink."""
 
-    def __str__(self) -> str:
+    def text(self, spell: Spell) -> str:
         return "update" if self.but is None else f"update all but loop {self.but}"
 
 
@@ -278,20 +248,17 @@ class Copy(Statement):
     to: Place
     source: Place
     size: int
-
-    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
-        yield f"copy {spell(self.to)} <- {spell(self.source)} : {self.size}", ()
+    TEXT = "copy {to} <- {source} : {size}"
 
 
 @dataclass(frozen=True)
-class Set(Statement):
-    """Set or clear a flag."""
+class SetDue(Statement):
+    """Say whether an update waits for the next row."""
 
-    flag: Flag
     value: bool
 
-    def __str__(self) -> str:
-        return f"{'set' if self.value else 'clear'} {self.flag}"
+    def text(self, spell: Spell) -> str:
+        return "set due" if self.value else "clear due"
 
 
 @dataclass(frozen=True)
@@ -307,7 +274,7 @@ class ListInputs(Statement):
 
     every: bool = False
 
-    def __str__(self) -> str:
+    def text(self, spell: Spell) -> str:
         return "list every input" if self.every else "list inputs"
 
 
@@ -345,11 +312,7 @@ class If(Statement):
     then: Program
     otherwise: Program = ()
     PROGRAMS = ("then", "otherwise")
-
-    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
-        yield f"if {self.condition}:", self.then
-        if self.otherwise:
-            yield "else:", self.otherwise
+    TEXT = "if {condition}:"
 
 
 @dataclass(frozen=True)
@@ -360,8 +323,8 @@ class EachRow(Statement):
     last: bool = False
     PROGRAMS = ("body",)
 
-    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
-        yield f"for {'the last' if self.last else 'each'} row:", self.body
+    def text(self, spell: Spell) -> str:
+        return f"for {'the last' if self.last else 'each'} row:"
 
 
 @dataclass(frozen=True)
@@ -372,9 +335,7 @@ class Divided(Statement):
     """`rows` or `lanes`."""
     body: Program
     PROGRAMS = ("body",)
-
-    def parts(self, spell: Spell) -> Iterator[tuple[str, Program]]:
-        yield f"divided by {self.by}:", self.body
+    TEXT = "divided by {by}:"
 
 
 @dataclass(frozen=True)
@@ -416,11 +377,9 @@ def walk(program: Program) -> Iterator[Statement]:
             yield from walk(getattr(statement, name))
 
 
-def conditions(program: Program) -> Iterator[Condition]:
-    """All conditions in a program, with their parts."""
-    waiting = [statement.condition for statement in walk(program) if isinstance(statement, If)]
-    while waiting:
-        condition = waiting.pop(0)
-        yield condition
-        if isinstance(condition, Both):
-            waiting += [condition.first, condition.second]
+def facts(program: Program) -> Iterator[Fact]:
+    """All facts that the conditions of a program ask for."""
+    for statement in walk(program):
+        if isinstance(statement, If):
+            asked = statement.condition
+            yield from (asked.first, asked.second) if isinstance(asked, Both) else (asked,)

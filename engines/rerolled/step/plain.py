@@ -5,8 +5,8 @@ from __future__ import annotations
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loops
 from zoomgrad.engines.rerolled.step.language import (
-    BatchEnds,
     ClearSeeded,
+    Fact,
     Give,
     Guard,
     If,
@@ -45,7 +45,7 @@ def plain(loops: Loops) -> Step:
                 Perform("gradients"),
                 *seed,
                 Perform("sinks"),
-                If(BatchEnds(), (NextRate(), Update())),
+                If(Fact.ENDS, (NextRate(), Update())),
             ),
             "evaluate": evaluate,
             "leave": (

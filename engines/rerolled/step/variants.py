@@ -17,18 +17,16 @@ from typing import Union
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.language import (
-    DUE,
-    Alone,
-    Batched,
     Both,
     Condition,
     EndTurn,
+    Fact,
     If,
     Perform,
     Program,
-    Set,
+    SetDue,
     Statement,
-    conditions,
+    facts,
     walk,
 )
 from zoomgrad.engines.rerolled.step.step import Step
@@ -36,14 +34,12 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 def variants(step: Step) -> list[tuple[str, int, Step]]:
     """Name, smallest batch and step of each variant. A step that takes no rows together has one."""
-    asked = conditions(step.programs.get("turn", ()))
-    batched = next((condition for condition in asked if isinstance(condition, Batched)), None)
-    if batched is None:
+    if Fact.BATCHED not in facts(step.programs.get("turn", ())):
         return [("every batch", 1, step)]
-    # Only rows that are alone defer an update, so without them no flag is ever set.
+    # Only rows that are alone defer an update, so without them no update ever waits.
     made = [
-        ("single rows", 1, _decided(step, {batched: False})),
-        ("rows together", batched.rows, _decided(step, {batched: True, **dict.fromkeys([Alone(), DUE], False)})),
+        ("single rows", 1, _decided(step, {Fact.BATCHED: False})),
+        ("rows together", 2, _decided(step, {Fact.BATCHED: True, Fact.ALONE: False, Fact.DUE: False})),
     ]
     if CHECKED:
         for _, _, variant in made:
@@ -51,15 +47,15 @@ def variants(step: Step) -> list[tuple[str, int, Step]]:
     return made
 
 
-def _decided(step: Step, facts: Mapping[Condition, bool]) -> Step:
+def _decided(step: Step, known: Mapping[Fact, bool]) -> Step:
     """The step with these conditions decided, and without routines that nothing runs then."""
 
     def change(statement: Statement) -> Program:
-        if isinstance(statement, Set) and statement.flag in facts:
+        if isinstance(statement, SetDue) and Fact.DUE in known:
             return ()
         if not isinstance(statement, If):
             return (statement,)
-        condition = _left(statement.condition, facts)
+        condition = _left(statement.condition, known)
         if isinstance(condition, bool):
             return statement.then if condition else statement.otherwise
         return (replace(statement, condition=condition),)
@@ -72,12 +68,12 @@ def _decided(step: Step, facts: Mapping[Condition, bool]) -> Step:
     return replace(step, routines={name: runs for name, runs in step.routines.items() if name in run})
 
 
-def _left(condition: Condition, facts: Mapping[Condition, bool]) -> Union[Condition, bool]:
+def _left(condition: Condition, known: Mapping[Fact, bool]) -> Union[Condition, bool]:
     """The part of a condition that must still be evaluated; a bool if the facts decide it."""
-    if isinstance(condition, Both):
-        first, second = _left(condition.first, facts), _left(condition.second, facts)
-        if isinstance(first, bool):
-            return second if first else False
-        # The first one may have an effect, so it is asked even if the second one does not hold.
-        return first if second is True else Both(first, condition.second if isinstance(second, bool) else second)
-    return facts.get(condition, condition)
+    if not isinstance(condition, Both):
+        return known.get(condition, condition)
+    first, second = known.get(condition.first), known.get(condition.second)
+    if first is not None:
+        return first and (condition.second if second is None else second)
+    # The first one may have an effect, so it is asked even if the second one does not hold.
+    return condition.first if second else condition

@@ -11,7 +11,7 @@ from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
 from zoomgrad.engines.kernel import building
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
-from zoomgrad.engines.rerolled.step.language import Alone, Batched, Perform, conditions, walk
+from zoomgrad.engines.rerolled.step.language import Fact, Perform, facts, walk
 from zoomgrad.engines.rerolled.step.variants import variants
 from zoomgrad.harness.worker.job import Misbehaved, check_built
 
@@ -43,7 +43,7 @@ def program_of(name):
 
 
 def asked(step):
-    return {condition for program in step.programs.values() for condition in conditions(program)}
+    return {fact for program in step.programs.values() for fact in facts(program)}
 
 
 @pytest.mark.parametrize("name", ["together", "everything"])
@@ -51,9 +51,9 @@ def test_each_variant_holds_only_what_its_batches_run(name):
     whole = step(name)
     (_, first, single), (_, second, together) = variants(whole)
     assert (first, second) == (1, 2)
-    assert {Alone(), Batched(2)} <= asked(whole)
-    assert Batched(2) not in asked(single)
-    assert Alone() not in asked(together)
+    assert {Fact.ALONE, Fact.BATCHED} <= asked(whole)
+    assert Fact.BATCHED not in asked(single)
+    assert Fact.ALONE not in asked(together)
     assert "values of 2 rows" in together.routines
     assert "settle" in single.routines
     for variant in (single, together):
