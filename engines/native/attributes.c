@@ -7,30 +7,21 @@ static int refuse_deletion(const char *attribute) {
     return -1;
 }
 
-static int set_number(Value *v, PyObject *given, void *which) {
-    if (given == NULL)
+static int set_number(Value *v, PyObject *number, void *which) {
+    if (number == NULL)
         return refuse_deletion(which == NULL ? "data" : "grad");
-    return put_object(v, which == NULL ? DATA : GRAD, given);
+    return put_object(v, which == NULL ? DATA : GRAD, number);
 }
 
 /* The operands as a new tuple. */
-static PyObject *operands_of(const Value *v) {
-    if (v->op == CUSTOM) {
-        Py_INCREF(v->extra->children);
-        return v->extra->children;
-    }
-    Value *left = v->left, *right = v->right;
-    Py_XINCREF(left);
-    Py_XINCREF(right);
+static PyObject *get_prev(Value *v, void *unused) {
+    if (v->op == CUSTOM)
+        return new_reference(v->extra->children);
+    PyObject *left = new_reference((PyObject *)v->left), *right = new_reference((PyObject *)v->right);
     PyObject *operands = right ? PyTuple_Pack(2, left, right) : left ? PyTuple_Pack(1, left) : PyTuple_New(0);
     Py_XDECREF(left);
     Py_XDECREF(right);
     return operands;
-}
-
-static PyObject *get_prev(Value *v, void *unused) {
-    (void)unused;
-    return operands_of(v);
 }
 
 static int check_children(PyObject *children) {
@@ -47,25 +38,9 @@ static int check_children(PyObject *children) {
 
 /* Raise CyclicGraph if the Value is below one of the children. */
 static int check_cycle(Value *v, PyObject *children) {
-    Walk walk = {++walks, NULL, 0, 0, 0};
-    Value *below;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(children); i++) {
-        begin(&walk, (Value *)PyTuple_GetItem(children, i));
-        while ((below = next_of(&walk)) != NULL)
-            below->mark = walk.number;
-    }
-    PyMem_Free(walk.places);
-    if (walk.failed) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    if (v->mark != walk.number)
-        return 0;
-    PyObject *cycle = PyObject_CallFunctionObjArgs(helpers[CYCLIC_GRAPH], (PyObject *)v, NULL);
-    if (cycle != NULL)
-        PyErr_SetObject(helpers[CYCLIC_GRAPH], cycle);
-    Py_XDECREF(cycle);
-    return -1;
+    PyObject *none = PyObject_CallFunctionObjArgs(helpers[CHECK_CYCLE], (PyObject *)v, children, NULL);
+    Py_XDECREF(none);
+    return none == NULL ? -1 : 0;
 }
 
 /* Replace a Value's operation. op: LEAF if there are no children, CUSTOM, or an op of the table with as many operands.
@@ -85,17 +60,14 @@ static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
     v->left = v->right = NULL;
     v->op = (uint8_t)op;
     v->extra->children = v->extra->name = NULL;
-    if (op == LEAF || op == CUSTOM) {
-        Py_INCREF(name);
-        v->extra->name = name;
-    }
+    if (op == LEAF || op == CUSTOM)
+        v->extra->name = new_reference(name);
     if (op != OP_POW) {
         old[4] = v->extra->constant;
         v->extra->constant = NULL;
     }
     if (op == CUSTOM) {
-        Py_INCREF(children);
-        v->extra->children = children;
+        v->extra->children = new_reference(children);
         for (Py_ssize_t i = 0; i < count; i++) {
             Value *child = (Value *)PyTuple_GetItem(children, i);
             child->flags |= IS_OPERAND;
@@ -110,19 +82,15 @@ static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
     return 0;
 }
 
-static PyObject *name_of(Value *v) {
+static PyObject *get_name(Value *v, void *unused) {
     PyObject *name = v->op == CUSTOM || v->op == LEAF ? (v->extra ? v->extra->name : NULL) : op_names[v->op];
-    if (name == NULL)
-        name = op_names[LEAF];
-    Py_INCREF(name);
-    return name;
+    return new_reference(name ? name : op_names[LEAF]);
 }
 
-static int set_prev(Value *v, PyObject *given, void *unused) {
-    (void)unused;
-    if (given == NULL)
+static int set_prev(Value *v, PyObject *operands, void *unused) {
+    if (operands == NULL)
         return refuse_deletion("_prev");
-    PyObject *name = name_of(v), *children = PySequence_Tuple(given);
+    PyObject *name = get_name(v, NULL), *children = PySequence_Tuple(operands);
     int failed = children == NULL;
     if (!failed) {
         Py_ssize_t count = PyTuple_Size(children);
@@ -134,14 +102,8 @@ static int set_prev(Value *v, PyObject *given, void *unused) {
     return failed ? -1 : 0;
 }
 
-static PyObject *get_name(Value *v, void *unused) {
-    (void)unused;
-    return name_of(v);
-}
-
 static PyObject *get_op(Value *v, void *unused) {
-    (void)unused;
-    PyObject *name = name_of(v);
+    PyObject *name = get_name(v, NULL);
     if (v->extra == NULL || v->extra->constant == NULL)
         return name;
     PyObject *text = PyUnicode_FromFormat("%U%S", name, v->extra->constant);
@@ -149,29 +111,8 @@ static PyObject *get_op(Value *v, void *unused) {
     return text;
 }
 
-/* An exact str, which can't be part of a cycle. */
-static PyObject *as_text(PyObject *given, const char *attribute) {
-    if (PyUnicode_Check(given))
-        return PyUnicode_FromObject(given);
-    PyErr_Format(PyExc_TypeError, "a Value's %s is text, not %R", attribute, given);
-    return NULL;
-}
-
-static int put_text(Value *v, size_t offset, PyObject *given, const char *attribute) {
-    PyObject *text = as_text(given, attribute);
-    if (text == NULL || extra_of(v) == NULL) {
-        Py_XDECREF(text);
-        return -1;
-    }
-    PyObject **place = (PyObject **)((char *)v->extra + offset), *old = *place;
-    *place = text;
-    Py_XDECREF(old);
-    return 0;
-}
-
-static int set_op(Value *v, PyObject *given, void *unused) {
-    (void)unused;
-    if (given == NULL)
+static int set_op(Value *v, PyObject *name, void *unused) {
+    if (name == NULL)
         return refuse_deletion("_op");
     if (v->op != LEAF && v->op != CUSTOM) {
         PyErr_Format(
@@ -179,38 +120,31 @@ static int set_op(Value *v, PyObject *given, void *unused) {
             "_op of %R says how it is computed, so it can't be changed\n  Use `label` for a name.", v);
         return -1;
     }
-    return put_text(v, offsetof(Extra, name), given, "_op");
-}
-
-static PyObject *get_label(Value *v, void *unused) {
-    (void)unused;
-    PyObject *label = v->extra && v->extra->label ? v->extra->label : op_names[LEAF];
-    Py_INCREF(label);
-    return label;
-}
-
-static int set_label(Value *v, PyObject *given, void *unused) {
-    (void)unused;
-    if (given == NULL)
-        return refuse_deletion("label");
-    return put_text(v, offsetof(Extra, label), given, "label");
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError, "a Value's _op is text, not %R", name);
+        return -1;
+    }
+    PyObject *text = PyUnicode_FromObject(name); /* an exact str, which can't be part of a cycle */
+    if (text == NULL || extra_of(v) == NULL) {
+        Py_XDECREF(text);
+        return -1;
+    }
+    PyObject *old = v->extra->name;
+    v->extra->name = text;
+    Py_XDECREF(old);
+    return 0;
 }
 
 static PyObject *get_constant(Value *v, void *unused) {
-    (void)unused;
-    PyObject *constant = v->extra && v->extra->constant ? v->extra->constant : Py_None;
-    Py_INCREF(constant);
-    return constant;
+    return new_reference(v->extra && v->extra->constant ? v->extra->constant : Py_None);
 }
 
 static PyObject *get_row(Value *v, void *unused) {
-    (void)unused;
     return PyLong_FromLong(v->flags & HAS_ROW ? v->row : -1);
 }
 
-static int set_row(Value *v, PyObject *given, void *unused) {
-    (void)unused;
-    long row = given == NULL ? -1 : PyLong_AsLong(given);
+static int set_row(Value *v, PyObject *number, void *unused) {
+    long row = number == NULL ? -1 : PyLong_AsLong(number);
     if (row == -1 && PyErr_Occurred())
         return -1;
     if (row < INT32_MIN || row > INT32_MAX) {
@@ -223,60 +157,58 @@ static int set_row(Value *v, PyObject *given, void *unused) {
 }
 
 static PyObject *get_backward(Value *v, void *unused) {
-    (void)unused;
-    if (v->extra != NULL && v->extra->closure != NULL) {
-        Py_INCREF(v->extra->closure);
-        return v->extra->closure;
-    }
-    return PyObject_GetAttrString((PyObject *)v, "_contribute");
+    PyObject *closure = v->extra ? v->extra->closure : NULL;
+    return closure ? new_reference(closure) : PyObject_GetAttrString((PyObject *)v, "_contribute");
 }
 
 /* A program adds an operation by setting its backward function. Such a function refers to the Value: a cycle. */
-static int set_backward(Value *v, PyObject *given, void *unused) {
-    (void)unused;
-    if (given == NULL)
+static int set_backward(Value *v, PyObject *function, void *unused) {
+    if (function == NULL)
         return refuse_deletion("_backward");
-    if (!PyCallable_Check(given)) {
-        PyErr_Format(PyExc_TypeError, "_backward is %R, not a function without arguments", given);
+    if (!PyCallable_Check(function)) {
+        PyErr_Format(PyExc_TypeError, "_backward is %R, not a function without arguments", function);
         return -1;
     }
     if (extra_of(v) == NULL)
         return -1;
     PyObject *old = v->extra->closure;
-    Py_INCREF(given);
-    v->extra->closure = given;
+    v->extra->closure = new_reference(function);
     track(v);
     Py_XDECREF(old);
     return 0;
 }
 
 static PyObject *get_own_backward(Value *v, void *unused) {
-    (void)unused;
     return PyBool_FromLong(v->extra != NULL && v->extra->closure != NULL);
 }
 
 /* The dict of the program's own attributes, a borrowed reference; NULL if there is none. */
 static PyObject *own_attributes(const Value *v) { return v->extra ? v->extra->attributes : NULL; }
 
-static PyObject *get_attributes(Value *v, void *unused) {
-    (void)unused;
-    if (extra_of(v) == NULL)
-        return NULL;
-    if (v->extra->attributes == NULL)
+/* The same dict, made if there is none. */
+static PyObject *make_attributes(Value *v) {
+    if (extra_of(v) != NULL && v->extra->attributes == NULL)
         v->extra->attributes = PyDict_New();
-    if (v->extra->attributes != NULL)
-        track(v); /* they may refer to the Value: a cycle */
-    Py_XINCREF(v->extra->attributes);
-    return v->extra->attributes;
+    return own_attributes(v);
+}
+
+static PyObject *get_attributes(Value *v, void *unused) {
+    PyObject *own = make_attributes(v);
+    if (own != NULL)
+        track(v); /* the dict may refer to the Value: a cycle */
+    return new_reference(own);
+}
+
+/* Whether `__dict__` may hold something; asking for it would make a dict. */
+static PyObject *get_has_attributes(Value *v, void *unused) {
+    return PyBool_FromLong(v->flags & OF_SUBCLASS || own_attributes(v) != NULL);
 }
 
 static PyObject *value_getattro(PyObject *self, PyObject *name) {
-    PyObject *own = own_attributes((Value *)self);
-    if (own == NULL)
-        return PyObject_GenericGetAttr(self, name);
-    PyObject *found = PyDict_GetItemWithError(own, name);
-    Py_XINCREF(found);
-    return found != NULL || PyErr_Occurred() ? found : PyObject_GenericGetAttr(self, name);
+    PyObject *own = own_attributes((Value *)self), *attribute = own ? PyDict_GetItemWithError(own, name) : NULL;
+    if (attribute != NULL || (own != NULL && PyErr_Occurred()))
+        return new_reference(attribute);
+    return PyObject_GenericGetAttr(self, name);
 }
 
 /* Whether the class has a descriptor of that name, which alone may store it. Leaves an exception as it is. */
@@ -290,41 +222,28 @@ static int is_described(PyObject *self, PyObject *name) {
     return is_descriptor;
 }
 
-/* Store or delete an attribute that the class does not have. */
-static int set_own_attribute(PyObject *self, PyObject *name, PyObject *given) {
-    PyObject *own = get_attributes((Value *)self, NULL);
-    int failed = own == NULL || (given ? PyDict_SetItem(own, name, given) : PyDict_DelItem(own, name)) < 0;
-    Py_XDECREF(own);
-    return failed ? -1 : 0;
+/* Store or delete an attribute that the class does not have. Text and numbers form no cycle, so they need no tracking:
+   a label is text, and every result computed from a tracked Value is tracked too. */
+static int set_own_attribute(Value *v, PyObject *name, PyObject *attribute) {
+    PyObject *own = make_attributes(v);
+    if (own == NULL)
+        return -1;
+    if (attribute == NULL)
+        return PyDict_DelItem(own, name);
+    if (PyType_GetFlags(Py_TYPE(attribute)) & Py_TPFLAGS_HAVE_GC)
+        track(v);
+    return PyDict_SetItem(own, name, attribute);
 }
 
-static int value_setattro(PyObject *self, PyObject *name, PyObject *given) {
+static int value_setattro(PyObject *self, PyObject *name, PyObject *attribute) {
     PyObject *own = own_attributes((Value *)self);
-    if (own != NULL) {
-        const int is_own = PyDict_Contains(own, name);
-        if (is_own)
-            return is_own < 0 ? -1 : set_own_attribute(self, name, given);
-    }
-    if (PyObject_GenericSetAttr(self, name, given) == 0)
+    const int is_own = own == NULL ? 0 : PyDict_Contains(own, name);
+    if (is_own)
+        return is_own < 0 ? -1 : set_own_attribute((Value *)self, name, attribute);
+    if (PyObject_GenericSetAttr(self, name, attribute) == 0)
         return 0;
-    if (given == NULL || !PyErr_ExceptionMatches(PyExc_AttributeError) || is_described(self, name))
+    if (attribute == NULL || !PyErr_ExceptionMatches(PyExc_AttributeError) || is_described(self, name))
         return -1;
     PyErr_Clear();
-    return set_own_attribute(self, name, given);
-}
-
-/* The number as an f-string shows it. */
-static PyObject *shown(Value *v, int which) {
-    PyObject *number = get_object(v, which), *text = number ? PyObject_Format(number, NULL) : NULL;
-    Py_XDECREF(number);
-    return text;
-}
-
-static PyObject *value_repr(PyObject *self) {
-    PyObject *text = NULL, *data = shown((Value *)self, DATA), *grad = shown((Value *)self, GRAD);
-    if (data != NULL && grad != NULL)
-        text = PyUnicode_FromFormat("Value(data=%U, grad=%U)", data, grad);
-    Py_XDECREF(data);
-    Py_XDECREF(grad);
-    return text;
+    return set_own_attribute((Value *)self, name, attribute);
 }

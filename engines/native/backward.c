@@ -12,35 +12,21 @@ static int add_to_grad(Value *v, PyObject *contribution) {
 }
 
 static int contribute_by_python(Value *v, Value *a, Value *b) {
-    int failed = 1, op = v->op;
-    PyObject *k = v->extra && v->extra->constant ? v->extra->constant : Py_None, *right = Py_None, *found = NULL;
-    Py_INCREF(k);
-    PyObject *left = get_object(a, DATA), *data = get_object(v, DATA), *grad = get_object(v, GRAD);
-    if (b != NULL)
-        right = get_object(b, DATA);
-    else
-        Py_INCREF(right);
-    if (left != NULL && right != NULL && data != NULL && grad != NULL)
-        found = PyObject_CallFunctionObjArgs(
-            PyTuple_GetItem(helpers[CONTRIBUTE], op - 1), left, right, k, data, grad, NULL);
-    if (found != NULL && b == NULL)
-        failed = add_to_grad(a, found) < 0;
-    else if (found != NULL && PyTuple_Check(found) && PyTuple_Size(found) == 2)
-        failed = add_to_grad(a, PyTuple_GetItem(found, 0)) < 0 || add_to_grad(b, PyTuple_GetItem(found, 1)) < 0;
-    Py_DECREF(k);
-    Py_XDECREF(left);
-    Py_XDECREF(right);
-    Py_XDECREF(data);
-    Py_XDECREF(grad);
-    Py_XDECREF(found);
+    PyObject *constant = v->extra ? v->extra->constant : NULL;
+    PyObject *terms = call_python(CONTRIBUTE, v->op, a, b, constant, v);
+    int failed = 1;
+    if (terms != NULL && b == NULL)
+        failed = add_to_grad(a, terms) < 0;
+    else if (terms != NULL && PyTuple_Check(terms) && PyTuple_Size(terms) == 2)
+        failed = add_to_grad(a, PyTuple_GetItem(terms, 0)) < 0 || add_to_grad(b, PyTuple_GetItem(terms, 1)) < 0;
+    Py_XDECREF(terms);
     return failed ? -1 : 0;
 }
 
 /* Add the Value's contribution to the gradient of its left operand, then to that of its right one. */
 static int contribute_by_op(Value *v) {
     if (v->extra != NULL && v->extra->closure != NULL) {
-        PyObject *closure = v->extra->closure;
-        Py_INCREF(closure);
+        PyObject *closure = new_reference(v->extra->closure);
         PyObject *none = PyObject_CallFunctionObjArgs(closure, NULL);
         Py_DECREF(closure);
         Py_XDECREF(none);
@@ -103,15 +89,22 @@ typedef struct {
     Py_ssize_t length, capacity;
 } Values;
 
+/* The array with room for one more item; NULL, and the old array stays, if memory runs out. */
+static void *with_room(void *items, Py_ssize_t length, Py_ssize_t *capacity, size_t bytes) {
+    if (length < *capacity)
+        return items;
+    const Py_ssize_t larger = *capacity ? 2 * *capacity : 256;
+    items = PyMem_Realloc(items, (size_t)larger * bytes);
+    if (items != NULL)
+        *capacity = larger;
+    return items;
+}
+
 static int push(Values *list, Value *v) {
-    if (list->length == list->capacity) {
-        Py_ssize_t capacity = list->capacity ? 2 * list->capacity : 256;
-        Value **values = PyMem_Realloc(list->values, (size_t)capacity * sizeof(Value *));
-        if (values == NULL)
-            return -1;
-        list->values = values;
-        list->capacity = capacity;
-    }
+    Value **values = with_room(list->values, list->length, &list->capacity, sizeof *values);
+    if (values == NULL)
+        return -1;
+    list->values = values;
     list->values[list->length++] = v;
     return 0;
 }
@@ -144,19 +137,13 @@ typedef struct {
     int failed; /* memory ran out */
 } Walk;
 
-static int enter(Walk *walk, Value *v) {
-    if (walk->length == walk->capacity) {
-        Py_ssize_t capacity = walk->capacity ? 2 * walk->capacity : 64;
-        Place *places = PyMem_Realloc(walk->places, (size_t)capacity * sizeof(Place));
-        if (places == NULL) {
-            walk->failed = 1;
-            return -1;
-        }
-        walk->places = places;
-        walk->capacity = capacity;
-    }
+static void enter(Walk *walk, Value *v) {
+    Place *places = with_room(walk->places, walk->length, &walk->capacity, sizeof *places);
+    walk->failed |= places == NULL;
+    if (walk->failed)
+        return;
+    walk->places = places;
     walk->places[walk->length++] = (Place){v, 0};
-    return 0;
 }
 
 /* Begin at a root. A second root continues the walk. */
@@ -205,15 +192,12 @@ static int order_of(Value *root, Values *order) {
 PyDoc_STRVAR(topo_doc, "topo()\n--\n\nThis Value and all Values below it, operands first, left before right.");
 
 static PyObject *value_topo(Value *self, PyObject *unused) {
-    (void)unused;
     Values order;
     if (order_of(self, &order) < 0)
         return NULL;
     PyObject *list = PyList_New(order.length);
-    for (Py_ssize_t i = 0; list != NULL && i < order.length; i++) {
-        Py_INCREF(order.values[i]);
-        PyList_SetItem(list, i, (PyObject *)order.values[i]);
-    }
+    for (Py_ssize_t i = 0; list != NULL && i < order.length; i++)
+        PyList_SetItem(list, i, new_reference((PyObject *)order.values[i]));
     drop_references(&order);
     return list;
 }
@@ -221,7 +205,6 @@ static PyObject *value_topo(Value *self, PyObject *unused) {
 PyDoc_STRVAR(backward_doc, "backward()\n--\n\nAdd the derivatives of this Value to the gradients of all below it.");
 
 static PyObject *value_backward(Value *self, PyObject *unused) {
-    (void)unused;
     Values order;
     int failed = 0;
     if (order_of(self, &order) < 0)
@@ -238,7 +221,6 @@ static PyObject *value_backward(Value *self, PyObject *unused) {
 PyDoc_STRVAR(contribute_doc, "_contribute()\n--\n\nAdd this Value's contributions to its operands' gradients.");
 
 static PyObject *value_contribute(Value *self, PyObject *unused) {
-    (void)unused;
     if (contribute_by_op(self) < 0)
         return NULL;
     Py_RETURN_NONE;

@@ -20,7 +20,8 @@ from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, in
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
 from zoomgrad.engines.native import ops_in_c
-from zoomgrad.engines.value_base import check_exponent, numpy_number
+from zoomgrad.engines.native.copies import deep_copy, parts
+from zoomgrad.engines.value_base import Derived, check_exponent, numpy_number
 
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
@@ -80,8 +81,17 @@ def class_in(path: Path) -> Any:
         tuple(ops_in_c.in_python(op.forward) for op in ops_in_c.ALL),
         tuple(ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL),
         check_exponent,
-        CyclicGraph,
+        check_cycle,
         numpy_number,
     )
     value.__module__ = "zoomgrad.engines.native"
+    value.label, value._topo = "", value.topo  # a program's class may have another `topo`
+    value.__repr__ = Derived.__repr__
+    value.__reduce__, value.__deepcopy__ = parts, deep_copy
     return value
+
+
+def check_cycle(v: Any, operands: tuple[Any, ...]) -> None:
+    """Raise CyclicGraph if a Value is below one of the operands that it is about to get."""
+    if any(below is v for operand in operands for below in operand._topo()):
+        raise CyclicGraph(v)

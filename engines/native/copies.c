@@ -1,8 +1,6 @@
-/* Construction, and what copies and pickles store. A copy of a graph recurses, as that of a class in Python. */
+/* Construction of Values, and of the copies that `copies.py` makes. */
 
 static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *named) {
-    (void)arguments;
-    (void)named;
     return (PyObject *)allocate_object(type);
 }
 
@@ -29,8 +27,8 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
         return init_dressed(dress, (Value *)self, arguments, named);
     static char *names[] = {"data", "_children", "_op", "label", NULL};
     Value *v = (Value *)self;
-    PyObject *data, *given = NULL, *name = op_names[LEAF], *label = op_names[LEAF];
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O|OUU:Value", names, &data, &given, &name, &label))
+    PyObject *data, *operands = NULL, *name = op_names[LEAF], *label = op_names[LEAF];
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O|OUU:Value", names, &data, &operands, &name, &label))
         return -1;
     if (put_object(v, DATA, data) < 0)
         return -1;
@@ -40,11 +38,11 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
         v->extra->closure = NULL;
         Py_XDECREF(closure);
     }
-    if ((v->extra != NULL || PyUnicode_GetLength(label) > 0) && set_label(v, label, NULL) < 0)
+    if ((own_attributes(v) || PyUnicode_GetLength(label)) && PyObject_SetAttrString(self, "label", label) < 0)
         return -1;
-    if (given == NULL && v->op == LEAF && v->extra == NULL && PyUnicode_GetLength(name) == 0)
+    if (operands == NULL && v->op == LEAF && v->extra == NULL && PyUnicode_GetLength(name) == 0)
         return 0;
-    PyObject *children = given ? PySequence_Tuple(given) : PyTuple_New(0), *text = as_text(name, "_op");
+    PyObject *children = operands ? PySequence_Tuple(operands) : PyTuple_New(0), *text = PyUnicode_FromObject(name);
     int failed = children == NULL || text == NULL ||
                  set_operation(v, PyTuple_Size(children) ? CUSTOM : LEAF, children, text) < 0;
     Py_XDECREF(children);
@@ -52,61 +50,31 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
     return failed ? -1 : 0;
 }
 
-PyDoc_STRVAR(reduce_doc, "__reduce__()\n--\n\nWhat pickle stores: `_rebuild` and its arguments, then attributes.");
+PyDoc_STRVAR(parts_doc, "_parts()\n--\n\nData, gradient, operands, name and constant: the arguments of `_restore`.");
 
-static PyObject *value_reduce(PyObject *self, PyObject *unused) {
-    (void)unused;
-    Value *v = (Value *)self;
-    if (v->extra != NULL && v->extra->closure != NULL) {
-        PyErr_Format(PyExc_TypeError, "%R has its own backward function, which can't be pickled", self);
-        return NULL;
-    }
-    PyObject *rebuild = PyObject_GetAttrString((PyObject *)Py_TYPE(self), "_rebuild");
-    const int has_attributes = v->flags & OF_SUBCLASS || own_attributes(v) != NULL;
-    PyObject *attributes = has_attributes ? PyObject_GetAttrString(self, "__dict__") : NULL;
-    if (attributes == NULL) {
-        PyErr_Clear();
-        Py_INCREF(Py_None);
-        attributes = Py_None;
-    }
-    PyObject *data = get_object(v, DATA), *grad = get_object(v, GRAD), *operands = operands_of(v);
-    PyObject *name = name_of(v), *constant = get_constant(v, NULL), *label = get_label(v, NULL), *found = NULL;
-    if (rebuild != NULL && data != NULL && grad != NULL && operands != NULL)
-        found = Py_BuildValue(
-            "(O(OOOOOO)O)", rebuild, data, grad, operands, name, constant, label, attributes);
-    PyObject *all[] = {rebuild, attributes, data, grad, operands, name, constant, label};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        Py_XDECREF(all[i]);
-    return found;
+static PyObject *value_parts(Value *v, PyObject *unused) {
+    return Py_BuildValue(
+        "(NNNNN)", get_object(v, DATA), get_object(v, GRAD), get_prev(v, NULL), get_name(v, NULL), get_constant(v, NULL));
 }
 
-/* The op of the table with this name and this many operands; CUSTOM if there is none, LEAF without operands. */
-static int op_of(PyObject *name, Py_ssize_t operands) {
-    for (int op = 1; op <= ALL_OPS; op++)
-        if (ARITY[op] == operands && PyUnicode_Compare(name, op_names[op]) == 0)
-            return op;
-    return operands ? CUSTOM : LEAF;
-}
+PyDoc_STRVAR(restore_doc, "_restore(data, grad, operands, name, constant)\n--\n\nThe inverse, for a new Value.");
 
-PyDoc_STRVAR(
-    rebuild_doc, "_rebuild(data, grad, operands, name, constant, label)\n--\n\nThe Value that pickle has stored.");
-
-static PyObject *value_rebuild(PyTypeObject *type, PyObject *arguments) {
-    PyObject *data, *grad, *operands, *name, *constant, *label;
+static PyObject *value_restore(Value *self, PyObject *arguments) {
+    PyObject *data, *grad, *operands, *name, *constant;
     if (!PyArg_ParseTuple(
-            arguments, "OOO!UOU:_rebuild", &data, &grad, &PyTuple_Type, &operands, &name, &constant, &label))
+            arguments, "OOO!UO:_restore", &data, &grad, &PyTuple_Type, &operands, &name, &constant))
         return NULL;
-    PyObject *made = (PyObject *)allocate_object(type), *text = as_text(name, "_op");
-    Value *v = (Value *)made;
-    int has_constant = PyFloat_CheckExact(constant) || PyLong_CheckExact(constant);
-    int op = text ? op_of(text, PyTuple_Size(operands)) : LEAF;
-    if (op == OP_POW && !has_constant)
-        op = CUSTOM;
-    int failed = made == NULL || text == NULL || set_operation(v, op, operands, text) < 0 ||
-                 (op == OP_POW && set_constant(v, constant) < 0) || put_object(v, DATA, data) < 0 ||
-                 put_object(v, GRAD, grad) < 0 || (PyUnicode_GetLength(label) > 0 && set_label(v, label, NULL) < 0);
+    const Py_ssize_t count = PyTuple_Size(operands);
+    const int has_constant = PyFloat_CheckExact(constant) || PyLong_CheckExact(constant);
+    int op = ALL_OPS; /* the op with this name and this many operands */
+    while (op > LEAF && (ARITY[op] != count || PyUnicode_Compare(name, op_names[op]) != 0))
+        op--;
+    if (op == LEAF || (op == OP_POW && !has_constant))
+        op = count ? CUSTOM : LEAF;
+    PyObject *text = PyUnicode_FromObject(name);
+    int failed = text == NULL || set_operation(self, op, operands, text) < 0 ||
+                 (op == OP_POW && set_constant(self, constant) < 0) || put_object(self, DATA, data) < 0 ||
+                 put_object(self, GRAD, grad) < 0;
     Py_XDECREF(text);
-    if (failed)
-        Py_CLEAR(made);
-    return made;
+    return failed ? NULL : new_reference(Py_None);
 }

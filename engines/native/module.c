@@ -5,7 +5,6 @@
 static PyGetSetDef attributes[] = {
     {"data", (getter)get_number, (setter)set_number, "The number.", NULL},
     {"grad", (getter)get_number, (setter)set_number, "Its gradient, the int 0 at first.", (void *)"grad"},
-    {"label", (getter)get_label, (setter)set_label, "A name for drawings.", NULL},
     {"_prev", (getter)get_prev, (setter)set_prev, "The operands.", NULL},
     {"_op", (getter)get_op, (setter)set_op, "The op's name, with the constant of a power.", NULL},
     {"_name", (getter)get_name, NULL, "The op's name in the table; empty for a leaf.", NULL},
@@ -13,6 +12,7 @@ static PyGetSetDef attributes[] = {
     {"_backward", (getter)get_backward, (setter)set_backward, "Applies this Value's contributions.", NULL},
     {"_row", (getter)get_row, (setter)set_row, "The row in the tape while `linearize` runs in Python, else -1.", NULL},
     {"_has_own_backward", (getter)get_own_backward, NULL, "Whether a program has set `_backward`.", NULL},
+    {"_has_attributes", (getter)get_has_attributes, NULL, "Whether `__dict__` may hold something.", NULL},
     {"__dict__", (getter)get_attributes, NULL, "Attributes of the program's own.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -38,7 +38,6 @@ PyDoc_STRVAR(
 static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     PyObject *init;
     int plain, heirs, data, grad, one, terms;
-    (void)unused;
     if (!PyArg_ParseTuple(arguments, "Opppppp:_dress", &init, &plain, &heirs, &data, &grad, &one, &terms))
         return NULL;
     Dress *dress = PyMem_Malloc(sizeof(Dress));
@@ -64,8 +63,8 @@ static PyMethodDef methods[] = {
     {"_contribute", METHOD(value_contribute), METH_NOARGS, contribute_doc},
     {"_record", METHOD(value_record), METH_VARARGS, record_doc},
     {"_dress", METHOD(value_dress), METH_VARARGS | METH_STATIC, dress_doc},
-    {"__reduce__", METHOD(value_reduce), METH_NOARGS, reduce_doc},
-    {"_rebuild", METHOD(value_rebuild), METH_VARARGS | METH_CLASS, rebuild_doc},
+    {"_parts", METHOD(value_parts), METH_NOARGS, parts_doc},
+    {"_restore", METHOD(value_restore), METH_VARARGS, restore_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -78,7 +77,6 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, value_dealloc},
     {Py_tp_traverse, value_traverse},
     {Py_tp_clear, value_clear},
-    {Py_tp_repr, value_repr},
     {Py_tp_getset, attributes},
     {Py_tp_getattro, value_getattro},
     {Py_tp_setattro, value_setattro},
@@ -98,18 +96,17 @@ static PyType_Spec spec = {
 
 PyDoc_STRVAR(
     configure_doc,
-    "configure(forward, contribute, check_exponent, CyclicGraph, numpy_number)\n--\n\n"
+    "configure(forward, contribute, check_exponent, check_cycle, numpy_number)\n--\n\n"
     "Give this module what it calls in Python: for each op a function of (a, b, k), and one of (a, b, k, out, g).\n\n"
     "Returns the class Value, which can't be reached before.");
 
 static PyObject *configure(PyObject *module, PyObject *arguments) {
-    (void)module;
-    PyObject *given[HELPERS];
+    PyObject *callables[HELPERS];
     if (!PyArg_ParseTuple(
-            arguments, "O!O!OOO:configure", &PyTuple_Type, &given[FORWARD], &PyTuple_Type, &given[CONTRIBUTE],
-            &given[CHECK_EXPONENT], &given[CYCLIC_GRAPH], &given[NUMPY_NUMBER]))
+            arguments, "O!O!OOO:configure", &PyTuple_Type, &callables[FORWARD], &PyTuple_Type, &callables[CONTRIBUTE],
+            &callables[CHECK_EXPONENT], &callables[CHECK_CYCLE], &callables[NUMPY_NUMBER]))
         return NULL;
-    if (PyTuple_Size(given[FORWARD]) != ALL_OPS || PyTuple_Size(given[CONTRIBUTE]) != ALL_OPS) {
+    if (PyTuple_Size(callables[FORWARD]) != ALL_OPS || PyTuple_Size(callables[CONTRIBUTE]) != ALL_OPS) {
         PyErr_Format(PyExc_ValueError, "there are %d ops, so configure takes as many functions", ALL_OPS);
         return NULL;
     }
@@ -118,8 +115,8 @@ static PyObject *configure(PyObject *module, PyObject *arguments) {
         return NULL;
     }
     for (int i = 0; i < HELPERS; i++) {
-        Py_INCREF(given[i]);
-        helpers[i] = given[i];
+        Py_INCREF(callables[i]);
+        helpers[i] = callables[i];
     }
     Py_INCREF(value_type);
     return (PyObject *)value_type;

@@ -10,16 +10,6 @@ static int put_data(Value *v, PyObject *data) {
     return failed ? -1 : 0;
 }
 
-/* The leaf for a number beside a Value in an operation. */
-static Value *leaf(const Value *beside, PyObject *data) {
-    Value *v = allocate_like(beside);
-    if (v != NULL && put_data(v, data) < 0) {
-        Py_DECREF(v);
-        return NULL;
-    }
-    return v;
-}
-
 /* Give a Value the operands of an op in the table. It takes references to them. */
 static void connect(Value *v, int op, Value *a, Value *b) {
     v->op = (uint8_t)op;
@@ -42,74 +32,69 @@ static int set_constant(Value *v, PyObject *constant) {
         return 0;
     if (extra_of(v) == NULL)
         return -1;
-    Py_INCREF(constant);
     PyObject *old = v->extra->constant;
-    v->extra->constant = constant;
+    v->extra->constant = new_reference(constant);
     Py_XDECREF(old);
     return 0;
 }
 
-static PyObject *result(Number data, int op, Value *a, Value *b, PyObject *constant) {
-    Value *v = allocate_like(a);
-    if (v == NULL || set_constant(v, constant) < 0) {
-        Py_XDECREF(v);
-        return NULL;
-    }
-    put_number(v, DATA, data);
-    connect(v, op, a, b);
-    return (PyObject *)v;
-}
-
-/* The same, computed by the op's function in Python, which raises the exceptions of the interpreted engines. */
-static PyObject *result_by_python(int op, Value *a, Value *b, PyObject *other, PyObject *constant) {
-    PyObject *made = NULL, *data = NULL, *left = get_object(a, DATA);
-    PyObject *right = b ? get_object(b, DATA) : other ? other : Py_None;
-    Value *leaf_of_other = NULL;
-    if (b == NULL)
-        Py_INCREF(right);
-    if (left != NULL && right != NULL)
-        data = PyObject_CallFunctionObjArgs(
-            PyTuple_GetItem(helpers[FORWARD], op - 1), left, right, constant ? constant : Py_None, NULL);
-    if (data != NULL && b == NULL && other != NULL)
-        b = leaf_of_other = leaf(a, other);
-    if (data != NULL && (b != NULL || other == NULL)) {
-        made = result(real(0.0), op, a, b, constant);
-        if (made != NULL && put_object((Value *)made, DATA, data) < 0)
-            Py_CLEAR(made);
-    }
+/* Call the op's function in Python, which raises the exceptions of the interpreted engines.
+   helper: FORWARD, a function of (a, b, k), or CONTRIBUTE, which also takes the data and the gradient of `v`. */
+static PyObject *call_python(int helper, int op, Value *a, Value *b, PyObject *constant, Value *v) {
+    PyObject *function = PyTuple_GetItem(helpers[helper], op - 1), *answer = NULL;
+    PyObject *k = new_reference(constant ? constant : Py_None); /* before an allocation */
+    PyObject *left = get_object(a, DATA), *right = b ? get_object(b, DATA) : new_reference(Py_None);
+    PyObject *data = v ? get_object(v, DATA) : NULL, *grad = v ? get_object(v, GRAD) : NULL;
+    if (left != NULL && right != NULL && (v == NULL || (data != NULL && grad != NULL)))
+        answer = PyObject_CallFunctionObjArgs(function, left, right, k, data, grad, NULL); /* NULL ends the arguments */
+    Py_DECREF(k);
     Py_XDECREF(left);
     Py_XDECREF(right);
     Py_XDECREF(data);
-    Py_XDECREF(leaf_of_other);
-    return made;
+    Py_XDECREF(grad);
+    return answer;
 }
 
-static PyObject *unary(int op, Value *a, PyObject *constant, Number k) {
-    int hard = a->flags & IS_OBJECT << DATA;
+/* Apply an op of the table. b: NULL for an op of one operand. constant, k: the constant of a power, or NULL and 0.
+   hard: whether only Python can apply it. */
+static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant, Number k, int hard) {
+    hard |= (a->flags | (b ? b->flags : 0)) & IS_OBJECT << DATA;
     Number none = real(0.0), data = none;
+    PyObject *object = NULL;
     if (!hard)
-        data = forward(op, number_of(a, DATA), none, k, &hard);
-    return hard ? result_by_python(op, a, NULL, NULL, constant) : result(data, op, a, NULL, constant);
+        data = forward(op, number_of(a, DATA), b ? number_of(b, DATA) : none, k, &hard);
+    if (hard) {
+        object = call_python(FORWARD, op, a, b, constant, NULL);
+        if (object == NULL)
+            return NULL;
+    }
+    Value *v = allocate_like(a);
+    if (v != NULL) {
+        put_number(v, DATA, data);
+        connect(v, op, a, b);
+        if (set_constant(v, constant) < 0 || (object != NULL && put_object(v, DATA, object) < 0))
+            Py_CLEAR(v);
+    }
+    Py_XDECREF(object);
+    return (PyObject *)v;
 }
 
-static PyObject *binary_of_values(int op, Value *a, Value *b) {
-    int hard = (a->flags | b->flags) & IS_OBJECT << DATA;
-    Number none = real(0.0), data = none;
-    if (!hard)
-        data = forward(op, number_of(a, DATA), number_of(b, DATA), none, &hard);
-    return hard ? result_by_python(op, a, b, NULL, NULL) : result(data, op, a, b, NULL);
-}
+static PyObject *unary(int op, Value *a) { return operate(op, a, NULL, NULL, real(0.0), 0); }
 
-/* a: a Value. other: a Value, or a number, which becomes a leaf. */
+/* a: a Value. other: a Value, or anything else, which becomes a leaf. Until the op has been applied, the leaf holds any
+   object, so that Python refuses it in its own words. */
 static PyObject *binary(int op, Value *a, PyObject *other) {
     if (IS_VALUE(other))
-        return binary_of_values(op, a, (Value *)other);
-    if (!PyFloat_Check(other) && !PyLong_Check(other))
-        return result_by_python(op, a, NULL, other, NULL);
-    Value *b = leaf(a, other);
-    if (b == NULL)
+        return operate(op, a, (Value *)other, NULL, real(0.0), 0);
+    const int is_number = PyFloat_Check(other) || PyLong_Check(other);
+    Value *b = allocate_like(a);
+    if (b == NULL || (is_number ? put_data(b, other) : put_any(b, DATA, other, 1)) < 0) {
+        Py_XDECREF(b);
         return NULL;
-    PyObject *made = binary_of_values(op, a, b);
+    }
+    PyObject *made = operate(op, a, b, NULL, real(0.0), 0);
+    if (made != NULL && !is_number && put_data(b, other) < 0)
+        Py_CLEAR(made);
     Py_DECREF(b);
     return made;
 }
@@ -155,25 +140,24 @@ static PyObject *value_divide(PyObject *a, PyObject *b) {
 static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modulus) {
     if (!IS_VALUE(base) || modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    PyObject *made = NULL, *checked = NULL, *constant = NULL;
-    if (!PyFloat_CheckExact(exponent) || !isfinite(PyFloat_AsDouble(exponent))) {
+    PyObject *checked, *constant, *made = NULL;
+    if (PyFloat_CheckExact(exponent) && isfinite(PyFloat_AsDouble(exponent)))
+        checked = new_reference(exponent);
+    else
         checked = PyObject_CallFunctionObjArgs(helpers[CHECK_EXPONENT], exponent, NULL);
-        if (checked == NULL)
-            return NULL;
-    }
+    if (checked == NULL)
+        return NULL;
     /* Store exact numbers, which run no code of the program when they are used. */
     Number k;
-    int failed = to_number(checked == NULL ? exponent : checked, &k, &constant, 0) < 0;
-    Py_XDECREF(checked);
+    int failed = to_number(checked, &k, &constant, 0) < 0;
+    Py_DECREF(checked);
     if (failed)
         return NULL;
-    if (constant != NULL) {
-        made = result_by_python(OP_POW, (Value *)base, NULL, NULL, constant);
-    } else {
+    const int hard = constant != NULL;
+    if (!hard)
         constant = from_number(k);
-        if (constant != NULL)
-            made = unary(OP_POW, (Value *)base, constant, k);
-    }
+    if (constant != NULL)
+        made = operate(OP_POW, (Value *)base, NULL, constant, k, hard);
     Py_XDECREF(constant);
     return made;
 }

@@ -24,7 +24,7 @@ ALL = (*OPS.values(), *ROWS)
 IDENTIFIERS = {"+": "ADD", "*": "MUL", "**": "POW"}
 """Op -> its name in C, where that is not the op's own name in capitals."""
 
-HELPERS = ("FORWARD", "CONTRIBUTE", "CHECK_EXPONENT", "CYCLIC_GRAPH", "NUMPY_NUMBER")
+HELPERS = ("FORWARD", "CONTRIBUTE", "CHECK_EXPONENT", "CHECK_CYCLE", "NUMPY_NUMBER")
 """What the extension type calls in Python, in the order of `configure`."""
 
 IN_NUMBER_H = ("pow",)
@@ -50,7 +50,7 @@ def after_the_type() -> str:
         method, code = f"{'_' if op in ROWS else ''}{op.name.lower()}", _identifier(op)
         if op.arity == 1:
             unary.append(f'    {{"{method}", METHOD(value_{method}), METH_NOARGS, NULL}}, \\')
-            body = f"    (void)unused;\n    return unary({code}, self, NULL, real(0.0));"
+            body = f"    return unary({code}, self);"
             methods.append(f"static PyObject *value_{method}(Value *self, PyObject *unused) {{\n{body}\n}}\n")
         else:
             binary.append(f'    {{"{method}", METHOD(value_{method}), METH_O, NULL}}, \\')

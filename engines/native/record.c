@@ -98,7 +98,7 @@ PyDoc_STRVAR(
     "can't be recorded. The first four are bytearrays: `ops` has one byte per row, the others one 32-bit int per row.");
 
 static PyObject *value_record(Value *loss, PyObject *arguments) {
-    PyObject *inputs, *parameters, *outputs, *found = NULL;
+    PyObject *inputs, *parameters, *outputs, *recorded = NULL;
     if (!PyArg_ParseTuple(
             arguments, "O!O!O!:_record", &PyTuple_Type, &inputs, &PyTuple_Type, &parameters, &PyTuple_Type, &outputs))
         return NULL;
@@ -127,18 +127,17 @@ static PyObject *value_record(Value *loss, PyObject *arguments) {
         failed = row == NULL || PyTuple_SetItem(rows, i, row) < 0;
     }
     if (!failed && make_room(&tape, tape.length) == 0)
-        found = Py_BuildValue(
+        recorded = Py_BuildValue(
             "(OOOOOiO)", tape.arrays[OPS_COLUMN], tape.arrays[LEFT], tape.arrays[RIGHT], tape.arrays[INDEX], constants,
             (int)loss->row, rows);
-    if (found == NULL) {
+    if (recorded == NULL) {
         PyErr_Clear();
-        Py_INCREF(Py_None);
-        found = Py_None;
+        recorded = new_reference(Py_None);
     }
 done:
     for (int i = 0; i < COLUMNS; i++)
         Py_XDECREF(tape.arrays[i]);
     Py_XDECREF(constants);
     Py_XDECREF(rows);
-    return found;
+    return recorded;
 }

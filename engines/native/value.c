@@ -45,12 +45,12 @@ enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op t
 
 /* Fields that most Values lack. Each may be NULL. */
 typedef struct {
-    PyObject *label, *name; /* exact str objects */
-    PyObject *constant;     /* an exact int or float */
-    PyObject *closure;      /* the program's own backward function */
-    PyObject *children;     /* a CUSTOM Value's operands */
-    PyObject *attributes;   /* a dict of the program's own */
-    PyObject *numbers[2];   /* where IS_OBJECT */
+    PyObject *name;       /* an exact str */
+    PyObject *constant;   /* an exact int or float */
+    PyObject *closure;    /* the program's own backward function */
+    PyObject *children;   /* a CUSTOM Value's operands */
+    PyObject *attributes; /* a dict of the program's own, and the label */
+    PyObject *numbers[2]; /* where IS_OBJECT */
 } Extra;
 
 typedef struct Value {
@@ -86,6 +86,12 @@ static uint64_t walks;
 #define IS_VALUE(object) PyObject_TypeCheck(object, value_type)
 
 /* --- Memory ------------------------------------------------------------------------------------------------------ */
+
+/* A new reference; NULL for NULL. */
+static PyObject *new_reference(PyObject *object) {
+    Py_XINCREF(object);
+    return object;
+}
 
 /* The dress of a class or of one that it is derived from; NULL if there is none. */
 static const Dress *dress_of(PyTypeObject *type) {
@@ -159,7 +165,6 @@ static Extra *extra_of(Value *v) {
 
 static void drop_extra(Extra *extra) {
     if (extra != NULL) {
-        Py_XDECREF(extra->label);
         Py_XDECREF(extra->name);
         Py_XDECREF(extra->constant);
         Py_XDECREF(extra->closure);
@@ -247,8 +252,8 @@ static void value_dealloc(PyObject *self) {
 
 /* Convert a number of NumPy. One that a double can't stand in for becomes `*object`, a new reference. Returns 0 if it is
    none, and -1 with an exception. */
-static int to_numpy_number(PyObject *given, Number *number, PyObject **object) {
-    PyObject *scalar = PyObject_CallFunctionObjArgs(helpers[NUMPY_NUMBER], given, NULL);
+static int to_numpy_number(PyObject *source, Number *number, PyObject **object) {
+    PyObject *scalar = PyObject_CallFunctionObjArgs(helpers[NUMPY_NUMBER], source, NULL);
     if (scalar == NULL)
         return -1;
     if (scalar == Py_None) {
@@ -271,49 +276,43 @@ static int to_numpy_number(PyObject *given, Number *number, PyObject **object) {
 /* Convert a Python number. One that a double can't stand in for becomes `*object`, a new reference: a large int, a
    complex number, NumPy's float32. any: so does everything else, such as an array or None; if not, what can't be
    converted returns -1 with TypeError. */
-static int to_number(PyObject *given, Number *number, PyObject **object, int any) {
+static int to_number(PyObject *source, Number *number, PyObject **object, int any) {
     *object = NULL;
     *number = real(0.0);
-    if (PyFloat_CheckExact(given)) {
-        number->d = PyFloat_AsDouble(given);
+    if (PyFloat_CheckExact(source)) {
+        number->d = PyFloat_AsDouble(source);
         return 0;
     }
-    if (Py_TYPE(given) == float64) {
-        *number = (Number){PyFloat_AsDouble(given), 0, 1};
+    if (Py_TYPE(source) == float64) {
+        *number = (Number){PyFloat_AsDouble(source), 0, 1};
         return 0;
     }
-    if (PyLong_Check(given)) {
+    if (PyLong_Check(source)) {
         int overflow;
-        long long small = PyLong_AsLongLongAndOverflow(given, &overflow);
+        long long small = PyLong_AsLongLongAndOverflow(source, &overflow);
         if (!overflow && -(1LL << 53) < small && small < 1LL << 53) {
             *number = whole((double)small);
             return 0;
         }
         /* int.__add__ gives an exact int, even if a subclass overrides it */
-        *object = PyObject_CallMethod((PyObject *)&PyLong_Type, "__add__", "Oi", given, 0);
+        *object = PyObject_CallMethod((PyObject *)&PyLong_Type, "__add__", "Oi", source, 0);
         return *object == NULL ? -1 : 0;
     }
-    if (PyComplex_CheckExact(given)) {
-        Py_INCREF(given);
-        *object = given;
-        return 0;
-    }
-    int is_numpy = to_numpy_number(given, number, object);
+    int is_numpy = PyComplex_CheckExact(source) ? 0 : to_numpy_number(source, number, object);
     if (is_numpy)
         return is_numpy < 0 ? -1 : 0;
-    if (any) {
-        Py_INCREF(given);
-        *object = given;
+    if (any || PyComplex_CheckExact(source)) {
+        *object = new_reference(source);
         return 0;
     }
-    PyObject *index = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
+    PyObject *index = PyIndex_Check(source) ? PyNumber_Index(source) : NULL;
     if (index != NULL) {
         int failed = to_number(index, number, object, 0) < 0;
         Py_DECREF(index);
         return failed ? -1 : 0;
     }
     if (!PyErr_Occurred())
-        number->d = PyFloat_AsDouble(given);
+        number->d = PyFloat_AsDouble(source);
     if (PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_TypeError)) {
             PyErr_Clear();
@@ -321,7 +320,7 @@ static int to_number(PyObject *given, Number *number, PyObject **object, int any
                 PyExc_TypeError,
                 "a Value holds a number, not %R\n  Convert it first, or use an engine written in Python, such as "
                 "`hoisted`.",
-                given);
+                source);
         }
         return -1;
     }
@@ -347,22 +346,14 @@ static inline void put_number(Value *v, int which, Number number) {
 static int any_object(const Value *v) { return v->flags & (IS_OBJECT << DATA | IS_OBJECT << GRAD); }
 
 static PyObject *get_object(Value *v, int which) {
-    if (v->flags & IS_OBJECT << which) {
-        Py_INCREF(v->extra->numbers[which]);
-        return v->extra->numbers[which];
-    }
-    return from_number(number_of(v, which));
+    return v->flags & IS_OBJECT << which ? new_reference(v->extra->numbers[which]) : from_number(number_of(v, which));
 }
 
-static int put_object(Value *v, int which, PyObject *given) {
-    if (PyFloat_CheckExact(given)) {
-        put_number(v, which, real(PyFloat_AsDouble(given)));
-        return 0;
-    }
+/* Store a number. any: or any other object, as the program's class would. */
+static int put_any(Value *v, int which, PyObject *source, int any) {
     Number number;
     PyObject *object, *old;
-    const int any = Py_TYPE(v) != value_type; /* a dressed class holds what the program's class would hold */
-    if (to_number(given, &number, &object, any) < 0)
+    if (to_number(source, &number, &object, any) < 0)
         return -1;
     if (object == NULL) {
         put_number(v, which, number);
@@ -380,4 +371,12 @@ static int put_object(Value *v, int which, PyObject *given) {
     v->flags |= (uint16_t)(IS_OBJECT << which);
     Py_XDECREF(old);
     return 0;
+}
+
+static int put_object(Value *v, int which, PyObject *source) {
+    if (PyFloat_CheckExact(source)) {
+        put_number(v, which, real(PyFloat_AsDouble(source)));
+        return 0;
+    }
+    return put_any(v, which, source, Py_TYPE(v) != value_type); /* a dressed class holds any object */
 }

@@ -68,10 +68,8 @@ def ask(rng, values):
                 lambda: (v._op, v._prev, v._name, v.label),
             ),
             *(lambda: v.__init__(rng.choice(NUMBERS), (rng.choice(values),), "+"), lambda: v.__init__(1, None)),
-            *(
-                lambda: v.__init__("text"),
-                lambda: dir(v),
-            ),
+            *(lambda: v.__init__("text"), lambda: dir(v), lambda: v._restore(*rng.choice(values)._parts())),
+            lambda: v._restore(1.0, None, (v,), "+", 2),
             *(
                 lambda: delattr(v, rng.choice(["data", "grad", "label", "_prev", "_op", "_row", "_backward"])),
                 gc.collect,
@@ -94,7 +92,7 @@ def main(file, rounds=60):
         __slots__ = ("more",)
 
     warnings.simplefilter("ignore")  # of NumPy
-    errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
+    errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError, MemoryError)
     for seed in range(int(rounds)):
         rng = random.Random(seed)
         style = [rng.random() < 0.5 for _ in range(6)]

@@ -166,7 +166,7 @@ def test_an_operation_of_unknown_name_keeps_all_operands():
         Value(1.0, (many[0], 3.0), "+")
 
 
-def test_a_million_levels_are_built_run_and_freed_without_recursion():
+def test_a_million_levels_are_built_run_copied_and_freed_without_recursion():
     x = Value(1.0)
     v = x
     for _ in range(10**6):
@@ -176,6 +176,9 @@ def test_a_million_levels_are_built_run_and_freed_without_recursion():
     assert len(v.topo()) == 10**6 + 1
     tape = linearize(v, inputs=(), parameters=(x,))
     assert len(tape) == 10**6 + 1
+    while len(v._prev) == 2 and v.data > 10**5:
+        v = v._prev[0]
+    assert len(copy.deepcopy(v).topo()) == 10**5
     del v
     assert x.grad == 10**6 + 1
 
@@ -232,7 +235,6 @@ def test_a_form_of_an_operation_has_its_own_last_digits():
 
 def test_attributes_of_the_programs_own():
     v = Value(1.0)
-    assert v.__dict__ == {}
     v.m, v.history = 0.5, [v]
     same = copy.deepcopy(v)
     assert (same.m, same.history[0] is same, copy.copy(v).history is v.history) == (0.5, True, True)
@@ -244,7 +246,7 @@ def test_attributes_of_the_programs_own():
         v._name = "w"
     with pytest.raises(AttributeError):
         del v.history
-    assert (v.__dict__, v.data, v.label, Value.__basicsize__) == ({"m": 2}, 3, "w", 72)
+    assert (v.__dict__, v.data, v.label, Value.__basicsize__) == ({"m": 2, "label": "w"}, 3, "w", 72)
 
 
 def test_pickles_keep_shared_operands():
