@@ -463,8 +463,8 @@ DEFECTS = (
     Defect(
         "step: outputs are written before the inputs of their row are restored",
         "engines/rerolled/rearrange/together.py",
-        "Guard((KeepEarlier(), *last, inputs, *gives))",
-        "Guard((KeepEarlier(), *last, *gives, inputs))",
+        "Guard((KeepEarlier(), *add, *each.restore, *gives))",
+        "Guard((KeepEarlier(), *add, *gives, *each.restore))",
         "engines/rerolled/test_traps.py",
     ),
     Defect(

@@ -14,12 +14,13 @@ q. If row 2 has a loss that is not finite, only `q += x1 * f1` runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import Access, Segment
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.step.language import (
     CheckFactors,
     Copy,
@@ -41,126 +42,170 @@ from zoomgrad.engines.rerolled.step.language import (
     TurnLists,
     walk,
 )
-from zoomgrad.engines.rerolled.step.spans import reads
+from zoomgrad.engines.rerolled.step.spans import Span, reads
 from zoomgrad.engines.rerolled.step.step import Step
 
 
-class Rows(NamedTuple):
-    """The data of each row: its inputs, the forward loop's sums and the sink's factors; and the runs over all rows."""
+class Own(NamedTuple):
+    """A span that each of the rows has for itself, and the place of the first row's."""
 
-    inputs: Place
-    sums: Place
-    factors: Place
-    forward: Run
-    sink: Run
+    span: Span
+    place: Place
 
 
 def take_rows_together(step: Step, form: Form) -> Step:
-    """Take rows of one batch together, if `lay_out` finds places for them."""
+    """Take rows of one batch together, if only the inputs differ between them in the loops of a pair."""
     pair = pair_of_loops(step.loops)
-    count = form.rows_together(step.loops.inputs, step.loops.parameters)
-    laid_out = lay_out(step, pair, count) if pair else None
-    if pair is None or laid_out is None:
+    if pair is None or not _share_all_else(step, pair):
         return step
-    step, rows = laid_out
+    count = form.rows_together(step.loops.inputs, step.loops.parameters)
     forward = step.loops.loops[pair.forward]
+    places = []
+    for name, size in (("rows", step.loops.inputs), ("sums", forward.room), ("factors", forward.room)):
+        step, area = step.with_area(name, count * step.apart(size))
+        places.append(Place(area.start, step.apart(size)))
+    x, sums, factors = places
+    spans = (0, step.loops.inputs), _lanes_from(forward.target, forward), _lanes_from(pair.factor, forward)
+    own = list(map(Own, spans, places))
     values, sinks = f"values of {count} rows", f"sinks of {count} rows"
     rest, others = f"values but loop {pair.forward}", f"sinks but loop {pair.sink}"
-    step = step.with_routine(values, [rows.forward])
+    of_rows, sum_of_rows = over_rows(pair.forward, forward, own, count), add_rows(pair.sink, step, own, count)
+    step = step.with_routine(values, [of_rows])
     step = step.with_routine(rest, (run for run in step.routines["values"] if run.number != pair.forward))
     step = step.with_routine(others, (run for run in step.routines["sinks"] if run.number != pair.sink))
-    step = step.with_routine(sinks, [rows.sink])
+    step = step.with_routine(sinks, [sum_of_rows])
 
     first: Program = (Perform(values),)
     last: Program = (Perform(sinks),)
     check: Program = ()
     if step.skips:
         live, turned = f"live {values}", f"live {sinks}"
-        step = step.with_routine(live, [replace(rows.forward, live_segment=pair.segment)])
-        step = step.with_routine(turned, [replace(rows.sink, live_segment=0)])
+        step = step.with_routine(live, [replace(of_rows, live_segment=pair.segment)])
+        step = step.with_routine(turned, [replace(sum_of_rows, live_segment=0)])
         listed = pair.inputs[1] - pair.inputs[0]
         step, _ = step.with_area("lists", count * (listed + 1))
         step, _ = step.with_area("turned", listed * (count + 1))
         first = (
             If(Fact.UNBOUNDED, (MeasureWeights(),)),
-            ListRows(rows.inputs),
+            ListRows(x),
             If(Fact.EVERY_INPUT_OF_ROWS, first, (Perform(live),)),
         )
         last = (If(Fact.EVERY_INPUT_OF_ROWS, last, (TurnLists(), Perform(turned))),)
-        check = (CheckFactors(rows.inputs),)
+        check = (CheckFactors(x),)
 
-    inputs = Copy(Place(0), rows.inputs, step.loops.inputs)
-    (start, stop), x = pair.inputs, rows.inputs
+    (start, stop) = pair.inputs
     own_inputs = (
         Copy(Place(0), x, start),
         Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop),
     )
+    before_guard: Program = (
+        *(copy for copy in own_inputs if copy.size),
+        Copy(Place(forward.target.base), sums, forward.lanes),
+        Perform(rest),
+    )
+    after_guard: Program = (
+        Perform("gradients"),
+        *check,
+        Perform(others),
+        Copy(factors, Place(pair.factor.base), forward.lanes),
+    )
+    inputs = Copy(Place(0), x, step.loops.inputs)
+    each = Each(before_guard, after_guard, restore=(inputs,))
+    return with_rows(step, (TakeRows(count, x), *first), each, last, update_of(step))
+
+
+def _share_all_else(step: Step, pair: Pair) -> bool:
+    """Whether other loops don't read the pair's inputs, which are not copied for each row, and the pair no values."""
+    forward = step.loops.loops[pair.forward]
+    others = [loop for number, loop in enumerate(step.loops.loops) if number not in (pair.forward, pair.sink)]
+    return (
+        forward.target.lanes == pair.factor.lanes == (1,)
+        and not any(reads(loop, pair.inputs) for loop in others)
+        and reads_no_values(step, forward)
+    )
+
+
+def _lanes_from(access: Access, loop: Loop) -> Span:
+    return access.base, access.base + loop.lanes
+
+
+# --- shared with `divided` -------------------------------------------------------------------------------------------
+
+
+class Each(NamedTuple):
+    """What runs for each of the rows taken together."""
+
+    before_guard: Program
+    after_guard: Program
+    restore: Program
+    """What the caller sees of a row: it runs for the last row, or for the one that failed."""
+
+
+def with_rows(step: Step, compute: Program, each: Each, add: Program, update: Program) -> Step:
+    """The step whose turn takes rows together if a batch has several.
+
+    add: adds the gradients of all rows. update: runs at the end of a batch. Rows before a failed one still count.
+    """
     turn = step.programs["turn"]
-    single = turn[turn.index(TakeRow()) + 1 :]
-    gives = [s for s in single if s == Give("outputs")]
-    update = next(s for s in walk(single) if isinstance(s, If) and s.condition == Fact.ENDS)
+    gives = [s for s in turn[turn.index(TakeRow()) :] if s == Give("outputs")]
+    guard = Guard((KeepEarlier(), *add, *each.restore, *gives))
     together: Program = (
-        TakeRows(count, rows.inputs),
-        *first,
-        EachRow(
-            (
-                *(copy for copy in own_inputs if copy.size),
-                Copy(Place(forward.target.base), rows.sums, forward.lanes),
-                Perform(rest),
-                # Rows before the failed one are fine and still count.
-                Guard((KeepEarlier(), *last, inputs, *gives)),
-                Perform("gradients"),
-                *check,
-                Perform(others),
-                Copy(rows.factors, Place(pair.factor.base), forward.lanes),
-            )
-        ),
-        EachRow((inputs,), last=True),
+        *compute,
+        EachRow((*each.before_guard, guard, *each.after_guard)),
+        EachRow(each.restore, last=True),
         *gives,
-        *last,
-        If(Fact.ENDS_WITH_ROWS, update.then),
+        *add,
+        If(Fact.ENDS_WITH_ROWS, update),
         EndTurn(),
     )
     return step.with_programs(turn=(If(Fact.BATCHED, together), *turn))
 
 
-def lay_out(step: Step, pair: Pair, count: int) -> Optional[tuple[Step, Rows]]:
-    """Places for the rows; None if other loops read these inputs, or if more than the inputs differs between rows."""
-    forward, sink = step.loops.loops[pair.forward], step.loops.loops[pair.sink]
-    if forward.target.lanes != (1,) or pair.factor.lanes != (1,):
-        return None
-    for number, loop in enumerate(step.loops.loops):
-        if number not in (pair.forward, pair.sink) and reads(loop, pair.inputs):
-            return None  # these inputs are not copied for each row
-    step, x = step.with_area("rows", count * step.apart(step.loops.inputs))
-    step, sums = step.with_area("sums", count * step.apart(forward.room))
-    step, factors = step.with_area("factors", count * step.apart(forward.room))
-    stride, lanes = step.apart(step.loops.inputs), step.apart(forward.room)
-    segments = []
-    for index, segment in enumerate(forward.segments):
-        operands = []
-        for slot, operand in enumerate(segment.operands):
-            if not isinstance(operand, Access) or step.loops.area_of(operand.base).name not in "kp":
-                if index != pair.segment or slot == pair.slot or not isinstance(operand, Access):
-                    return None
-                operands.append(Access(x.start + operand.base, (stride, *operand.lanes), operand.terms))
-            else:
-                operands.append(operand._replace(lanes=(0, *operand.lanes)))
-        segments.append(segment._replace(operands=tuple(operands)))
-    product = Segment(
-        PRODUCT,
-        (count,),
-        (
-            Access(x.start + pair.inputs[0], (1, 0), (stride,)),
-            Access(factors.start, (0, 1), (lanes,)),
-        ),
-    )
-    target = Access(sums.start, (lanes, 1))
-    of_rows = replace(forward, counts=(count, *forward.counts), target=target, segments=tuple(segments))
-    return step, Rows(
-        Place(x.start, stride),
-        Place(sums.start, lanes),
-        Place(factors.start, lanes),
-        Run(pair.forward, of_rows, rows=count),
-        Run(pair.sink, replace(sink, segments=(product,)), rows=count),
-    )
+def update_of(step: Step) -> Program:
+    """What the turn runs at the end of a batch."""
+    return next(s.then for s in walk(step.programs["turn"]) if isinstance(s, If) and s.condition == Fact.ENDS)
+
+
+def reads_no_values(step: Step, loop: Loop) -> bool:
+    """Whether a loop reads only numbers, inputs and parameters, so that rows differ in their inputs only."""
+    return not any(reads(loop, (area.start, area.stop)) for area in map(step.area, "vgu"))
+
+
+def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
+    """The loop with an outer lane for each row."""
+
+    def widened(operand: Operand) -> Operand:
+        first, stride = moved(operand, own)
+        return first._replace(lanes=(stride, *first.lanes)) if isinstance(first, Access) else first
+
+    segments = tuple(s._replace(operands=tuple(map(widened, s.operands))) for s in loop.segments)
+    target = widened(loop.target)
+    assert isinstance(target, Access)
+    return Run(number, replace(loop, counts=(count, *loop.counts), target=target, segments=segments), rows=count)
+
+
+def add_rows(number: int, step: Step, own: Sequence[Own], count: int) -> Run:
+    """The sink of that number with a term for each row, and two lane counts."""
+    loop = step.loops.loops[number]
+    missing = 2 - len(loop.counts)
+
+    def widened(access: Access, terms: tuple[int, ...], last: int = 0) -> Access:
+        return Access(access.base, (*[0] * missing, *access.lanes)[:2] if loop.counts else (0, last), terms)
+
+    (segment,) = loop.segments
+    operands = []
+    for operand in segment.operands:
+        first, stride = moved(operand, own)
+        operands.append(widened(first, (stride,)) if isinstance(first, Access) else first)
+    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, (), 1)
+    segments = (Segment(segment.template, (count,), tuple(operands)),)
+    return Run(number, replace(loop, counts=counts, target=target, segments=segments), rows=count)
+
+
+def moved(operand: Operand, own: Sequence[Own]) -> tuple[Operand, int]:
+    """An operand of the first of the rows, and its stride from row to row, which is 0 for what all rows share."""
+    if isinstance(operand, Access):
+        for (start, stop), place in own:
+            if start <= operand.base < stop:
+                return operand._replace(base=place.base + operand.base - start), place.per_row
+    return operand, 0
