@@ -88,11 +88,6 @@ def described(rows: Rows, inputs: int, fewer: Optional[int] = None) -> tuple[Col
     return (_numbers(rows, inputs, fewer),)
 
 
-def holds_rows(rows: Sequence[Any]) -> bool:
-    """Whether a list or a tuple begins with a row or a column, rather than a number."""
-    return bool(rows) and (isinstance(rows[0], (list, tuple)) or _dimensions(rows[0]) > 0)
-
-
 def _described(data: Any, width: int) -> Column:
     """A column of that width, unless the data is a matrix, which says its own."""
     return Column(data, memoryview(data).shape[1] if _dimensions(data) == 2 else width)  # type: ignore[index]
@@ -121,11 +116,6 @@ def _numbers(rows: Sequence[Any], inputs: int, fewer: Optional[int]) -> Column:
             width = fewer
         numbers.extend(_whole_row(cells, width, index))
     return Column(numbers, width)
-
-
-def one_row(row: Sequence[Any], inputs: int) -> array[float]:
-    """The numbers of a single row. Raises TypeError and ValueError."""
-    return _whole_row(_doubles(row, 0), inputs, 0)
 
 
 def _doubles(row: Any, index: int) -> array[float]:

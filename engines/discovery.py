@@ -64,7 +64,8 @@ class Discovered(NamedTuple):
 def discover(table: Sequence[Engine] = ()) -> Discovered:
     """The engines of the table, and of files from outside."""
     problems: list[Problem] = []
-    engines: dict[str, tuple[str, Engine]] = {}
+    engines: dict[str, Engine] = {}
+    places: dict[str, str] = {}
     others = ((where, module.ENGINES) for where, module in from_outside(ENGINE_FILES, ("ENGINES",), problems))
     for where, rows in chain([("engines/table.py", table)], others):
         if not isinstance(rows, (tuple, list)):
@@ -73,12 +74,16 @@ def discover(table: Sequence[Engine] = ()) -> Discovered:
         for engine in rows:
             wrong = flaw(engine)
             if not wrong and engine.name in engines:
-                wrong = f"a second engine named {engine.name!r}; the first one is in {engines[engine.name][0]}"
+                wrong = f"a second engine named {engine.name!r}; the first one is in {places[engine.name]}"
+            elif not wrong and engine.builds_on not in ("", *engines):
+                base = one_line(repr(engine.builds_on), 80)
+                wrong = f"{engine.name} builds on {base}, and no engine before it has that name"
             if wrong:
                 problems.append(Problem(where, wrong))
             else:
-                engines[engine.name] = where, engine
-    return Discovered(_in_order(engines, problems), tuple(problems))
+                engines[engine.name], places[engine.name] = engine, where
+    # Peers come last, also behind engines from outside.
+    return Discovered(dict(sorted(engines.items(), key=lambda item: is_peer(item[1]))), tuple(problems))
 
 
 def is_name(name: Any) -> bool:
@@ -116,24 +121,6 @@ def _flaw(engine: Any) -> str:
 
 def _is_number(value: Any, most: float = math.inf) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= most
-
-
-def _in_order(engines: dict[str, tuple[str, Engine]], problems: list[Problem]) -> dict[str, Engine]:
-    """Sort each engine after the one it builds on. Engines whose base is missing are left out."""
-    in_order: dict[str, Engine] = {}
-    waiting = dict(engines)
-    while waiting:
-        step = {name: engine for name, (_, engine) in waiting.items() if engine.builds_on in ("", *in_order)}
-        if not step:
-            break
-        in_order.update(step)
-        waiting = {name: entry for name, entry in waiting.items() if name not in step}
-    for where, engine in waiting.values():
-        base = one_line(repr(engine.builds_on), 80)
-        reason = "is part of a cycle or is itself left out" if engine.builds_on in waiting else "does not exist"
-        problems.append(Problem(where, f"{engine.name} builds on {base}, which {reason}"))
-    # Peers come last, also behind engines from outside.
-    return dict(sorted(in_order.items(), key=lambda item: is_peer(item[1])))
 
 
 def is_peer(engine: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The buffers that compiled code writes to, the checks that stop it from writing past the end, and tables of results.
+"""The buffers that compiled code writes to, the checks that stop it from writing past the end.
 
 C sees only addresses. A program holds an export of each of its buffers (the buffer protocol), so CPython refuses to
 resize or release them. PyPy's buffers, NumPy's `resize(refcheck=False)` and `ctypes.resize` ignore exports, so every
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Union, overload
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from zoomgrad.engines.columns import view_of
 
@@ -122,49 +122,3 @@ def address(view: memoryview) -> int:
     except ImportError:
         return 0
     return int(FFI().cast("uintptr_t", FFI().from_buffer(view)))
-
-
-class Table(Sequence[Any]):
-    """Rows of doubles of one width. `table[i]` and iteration give each row as an array.
-
-    `np.asarray(table)` is a matrix over the same memory.
-    """
-
-    __slots__ = ("_numbers", "_width")
-
-    def __init__(self, numbers: array[float], width: int) -> None:
-        self._numbers = numbers
-        self._width = width
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, and numbers in each."""
-        return len(self), self._width
-
-    def __len__(self) -> int:
-        return len(self._numbers) // self._width
-
-    @overload
-    def __getitem__(self, index: int) -> array[float]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[array[float]]: ...
-
-    def __getitem__(self, index: Union[int, slice]) -> Union[array[float], list[array[float]]]:
-        selected = range(len(self))[index]
-        return self._row(selected) if isinstance(selected, int) else list(map(self._row, selected))
-
-    def _row(self, index: int) -> array[float]:
-        return self._numbers[index * self._width : (index + 1) * self._width]
-
-    def tolist(self) -> list[list[float]]:
-        """The rows as lists."""
-        return [row.tolist() for row in self]
-
-    @property
-    def __array_interface__(self) -> Mapping[str, Any]:
-        """What NumPy asks for, so that it makes no copy."""
-        order = "<" if sys.byteorder == "little" else ">"
-        return {"version": 3, "shape": self.shape, "typestr": f"{order}f8", "data": self._numbers}
-
-    def __repr__(self) -> str:
-        return f"Table({self.tolist()!r})"

@@ -85,23 +85,12 @@ class Library:
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         # A structure holds only addresses, so these names keep the buffers alive until the call ends.
         pointers = [self._pointer(buffer) for buffer in buffers]
-        rates, losses = self._pointer(stretch.rates), self._pointer(stretch.losses)
-        described, _alive = self.described(stretch.columns)
-        of_stretch = {
-            "columns": described,
-            "column_count": len(stretch.columns),
-            "rows": stretch.columns[0].rows,
-            "first_row": stretch.first_row,
-            "steps": stretch.steps,
-            "batch": stretch.batch,
-            "taken": stretch.taken,
-            "rates": rates,
-            "losses": losses,
-            "learns": stretch.learns,
-            "y_step": stretch.y_step,
-        }
+        columns, *counts, rates, losses, learns, y_step = stretch
+        described, _alive = self.described(columns)
+        rates, losses = self._pointer(rates), self._pointer(losses)
+        fields = [described, len(columns), columns[0].rows, *counts, rates, losses, learns, y_step]  # as in `kernel.h`
         new = self._ffi.new
-        done: int = self._lib.train(new("struct buffers *", pointers), new("struct stretch *", of_stretch))
+        done: int = self._lib.train(new("struct buffers *", pointers), new("struct stretch *", fields))
         return done
 
     def _pointer(self, buffer: Any) -> Any:

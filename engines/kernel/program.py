@@ -6,6 +6,7 @@ import threading
 from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
 from functools import cached_property, partial
+from numbers import Real
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from zoomgrad.engines.api import NonFiniteLoss
@@ -18,12 +19,10 @@ from zoomgrad.engines.columns import (
     check_labels,
     columns,
     described,
-    holds_rows,
-    one_row,
 )
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.kernel.buffers import Buffer, Table
+from zoomgrad.engines.kernel.buffers import Buffer
 from zoomgrad.engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
 
 Doubles = MutableSequence[float]
@@ -129,12 +128,6 @@ class Program:
         """None unless the program was compiled from a graph."""
 
     @property
-    def late_variant(self) -> str:
-        """The kernel's variant that the last `train` ran, if `compile` did not build it; else empty."""
-        late: str = getattr(self._kernel, "late_variant", "")
-        return late
-
-    @property
     def inputs(self) -> Doubles:
         """The inputs of the next pass."""
         return self._x.array  # type: ignore[no-any-return]
@@ -169,9 +162,8 @@ class Program:
 
     def set_input(self, row: Union[Rows, Sequence[float]]) -> None:
         """Set one row of inputs: a list of numbers, or one row in any form that `train` takes."""
-        if isinstance(row, (list, tuple)) and not holds_rows(row):
-            row = one_row(row, self._x.length)
-        parts = columns(row, self._x.length)
+        is_numbers = isinstance(row, (list, tuple)) and isinstance(next(iter(row), 0.0), Real)
+        parts = columns([row] if is_numbers else row, self._x.length)
         if parts[0].rows != 1:
             raise ValueError(f"set_input takes one row, not {parts[0].rows:,}\n  Pass several rows to `train`.")
         check_labels(parts)
@@ -293,7 +285,9 @@ class Program:
             raise NonFiniteLoss(len(losses), failed)
         return losses
 
-    def predict(self, rows: Optional[Rows] = None, first_row: int = 0, steps: Optional[int] = None) -> Table:
+    def predict(
+        self, rows: Optional[Rows] = None, first_row: int = 0, steps: Optional[int] = None
+    ) -> list[array[float]]:
         """The outputs of each row. Changes nothing, except that `backward` needs another `forward` first.
 
         rows: as in `train`, or with fewer inputs: a row of a matrix, a list or Columns may end before the first input
@@ -307,9 +301,9 @@ class Program:
         count, width = parts[0].rows, self._y.length
         rest = self._last[sum(column.width for column in parts) :]
         if rest:  # no output depends on them, so the traced graph's numbers will do
-            absent = Column(_repeated(rest, count, f"{count:,} rows"), len(rest))
+            absent = Column(rest * count, len(rest))
             parts = columns((*parts, absent), self._x.length, most=MOST_COLUMNS + 1)
-        outputs, losses = _zeros(steps * width, f"the outputs of {steps:,} steps"), _zeros(steps, _losses_of(steps))
+        outputs, losses = array("d", [0.0]) * (steps * width), array("d", [0.0]) * steps
         with self._alone:
             check_arithmetic()
             self._ran_forward = False
@@ -322,7 +316,7 @@ class Program:
                 self._kernel.set_input(x, parts, (first_row + step) % count)
                 self._kernel.forward(x, p, self._w, y)
                 outputs[step * width : (step + 1) * width] = y
-        return Table(outputs, width)
+        return [outputs[start : start + width] for start in range(0, len(outputs), width)]
 
     @cached_property
     def _features(self) -> int:
@@ -373,7 +367,7 @@ class Program:
         """
         with self._alone:
             check_arithmetic()
-            losses = _zeros(steps, _losses_of(steps))
+            losses = array("d", [0.0]) * steps
             count, waiting = rows[0].rows, self._taken % batch if counts else 0
             updates = (waiting + steps) // batch if learns else 0
             rates = finite_rates(rate, range(update, update + updates))
@@ -406,19 +400,3 @@ class _Alone:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
-
-
-def _losses_of(steps: int) -> str:
-    return f"the losses of {steps:,} steps"
-
-
-def _zeros(count: int, what: str) -> array[float]:
-    return _repeated(array("d", [0.0]), count, what)
-
-
-def _repeated(numbers: array[float], count: int, what: str) -> array[float]:
-    """The numbers, that many times. Raises ValueError if they don't fit into memory."""
-    try:
-        return numbers * count
-    except (MemoryError, OverflowError):
-        raise ValueError(f"there is not enough memory for {what}\n  Take them in several calls.") from None

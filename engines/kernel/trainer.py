@@ -27,11 +27,6 @@ class CompiledTrainer:
         self.sizes: Mapping[str, float] = program.sizes
         self.losses = array("d")
 
-    @property
-    def late_variant(self) -> str:
-        """The kernel's variant that the last `train` ran, if `prepare` did not build it; else empty."""
-        return self._program.late_variant
-
     def restart(
         self,
         *,

@@ -41,8 +41,6 @@ class Variants:
         self._kernels = {first.name: kernel}
         self.workspace, self.set_input, self.forward = kernel.workspace, kernel.set_input, kernel.forward
         self.backward, self.zero_grad, self.update = kernel.backward, kernel.zero_grad, kernel.update
-        self.late_variant = ""
-        """The variant that the last `train` ran, if it is not the first."""
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         # Forward passes and empty stretches run in every variant.
@@ -50,5 +48,4 @@ class Variants:
         variant = variant_for(stretch.batch, self._variants) if needs_its_own else self._first
         if variant.name not in self._kernels:
             self._kernels[variant.name] = self._build(variant)
-        self.late_variant = variant.name if variant is not self._first else ""
         return self._kernels[variant.name].train(buffers, stretch)

@@ -12,7 +12,6 @@ from typing import Any, Callable, TypedDict
 from zoomgrad import datasets, engines
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
-from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.files import write_atomically
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.workloads import Workload
@@ -106,16 +105,6 @@ def ready(name: str, workload: Workload) -> Engine:
         f"{name}: supports() returned {repr(refusal)[:80]}\n"
         "  Fix the engine: it must return None, or the reason as a string."
     )
-
-
-def check_built(engine: Engine, trainer: Trainer) -> None:
-    """Raise Misbehaved if the steps just taken ran code that `prepare` did not build, and that its phases lack."""
-    late = getattr(trainer, "late_variant", "")
-    if late:
-        raise Misbehaved(
-            f"{engine.name}: the timed steps ran {late!r}, which prepare() did not build\n"
-            "  Fix the engine: prepare() must build what the workload's batch needs."
-        )
 
 
 def do_job(work: Callable[[Any], Reply]) -> None:

@@ -81,8 +81,14 @@ def found(tmp_path, monkeypatch):
         ("ENGINES = (type('E', (), {'name': property(lambda self: 1 / 0)})(),)", "an engine whose facts can't be read"),
         (f"{PLAIN}ENGINES = (engine('good'),)", ""),
         (f"{PLAIN}ENGINES = (engine('twice'), engine('twice'))", "a second engine named 'twice'; the first one is in"),
-        (f"{PLAIN}ENGINES = (engine('child', 'nobody'),)", "child builds on 'nobody', which does not exist"),
-        (f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'a'))", "a builds on 'b', which is part of a cycle"),
+        (
+            f"{PLAIN}ENGINES = (engine('child', 'nobody'),)",
+            "child builds on 'nobody', and no engine",
+        ),
+        (
+            f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'a'))",
+            "a builds on 'b', and no engine before it",
+        ),
         (f"{PLAIN}ENGINES = (engine('x', idea=None),)", "x: its idea is not text"),
         (f"{PLAIN}ENGINES = (engine('x', strict=False),)", "x: an engine is either strict or has a finite error bound"),
         (

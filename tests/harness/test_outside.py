@@ -108,8 +108,8 @@ def test_list_names_what_it_leaves_out_and_continues(zoomgrad):
         "wrong.py: 1 is not a workload",
         "'..' is not an engine's name",
         "'a/b' is not an engine's name",
-        "circle builds on 'circle', which is part of a cycle",
-        "lost builds on 'nobody', which does not exist",
+        "circle builds on 'circle', and no engine before it has that name",
+        "lost builds on 'nobody', and no engine before it has that name",
     ):
         assert all(part in shown[2] for part in reason.split(": ")), reason
 

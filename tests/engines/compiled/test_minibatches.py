@@ -111,7 +111,7 @@ def test_a_loss_that_is_not_finite_ends_a_minibatch(engine):
 def test_a_program_without_inputs(engine):
     p = Value(3.0)
     program = engine.compile((p - 1.0) ** 2, inputs=[], parameters=[p], outputs=[p * 2.0])
-    assert program.predict(steps=2).tolist() == [[6.0], [6.0]]
+    assert list(map(list, program.predict(steps=2))) == [[6.0], [6.0]]
     assert list(program.accumulate(steps=3)) == [4.0] * 3
     assert list(program.gradients) == [12.0]
     program.zero_grad()
@@ -139,15 +139,15 @@ def test_rows_of_features(model):
     columns = [Column(doubles(2.0, 8.0), 1), Column(b"\x04\x01", 1)]
     targets = Column(doubles(NAN, 5.0), 1)
     for rows in ([[2, 4], [8, 1]], features, [features], columns, (features, targets), [[2, 4, NAN], [8, 1, NAN]]):
-        assert model.predict(rows).tolist() == wanted
-        assert model.predict(rows, 1, 3).tolist() == [wanted[1], wanted[0], wanted[1]]
+        assert list(map(list, model.predict(rows))) == wanted
+        assert list(map(list, model.predict(rows, 1, 3))) == [wanted[1], wanted[0], wanted[1]]
     with pytest.raises(
         ValueError, match="each row has 1 number in its columns, and the program takes 3 or the first 2"
     ):
         model.predict(columns[0])
     with pytest.raises(ValueError, match="row 1 has 3 numbers, not 2"):
         model.predict([[1, 2], [1, 2, 3]])
-    with pytest.raises(ValueError, match="not enough memory"):
+    with pytest.raises((MemoryError, OverflowError)):
         model.predict([[1, 2]], steps=2**53)
     for use in (model.accumulate, model.set_input):
         with pytest.raises(ValueError, match="each row has 2 numbers in its columns, and the program takes 3"):
@@ -160,7 +160,7 @@ def test_predictions_use_no_other_input(engine):
     program = engine.compile(x * t * p, inputs=[x, t], parameters=[p], outputs=[t * p])
     with pytest.raises(ValueError, match="row 0 has 1 number, not 2"):
         program.predict([[1.0]])
-    assert program.predict([[1.0, 4.0]]).tolist() == [[2.0]]
+    assert list(map(list, program.predict([[1.0, 4.0]]))) == [[2.0]]
 
 
 # --- NumPy -----------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_rows_of_numpy(model):
         model.zero_grad()
         assert model.accumulate(same) == losses
         assert list(model.gradients) == sums
-        assert np.asarray(model.predict(same)).tolist() == model.predict(features).tolist()
+        assert np.array_equal(model.predict(same), model.predict(features))
     refused = {
         "float32": rows.astype(np.float32),
         "Fortran's order": np.asfortranarray(rows),

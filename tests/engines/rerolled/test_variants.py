@@ -13,7 +13,6 @@ from zoomgrad.engines.kernel import building
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.step.language import Fact, Perform, facts, walk
 from zoomgrad.engines.rerolled.step.variants import variants
-from zoomgrad.harness.worker.job import Misbehaved, check_built
 
 pytestmark = pytest.mark.host
 
@@ -90,25 +89,10 @@ def test_a_variant_is_built_when_a_batch_first_needs_it(monkeypatch):
     phases = dict(program.phases)
     assert len(built) == 1
     program.train(rows, rate=0.1, batch=1)
-    assert (len(built), program.late_variant) == (1, "")
-    late = "rows together"
+    assert len(built) == 1
     for _ in range(2):
         program.train(rows, rate=0.1, batch=2)
-        assert (len(built), program.late_variant) == (2, late)
+        assert len(built) == 2
     assert program.phases == phases, "phases are those of `compile`"
     program.train(rows, rate=0.1, batch=1)
-    assert (len(built), program.late_variant) == (2, "")
-
-
-def test_a_proof_refuses_steps_that_ran_what_prepare_did_not_build():
-    class Late:
-        late_variant = "rows together"
-
-    class OfPrepare:
-        late_variant = ""
-
-    engine = usable(of_form("tcc", FORMS["together"]))
-    check_built(engine, OfPrepare())
-    check_built(engine, object())
-    with pytest.raises(Misbehaved, match="the timed steps ran 'rows together', which prepare\\(\\) did not build"):
-        check_built(engine, Late())
+    assert len(built) == 2
