@@ -22,7 +22,6 @@ from zoomgrad.engines.compiled.load import load, load_unbuilt
 from zoomgrad.engines.compiled.lower import lower, sizes
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.compiled.trace import Graph
-from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import building, toolchains
@@ -31,6 +30,7 @@ from zoomgrad.engines.kernel.program import Kernel, Program
 from zoomgrad.engines.kernel.variants import Variants, variant_for
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
+from zoomgrad.engines.rerolled.step.variants import variants_of
 
 
 class Traced(NamedTuple):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.extension import MODULE, as_module
@@ -15,6 +14,7 @@ from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.engines.straight.bytecode import assemble
 from zoomgrad.engines.straight.c_source import c_source, form_of
 from zoomgrad.engines.straight.lower import Code

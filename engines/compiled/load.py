@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from zoomgrad.engines.compiled.clock import Clock
@@ -41,9 +42,9 @@ def load_unbuilt(source: Any, clock: Clock) -> Kernel:
         with clock.phase("compile"):
             return PythonSource(source)
     with clock.phase("load"):
-        if isinstance(source, Step):
-            return NumpyKernel(source)
-        if isinstance(source, Code):
-            return MachineKernel(source)
-        kernel: Kernel = Interpreter(source) if isinstance(source, Bytecode) else source
+        kernel: Kernel = KERNELS[type(source)](source) if type(source) in KERNELS else source
         return kernel
+
+
+KERNELS: dict[type, Callable[[Any], Kernel]] = {Step: NumpyKernel, Code: MachineKernel, Bytecode: Interpreter}
+"""Kind of source -> the kernel that runs it."""

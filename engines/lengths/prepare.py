@@ -104,7 +104,6 @@ def _places(code: Any) -> list[int]:
     """The numbers of the parameters in the order of the kernel's workspace; empty without loops."""
     if not isinstance(code, Step):
         return []
-    pairs: list[tuple[int, int]] = []
-    for copy in code.loops.copies:
-        pairs += zip(copy.place.places(copy.counts).tolist(), copy.parameter.places(copy.counts).tolist())
-    return [index for _, index in sorted(pairs)]
+    indices, places = code.loops.indices_and_places()
+    order: list[int] = indices[places.argsort()].tolist()
+    return order

@@ -38,10 +38,7 @@ class MachineKernel:
         self._words = np.frombuffer(self._state, np.int64)
         self._numbers = np.frombuffer(self._state, np.float64)
         loops = step.loops
-        none = np.zeros(0, np.int64)
-        copies = [(copy.parameter.places(copy.counts), copy.place.places(copy.counts)) for copy in loops.copies]
-        self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
-        """The caller's index and the place of each parameter that the graph uses."""
+        self._index, self._place = loops.indices_and_places()
         self._outputs = [output.base if isinstance(output, Access) else -1 for output in loops.outputs]
         self._constants = [0.0 if isinstance(output, Access) else output for output in loops.outputs]
         leave = step.programs.get("leave", ())

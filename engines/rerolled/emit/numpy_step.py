@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+Action = Callable[[], Optional[bool]]
+"""A prepared statement. It returns False if a loss is not finite, which ends the section."""
+
+
 class NumpyKernel(PythonKernel):
     """A Kernel that binds the step to a workspace at the first call, and again only if the workspace changes."""
 
@@ -35,92 +39,68 @@ class NumpyKernel(PythonKernel):
         self.np = np
         super().__init__(step.workspace)
         self.step = step
-        self._bound: Optional[_Bound] = None
+        self.buffers: dict[str, Doubles] = {}
+        """The caller's buffers, during a call."""
+        self.training: Optional[Training] = None
+        self.gradients_are_zero = False
+        self._owner: Optional[Doubles] = None
+        self._index, self._place = step.loops.indices_and_places()
+        self._unused = np.array(step.loops.unused, np.int64)
 
     def workspace(self) -> Doubles:
         """A new w. It is an array, so that NumPy can view it."""
         return array("d", bytes(8 * self._workspace))
 
-    def _bind(self, w: Doubles) -> _Bound:
-        if self._bound is None or self._bound.owner is not w:
-            self._bound = _Bound(self.step, w)
-        return self._bound
+    def _bind(self, w: Doubles) -> None:
+        """Prepare all statements as functions without arguments over this workspace."""
+        if self._owner is w:
+            return
+        step, loops = self.step, self.step.loops
+        self._owner, self.w = w, _view(self.np, w)
+        self.runs = Runs(self.w, step.away)
+        start = loops.area("k").start
+        self.w[start : start + len(loops.numbers)] = loops.numbers
+        self._parameters, self._gradients = (
+            self.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))
+        )
+        self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
+        self.sections = {name: self._program(program) for name, program in step.programs.items()}
+
+    def _run(self, section: str, w: Doubles) -> bool:
+        """Run one section. Returns whether all losses are finite."""
+        self._bind(w)
+        with self.np.errstate(all="ignore"):
+            return _in_turn(self.sections[section])
 
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
-        bound = self._bind(w)
-        bound.buffers = {"inputs": x, "parameters": p, "outputs": y}
-        bound.run("forward")
-        return bound.loss()
+        self.buffers = {"inputs": x, "parameters": p, "outputs": y}
+        self._run("forward", w)
+        return self._leaf(self.step.loops.loss)
 
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
-        bound = self._bind(w)
-        bound.buffers = {"inputs": x, "parameters": p, "gradients": q}
-        bound.run("backward")
+        self.buffers = {"inputs": x, "parameters": p, "gradients": q}
+        self._run("backward", w)
 
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         with self.np.errstate(all="ignore"):
             _descend(_view(self.np, p), _view(self.np, q), rate, batch)
 
     def enter(self, t: Training) -> None:
-        bound = self._bind(t.w)
-        bound.training = t
-        bound.buffers = {"inputs": t.x, "parameters": t.p, "outputs": t.y, "gradients": t.q}
-        bound.gradients_are_zero = False
-        bound.run("enter")
+        self.training = t
+        self.buffers = {"inputs": t.x, "parameters": t.p, "outputs": t.y, "gradients": t.q}
+        self.gradients_are_zero = False
+        self._run("enter", t.w)
 
     def turn(self, t: Training) -> bool:
-        return self._bind(t.w).run("turn")
+        return self._run("turn", t.w)
 
     def evaluate(self, t: Training) -> bool:
-        return self._bind(t.w).run("evaluate")
+        return self._run("evaluate", t.w)
 
     def leave(self, t: Training) -> None:
-        bound = self._bind(t.w)
-        bound.run("leave")
-        bound.training = None
-        bound.buffers = {}
-
-
-Action = Callable[[], Optional[bool]]
-"""A prepared statement. It returns False if a loss is not finite, which ends the section."""
-
-
-class _Bound:
-    """The step over one workspace, as functions without arguments."""
-
-    def __init__(self, step: Step, w: Doubles) -> None:
-        import numpy as np
-
-        self.np = np
-        self.owner = w
-        self.step = step
-        self.w: Array = _view(np, w)
-        self.buffers: dict[str, Doubles] = {}
-        """The caller's buffers, during a call."""
-        self.training: Optional[Training] = None
-        self.runs = Runs(self.w, step.away)
-        self.gradients_are_zero = False
-        loops = step.loops
-        start = loops.area("k").start
-        self.w[start : start + len(loops.numbers)] = loops.numbers
-        self.parameters, self.gradients = (
-            self.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))
-        )
-        copies = [(copy.parameter.places(copy.counts), copy.place.places(copy.counts)) for copy in loops.copies]
-        none = np.zeros(0, np.int64)
-        self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
-        """Caller's index and place of each parameter that the graph uses."""
-        self._unused = np.array(loops.unused, np.int64)
-        self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
-        self.sections = {name: self._program(program) for name, program in step.programs.items()}
-
-    def run(self, section: str) -> bool:
-        """Run one section. Returns whether all losses are finite."""
-        with self.np.errstate(all="ignore"):
-            return _in_turn(self.sections[section])
-
-    def loss(self) -> float:
-        return self._leaf(self.step.loops.loss)
+        self._run("leave", t.w)
+        self.training = None
+        self.buffers = {}
 
     def _leaf(self, operand: Operand) -> float:
         if isinstance(operand, float):
@@ -168,7 +148,7 @@ class _Bound:
 
     def _guard(self, _: Sequence[Action]) -> bool:
         assert self.training is not None
-        return self.training.record(self.loss())
+        return self.training.record(self._leaf(self.step.loops.loss))
 
     def _next_rate(self) -> None:
         assert self.training is not None
@@ -177,7 +157,7 @@ class _Bound:
     def _update(self, _: Optional[int]) -> None:
         assert self.training is not None
         rate, batch = self.runs.rate, self.training.stretch.batch
-        _descend(self.parameters, self.gradients, rate, batch)
+        _descend(self._parameters, self._gradients, rate, batch)
         if len(self._unused):  # the caller may have set their gradients
             p, q = (_view(self.np, self.buffers[what]) for what in ("parameters", "gradients"))
             parameters, gradients = p[self._unused], q[self._unused]

@@ -194,9 +194,7 @@ def _check_copies(loops: Loops) -> Ints:
     """Check the copies, and return the places of all parameters."""
     import numpy as np
 
-    none = [np.zeros(0, int)]
-    places = np.concatenate([*none, *(copy.place.places(copy.counts) for copy in loops.copies)])
-    indices = np.concatenate([*none, *(copy.parameter.places(copy.counts) for copy in loops.copies)])
+    indices, places = loops.indices_and_places()
     p = loops.area("p")
     _refuse((places < p.start) | (places >= p.stop), lambda i: f"parameter {indices[i]} is at {places[i]}, not in p")
     _refuse((indices < 0) | (indices >= loops.parameters), lambda i: f"there is no parameter {indices[i]} to copy")

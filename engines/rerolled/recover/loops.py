@@ -196,8 +196,16 @@ class Loops(Workspace):
         """The caller's parameters that the graph does not use. They have no place."""
         if sum(math.prod(copy.counts) for copy in self.copies) == self.parameters:
             return []
-        used = {int(index) for copy in self.copies for index in copy.parameter.places(copy.counts)}
+        used = set(self.indices_and_places()[0].tolist())
         return [index for index in range(self.parameters) if index not in used]
+
+    def indices_and_places(self) -> tuple[Ints, Ints]:
+        """The caller's index, and the place, of each parameter that the graph uses."""
+        import numpy as np
+
+        none = np.zeros(0, int)
+        indices = np.concatenate([none, *(copy.parameter.places(copy.counts) for copy in self.copies)])
+        return indices, np.concatenate([none, *(copy.place.places(copy.counts) for copy in self.copies)])
 
     @property
     def coverage(self) -> float:

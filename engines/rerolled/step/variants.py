@@ -1,4 +1,4 @@
-"""Step -> its variants: the parts of a step that run for small batches, and those that run for larger ones.
+"""Code -> its variants: the parts of a step that run for small batches, and those that run for larger ones.
 
 The batch is fixed during a stretch of training, so only a part of the turn can ever run. A batch of one
 row takes no rows together. In a larger batch, no row is alone. Each variant is the step with these
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Union
+from typing import Any, Union
 
 from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.kernel.variants import Variant
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.language import (
     Both,
@@ -32,19 +33,19 @@ from zoomgrad.engines.rerolled.step.language import (
 from zoomgrad.engines.rerolled.step.step import Step
 
 
-def variants(step: Step) -> list[tuple[str, int, Step]]:
-    """Name, smallest batch and step of each variant. A step that takes no rows together has one."""
-    if Fact.BATCHED not in facts(step.programs.get("turn", ())):
-        return [("every batch", 1, step)]
+def variants_of(code: Any) -> list[Variant]:
+    """The variants in the order of their batches. Code that takes no rows together has one."""
+    if not isinstance(code, Step) or Fact.BATCHED not in facts(code.programs.get("turn", ())):
+        return [Variant("every batch", 1, code)]
     # Only rows that are alone defer an update, so without them no update ever waits.
-    made = [
-        ("single rows", 1, _decided(step, {Fact.BATCHED: False})),
-        ("rows together", 2, _decided(step, {Fact.BATCHED: True, Fact.ALONE: False, Fact.DUE: False})),
+    variants = [
+        Variant("single rows", 1, _decided(code, {Fact.BATCHED: False})),
+        Variant("rows together", 2, _decided(code, {Fact.BATCHED: True, Fact.ALONE: False, Fact.DUE: False})),
     ]
     if CHECKED:
-        for _, _, variant in made:
-            check_step(variant)
-    return made
+        for variant in variants:
+            check_step(variant.code)
+    return variants
 
 
 def _decided(step: Step, known: Mapping[Fact, bool]) -> Step:

@@ -14,11 +14,11 @@ from zoomgrad import engines
 from zoomgrad.engines.compiled.emit import emit
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import trace
-from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.kernel.c_text import read, table
 from zoomgrad.engines.kernel.toolchains import STRICT
 from zoomgrad.engines.kernel.variants import variant_for
 from zoomgrad.engines.rerolled.fitted import wanted
+from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.harness import workloads
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"

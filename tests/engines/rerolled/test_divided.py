@@ -19,7 +19,7 @@ from zoomgrad.engines.asking import which
 from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse
 from zoomgrad.engines.rerolled.step.check import BrokenStep, check_step
 from zoomgrad.engines.rerolled.step.language import Divided, rewrite, walk
-from zoomgrad.engines.rerolled.step.variants import variants
+from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.engines.threads import pool
 
 pytestmark = pytest.mark.host
@@ -64,7 +64,7 @@ def step(nothing_is_too_small):
 
 
 def test_a_batch_of_one_row_is_not_divided(step):
-    (single,) = [code for _, batch, code in variants(step) if batch == 1]
+    (single,) = [code for _, batch, code in variants_of(step) if batch == 1]
     assert not any(isinstance(s, Divided) for program in single.programs.values() for s in walk(program))
 
 

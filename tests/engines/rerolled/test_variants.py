@@ -12,7 +12,7 @@ from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
 from zoomgrad.engines.kernel import building
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.step.language import Fact, Perform, facts, walk
-from zoomgrad.engines.rerolled.step.variants import variants
+from zoomgrad.engines.rerolled.step.variants import variants_of
 
 pytestmark = pytest.mark.host
 
@@ -48,7 +48,7 @@ def asked(step):
 @pytest.mark.parametrize("name", ["together", "everything"])
 def test_each_variant_holds_only_what_its_batches_run(name):
     whole = step(name)
-    (_, first, single), (_, second, together) = variants(whole)
+    (_, first, single), (_, second, together) = variants_of(whole)
     assert (first, second) == (1, 2)
     assert {Fact.ALONE, Fact.BATCHED} <= asked(whole)
     assert Fact.BATCHED not in asked(single)

@@ -16,10 +16,10 @@ from tests.harness.worker.test_workloads import KINDS
 from zoomgrad import engines
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import trace
-from zoomgrad.engines.compiled.variants import variants_of
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.variants import variant_for
 from zoomgrad.engines.rerolled.form import TALLEST
+from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
 from zoomgrad.harness.worker.evidence import (
