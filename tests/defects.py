@@ -326,17 +326,17 @@ DEFECTS = (
     ),
     Defect(
         "kept objects: the bytes are not compared with their hash",
-        "engines/files.py",
+        "engines/kernel/kept.py",
         'if digest.decode("latin-1") != hashlib.sha256(content).hexdigest():',
         "if not digest:",
-        "engines/test_files.py::test_a_file_that_cannot_be_trusted_is_removed[flipped at 71]",
+        "engines/compiled/test_kept.py::test_a_file_that_cannot_be_trusted_is_removed[flipped]",
     ),
     Defect(
         "kept objects: a folder that others may write to is accepted",
-        "engines/files.py",
+        "engines/kernel/kept.py",
         "if facts.st_uid != os.getuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):",
         "if facts.st_uid != os.getuid():",
-        "engines/test_files.py::test_a_folder_that_others_may_write_is_refused[504]",
+        "engines/compiled/test_kept.py::test_a_folder_that_others_may_write_is_refused[504]",
     ),
     Defect(
         "discovery: an engine file that exits during its import ends the harness",
@@ -354,9 +354,9 @@ DEFECTS = (
     ),
     Defect(
         "extension module: a buffer may be too short by one",
-        "engines/kernel/python_arguments.c",
-        "else if (view->len / (Py_ssize_t)sizeof(double) < wanted->length)",
-        "else if (view->len / (Py_ssize_t)sizeof(double) + 1 < wanted->length)",
+        "engines/kernel/module.c",
+        "else if (view->len / (Py_ssize_t)sizeof(double) < length)",
+        "else if (view->len / (Py_ssize_t)sizeof(double) + 1 < length)",
         "engines/compiled/test_extension.py",
     ),
     Defect(

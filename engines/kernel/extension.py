@@ -81,8 +81,7 @@ def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequ
             Declarations(table("starting_parameters", parameters)),
         ]
     )
-    calls = map(read, ("kernel/python_arguments.c", "kernel/module.c"))
-    return source._replace(units=["\n".join([head, kernel, *calls])])
+    return source._replace(units=["\n".join([head, kernel, read("kernel/module.c")])])
 
 
 def check_python(instead: str) -> None:

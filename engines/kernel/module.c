@@ -1,174 +1,246 @@
-/* A kernel as a CPython extension module: each function checks its arguments, then calls the kernel.
+/* A kernel as a CPython extension module: each function checks its arguments, so that no call can corrupt memory, and
+   calls the kernel.
 
-   Python.h, a complete kernel, python_arguments.c, the starting parameters and these macros come before this file:
-     NAME, INIT              the module's name, in quotes, and the name of the function that makes the module
-     WORKSPACE, OUTPUTS      sizes in doubles
-     STARTING_PARAMETERS     how many `starting_parameters` there are */
-
-static const struct expected x = {"x", INPUTS, 1}, p = {"p", PARAMETERS, 1}, w = {"w", WORKSPACE, 1},
-                             y = {"y", OUTPUTS, 1}, q = {"q", PARAMETERS, 1};
+   Python.h, a complete kernel, the starting parameters and these macros come before this file:
+     NAME, INIT                 the module's name, in quotes, and the name of the function that makes the module
+     INPUTS, WORKSPACE, OUTPUTS sizes in doubles
+     MOST_COLUMNS               the most columns of a call
+     STARTING_PARAMETERS        how many `starting_parameters` there are */
 
 enum { MOST_BUFFERS = 7 };
 
-/* Take all buffers, or none if one is wrong. */
-static int take(PyObject *const *args, const struct expected *const *wanted, Py_ssize_t count, Py_buffer *views)
+/* What a call holds until it ends: its buffers, and those of its columns after them. */
+struct taken {
+    Py_buffer views[MOST_BUFFERS + MOST_COLUMNS];
+    Py_ssize_t count;
+    struct column columns[MOST_COLUMNS];
+    Py_ssize_t column_count, rows;
+};
+
+static PyObject *end(struct taken *t, PyObject *result)
 {
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (take_one(args[i], wanted[i], &views[i]) < 0) {
-            release(views, i);
-            return -1;
-        }
+    while (t->count > 0)
+        PyBuffer_Release(&t->views[--t->count]);
+    return result;
+}
+
+static int count_is(struct taken *t, const char *name, Py_ssize_t count, Py_ssize_t wanted)
+{
+    t->count = 0;
+    if (count != wanted)
+        PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, count);
+    return count == wanted;
+}
+
+/* Take a buffer of at least `length` doubles. For anything else, sets an exception and returns 0. */
+static int take(struct taken *t, PyObject *object, const char *name, Py_ssize_t length, int writable)
+{
+    Py_buffer *view = &t->views[t->count];
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) < 0)
+        return 0;
+    t->count++;
+    if (!view->format || view->format[0] != 'd' || view->format[1])
+        PyErr_Format(PyExc_TypeError, "%s must hold doubles", name);
+    else if (view->len && (size_t)view->buf % sizeof(double))
+        PyErr_Format(PyExc_ValueError, "%s must begin at a multiple of %d bytes", name, (int)sizeof(double));
+    else if (view->len / (Py_ssize_t)sizeof(double) < length) /* a product could wrap around */
+        PyErr_Format(PyExc_ValueError, "%s must hold %zd doubles; it holds %zd", name, length,
+                     view->len / (Py_ssize_t)sizeof(double));
+    else
+        return 1;
     return 0;
 }
 
-static int count_is(const char *name, Py_ssize_t count, Py_ssize_t wanted)
+/* Take the first arguments, which are the kernel's buffers of these names. */
+static int take_all(struct taken *t, PyObject *const *args, const char *names)
 {
-    if (count == wanted)
+    static const char *const all[] = {"x", "p", "w", "y", "q"};
+    static const Py_ssize_t lengths[] = {INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, PARAMETERS};
+    for (; *names; names++, args++) {
+        int buffer = 0;
+        while (all[buffer][0] != *names)
+            buffer++;
+        if (!take(t, *args, all[buffer], lengths[buffer], 1))
+            return 0;
+    }
+    return 1;
+}
+
+/* Take (data, width, divisor, one_hot). Types must match exactly: converting an object of any other class would run the
+   caller's code, which could even resize a buffer. */
+static int take_column(struct taken *t, PyObject *fields, struct column *column, Py_ssize_t *rows)
+{
+    PyObject *data;
+    Py_ssize_t width;
+    double divisor;
+    int one_hot;
+    Py_buffer *view = &t->views[t->count];
+    if (!PyTuple_Check(fields) || PyTuple_Size(fields) != 4 || !PyLong_CheckExact(PyTuple_GetItem(fields, 1))
+        || !PyFloat_CheckExact(PyTuple_GetItem(fields, 2)) || !PyBool_Check(PyTuple_GetItem(fields, 3))) {
+        PyErr_SetString(PyExc_TypeError, "a column must be a tuple (data, width: int, divisor: float, one_hot: bool)");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(fields, "Ondp", &data, &width, &divisor, &one_hot)
+        || PyObject_GetBuffer(data, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+        return 0;
+    t->count++;
+    char format = view->format && !view->format[1] ? view->format[0] : view->format ? '?' : 'B';
+    if ((format != 'd' && format != 'B') || (one_hot && format != 'B'))
+        PyErr_SetString(PyExc_TypeError, "a column must hold doubles or bytes, and class labels are bytes");
+    else if (width < (one_hot ? 0 : 1) || view->len / view->itemsize % (one_hot ? 1 : width))
+        PyErr_SetString(PyExc_ValueError, "a column must hold a whole number of rows");
+    else if (width > INPUTS) /* a sum of larger widths could wrap around */
+        PyErr_Format(PyExc_ValueError, "columns must have %d inputs per row; one has %zd", (int)INPUTS, width);
+    else if (format == 'd' && (size_t)view->buf % sizeof(double))
+        PyErr_Format(PyExc_ValueError, "a column of doubles must begin at a multiple of %d bytes", (int)sizeof(double));
+    else {
+        *column = (struct column){view->buf, width, divisor, one_hot ? CLASSES : format == 'd' ? DOUBLES : BYTES};
+        *rows = view->len / view->itemsize / (one_hot ? 1 : width);
         return 1;
-    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, count);
+    }
     return 0;
+}
+
+/* Take a tuple of columns with INPUTS inputs together, which have that row. */
+static int take_columns(struct taken *t, PyObject *tuple, Py_ssize_t row)
+{
+    Py_ssize_t width = 0, rows;
+    t->rows = -1;
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) > MOST_COLUMNS) {
+        PyErr_Format(PyExc_TypeError, "columns must be a tuple of at most %d", MOST_COLUMNS);
+        return 0;
+    }
+    t->column_count = PyTuple_Size(tuple);
+    for (Py_ssize_t i = 0; i < t->column_count; i++) {
+        if (!take_column(t, PyTuple_GetItem(tuple, i), &t->columns[i], &rows))
+            return 0;
+        width += t->columns[i].width;
+        if (i && rows != t->rows) {
+            PyErr_SetString(PyExc_ValueError, "every column must hold the same number of rows");
+            return 0;
+        }
+        t->rows = rows;
+    }
+    if (width != INPUTS || t->rows <= 0)
+        PyErr_Format(PyExc_ValueError, "columns must have %d inputs per row and hold a row; they have %zd and hold %zd",
+                     (int)INPUTS, width, t->rows);
+    else if (row < 0 || row >= t->rows)
+        PyErr_Format(PyExc_IndexError, "there is no row %zd among %zd", row, t->rows);
+    else
+        return 1;
+    return 0;
+}
+
+static PyObject *none(void)
+{
+    Py_INCREF(Py_None);
+    return Py_None;
 }
 
 static PyObject *module_forward(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    static const struct expected *const wanted[] = {&x, &p, &w, &y};
-    Py_buffer views[MOST_BUFFERS];
+    struct taken t;
     (void)self;
-    if (!count_is("forward", count, 4) || take(args, wanted, 4, views) < 0)
-        return NULL;
-    double loss = forward(views[0].buf, views[1].buf, views[2].buf, views[3].buf);
-    release(views, 4);
-    return PyFloat_FromDouble(loss);
+    if (!count_is(&t, "forward", count, 4) || !take_all(&t, args, "xpwy"))
+        return end(&t, NULL);
+    return end(&t, PyFloat_FromDouble(forward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf)));
 }
 
 static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    static const struct expected *const wanted[] = {&x, &p, &w, &q};
-    Py_buffer views[MOST_BUFFERS];
+    struct taken t;
     (void)self;
-    if (!count_is("backward", count, 4) || take(args, wanted, 4, views) < 0)
-        return NULL;
-    backward(views[0].buf, views[1].buf, views[2].buf, views[3].buf);
-    release(views, 4);
-    Py_RETURN_NONE;
+    if (!count_is(&t, "backward", count, 4) || !take_all(&t, args, "xpwq"))
+        return end(&t, NULL);
+    backward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf);
+    return end(&t, none());
 }
 
 static PyObject *module_zero_grad(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    Py_buffer view;
+    struct taken t;
     (void)self;
-    if (!count_is("zero_grad", count, 1) || take_one(args[0], &q, &view) < 0)
-        return NULL;
-    zero_grad(view.buf);
-    PyBuffer_Release(&view);
-    Py_RETURN_NONE;
+    if (!count_is(&t, "zero_grad", count, 1) || !take_all(&t, args, "q"))
+        return end(&t, NULL);
+    zero_grad(t.views[0].buf);
+    return end(&t, none());
 }
+
+/* The functions below convert numbers before they take buffers: a conversion may run the caller's code. */
 
 static PyObject *module_update(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    static const struct expected *const wanted[] = {&p, &q};
-    Py_buffer views[MOST_BUFFERS];
+    struct taken t;
     (void)self;
-    if (!count_is("update", count, 4))
+    if (!count_is(&t, "update", count, 4))
         return NULL;
     double rate = PyFloat_AsDouble(args[2]), batch = PyFloat_AsDouble(args[3]);
-    if (PyErr_Occurred() || take(args, wanted, 2, views) < 0)
-        return NULL;
-    update(views[0].buf, views[1].buf, rate, batch);
-    release(views, 2);
-    Py_RETURN_NONE;
+    if (PyErr_Occurred() || !take_all(&t, args, "pq"))
+        return end(&t, NULL);
+    update(t.views[0].buf, t.views[1].buf, rate, batch);
+    return end(&t, none());
 }
 
 static PyObject *module_set_input(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    Py_buffer view;
-    struct columns columns;
+    struct taken t;
     (void)self;
-    if (!count_is("set_input", count, 3))
+    if (!count_is(&t, "set_input", count, 3))
         return NULL;
     Py_ssize_t row = PyLong_AsSsize_t(args[2]);
-    if (PyErr_Occurred() || take_one(args[0], &x, &view) < 0)
-        return NULL;
-    if (take_columns(args[1], &columns, INPUTS) < 0) {
-        PyBuffer_Release(&view);
-        return NULL;
-    }
-    int there = row >= 0 && row < columns.rows;
-    if (there)
-        set_input(view.buf, columns.described, columns.count, row);
-    else
-        PyErr_Format(PyExc_IndexError, "there is no row %zd among %zd", row, columns.rows);
-    PyBuffer_Release(&view);
-    release(columns.views, columns.count);
-    if (!there)
-        return NULL;
-    Py_RETURN_NONE;
+    if (PyErr_Occurred() || !take_all(&t, args, "x") || !take_columns(&t, args[1], row))
+        return end(&t, NULL);
+    set_input(t.views[0].buf, t.columns, t.column_count, row);
+    return end(&t, none());
 }
 
 /* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step) */
 static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    Py_buffer views[MOST_BUFFERS];
-    struct columns columns;
-    Py_ssize_t numbers[4]; /* first_row, steps, batch, taken */
+    static const int places[] = {6, 7, 8, 9, 13};
+    struct taken t;
+    Py_ssize_t numbers[5];
     (void)self;
-    if (!count_is("train", count, 14))
+    if (!count_is(&t, "train", count, 14))
         return NULL;
     int learns = PyObject_IsTrue(args[12]);
-    if (learns < 0)
+    for (int i = 0; i < 5; i++)
+        numbers[i] = PyErr_Occurred() ? 0 : PyLong_AsSsize_t(args[places[i]]);
+    if (PyErr_Occurred())
         return NULL;
-    for (int i = 0; i < 4; i++) {
-        numbers[i] = PyLong_AsSsize_t(args[6 + i]);
-        if (PyErr_Occurred())
-            return NULL;
-    }
-    Py_ssize_t first_row = numbers[0], steps = numbers[1], batch = numbers[2], taken = numbers[3];
+    Py_ssize_t first_row = numbers[0], steps = numbers[1], batch = numbers[2], taken = numbers[3], y_step = numbers[4];
     if (steps < 0 || batch < 1 || taken < 0 || taken >= batch || steps > PY_SSIZE_T_MAX - taken) {
         PyErr_SetString(PyExc_ValueError, "steps must not be negative, batch at least 1, taken below batch");
         return NULL;
     }
-    Py_ssize_t y_step = PyLong_AsSsize_t(args[13]);
-    if (PyErr_Occurred())
-        return NULL;
     if (y_step != 0 && (learns || y_step != OUTPUTS || steps > PY_SSIZE_T_MAX / y_step)) {
         PyErr_SetString(PyExc_ValueError, "y_step must be 0, or the number of outputs if the steps do not learn");
         return NULL;
     }
-    const struct expected rates = {"rates", learns ? (taken + steps) / batch : 0, 0}, losses = {"losses", steps, 1};
-    const struct expected all_y = {"y", y_step ? steps * y_step : OUTPUTS, 1};
-    const struct expected *const wanted[] = {&x, &p, &w, &all_y, &q, &rates, &losses};
-    PyObject *const buffers[] = {args[0], args[1], args[2], args[3], args[4], args[10], args[11]};
-    if (take(buffers, wanted, MOST_BUFFERS, views) < 0)
-        return NULL;
-    if (take_columns(args[5], &columns, INPUTS) < 0) {
-        release(views, MOST_BUFFERS);
-        return NULL;
-    }
-    const struct buffers ours = {views[0].buf, views[1].buf, views[2].buf, views[3].buf, views[4].buf};
+    if (!take_all(&t, args, "xpw") || !take(&t, args[3], "y", y_step ? steps * y_step : OUTPUTS, 1)
+        || !take_all(&t, args + 4, "q") || !take(&t, args[10], "rates", learns ? (taken + steps) / batch : 0, 0)
+        || !take(&t, args[11], "losses", steps, 1) || !take_columns(&t, args[5], first_row))
+        return end(&t, NULL);
+    const struct buffers buffers = {
+        t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf, t.views[4].buf,
+    };
     const struct stretch stretch = {
-        .columns = columns.described,
-        .column_count = columns.count,
-        .rows = columns.rows,
+        .columns = t.columns,
+        .column_count = t.column_count,
+        .rows = t.rows,
         .first_row = first_row,
         .steps = steps,
         .batch = batch,
         .taken = taken,
-        .rates = views[5].buf,
-        .losses = views[6].buf,
+        .rates = t.views[5].buf,
+        .losses = t.views[6].buf,
         .learns = learns,
         .y_step = y_step,
     };
-    long long done = -1;
-    if (first_row < 0 || first_row >= columns.rows)
-        PyErr_Format(PyExc_IndexError, "there is no row %zd among %zd", first_row, columns.rows);
-    else {
-        PyThreadState *state = PyEval_SaveThread();
-        done = train(&ours, &stretch);
-        PyEval_RestoreThread(state);
-    }
-    release(columns.views, columns.count);
-    release(views, MOST_BUFFERS);
-    return done < 0 ? NULL : PyLong_FromLongLong(done);
+    PyThreadState *state = PyEval_SaveThread();
+    long long done = train(&buffers, &stretch);
+    PyEval_RestoreThread(state);
+    return end(&t, PyLong_FromLongLong(done));
 }
 
 static PyMethodDef methods[] = {

@@ -1,14 +1,16 @@
-"""Builds that no graph changes: only the object that was kept is ever loaded."""
+"""Builds that no graph changes: only what was kept is ever loaded, from folders that nobody else could have changed."""
 
+import errno
 import os
 import stat
 
 import pytest
 
-from zoomgrad.engines.files import CACHE
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.files import CACHE, write_atomically
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel import kept as module
-from zoomgrad.engines.kernel.kept import kept
+from zoomgrad.engines.kernel.kept import Unsound, keep, kept, read
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes exist only on POSIX")
 
@@ -59,3 +61,89 @@ def test_the_loaded_object_is_the_hashed_one(built, tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "write", change_then_copy)
     assert built("int f(void) { return 1; }") == (content, True)
+
+
+# --- files and folders that others could have changed ----------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file that was kept in a private folder."""
+    keep(tmp_path / "private" / "file", b"content")
+    return tmp_path / "private" / "file"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+def test_a_folder_that_others_may_write_is_refused(file, mode):
+    file.parent.chmod(mode)
+    for use in (lambda: read(file), lambda: keep(file.with_name("other"), b"")):
+        with pytest.raises(Unavailable, match="others may write to it"):
+            use()
+    file.parent.chmod(0o755)
+    assert read(file) == b"content", "a folder that others may only read was refused"
+
+
+def test_a_folder_that_is_a_link_is_refused(tmp_path, file):
+    (tmp_path / "link").symlink_to(file.parent)
+    for use in (lambda: read(tmp_path / "link" / "file"), lambda: keep(tmp_path / "link" / "other", b"")):
+        with pytest.raises(Unavailable, match="is a link"):
+            use()
+
+
+def flip(file):
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def link(file):
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to(file.with_name("elsewhere"))
+
+
+def fifo(file):
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+
+SPOILT = {
+    "empty": (lambda file: os.truncate(file, 0), "do not match"),
+    "flipped": (flip, "do not match"),
+    "longer": (lambda file: file.write_bytes(file.read_bytes() + b"x"), "do not match"),
+    "too long": (lambda file: os.truncate(file, module.MOST_BYTES + 1), "268,435,457 bytes"),
+    "a link": (link, "not a regular file"),
+    "a FIFO": (fifo, "not a regular file"),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_a_file_that_cannot_be_trusted_is_removed(file, how):
+    spoil, why = SPOILT[how]
+    spoil(file)
+    with pytest.raises(Unsound, match=why):
+        read(file)
+    assert not os.path.lexists(file)
+    assert read(file) is None
+
+
+# --- atomic writing ---------------------------------------------------------------------------------------------------
+
+
+def test_a_write_that_fails_leaves_nothing(file, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        write_atomically(file.with_name("more"), b"more")
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_planted_draft_is_not_followed(tmp_path, monkeypatch):
+    """The link is not followed even if its name was guessed correctly."""
+    monkeypatch.setattr(os, "urandom", lambda _: b"\x07")
+    (tmp_path / "secret").write_text("mine")
+    (tmp_path / ".07.draft").symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match=r"File exists: .*name"):
+        write_atomically(tmp_path / "name", "text")
+    assert (tmp_path / "secret").read_text() == "mine"
