@@ -19,10 +19,10 @@ from typing import Optional
 from zoomgrad.engines.machine.block import Block, Source, Terms
 from zoomgrad.engines.machine.encode import Vec
 from zoomgrad.engines.machine.expression import InRegister, Operand
-from zoomgrad.engines.rerolled.emit.single_sums import Count
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run
+from zoomgrad.engines.rerolled.step.series import Count
 
 SHUFFLE = "vshuff64x2"
 STRAIGHT_WINDOWS = 1

@@ -13,13 +13,13 @@ from zoomgrad.engines.machine.encode import Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Operand, Value
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
-from zoomgrad.engines.rerolled.emit.single_sums import Count
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
+from zoomgrad.engines.rerolled.step.series import Count
 
 if TYPE_CHECKING:
     from zoomgrad.engines.machine.nest import Nest

@@ -50,20 +50,22 @@ from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
-from zoomgrad.engines.rerolled.emit.single_sums import (
-    Count,
-    has_one_nest,
+from zoomgrad.engines.rerolled.form import (
+    Form,
+    Strips,
+    Vector,
     is_listed,
-    loop_in_rounds,
+    lies_in_vectors,
+    narrowest,
+    vector_widths,
     with_a_lane,
 )
-from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment, Table
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Run
-from zoomgrad.engines.rerolled.step.series import Repeated, Series
+from zoomgrad.engines.rerolled.step.series import Count, Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step
 
 ROUND = R14
@@ -87,7 +89,7 @@ class Writer:
 
     def write_series(self, series: Series) -> None:
         """Write the instructions of loops that run in rounds."""
-        if not all(map(has_one_nest, series.period)):
+        if not all(map(_has_one_nest, series.period)):
             for loop in series.loops():
                 self._loop(Run(series.first, loop), loop)
             return
@@ -95,7 +97,7 @@ class Writer:
         self.registers.reset()
         with self.code.counted_up(ROUND, series.rounds):
             for repeated in series.period:
-                loop = loop_in_rounds(repeated)
+                loop = repeated.over_rounds()
                 self._loop(Run(series.first, loop), loop, repeated)
         self.registers.reserved = ()
         self.registers.reset()
@@ -432,3 +434,9 @@ class Nest:
             return Mem(source.base, source.disp + distance, RAX, 8)
         at = source.disp + 8 * source.offset(lanes, term)
         return Mem(source.base, at, source.index, source.scale if source.index else 1)
+
+
+def _has_one_nest(repeated: Repeated) -> bool:
+    """Whether pointers move by constants: only the outermost count of terms may change from round to round."""
+    segments = repeated.over_rounds().segments
+    return not any(isinstance(count, Count) for segment in segments for count in segment.counts[1:])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 
 TALLEST = 8
 """The most rows of a tile."""
@@ -82,6 +82,22 @@ def lies_in_vectors(loop: Loop) -> bool:
         for segment in loop.segments
         for operand in segment.operands
     )
+
+
+def is_listed(loop: Loop, lane: int) -> bool:
+    """Whether the target or an operand lists the offsets of that lane count."""
+    accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
+    return any(isinstance(access.lanes[lane], tuple) for access in accesses)
+
+
+def with_a_lane(loop: Loop) -> Loop:
+    """Convert a single sum to a loop over one lane."""
+
+    def widen(operand: Operand) -> Operand:
+        return Access(operand.base, (0,), operand.terms) if isinstance(operand, Access) else operand
+
+    segments = tuple(Segment(s.template, s.counts, tuple(map(widen, s.operands))) for s in loop.segments)
+    return Loop(loop.phase, (1,), Access(loop.target.base, (1,)), loop.room, segments)
 
 
 def vector_widths(lanes: int, room: int, widest: int) -> list[int]:

@@ -35,8 +35,16 @@ from typing import NamedTuple, Optional, Union
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
 from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Declare, For, Include, Statement
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
-from zoomgrad.engines.rerolled.emit.single_sums import is_listed, with_a_lane
-from zoomgrad.engines.rerolled.form import Form, Strips, Vector, lies_in_vectors, narrowest, vector_widths
+from zoomgrad.engines.rerolled.form import (
+    Form,
+    Strips,
+    Vector,
+    is_listed,
+    lies_in_vectors,
+    narrowest,
+    vector_widths,
+    with_a_lane,
+)
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
@@ -47,13 +55,12 @@ from zoomgrad.engines.rerolled.recover.loops import (
     Operand,
     Segment,
     Table,
-    Varying,
     affine,
 )
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.sums import SLOTS
 from zoomgrad.engines.rerolled.step.language import Due, Run
-from zoomgrad.engines.rerolled.step.series import ROUND, Repeated, Series
+from zoomgrad.engines.rerolled.step.series import Count, Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
@@ -118,30 +125,21 @@ class Nests:
     def write_series(self, run: Run, series: Series) -> list[Statement]:
         """The statements of a series. run: that of its first loop."""
         self.named = self.areas[str(run)] = set()
-        return [For(ROUND, series.rounds, [Block(list(self._of_rounds(repeated))) for repeated in series.period])]
+        nests = [list(self._loop(run, repeated.over_rounds(), repeated)) for repeated in series.period]
+        return [For(LANE_NAMES[0], series.rounds, [Block(nest) for nest in nests])]
 
-    def _of_rounds(self, repeated: Repeated) -> Iterator[Statement]:
-        """The statements of one loop of a series, for any round."""
-        loop = repeated.varying(self.listed)
-        run = Run(0, loop)
-        if not isinstance(loop.counts[-1], Varying):
-            yield from self._loop(run, loop)
-            return
-        called = [call for segment in loop.segments for call in calls(segment.template)]
-        self.calls.update(called)
-        width = repeated.width(self.form.width) if lies_in_vectors(loop) and not called else 1
-        most = 1 if called else self.form.accumulators
-        yield from _Nest(self, run, loop, Strips(0, [width], 1), most, {}).statements()
-
-    def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
-        """Write as many nests as the inner lanes need. loop: the run's loop, or a part of it."""
+    def _loop(self, run: Run, loop: Loop, repeated: Optional[Repeated] = None) -> Iterator[Statement]:
+        """Write as many nests as the inner lanes need. repeated: the loop of a round, in a loop over rounds."""
         form = self.form
         called = [call for segment in loop.segments for call in calls(segment.template)]
         self.calls.update(called)
         if not loop.counts:
             loop = with_a_lane(loop)
         widest = form.width if lies_in_vectors(loop) and not called else 1
-        widths = vector_widths(loop.counts[-1], loop.room, widest)
+        if repeated and isinstance(loop.counts[-1], Count):
+            widths = [repeated.width(widest)]
+        else:
+            widths = vector_widths(loop.counts[-1], loop.room, widest)
         summed = any(segment.counts for segment in loop.segments)
         # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
         most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
@@ -149,37 +147,31 @@ class Nests:
             most = form.accumulators
         if is_listed(loop, -1):
             most = 1
-        if run.rows > 1:
+        if run.rows > 1 and not run.is_live:
             # A list is read once for all lanes, rather than again for those that fill only a part of a vector.
-            yield from self._tiles(run, loop, widths if run.is_live else narrowest(widths, loop.counts[-1]))
-            return
+            widths = narrowest(widths, loop.counts[-1])
         at = first = 0
         while first < len(widths):
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            strip = widths[first : first + min(most, same)]
-            repeats = same // len(strip)
-            yield from _Nest(self, run, loop, Strips(at, strip, repeats), most, {}).statements()
-            first += repeats * len(strip)
-            at += repeats * sum(strip)
+            tall, wide = form.tile(same) if run.rows > 1 else (most, min(most, same))
+            if run.rows > 1 and run.is_live:
+                tall, wide = 1, min(same, form.registers // 2)
+            strips = Strips(at, widths[first : first + wide], same // wide)
+            if run.rows > 1:
+                yield self._tiles(run, loop, strips, tall)
+            else:
+                yield from _Nest(self, run, loop, strips, most, {}, in_rounds=repeated is not None).statements()
+            first += strips.repeats * len(strips.widths)
+            at += strips.repeats * strips.lanes
 
-    def _tiles(self, run: Run, loop: Loop, widths: Sequence[int]) -> Iterator[Statement]:
-        """Tiles of sums for all rows, or for all inputs of a sink: by parts of the lanes, then by rows of a tile."""
-        at = first = 0
-        while first < len(widths):
-            same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            tall, wide = self.form.tile(same)
-            if run.is_live:
-                tall, wide = 1, min(same, self.form.registers // 2)
-            strip, repeats = widths[first : first + wide], same // wide
-            strips, hoisted = Strips(at, strip, repeats), dict[tuple[str, int], str]()
-            j = LANE_NAMES[1]
-            heights = [(n, _Nest(self, run, loop, strips, n, hoisted)) for n in dict.fromkeys((tall, min(tall, 2), 1))]
-            body = list(_over_rows(run, loop, [(n, list(nest.block())) for n, nest in heights]))
-            if repeats > 1:
-                body = [For(j, repeats * sum(strip), body, sum(strip))]
-            yield Block([*heights[0][1].fixed_values(), *body])
-            first += repeats * len(strip)
-            at += repeats * sum(strip)
+    def _tiles(self, run: Run, loop: Loop, strips: Strips, tall: int) -> Statement:
+        """Tiles of sums for all rows, or for all inputs of a sink, by rows of a tile."""
+        hoisted: dict[tuple[str, int], str] = {}
+        heights = [(n, _Nest(self, run, loop, strips, n, hoisted)) for n in dict.fromkeys((tall, min(tall, 2), 1))]
+        body = list(_over_rows(run, loop, [(n, list(nest.block())) for n, nest in heights]))
+        if strips.repeats > 1:
+            body = [For(LANE_NAMES[1], strips.repeats * strips.lanes, body, strips.lanes)]
+        return Block([*heights[0][1].fixed_values(), *body])
 
     def table(self, places: Sequence[int]) -> str:
         """The name of a table with these places."""
@@ -189,6 +181,10 @@ class Nests:
     def declared_tables(self) -> tuple[str, ...]:
         """The declarations of all tables so far."""
         return tuple(f"static const int {name}{places}" for places, name in self.tables.items())
+
+    def count(self, count: int) -> Union[int, str]:
+        """A count, or how it changes from round to round."""
+        return affine(int(count), [count.change], (), self.listed) if isinstance(count, Count) else count
 
     def listed(self, offsets: Sequence[int], name: str) -> str:
         """An offset read from a list."""
@@ -235,9 +231,20 @@ class _Nest:
     """Loops over lanes around a block: a strip for each of as many outer lanes as fit."""
 
     def __init__(
-        self, nests: Nests, run: Run, loop: Loop, strips: Strips, most: int, hoisted: dict[tuple[str, int], str]
+        self,
+        nests: Nests,
+        run: Run,
+        loop: Loop,
+        strips: Strips,
+        most: int,
+        hoisted: dict[tuple[str, int], str],
+        *,
+        in_rounds: bool = False,
     ) -> None:
-        """most: the most vectors of a block, or the rows of a tile. hoisted: as filled by `fixed`."""
+        """most: the most vectors of a block, or the rows of a tile. hoisted: as filled by `fixed`.
+
+        in_rounds: whether a loop around the nest counts the outermost lanes.
+        """
         self.nests = nests
         self.run = run
         self.loop = loop
@@ -245,11 +252,13 @@ class _Nest:
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = strips.repeats * strips.lanes, strips.lanes
-        if isinstance(loop.counts[-1], Varying):
+        if isinstance(loop.counts[-1], Count):
             self.limits[-1] = loop.counts[-1]
+        self.first = int(in_rounds)
+        """The first lane that the nest loops over."""
         if run.rows > 1:
             self.steps[0] = most
-        elif len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
+        elif len(self.limits) > 1 + self.first and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
             self.steps[-2] = self._outer_lanes(most // len(strips.widths))
         starts = [strips.at + sum(strips.widths[:index]) for index in range(len(strips.widths))]
         outer = range(self.steps[-2]) if len(self.limits) > 1 else [0]
@@ -258,19 +267,16 @@ class _Nest:
             for o in outer
             for start, width in zip(starts, strips.widths)
         ]
-        self.moving = [isinstance(limit, Varying) or limit > step for limit, step in zip(self.limits, self.steps)]
-        if run.rows > 1:
+        self.moving = [isinstance(limit, Count) or limit > step for limit, step in zip(self.limits, self.steps)]
+        if run.rows > 1 or in_rounds:
             self.moving[0] = True
-        accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
-        varies = any(isinstance(access.base, Varying) for access in accesses)
-        counts = any(self.moving) or any(segment.counts for segment in loop.segments)
-        self.is_straight = not counts and not varies
+        self.is_straight = not any(self.moving) and not any(segment.counts for segment in loop.segments)
         """Whether the nest has no loops, and all of its places are known."""
 
     def _outer_lanes(self, most: int) -> int:
         """How many outer lanes a block has, of `most` that fit."""
         count = self.limits[-2]
-        if isinstance(count, Varying):
+        if isinstance(count, Count):
             return 1
         return max((n for n in range(1, most + 1) if count % n == 0), default=1)
 
@@ -278,11 +284,11 @@ class _Nest:
         if len(self.blocks) == 1 and self.is_straight:
             return [self._single(self.blocks[0])]
         body = list(self.block())
-        for lane in reversed(range(len(self.limits))):
+        for lane in reversed(range(self.first, len(self.limits))):
             if lane == self.run.live_lane:
                 body = _over_live(LANE_NAMES[lane], body)
             elif self.moving[lane]:
-                body = [For(LANE_NAMES[lane], self.limits[lane], body, self.steps[lane])]
+                body = [For(LANE_NAMES[lane], self.nests.count(self.limits[lane]), body, self.steps[lane])]
         first = self.fixed_values()
         return body if any(self.moving) and not first else [Block([*first, *body])]
 
@@ -360,7 +366,7 @@ class _Nest:
         """The loop over a segment's terms; the terms of a sink over several rows are the rows."""
         of_rows, is_sink = self.run.rows > 1, self.loop.phase == Phase.SINK
         if not is_live:
-            return [For(name, COUNT if of_rows and is_sink else count, body)]
+            return [For(name, COUNT if of_rows and is_sink else self.nests.count(count), body)]
         return _over_live(name, body, ("turned" if is_sink else "lists") if of_rows else "")
 
     def _terms(
@@ -433,7 +439,7 @@ class _Nest:
         """The pointer, and its declaration if a loop moves it."""
         area, first = self.nests.place(access.base)
         moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
-        if not any(moved) and not any(access.terms) and not isinstance(first, Varying):
+        if not any(moved) and not any(access.terms):
             return _Pointer(area, first, access.lanes, moves=False), []
         if name.isdigit():
             name = f"{area}{name}"

@@ -256,35 +256,8 @@ class Loops(Workspace):
         return f"{area.name}[{affine(operand.base - area.start, operand.lanes, operand.terms)}]"
 
 
-LANE_NAMES, TERM_NAMES = "ijlm", "tsrz"
+LANE_NAMES, TERM_NAMES = "ijlmo", "tsrz"
 """Names of counts. In C they are variables beside the areas, so none has the name of an area, or `w`."""
-
-
-class Varying(int):
-    """A number of a loop that changes from round to round of a series. Its text says how.
-
-    As an int, it is the number in the first round.
-    """
-
-    rest: str
-
-    def __new__(cls, first: int, rest: str) -> Varying:
-        """rest: the text after the number in the first round, such as ` + 4*n`."""
-        made = super().__new__(cls, first)
-        made.rest = rest
-        return made
-
-    def __str__(self) -> str:
-        return f"{int(self)}{self.rest}" if int(self) else self.rest.removeprefix(" + ")
-
-    def __format__(self, _: str) -> str:
-        return str(self)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __sub__(self, other: int) -> Varying:
-        return Varying(int(self) - other, self.rest)
 
 
 def affine(

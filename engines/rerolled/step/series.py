@@ -4,29 +4,43 @@ A network that attends to all earlier positions has such loops, one for each pos
 operations, such as the largest of 27 numbers. The listing keeps all loops, and a step says which of them form series.
 Every round runs the same `period` of loops, in the listing's order, so no bit can change.
 
+A series has one loop for each loop of a round. The outermost lane count is the rounds, so places move as they do from
+lane to lane, and other counts may change from round to round.
+
 Example: the loops
 
     5: for i<2: v[8 + i] = sum(t<2: x[t] * v[t + i])
     6: for i<2: v[16 + i] = sum(t<3: x[t] * v[t + i])
     7: for i<2: v[24 + i] = sum(t<4: x[t] * v[t + i])
 
-are a series of 3 rounds of one loop: `for n<3 i<2: v[8 + 8*n + i] = sum(t<2 + n: x[t] * v[t + i])`.
+are a series of 3 rounds of one loop: `for i<3 j<2: v[8 + 8*i + j] = sum(t<2 + i: x[t] * v[t + j])`. Its term count is
+`Count(2, 1)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Varying
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, affine
 from zoomgrad.engines.rerolled.recover.nest import Stride
 
-ROUND = "n"
-"""The name of a round's number."""
-Listed = Callable[[Sequence[int], str], str]
-"""How to write a number that a list has for each round."""
+
+class Count(int):
+    """A count that changes from round to round. As an int, it is the first round's count."""
+
+    change: Stride
+
+    def __new__(cls, first: int, change: Stride) -> Count:
+        """change: from round to round, or for each round from the first one."""
+        made = super().__new__(cls, first)
+        made.change = change
+        return made
+
+    def __format__(self, _: str) -> str:
+        return affine(int(self), [self.change])
 
 
 class Repeated(NamedTuple):
@@ -43,13 +57,20 @@ class Repeated(NamedTuple):
         offsets = (change * n if isinstance(change, int) else change[n] for change in self.changes)
         return with_numbers(self.loop, [number + offset for number, offset in zip(numbers(self.loop), offsets)])
 
-    def varying(self, listed: Listed) -> Loop:
-        """The first round's loop, with the least room. Other numbers that change from round to round are Varying."""
-        operands = [
-            Varying(number, _rest(change, listed)) if change else number
-            for number, change in zip(numbers(self.loop), self.changes)
-        ]
-        return with_numbers(self.loop, [self.least_room, *operands[1:]])
+    def over_rounds(self) -> Loop:
+        """The loop over all rounds, with the least room."""
+        changes = iter(self.changes)
+        next(changes)  # of the room
+        target = _moved(self.loop.target, changes)
+        counts = [_changed(count, changes) for count in self.loop.counts]
+        segments = []
+        for segment in self.loop.segments:
+            terms = tuple([_changed(count, changes) for count in segment.counts])
+            operands = tuple([_moved(operand, changes) for operand in segment.operands])
+            segments.append(segment._replace(counts=terms, operands=operands))
+        assert isinstance(target, Access)
+        rounds = (self.rounds, *counts)
+        return replace(self.loop, counts=rounds, target=target, room=self.least_room, segments=tuple(segments))
 
     @property
     def least_room(self) -> int:
@@ -133,11 +154,13 @@ def series_of(loops: Sequence[Loop], first: int, rounds: int, length: int) -> Se
     return Series(first, rounds, tuple(period))
 
 
-def _rest(change: Stride, listed: Listed) -> str:
-    if isinstance(change, tuple):
-        return f" + {listed(change, ROUND)}"
-    times = "" if abs(change) == 1 else f"{abs(change)}*"
-    return f" {'-' if change < 0 else '+'} {times}{ROUND}"
+def _moved(operand: Operand, changes: Iterator[Stride]) -> Operand:
+    return operand._replace(lanes=(next(changes), *operand.lanes)) if isinstance(operand, Access) else operand
+
+
+def _changed(count: int, changes: Iterator[Stride]) -> int:
+    change = next(changes)
+    return Count(count, change) if change else count
 
 
 def _change(of_rounds: Sequence[int]) -> Stride:

@@ -16,7 +16,7 @@ from zoomgrad.engines.rerolled.step.language import (
     Statement,
     rewrite,
 )
-from zoomgrad.engines.rerolled.step.series import ROUND, Series
+from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 
 
@@ -120,9 +120,7 @@ class Step(Workspace):
 
     def line_of_series(self, series: Series) -> str:
         """A series in the text form of loops."""
-        varying = (repeated.varying(lambda _, name: f"at({name})") for repeated in series.period)
-        texts = "; ".join(self._listing.line(loop).removeprefix("for ") for loop in varying)
-        return f"{series}: for {ROUND}<{series.rounds} {texts}"
+        return f"{series}: {'; '.join(self._listing.line(repeated.over_rounds()) for repeated in series.period)}"
 
     @cached_property
     def _listing(self) -> Loops:
