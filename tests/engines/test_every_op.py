@@ -95,14 +95,6 @@ def test_bare_numbers_and_the_table_compute_the_reference_data(op):
         assert bits([at_point(OPS[op], point, constant)[0]]) == bits([right])
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != REFERENCE])
-@settings(max_examples=50)
-@given(NUMBERS, CHOICES)
-def test_random_programs_keep_the_reference_bits(engine, numbers, choices):
-    """They are safe by construction, unlike those of `test_bits`, so every op of every program is compared."""
-    assert agrees(engine, program(numbers, choices))
-
-
 WORKLOAD = replace(
     workloads.load("polynomial"), name="every-op", build=EveryOp, whole_set=False, rate=lambda update: 1e-6
 )

@@ -7,7 +7,6 @@ import pytest
 
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.graph import draw
 from zoomgrad.engines.graph.draw import draw_dot
 from zoomgrad.engines.graph.show import show
 
@@ -56,13 +55,11 @@ def test_a_large_graph_is_laid_out_quickly_and_a_huge_one_refused():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the fake `dot` is a shell script, which needs POSIX")
-@pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "kill -SEGV $$"])
-def test_if_dot_misbehaves_a_notebook_shows_text(tmp_path, monkeypatch, text):
+def test_if_dot_fails_a_notebook_shows_text(tmp_path, monkeypatch):
     program = tmp_path / "dot"
-    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
-    monkeypatch.setattr(draw, "RENDER_SECONDS", 0.5)
     drawing = draw_dot(example())
     with pytest.raises(Unavailable, match="Graphviz could not draw"):
         drawing.svg()

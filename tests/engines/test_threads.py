@@ -1,9 +1,8 @@
-"""Several threads: each with its own programs, all compiling one graph, or all calling one program by mistake."""
+"""A program that another thread, or its own schedule, calls during a call; and pauses of the collector that overlap."""
 
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 from array import array
 from concurrent.futures import ThreadPoolExecutor
@@ -11,41 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from tests.engines.graphs import bits
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.value import Value
-from zoomgrad.harness import workloads
-
-THREADS = 4
 
 
 @pytest.fixture(params=["bytecode", "tcc", "tcc-extension", "rerolled-numpy"])
 def engine(request):
     return usable(request.param)
-
-
-@pytest.fixture
-def impatient():
-    """Make threads switch as often as possible."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-def together(*functions):
-    """Run the functions at the same time and return their results."""
-    start = threading.Barrier(len(functions))
-
-    def run(function):
-        start.wait(timeout=60)
-        return function()
-
-    with ThreadPoolExecutor(len(functions)) as pool:
-        return [future.result(timeout=300) for future in [pool.submit(run, function) for function in functions]]
-
-
-# --- one program -------------------------------------------------------------------------------------------------
 
 
 def square(engine):
@@ -95,45 +66,6 @@ def test_a_program_runs_in_one_thread_at_a_time(engine):
             may_go_on.set()
         assert list(first.result(timeout=60)) == [4.0]
     assert list(program.parameters) == [2.0 - 0.25 * 4.0]
-
-
-def test_threads_that_share_one_program(engine, impatient):
-    """Every call either runs alone or is refused."""
-    program, rows = square(engine), array("d", [1.0] * 20)
-    refused = []
-
-    def use():
-        for _ in range(20):
-            try:
-                assert list(program.train(rows, rate=0.0)) == [4.0] * 20
-                program.set_input([1.0])
-            except RuntimeError as error:
-                refused.append(str(error))
-
-    together(*[use] * THREADS)
-    assert all("already running" in why for why in refused)
-    assert program.forward() == 4.0
-
-
-# --- one program per thread --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["tuple", "replay"])
-def test_threads_train_workloads(name, impatient):
-    engine = usable(name)
-
-    def train():
-        workload = workloads.load("xor")
-        trainer = engine.prepare(workload)
-        trainer.restart(batch=3)
-        trainer.train(50)
-        return bits(trainer.losses), bits(trainer.parameters()), bits(trainer.gradients())
-
-    alone = train()
-    assert together(*[train] * THREADS) == [alone] * THREADS
-
-
-# --- state that threads share ------------------------------------------------------------------------------------
 
 
 def test_the_collector_runs_again_after_the_last_pause():
