@@ -72,14 +72,11 @@ def found(tmp_path, monkeypatch):
     ("text", "what"),
     [
         ("def broken(:\n", "can't be imported: SyntaxError: "),
-        ("import no_such_module_at_all", "can't be imported: ModuleNotFoundError: No module named"),
-        ("1 / 0", "can't be imported: ZeroDivisionError: "),
         ("import sys; sys.exit(3)", "can't be imported: SystemExit: 3"),
         ("raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})", "can't be imported: Odd"),
         ("raise Exception('\\x1b[2J' + 'x' * 10_000)", "can't be imported: Exception: \N{REPLACEMENT CHARACTER}[2Jxxx"),
         ("ENGINES = 3", "its ENGINES are not a tuple of engines: int"),
         ("ENGINES = (type('E', (), {'name': property(lambda self: 1 / 0)})(),)", "an engine whose facts can't be read"),
-        (f"{PLAIN}ENGINES = (engine('good'),)", ""),
         (f"{PLAIN}ENGINES = (engine('twice'), engine('twice'))", "a second engine named 'twice'; the first one is in"),
         (
             f"{PLAIN}ENGINES = (engine('child', 'nobody'),)",
@@ -90,7 +87,6 @@ def found(tmp_path, monkeypatch):
             "a builds on 'b', and no engine before it",
         ),
         (f"{PLAIN}ENGINES = (engine('x', idea=None),)", "x: its idea is not text"),
-        (f"{PLAIN}ENGINES = (engine('x', strict=False),)", "x: an engine is either strict or has a finite error bound"),
         (
             f"{PLAIN}ENGINES = (engine('x', strict=False, error_bound=float('nan')),)",
             "x: an engine is either strict or has",
@@ -109,10 +105,7 @@ def test_a_broken_file_is_left_out_and_named(found, text, what):
     assert all(problem.what.isprintable() and len(problem.what) < 400 for problem in problems)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["..", "", "a/b", "a b", "-a", "a\n", "<b>", "a" * 101, 3],
-)
+@pytest.mark.parametrize("name", ["..", "a/b", "a\n", "a" * 101, 3])
 def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
     left = found(f"{PLAIN}ENGINES = (engine({name!r}), engine('fine'))")
     assert "fine" in left.engines
@@ -120,12 +113,6 @@ def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
     (problem,) = left.problems
     assert "is not an engine's name" in problem.what
     assert problem.what.isprintable()
-
-
-def test_an_engine_that_builds_on_a_broken_one_is_left_out_too(found):
-    left = found(f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'nobody'), engine('c', 'good'))")
-    assert list(left.engines) == ["good", "better", "c"]
-    assert [problem.what.partition(" builds")[0] for problem in left.problems] == ["a", "b"]
 
 
 def test_an_unknown_name_lists_the_files_left_out(found, monkeypatch):

@@ -73,13 +73,6 @@ def test_what_a_peer_is_not_written_for_is_refused_with_the_reason():
         engines.load("numpy").prepare(workloads.load("moons"))
 
 
-def test_a_missing_library_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "zoomgrad.engines.peers.models.with_jax", None)
-    with pytest.raises(Unavailable) as error:
-        engines.load("jax").check()
-    assert "zoomgrad run` makes" in error.value.remedy
-
-
 def test_one_thread_and_no_caches_are_set_before_a_library_is_imported():
     one, all_cores = peers.settings(1), peers.settings(7)
     assert {one[name] for name in (*peers.THREADS, "NPROC")} == {"1"}

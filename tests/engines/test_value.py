@@ -99,13 +99,6 @@ def test_a_class_without_backward_functions_refuses_a_closure(without):
         y._backward = print
 
 
-def test_a_recorded_operation_cannot_be_renamed():
-    y = engines.load("tcc").Value(0.5) ** 2
-    with pytest.raises(AttributeError, match="Use `label`"):
-        y._op = "squared"
-    assert y._op == "**2"
-
-
 def test_topo_lists_operands_first_from_left_to_right(Value):
     a, b = Value(1.0), Value(2.0)
     left, right = a * b, a + 3.0
@@ -148,11 +141,6 @@ def test_a_cycle_made_by_hand_is_refused(Value):
         c.backward()
 
 
-def test_an_exponent_must_be_a_number(Value):
-    with pytest.raises(TypeError, match=r"exponent of \*\* must be a real number, not Value"):
-        Value(2.0) ** Value(3.0)
-
-
 def test_an_exponent_may_be_any_real_number(Value):
     """The bits and the texts are those of the int or float that it equals."""
     exponents = [(Fraction(1, 2), 0.5), (Fraction(4), 4.0), (True, 1)]
@@ -166,7 +154,7 @@ def test_an_exponent_may_be_any_real_number(Value):
             power.backward()
             results.append((power.data, a.grad, power._op, type(power.data), type(a.grad)))
         assert results[0] == results[1], given
-    for wrong in (2j, "2", None, Decimal(2), [2]):
+    for wrong in (2j, "2", None, Decimal(2), [2], Value(3.0)):
         with pytest.raises(TypeError, match=r"exponent of \*\* must be a real number, not .*\n  If"):
             Value(2.0) ** wrong
     for huge in (Fraction(10**400), Fraction(-(10**400), 3)):
@@ -177,8 +165,5 @@ def test_an_exponent_may_be_any_real_number(Value):
 @pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan, 10**309, -(10**400)], ids=lambda k: repr(k)[:5])
 def test_an_exponent_must_be_finite(Value, exponent):
     """A tape and C can't hold infinity or NaN as constants, and a power with a huge int takes forever."""
-    for base in (2.0, 1.0, 0.0, -1.0):
-        with pytest.raises(
-            ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers are constants"
-        ):
-            Value(base) ** exponent
+    with pytest.raises(ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers are constants"):
+        Value(1.0) ** exponent

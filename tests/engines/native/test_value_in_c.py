@@ -87,15 +87,7 @@ WRONG = {
     "a string on the right": lambda V: V(1.5) + "a",
     "a string on the left": lambda V: "a" + V(1.5),
     "a list": lambda V: V(1.5) - [1],
-    "max of a string": lambda V: V(1.5).max("a"),
     "a Value as exponent": lambda V: V(1.5) ** V(2.0),
-    "NaN as exponent": lambda V: V(1.5) ** math.nan,
-    "a huge exponent": lambda V: V(1.5) ** 10**400,
-    "division by zero": lambda V: V(1.5) / 0,
-    "0.0 ** -1": lambda V: V(0.0) ** -1,
-    "log(0)": lambda V: V(0).log(),
-    "exp(1000)": lambda V: V(1000.0).exp(),
-    "overflow of a power": lambda V: V(1e200) ** 2,
     "an int too large for a float": lambda V: V(10**400) * 1.5,
     "relu of a complex number": lambda V: (V(-8.0) ** 0.5).relu(),
     "gradient of log(0)": lambda V: gradient_of_zero(V),
@@ -183,17 +175,22 @@ def test_a_million_levels_are_built_run_copied_and_freed_without_recursion():
     assert x.grad == 10**6 + 1
 
 
-def test_copies():
+def test_copies_and_pickles_keep_shared_operands():
     a = Value(2**70, label="a")
     b = (a * 3.0) ** 2
-    b.label = "b"
+    own = Value(1.0, (a, b, a), "own", label="o")
     shallow = copy.copy(b)
-    assert (repr(shallow), shallow._prev, shallow._op, shallow.label) == (repr(b), b._prev, "**2", "b")
-    whole, same = copy.deepcopy([b, a])
-    assert whole._prev[0]._prev[0] is same
-    assert (repr(same), same.label) == (repr(a), "a")
-    whole.backward()
-    assert (a.grad, same.grad > 0) == (0, True)
+    assert (repr(shallow), shallow._prev, shallow._op) == (repr(b), b._prev, "**2")
+    for copies in (copy.deepcopy([a, b, own]), pickle.loads(pickle.dumps([a, b, own]))):
+        assert list(map(repr, copies)) == list(map(repr, [a, b, own]))
+        assert copies[1]._prev[0]._prev[0] is copies[0]
+        assert [(v._op, v.label) for v in copies] == [("", "a"), ("**2", ""), ("own", "o")]
+        assert copies[2]._prev == (copies[0], copies[1], copies[0])
+        copies[1].backward()
+        assert (a.grad, copies[0].grad > 0) == (0, True)
+    own._backward = lambda: None
+    with pytest.raises(TypeError, match="can't be pickled"):
+        pickle.dumps(own)
 
 
 def test_operators_create_the_class_of_their_left_operand():
@@ -247,26 +244,6 @@ def test_attributes_of_the_programs_own():
     with pytest.raises(AttributeError):
         del v.history
     assert (v.__dict__, v.data, v.label, Value.__basicsize__) == ({"m": 2, "label": "w"}, 3, "w", 72)
-
-
-def test_pickles_keep_shared_operands():
-    a = Value(2**70, label="a")
-    b = (a * 3.0) ** 2
-    own = Value(1.0, (a, b, a), "own")
-    copies = pickle.loads(pickle.dumps([a, b, own]))
-    assert list(map(repr, copies)) == list(map(repr, [a, b, own]))
-    assert copies[1]._prev[0]._prev[0] is copies[0]
-    assert (copies[0].label, copies[1]._op, copies[2]._op, copies[2]._prev) == (
-        "a",
-        "**2",
-        "own",
-        (*copies[:2], copies[0]),
-    )
-    copies[1].backward()
-    assert copies[0].grad > 0
-    own._backward = lambda: None
-    with pytest.raises(TypeError, match="can't be pickled"):
-        pickle.dumps(own)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
