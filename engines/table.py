@@ -7,7 +7,7 @@ its row here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Optional
 
@@ -21,58 +21,36 @@ from zoomgrad.engines.interpreted.trainer import ReplayingTrainer
 from zoomgrad.engines.native import build as native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.peers.driver import Peer
-from zoomgrad.engines.row import Row
+from zoomgrad.engines.row import Driver, Row
 from zoomgrad.engines.translated.build import CYTHON, MYPYC, value
 
 
-def interpreted(
-    name: str, idea: str, builds_on: str, value: Any, row_seconds: float, *, error_bound: Optional[float] = None
-) -> Row:
+def row(name: str, idea: str, builds_on: str, driver: Driver, seconds: tuple[float, float], **facts: Any) -> Row:
+    """An engine. seconds: a step's, and all phases' of compiling, for each row of a tape."""
+    step, compiling = seconds
+    return Row(name, idea, builds_on, driver, typical_row_seconds=step, typical_compile_row_seconds=compiling, **facts)
+
+
+def interpreted(name: str, idea: str, builds_on: str, value: Any, row_seconds: float, **facts: Any) -> Row:
     """An engine that builds a graph for every step. value: its class."""
-    return Row(
-        name, idea, builds_on, Interpreted(lambda: value), error_bound=error_bound, typical_row_seconds=row_seconds
-    )
+    return row(name, idea, builds_on, Interpreted(lambda: value), (row_seconds, 0.0), **facts)
 
 
-def built(name: str, idea: str, builds_on: str, build: Any, row_seconds: float, *, extensible: bool = True) -> Row:
+def built(name: str, idea: str, builds_on: str, build: Any, row_seconds: float, **facts: Any) -> Row:
     """The same, with a class that `build` gives when it is first used. Raises Unavailable where it can't be built."""
-    return Row(
-        name,
-        idea,
-        builds_on,
-        Interpreted(once(build), in_python=False),
-        typical_row_seconds=row_seconds,
-        extensible=extensible,
-    )
+    return row(name, idea, builds_on, Interpreted(once(build), in_python=False), (row_seconds, 0.0), **facts)
 
 
-def compiled(
-    name: str,
-    idea: str,
-    builds_on: str,
-    options: Options,
-    seconds: tuple[float, float],
-    *,
-    takes: Sequence[str] = (),
-    refuses: Mapping[str, str] = {},
-    error_bound: Optional[float] = None,
-) -> Row:
-    """An engine that compiles a graph. seconds: a step's, and all phases', for each row of a tape."""
-    row, compile_row = seconds
-    return Row(
-        name,
-        idea,
-        builds_on,
-        Compiled(),
-        options,
-        takes,
-        refuses,
-        error_bound,
-        typical_row_seconds=row,
-        typical_compile_row_seconds=compile_row,
-        compiler=compile_for_user,
-        rebuilds=False,
-    )
+def compiled(name: str, idea: str, builds_on: str, options: Options, seconds: tuple[float, float], **facts: Any) -> Row:
+    """An engine that compiles a graph."""
+    facts = {"options": options, "compiler": compile_for_user, "rebuilds": False, **facts}
+    return row(name, idea, builds_on, Compiled(), seconds, **facts)
+
+
+def by_hand(name: str, idea: str, builds_on: str, **changes: Any) -> Row:
+    """C by hand. The compile time of its loops does not depend on their counts."""
+    options = Options(compiler="clang", native=True, **changes)
+    return row(name, idea, builds_on, ByHand(), (1e-10, 1e-8), options=options, takes=("generic", "fma"))
 
 
 def peer(
@@ -85,21 +63,10 @@ def peer(
 ) -> Row:
     """Another library. It chooses its instructions when it runs, and adds up its sums in an order of its own.
 
-    seconds: as in `compiled`, but never 0 for all phases, so that the proof includes drills.
+    seconds: never 0 for compiling, so that the proof includes drills.
     """
-    row, compile_row = seconds
-    return Row(
-        name,
-        idea,
-        "",
-        driver,
-        takes=takes,
-        error_bound=1e-9,
-        typical_row_seconds=row,
-        typical_compile_row_seconds=compile_row,
-        file=f"engines/peers/models/{driver.module}.py",
-        environment=environment,
-    )
+    file = f"engines/peers/models/{driver.module}.py"
+    return row(name, idea, "", driver, seconds, takes=takes, error_bound=1e-9, file=file, environment=environment)
 
 
 def lines(compiler: str, level: int, **changes: Any) -> Options:
@@ -180,12 +147,12 @@ ENGINES = (
         local_grads.Value,
         4e-6,
     ),
-    Row(
+    row(
         "replay",
         "build the graph once, keep the order, run forward and backward in place",
         "hoisted",
         Interpreted(lambda: replay.Value, ReplayingTrainer),
-        typical_row_seconds=1e-6,
+        (1e-6, 0.0),
         rebuilds=False,
     ),
     built(
@@ -258,15 +225,10 @@ ENGINES = (
         (5e-9, 1e-5),
         refuses=_TCC,
     ),
-    Row(
+    by_hand(
         "handwritten",
         "no graph: C that a good engineer writes by hand for this MLP, with neurons as lanes of vectors",
         "clang-O2",
-        ByHand(),
-        Options(compiler="clang", native=True),
-        ("generic", "fma"),
-        typical_row_seconds=1e-10,
-        typical_compile_row_seconds=1e-8,  # the compile time of loops does not depend on their counts
     ),
     compiled(
         "rerolled-gcc",
@@ -287,15 +249,11 @@ ENGINES = (
     ),
     _published("clang-O0", lines("clang", 0, code="tape"), 6e-5),
     _published("clang-O1", lines("clang", 1, code="tape"), 2.7e-3),
-    Row(
+    by_hand(
         "handwritten-sparse",
         "plus skipping, in the first layer, inputs that are exactly 0",
         "handwritten",
-        ByHand(),
-        Options(compiler="clang", native=True, sparse=True),
-        ("generic", "fma"),
-        typical_row_seconds=1e-10,
-        typical_compile_row_seconds=1e-8,
+        sparse=True,
     ),
     compiled(
         "rerolled-clang",

@@ -10,7 +10,6 @@ from zoomgrad.engines.graph.bind import bind
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
-from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import FOR_CALLERS, rearrange
 from zoomgrad.engines.rerolled.rearrange.freeze import freeze, passes_only
 from zoomgrad.engines.rerolled.recover.loops import Loops
@@ -36,9 +35,11 @@ def lower(tape: Tape, options: Options, parameters: Sequence[float] = ()) -> Any
 def lower_passes(tape: Tape, options: Options) -> Any:
     """The same for a kernel of which only the two passes are called."""
     loops = _loops(tape, options)
-    if loops is not None:
-        return passes_of(loops, form_of_passes(options))
-    return tape if options.code == "tape" else straight_lines(tape)
+    if loops is None:
+        return tape if options.code == "tape" else straight_lines(tape)
+    form = fitted(options)
+    for_callers = tuple(name for name in form.rearrangements if name in FOR_CALLERS)
+    return passes_only(rearrange(plain(loops), replace(form, rearrangements=for_callers)))
 
 
 def _loops(tape: Tape, options: Options) -> Optional[Loops]:
@@ -46,17 +47,6 @@ def _loops(tape: Tape, options: Options) -> Optional[Loops]:
     if options.code != "loops":
         return None
     return reroll_regular(tape, options.target == "machine")
-
-
-def passes_of(loops: Loops, form: Form) -> Step:
-    """The two passes over these loops."""
-    return passes_only(rearrange(plain(loops), form))
-
-
-def form_of_passes(options: Options, rearrangements: Sequence[str] = FOR_CALLERS) -> Form:
-    """The form with only these rearrangements."""
-    form = fitted(options)
-    return replace(form, rearrangements=tuple(name for name in form.rearrangements if name in rearrangements))
 
 
 def sizes(code: Any, options: Options) -> Mapping[str, float]:

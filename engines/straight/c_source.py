@@ -33,7 +33,7 @@ from zoomgrad.engines.kernel.c_tree import (
 )
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
-from zoomgrad.engines.straight.pieces import Language, Piece, Shape, cut
+from zoomgrad.engines.straight.pieces import Language, Piece, cut
 
 LANGUAGE = Language(
     C,
@@ -76,7 +76,7 @@ def form_of(options: Options) -> Form:
 
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
     """The C of both passes and of training. title: for the first comment."""
-    pieces = cut(code, LANGUAGE, Shape(form.piece, form.expression))
+    pieces = cut(code, LANGUAGE, piece=form.piece, expression=form.expression)
     functions = [_piece(piece) for piece in (*pieces.forward, *pieces.backward)]
     first, *others = _divided(functions, form.units)
 

@@ -18,7 +18,6 @@ The second function reads u (v3) and s (v2), so the first one stores them. v4 st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -27,16 +26,6 @@ from zoomgrad.engines.straight.lower import ACCUMULATE, KEPT, NUMBER, SEED, Code
 
 INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS = "x", "p", "w", "y", "q"
 """The buffers that a piece may use, in the order of its arguments."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Limits on sizes, in primitives."""
-
-    piece: int = 400
-    """A function ends after this many; 0: one function for each pass."""
-    expression: int = 16
-    """A value that takes more than this gets a name."""
 
 
 class Piece(NamedTuple):
@@ -71,9 +60,13 @@ class Language(NamedTuple):
     """Adds to a gradient."""
 
 
-def cut(code: Code, language: Language, shape: Shape) -> Pieces:
-    """Cut both passes into functions and spell their statements."""
-    writer = _Writer(code, language, shape)
+def cut(code: Code, language: Language, *, piece: int = 400, expression: int = 16) -> Pieces:
+    """Cut both passes into functions and spell their statements.
+
+    piece: a function ends after this many primitives; 0: one function for each pass. expression: a value that takes
+    more than this gets a name.
+    """
+    writer = _Writer(code, language, piece, expression)
     forward = writer.write("forward", 0, code.backward)
     writer.texts.clear()
     loss = writer.read(code.loss)
@@ -89,10 +82,11 @@ a name or a leaf)."""
 class _Writer:
     """Writes statements in the order of instructions, and determines which values cross functions."""
 
-    def __init__(self, code: Code, language: Language, shape: Shape) -> None:
+    def __init__(self, code: Code, language: Language, piece: int, expression: int) -> None:
         self.code = code
         self.language = language
-        self.shape = shape
+        self.piece = piece or len(code.instructions)
+        self.expression = expression
         inputs = [(f"{INPUTS}[{index}]", ATOM_PRECEDENCE, 0) for index in range(code.inputs)]
         self.leaves: list[_Text] = inputs + [
             (f"{PARAMETERS}[{index}]", ATOM_PRECEDENCE, 0) for index in range(code.parameters)
@@ -109,8 +103,8 @@ class _Writer:
 
     def write(self, name: str, start: int, stop: int) -> list[Piece]:
         """The functions of one pass: instructions from `start` to `stop`."""
-        instructions, reads, shape, language = self.code.instructions, self.code.reads, self.shape, self.language
-        limit, longest = shape.piece or len(instructions), shape.expression
+        instructions, reads, language = self.code.instructions, self.code.reads, self.language
+        limit, longest = self.piece, self.expression
         leaves, first, texts, fetch = self.leaves, len(self.leaves), self.texts, self.fetch
         names = [leaf[0] for leaf in leaves]
         known = texts.get

@@ -65,7 +65,7 @@ def _set_input(rows: list[int], size: int) -> list[str]:
 
 def _forward(tape: Tape) -> Iterator[str]:
     """One assignment for each node, including constants. Inputs and parameters are set elsewhere."""
-    assignments = [f"data[{{out}}] = {_spelled(op.forward)};" for op in OPS.values()]
+    assignments = [f"data[{{out}}] = {spelled(op.forward)};" for op in OPS.values()]
     for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
         if op >= len(LEAVES):
             yield assignments[op - len(LEAVES)].format(a=left, b=right, out=row, k=_constant(tape, row))
@@ -78,7 +78,7 @@ def _backward(tape: Tape) -> Iterator[str]:
     ops = tape.ops
     sums: list[list[str]] = [[] for _ in LEAVES]
     for op in OPS.values():
-        sums.append([f"grad[{{{name}}}] += {_spelled(expr)};" for name, expr in zip("ab", op.contributions)])
+        sums.append([f"grad[{{{name}}}] += {spelled(expr)};" for name, expr in zip("ab", op.contributions)])
     yield from (f"grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] >= len(LEAVES))
     if ops[tape.loss] not in WITHOUT_GRADIENT:
         yield f"grad[{tape.loss}] = 1.0;"
@@ -106,7 +106,7 @@ _LEAVES = {
 """Leaf of the op table -> how the published C reads it."""
 
 
-def _spelled(expr: Expr) -> str:
+def spelled(expr: Expr) -> str:
     """A template over the rows of both operands, the row of the result, and the constant."""
     return C.spell(expr, _LEAVES)[0]
 

@@ -12,12 +12,12 @@ from zoomgrad.engines.graph.expr import PYTHON
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
 from zoomgrad.engines.straight.lower import Code
-from zoomgrad.engines.straight.pieces import Language, Piece, Pieces, Shape, cut
+from zoomgrad.engines.straight.pieces import Language, Piece, Pieces, cut
 
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
-SHAPE = Shape(piece=400)
-"""On CPython the size of functions does not matter; PyPy runs larger functions faster (docs/results.md)."""
+PIECE = 400
+"""Primitives of a function. Its size does not matter on CPython; PyPy runs larger ones faster (docs/results.md)."""
 
 BETWEEN = "\n\n"
 """Separates two functions in the complete text."""
@@ -40,7 +40,7 @@ class PythonText(NamedTuple):
 
 def python_source(code: Code) -> PythonText:
     """The Python of both passes."""
-    pieces = cut(code, LANGUAGE, SHAPE)
+    pieces = cut(code, LANGUAGE, piece=PIECE)
     functions = [_define(piece, "y") for piece in pieces.forward] + [_define(piece, "q") for piece in pieces.backward]
     return PythonText(pieces, [*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"])
 

@@ -12,11 +12,12 @@ No engine uses this module: `published.py` spells the same C for a whole tape.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C, Expr
+from zoomgrad.engines.graph.expr import Expr
 from zoomgrad.engines.graph.ops import OPS, Op
+from zoomgrad.engines.straight.published import spelled
 
 CONSTANT, INPUT, WEIGHT, BIAS = "", "input", "weight", "bias"
 """What the post writes into `_op` of a leaf."""
@@ -34,7 +35,7 @@ def forward(v: Any) -> str:
             raise ValueError(f"there is no C for the constant {v!r}\n  Give it _op='input', and set it in your C.")
         return f"{data(v)} = {+v.data};"  # + turns True into 1
     op, constant = _row(v)
-    return f"{data(v)} = {_spelled(op.forward, _leaves(v, _operands(v, op), constant))};"
+    return f"{data(v)} = {_spelled(op.forward, v, _operands(v, op), constant)};"
 
 
 def backward(v: Any) -> list[str]:
@@ -46,9 +47,8 @@ def backward(v: Any) -> list[str]:
         return []
     op, constant = _row(v)
     operands = _operands(v, op)
-    leaves = _leaves(v, operands, constant)
     return [
-        f"{grad(operand)} += {_spelled(contribution, leaves)};"
+        f"{grad(operand)} += {_spelled(contribution, v, operands, constant)};"
         for operand, contribution in zip(operands, op.contributions)
         if operand._op not in (CONSTANT, INPUT)
     ]
@@ -80,12 +80,7 @@ def _operands(v: Any, op: Op) -> tuple[Any, ...]:
     return operands * op.arity if len(operands) == 1 else operands
 
 
-def _leaves(v: Any, operands: Sequence[Any], constant: Optional[str]) -> Mapping[str, tuple[str, int]]:
-    texts = {"out": data(v), "g": grad(v), "k": constant or ""}
-    texts.update(zip("ab", map(data, operands)))
-    return {name: (text, ATOM_PRECEDENCE) for name, text in texts.items()}
-
-
-def _spelled(expr: Expr, leaves: Mapping[str, tuple[str, int]]) -> str:
+def _spelled(expr: Expr, v: Any, operands: Sequence[Any], constant: Optional[str]) -> str:
     """Without spaces, as in the post."""
-    return C.spell(expr, leaves)[0].replace(" ", "")
+    rows = dict(zip("ab", (operand._id for operand in operands)))
+    return spelled(expr).format(out=v._id, k=constant or "", **rows).replace(" ", "")
