@@ -16,7 +16,6 @@ import signal
 import stat
 import subprocess
 import sys
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
@@ -149,7 +148,6 @@ class Programs:
         self._group = {"start_new_session": True} if session else _OWN_GROUP
         self._place: dict[str, Any] = {"cwd": folder, "env": surroundings() if environment is None else environment}
         self._processes: list[subprocess.Popen[bytes]] = []
-        _RUNNING.add(self)
 
     def start(self, command: Sequence[str], *, reads: bool = False, errors: bool = True) -> int:
         """Start a program, and return its pid. reads: whether it reads its standard input, which `finish` writes.
@@ -233,29 +231,13 @@ class Programs:
         # Before the pipes are closed: at the end of its input, a waiting compiler would begin to compile.
         for process in self._processes:
             end_group(process)
-        self.close_pipes()
         # Each is forgotten: after `wait`, another process may get its number.
         while self._processes:
-            self._processes.pop().wait()
-
-    def close_pipes(self) -> None:
-        """Close our ends of the pipes."""
-        for process in self._processes:
+            process = self._processes.pop()
             for pipe in filter(None, (process.stdin, process.stdout)):
                 pipe.close()
+            process.wait()
 
-
-_RUNNING: weakref.WeakSet[Programs] = weakref.WeakSet()
-
-
-def _close_inputs() -> None:
-    """Close our ends of the pipes, in a forked child: a program waits until every copy of its pipe is closed."""
-    for programs in list(_RUNNING):
-        programs.close_pipes()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_inputs)
 
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 """A group, so that a driver's children end with it. Where possible not a session, so that killing our session also

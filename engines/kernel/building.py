@@ -20,10 +20,10 @@ from zoomgrad.engines import asking
 from zoomgrad.engines.kernel.toolchains import Toolchain, linker
 
 SECONDS = 1800.0
-"""Default time limit for a compiler, in seconds."""
+"""Time limit for a compiler, in seconds."""
 
 BYTES = 16 << 30
-"""Default limit of a compiler's address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
+"""Limit of a compiler's address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
 
 TAIL_CHARACTERS = 800
 
@@ -50,10 +50,6 @@ class BuildFailed(Exception):
         self.reason = f"{reason}: {tail or 'it printed nothing'}"
         self.remedy = remedy
         super().__init__(f"{self.reason}\n  {remedy}")
-
-
-class TookTooLong(BuildFailed):
-    """A compiler hit its time limit."""
 
 
 @dataclass(frozen=True)
@@ -89,48 +85,33 @@ def write(file: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def build(
-    tool: Toolchain,
-    units: Sequence[str],
-    flags: Sequence[str],
-    *,
-    seconds: float = SECONDS,
-    most_bytes: int = BYTES,
-    waiting: Optional[Waiting] = None,
+    tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, waiting: Optional[Waiting] = None
 ) -> Iterator[Built]:
     """Compile the translation units in parallel and link them. The object is removed at the block's end.
 
-    waiting: compilers of this tool with these flags, under limits of their own. Raises BuildFailed.
+    waiting: compilers of this tool with these flags. Raises BuildFailed.
     """
     with private_folder() as folder:
         target = folder / "program.so"
-        limits = _Limits(folder, seconds, most_bytes)
         link_command = linker(tool)
-        objects = _compiled_by(waiting, units) if waiting else []
-        if not objects:
+        if waiting:
+            objects = waiting.compile(units)
+        else:
             files = _written(folder, units)
             if len(files) == 1 and not link_command:
-                limits.run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
+                _run(folder, [[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
+                objects = []
             else:
                 objects = [file.with_suffix(".o") for file in files]
                 compile_c = [*tool.command, *flags, "-fPIC", "-c"]
-                limits.run([[*compile_c, "-o", str(o), str(c)] for c, o in zip(files, objects)])
-                _check_there(tool, objects)
+                _run(folder, [[*compile_c, "-o", str(o), str(c)] for c, o in zip(files, objects)])
+        _check_there(tool, objects)
         if objects:
-            limits.run([[*(link_command or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
+            link_command = link_command or (*tool.command, *tool.link_flags)
+            _run(folder, [[*link_command, "-o", str(target), *map(str, objects)]])
         _check_there(tool, [target])
         _check_whole(tool, target)
         yield Built(target, target.stat().st_size)
-
-
-def _compiled_by(waiting: Waiting, units: Sequence[str]) -> list[Path]:
-    """Objects of the waiting compilers; none if one fails, for example a wrapper that needs a file name."""
-    try:
-        objects = waiting.compile(units)
-    except TookTooLong:
-        raise
-    except BuildFailed:
-        return []
-    return objects if all(file.is_file() for file in objects) else []
 
 
 def _written(folder: Path, units: Sequence[str]) -> list[Path]:
@@ -186,7 +167,7 @@ def compile_unit(tool: Toolchain, unit: str, flags: Sequence[str]) -> Iterator[P
     with private_folder() as folder:
         (file,) = _written(folder, [unit])
         target = file.with_suffix(".o")
-        _Limits(folder, SECONDS, BYTES).run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]])
+        _run(folder, [[*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]])
         yield target
 
 
@@ -199,15 +180,14 @@ class Waiting:
 
     def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path) -> None:
         self._command = [*tool.command, *flags, "-fPIC", "-c", "-x", "c", "-"]
-        self._limits = _Limits(folder, SECONDS, BYTES)
-        self._programs = self._limits.programs()
+        self._programs = _programs(folder)
         self._objects: list[Path] = []
         self._folder = folder
 
     def add(self) -> None:
         """Start another compiler. Raises BuildFailed."""
         target = self._folder / f"unit_{len(self._objects)}.o"
-        with self._limits.failing(self._command):
+        with _failing(self._command):
             self._programs.start([*self._command, "-o", str(target)], reads=True)
         self._objects.append(target)
 
@@ -217,7 +197,7 @@ class Waiting:
             self.add()
         files = _written(self._folder, units)
         # Compilers get the text by its name, because writing all of it to a pipe may block.
-        with self._limits.failing(self._command):
+        with _failing(self._command):
             self._programs.finish([f'#include "{file.name}"\n'.encode() for file in files])
         return self._objects[: len(units)]
 
@@ -228,55 +208,47 @@ class Waiting:
 
 @contextlib.contextmanager
 def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]]:
-    """Start a compiler. The block's end kills it and any that was added.
+    """Start a compiler. The block's end kills it and any that was added. Raises BuildFailed.
 
-    Yields None if the compiler also links, or does not start.
+    Yields None if the compiler also links.
     """
-    with contextlib.ExitStack() as stack:
-        started = None
-        if linker(tool):
-            with contextlib.suppress(BuildFailed):  # `build` will try again, and say why it fails
-                compilers = Waiting(tool, flags, stack.enter_context(private_folder()))
-                stack.callback(compilers.end)
-                compilers.add()
-                started = compilers
-        yield started
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """What commands may use, and the folder that they run in."""
-
-    folder: Path
-    seconds: float
-    most_bytes: int
-
-    def programs(self) -> asking.Programs:
-        # Keep temporary files in the private directory too.
-        environment = {**asking.surroundings(), "TMPDIR": str(self.folder)}
-        limits = {"AS": self.most_bytes, "FSIZE": LARGEST_FILE_BYTES}
-        return asking.Programs(self.seconds, OUTPUT_BYTES, self.folder, environment, limits=limits)
-
-    def run(self, commands: Sequence[Sequence[str]]) -> list[str]:
-        """Run commands in parallel and return their outputs. Raises BuildFailed."""
-        programs = self.programs()
+    if not linker(tool):
+        yield None
+        return
+    with private_folder() as folder:
+        compilers = Waiting(tool, flags, folder)
         try:
-            with self.failing(commands[0]):
-                for command in commands:
-                    programs.start(command)
-                return programs.finish()
+            compilers.add()
+            yield compilers
         finally:
-            programs.end()
+            compilers.end()
 
-    @contextlib.contextmanager
-    def failing(self, command: Sequence[str]) -> Iterator[None]:
-        """Raise BuildFailed if a program of that name fails in the block."""
-        try:
-            yield
-        except asking.NoAnswer as none:
-            reason, had = (
-                f"{Path(command[0]).name} {none.reason}",
-                f"{self.seconds:g} s and {self.most_bytes >> 20:,} MiB",
-            )
-            remedy = f"It had {had}. Choose a smaller workload, or run `zoomgrad doctor`."
-            raise (TookTooLong if none.is_late else BuildFailed)(reason, none.output, remedy) from None
+
+def _programs(folder: Path) -> asking.Programs:
+    """Programs that run in that folder, within limits."""
+    # Keep temporary files in the private directory too.
+    environment = {**asking.surroundings(), "TMPDIR": str(folder)}
+    limits = {"AS": BYTES, "FSIZE": LARGEST_FILE_BYTES}
+    return asking.Programs(SECONDS, OUTPUT_BYTES, folder, environment, limits=limits)
+
+
+def _run(folder: Path, commands: Sequence[Sequence[str]]) -> None:
+    """Run commands in parallel. Raises BuildFailed."""
+    programs = _programs(folder)
+    try:
+        with _failing(commands[0]):
+            for command in commands:
+                programs.start(command)
+            programs.finish()
+    finally:
+        programs.end()
+
+
+@contextlib.contextmanager
+def _failing(command: Sequence[str]) -> Iterator[None]:
+    """Raise BuildFailed if a program of that name fails in the block."""
+    try:
+        yield
+    except asking.NoAnswer as none:
+        remedy = f"It had {SECONDS:g} s and {BYTES >> 20:,} MiB. Choose a smaller workload, or run `zoomgrad doctor`."
+        raise BuildFailed(f"{Path(command[0]).name} {none.reason}", none.output, remedy) from None

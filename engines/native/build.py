@@ -26,7 +26,7 @@ from zoomgrad.engines.value_base import Derived, check_exponent, numpy_number
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
 
-FILES = ("number.h", "value.c", "operations.c", "backward.c", "attributes.c", "copies.c", "record.c", "module.c")
+FILES = ("number.h", "value.c", "operations.c", "backward.c", "attributes.c", "create.c", "record.c", "module.c")
 """The C, in the order of one text. What the op table adds comes after the first file and before the last."""
 
 COMPILERS = ("gcc", "clang", "tcc")
