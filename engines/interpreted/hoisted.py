@@ -26,58 +26,58 @@ class Value(Derived):
         self.data = data
         self.grad: Any = 0
         self.label = label
-        self._contribute = _leaf_backward
+        self._contribute = leaf_backward
         self._prev = _children
         self._op = _op
 
     def __add__(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data + other.data, (self, other), "+")
-        out._contribute = _add_backward
+        out._contribute = add_backward
         return out
 
     def __mul__(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data * other.data, (self, other), "*")
-        out._contribute = _mul_backward
+        out._contribute = mul_backward
         return out
 
     def __pow__(self, other: Number) -> Value:
         other = check_exponent(other)
         out = Value(power(self.data, other), (self,), f"**{other}")
         out._exponent = other
-        out._contribute = _pow_backward
+        out._contribute = pow_backward
         return out
 
     def relu(self) -> Value:
         out = Value(0 if self.data < 0 else self.data, (self,), "ReLU")
-        out._contribute = _relu_backward
+        out._contribute = relu_backward
         return out
 
     def tanh(self) -> Value:
         out = Value(math.tanh(self.data), (self,), "tanh")
-        out._contribute = _tanh_backward
+        out._contribute = tanh_backward
         return out
 
     def exp(self) -> Value:
         out = Value(math.exp(self.data), (self,), "exp")
-        out._contribute = _exp_backward
+        out._contribute = exp_backward
         return out
 
     def log(self) -> Value:
         out = Value(math.log(self.data), (self,), "log")
-        out._contribute = _log_backward
+        out._contribute = log_backward
         return out
 
     def sigmoid(self) -> Value:
         out = Value(1 / (1 + math.exp(-self.data)), (self,), "sigmoid")
-        out._contribute = _sigmoid_backward
+        out._contribute = sigmoid_backward
         return out
 
     def max(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data if self.data > other.data else other.data, (self, other), "max")
-        out._contribute = _max_backward
+        out._contribute = max_backward
         return out
 
     def backward(self) -> None:
@@ -95,54 +95,54 @@ class Value(Derived):
         self._contribute = lambda out: contribute()
 
 
-def _leaf_backward(out: Value) -> None:
+def leaf_backward(out: Value) -> None:
     pass
 
 
-def _add_backward(out: Value) -> None:
+def add_backward(out: Value) -> None:
     a, b = out._prev
     a.grad += out.grad
     b.grad += out.grad
 
 
-def _mul_backward(out: Value) -> None:
+def mul_backward(out: Value) -> None:
     a, b = out._prev
     a.grad += b.data * out.grad
     b.grad += a.data * out.grad
 
 
-def _pow_backward(out: Value) -> None:
+def pow_backward(out: Value) -> None:
     (a,) = out._prev
     k = out._exponent
     a.grad += (k * power(a.data, k - 1)) * out.grad
 
 
-def _relu_backward(out: Value) -> None:
+def relu_backward(out: Value) -> None:
     (a,) = out._prev
     a.grad += (out.data > 0) * out.grad
 
 
-def _tanh_backward(out: Value) -> None:
+def tanh_backward(out: Value) -> None:
     (a,) = out._prev
     a.grad += (1 - out.data * out.data) * out.grad
 
 
-def _exp_backward(out: Value) -> None:
+def exp_backward(out: Value) -> None:
     (a,) = out._prev
     a.grad += out.data * out.grad
 
 
-def _log_backward(out: Value) -> None:
+def log_backward(out: Value) -> None:
     (a,) = out._prev
     a.grad += (1 / a.data) * out.grad
 
 
-def _sigmoid_backward(out: Value) -> None:
+def sigmoid_backward(out: Value) -> None:
     (a,) = out._prev
     a.grad += (out.data * (1 - out.data)) * out.grad
 
 
-def _max_backward(out: Value) -> None:
+def max_backward(out: Value) -> None:
     a, b = out._prev
     if a.data > b.data:
         a.grad += out.grad
