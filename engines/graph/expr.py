@@ -175,6 +175,15 @@ def calls(expr: Expr) -> Iterator[tuple[str, int]]:
             yield from calls(operand)
 
 
+def leaves(expr: Expr) -> Iterator[str]:
+    """The names of the leaves, from left to right."""
+    if isinstance(expr, Leaf):
+        yield expr.name
+    elif isinstance(expr, Apply):
+        for operand in expr.operands:
+            yield from leaves(operand)
+
+
 def number(x: float) -> Text:
     """Spell a finite double with the fewest digits that reproduce it. C and Python both read this form."""
     return repr(float(x)), ATOM_PRECEDENCE

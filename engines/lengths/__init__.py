@@ -2,8 +2,11 @@
 
 `engines/compile.py` compiles one graph, whose kernel has a loop over rows and plain descent. Here, `prepare` compiles
 the graph of each length of a row, `trainer` holds their kernels, `conductor` takes steps over them in Python, and
-`in_c` does so in C: `conduct.c` calls the passes of the kernels, and an update that `in_c` writes from the optimiser's
-expressions.
+`in_c` does so in C: `conduct.c` calls the passes of the kernels and the update.
+
+The update is written from the optimiser's expressions: `lanes` makes statements over whole vectors of parameters, and
+`lanes_in_machine_code` writes these as instructions. Parameters that vectors leave over are updated one by one, in
+Python or C.
 
 A kernel may order its parameters as it likes in its own workspace. The parameters, their gradients and the optimiser's
 numbers have one order here, so one update serves all kernels.

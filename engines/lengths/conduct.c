@@ -1,9 +1,31 @@
-/* Steps over the kernels over several lengths. `optimise` comes before this file. */
+/* Steps over the kernels over several lengths.
+
+   FACTORS, the number of factors of an update, `set_factors` and `update_one` come before this file. */
+
+enum { BATCH = FACTORS + 1, NUMBERS = FACTORS + 2, COPIES = 8 };
+
+/* Update whole vectors. numbers: those of `lanes.py`. Returns how many parameters that were. */
+static long long update_lanes(const struct shared *shared, const double *numbers)
+{
+    double copies[NUMBERS * COPIES];
+    for (int i = 0; i < NUMBERS * COPIES; i++)
+        copies[i] = numbers[i / COPIES];
+    shared->words[1] = (long long)shared->list;
+    shared->lanes(copies, shared->words);
+    for (const long long *entry = shared->list; entry < (const long long *)shared->words[1]; entry += 2)
+        for (int lane = 0; lane < COPIES; lane++)
+            if (entry[1] >> lane & 1)
+                update_one(shared, numbers, entry[0] + lane);
+    return shared->words[0];
+}
 
 void update_shared(const struct shared *shared, long long index, double rate, double batch)
 {
-    libm_is_known = shared->libm_is_known;
-    optimise(shared->p, shared->q, shared->states, (double)(index + 1), rate, batch, shared->parameters);
+    double numbers[NUMBERS] = {rate};
+    numbers[BATCH] = batch;
+    set_factors(numbers, (double)(index + 1));
+    for (long long i = shared->lanes ? update_lanes(shared, numbers) : 0; i < shared->parameters; i++)
+        update_one(shared, numbers, i);
 }
 
 long long take(const struct shared *shared, const struct course *course)
@@ -29,41 +51,4 @@ long long take(const struct shared *shared, const struct course *course)
             row = 0;
     }
     return course->steps;
-}
-
-long long powers(const double *x, double *y, long long count, long long is_root, long long is_known)
-{
-    const double exponent = is_root ? 0.5 : 2.0;
-    long long i = 0, left_to_libm = 0;
-#ifdef IN_LANES
-    for (; is_known && i + LANES <= count; i += LANES) {
-        lanes other;
-        const lanes r = is_root ? root(AT(x + i), &other) : square(AT(x + i), &other);
-        const bits unsure = ((bits)r ^ (bits)other) | outside(AT(x + i), is_root ? 256 : 128);
-        AT(y + i) = r;
-        for (unsigned left = KEEPS_BITS ? marked(unsure) : 0; left; left &= left - 1, left_to_libm++)
-            y[i + __builtin_ctz(left)] = pow(x[i + __builtin_ctz(left)], exponent);
-    }
-#endif
-    (void)is_known;
-    for (; i < count; i++, left_to_libm++)
-        y[i] = pow(x[i], exponent);
-    return left_to_libm;
-}
-
-long long quotients(const double *x, double *y, long long count, double number)
-{
-    long long i = 0, divided = 0;
-#ifdef IN_LANES
-    const struct divisor by = divisor(number);
-    for (; i + LANES <= count; i += LANES) {
-        bits unsure = {0};
-        AT(y + i) = over(AT(x + i), &by, &unsure);
-        for (unsigned left = KEEPS_BITS ? marked(unsure) : 0; left; left &= left - 1, divided++)
-            y[i + __builtin_ctz(left)] = x[i + __builtin_ctz(left)] / number;
-    }
-#endif
-    for (; i < count; i++, divided++)
-        y[i] = x[i] / number;
-    return divided;
 }

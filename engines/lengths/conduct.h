@@ -19,7 +19,10 @@ struct shared {
     double *q;
     double *const *states; /* those that the optimiser keeps */
     long long parameters;
-    long long libm_is_known; /* whether the error bound of its pow is known, so that lanes may replace it */
+    /* Updates whole vectors, and lists the lanes that it leaves: see `lanes_in_machine_code`. 0 if there are no lanes. */
+    void (*lanes)(const double *numbers, long long *words);
+    long long *words;
+    const long long *list;
 };
 
 /* Steps over rows that wrap around, with an update after every `batch` steps. */
@@ -42,9 +45,3 @@ long long take(const struct shared *shared, const struct course *course);
 
 /* An update of every parameter by a batch, which sets the gradients to 0. index: of the update, from 0. */
 void update_shared(const struct shared *shared, long long index, double rate, double batch);
-
-/* pow(x[i], 2.0), or pow(x[i], 0.5) if `is_root`, as an update computes them. Returns how many it left to libm. */
-long long powers(const double *x, double *y, long long count, long long is_root, long long is_known);
-
-/* x[i] / number, as an update computes it in lanes. Returns how many were divided one by one. */
-long long quotients(const double *x, double *y, long long count, double number);

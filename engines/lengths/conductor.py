@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Shape
 from zoomgrad.engines.graph.optimisers import Optimiser, power
 from zoomgrad.engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.lengths.lanes_in_machine_code import WHOLE, LoadedLanes, load_lanes
 
 
 class Member(NamedTuple):
@@ -32,6 +33,11 @@ class Shared:
     q: Doubles
     states: tuple[Doubles, ...]
     """Those that the optimiser keeps, in its order."""
+
+    @property
+    def all(self) -> tuple[Doubles, ...]:
+        """Parameters, gradients and states."""
+        return (self.p, self.q, *self.states)
 
 
 class Course(NamedTuple):
@@ -94,12 +100,29 @@ class Conductor:
 
     def update(self, index: int, rate: float, batch: int) -> None:
         """Update every parameter, and set its gradient to 0. index: of the update, from 0."""
-        step, numbers = self._optimiser.function, self._optimiser.numbers(index, rate)
-        p, q, states = self.shared.p, self.shared.q, self.shared.states
-        results = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
-        for buffer, changed in zip((p, *states), zip(*results)):
-            buffer[:] = array("d", changed)
-        q[:] = array("d", bytes(8 * len(q)))
+        self._update_each(range(len(self.shared.p)), self._optimiser.numbers(index, rate), batch)
+
+    def _update_each(self, parameters: Iterable[int], numbers: Sequence[float], batch: int) -> None:
+        step, (p, q, *states) = self._optimiser.function, self.shared.all
+        for i in parameters:
+            p[i], *changed = step(p[i], q[i], *numbers, batch, *(state[i] for state in states))
+            q[i] = 0.0
+            for state, number in zip(states, changed):
+                state[i] = number
+
+
+class ConductorInMachineCode(Conductor):
+    """Updates whole vectors by one call, and the other parameters one by one."""
+
+    def __init__(self, lanes: LoadedLanes, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
+        super().__init__(optimiser, members, shared)
+        self._lanes = lanes
+
+    def update(self, index: int, rate: float, batch: int) -> None:
+        numbers = self._optimiser.numbers(index, rate)
+        left = self._lanes.update([*numbers, float(batch)], batch)
+        rest = range(self._lanes.words[WHOLE], len(self.shared.p))
+        self._update_each(itertools.chain(left, rest), numbers, batch)
 
 
 class ConductorInNumPy(Conductor):
@@ -111,7 +134,7 @@ class ConductorInNumPy(Conductor):
         super().__init__(optimiser, members, shared)
         self._numpy = np
         self._step = optimiser.function_with(self._powers)
-        self._arrays = [np.asarray(buffer) for buffer in (shared.p, shared.q, *shared.states)]
+        self._arrays = [np.asarray(buffer) for buffer in shared.all]
 
     def update(self, index: int, rate: float, batch: int) -> None:
         p, q, *states = self._arrays
@@ -127,3 +150,13 @@ class ConductorInNumPy(Conductor):
             return self._numpy.array(list(map(math.pow, numbers, itertools.repeat(exponent))))
         except (ArithmeticError, ValueError):
             return self._numpy.array([power(each, exponent) for each in numbers])
+
+
+def conductor_in_machine_code(
+    optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared
+) -> Conductor:
+    """A conductor in machine code; in NumPy for an update without lanes."""
+    lanes = load_lanes(optimiser, shared.all, is_fast=is_fast)
+    if lanes is None:
+        return ConductorInNumPy(optimiser, members, shared)
+    return ConductorInMachineCode(lanes, optimiser, members, shared)

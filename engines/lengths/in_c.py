@@ -1,43 +1,55 @@
-"""The conductor in C, with the update that `update_in_c` writes."""
+"""The conductor in C. Machine code updates whole vectors of parameters, and C the other parameters, one by one."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
-import random
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from zoomgrad.engines.graph.optimisers import Optimiser, power
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C
+from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import libm, read, unit
 from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
 from zoomgrad.engines.kernel.library import Library
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
-from zoomgrad.engines.lengths.update_in_c import update_in_c
-
-PROBES = 256
-"""Numbers whose powers are compared with libm's before lanes are used."""
+from zoomgrad.engines.lengths.lanes_in_machine_code import load_lanes
 
 
-def source(optimiser: Optimiser, width: int, *, is_fast: bool = False) -> str:
-    """The C of a conductor. width: doubles in a vector, or 1. is_fast: whether its bits may differ from Python's."""
+def source(optimiser: Optimiser, *, is_fast: bool = False) -> str:
+    """The C of a conductor. is_fast: whether its bits may differ from Python's."""
     return unit(
         [
-            Define("LANES", width),
             libm([("pow", 2)]),
-            Define("KEEPS_BITS", int(not is_fast)),
             *([Include("kernel/fast.h")] if is_fast else []),
-            Include("lengths/rounding.h"),
-            Declarations(["static long long libm_is_known;", *update_in_c(optimiser)]),
             Include("kernel/kernel.h"),
             Include("lengths/conduct.h"),
+            Define("FACTORS", len(optimiser.factors)),
+            Declarations(list(_update(optimiser))),
             Include("lengths/conduct.c"),
         ]
     )
+
+
+def _update(optimiser: Optimiser) -> Iterator[str]:
+    """The functions that set the factors of an update, and that update one parameter."""
+    numbers = (RATE.name, *optimiser.factors, BATCH.name)
+    names = {name: (f"numbers[{index}]", ATOM_PRECEDENCE) for index, name in enumerate(numbers)}
+    names |= {name: (f"shared->{name}[i]", ATOM_PRECEDENCE) for name in "pq"}
+    names |= {name: (f"shared->states[{index}][i]", ATOM_PRECEDENCE) for index, name in enumerate(optimiser.states)}
+    yield "static void set_factors(double *numbers, double update)"
+    yield "{"
+    yield "    (void)numbers, (void)update;"
+    for name, expr in optimiser.factors.items():
+        yield f"    {names[name][0]} = {C.spell(expr, {UPDATE.name: ('update', ATOM_PRECEDENCE)})[0]};"
+    yield "}"
+    yield "static void update_one(const struct shared *shared, const double *numbers, long long i)"
+    yield "{"
+    for target, expr in optimiser.steps():
+        yield f"    {names[target][0]} {'-=' if target == 'p' else '='} {C.spell(expr, names)[0]};"
+    yield "    shared->q[i] = 0.0;"
+    yield "}"
 
 
 @cache
@@ -51,45 +63,28 @@ def interface() -> Any:
     return parsed
 
 
-def load(
-    tool: toolchains.Toolchain, flags: Sequence[str], optimiser: Optimiser, width: int, *, is_fast: bool = False
-) -> Any:
+def load(tool: toolchains.Toolchain, flags: Sequence[str], optimiser: Optimiser, *, is_fast: bool = False) -> Any:
     """Compile a conductor, and load it. Raises BuildFailed."""
-    with building.build(tool, [source(optimiser, width, is_fast=is_fast)], flags) as built, building.loading():
+    with building.build(tool, [source(optimiser, is_fast=is_fast)], flags) as built, building.loading():
         return interface().dlopen(str(built.path))
-
-
-def libm_is_known(lib: Any) -> bool:
-    """Whether the error of this libm's `pow` has a known bound, and its results are as the bound says.
-
-    `rerolled/emit/powers.h` asks the same for its exponents.
-    """
-    version = ""
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        version = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    name, _, number = version.partition(" ")
-    digits = tuple(int(part) for part in number.split(".")[:2] if part.isdigit())
-    return name == "glibc" and digits >= (2, 28) and _are_as_libm(lib)
-
-
-def _are_as_libm(lib: Any) -> bool:
-    rng = random.Random(1)
-    results = array("d", bytes(8 * PROBES))
-    for root, exponent in ((0, 2.0), (1, 0.5)):
-        numbers = array("d", [math.ldexp(1 + rng.random(), rng.randrange(-60, 60)) for _ in results])
-        pointers = [interface().from_buffer("double[]", buffer) for buffer in (numbers, results)]
-        lib.powers(*pointers, PROBES, root, 1)
-        if any(x != power(number, exponent) for x, number in zip(results, numbers)):
-            return False
-    return True
 
 
 class ConductorInC(Conductor):
     """Takes the steps over several lengths whose kernels are loaded through cffi."""
 
-    def __init__(self, lib: Any, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
+    def __init__(
+        self,
+        lib: Any,
+        optimiser: Optimiser,
+        members: Sequence[Member],
+        shared: Shared,
+        *,
+        has_lanes: bool = False,
+        is_fast: bool = False,
+    ) -> None:
         super().__init__(optimiser, members, shared)
         self._lib, self._ffi = lib, interface()
+        self._lanes = load_lanes(optimiser, shared.all, is_fast=is_fast) if has_lanes else None
         # A structure holds only addresses, so this list keeps their buffers alive.
         self._alive: list[Any] = []
         described = self._new("struct member[]", [self._described(member) for member in members])
@@ -102,11 +97,22 @@ class ConductorInC(Conductor):
                 "q": self._pointer(shared.q),
                 "states": states,
                 "parameters": len(shared.p),
-                "libm_is_known": libm_is_known(lib),
             },
         )
+        if self._lanes:
+            self._shared.words = self._ffi.from_buffer("long long[]", self._lanes.words, True)
+            self._shared.list = self._ffi.from_buffer("long long[]", self._lanes.list, True)
+
+    def update(self, index: int, rate: float, batch: int) -> None:
+        self._choose_lanes(batch)
+        self._lib.update_shared(self._shared, index, rate, float(batch))
+
+    def _choose_lanes(self, batch: int) -> None:
+        if self._lanes:
+            self._shared.lanes = self._ffi.cast("void *", self._lanes.function(batch)[0].start)
 
     def take(self, course: Course) -> int:
+        self._choose_lanes(course.batch)
         numbers = {name: value for name, value in course._asdict().items() if not isinstance(value, array)}
         buffers = {
             "members": self._ffi.from_buffer("long long[]", course.members),

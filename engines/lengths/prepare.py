@@ -20,9 +20,8 @@ from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.lengths import in_c
-from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, conductor_in_machine_code
 from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
-from zoomgrad.engines.lengths.update_in_machine_code import conductor_for
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.step.step import Step
@@ -52,7 +51,7 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
 def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
     """What takes steps over the kernels: in C, unless the kernels have no addresses."""
     if options.target == "machine":
-        return partial(conductor_for, optimiser)
+        return partial(conductor_in_machine_code, optimiser, options.fast)
     if not options.compiler or options.target == "module":
         return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
@@ -60,9 +59,9 @@ def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
         # The update has the bits of the Python text, so leave out flags that change rounding.
         target = (flag for flag in flags if flag.startswith("-m") and flag not in toolchains.FUSED)
         flags = (*toolchains.STRICT, *(("-O2",) if options.compiler != "tcc" else ()), *target)
-    width = fitted(options).width if options.code == "loops" else 1
-    lib = in_c.load(tool, flags, optimiser, width, is_fast=options.fast)
-    return partial(in_c.ConductorInC, lib, optimiser)
+    lib = in_c.load(tool, flags, optimiser, is_fast=options.fast)
+    has_lanes = options.code == "loops" and fitted(options).width >= 4
+    return partial(in_c.ConductorInC, lib, optimiser, has_lanes=has_lanes, is_fast=options.fast)
 
 
 def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Built:

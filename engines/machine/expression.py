@@ -10,7 +10,7 @@ from typing import NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Assembler, Mem, Vec
-from zoomgrad.engines.machine.powers import EXPONENTS, OF_VECTORS, Powers
+from zoomgrad.engines.machine.powers import EXPONENTS, Powers
 from zoomgrad.engines.machine.registers import Known, Registers
 from zoomgrad.engines.machine.target import Target
 
@@ -18,10 +18,6 @@ PREDICATES = {("less", True): 17, ("greater", True): 30, ("less", False): 21, ("
 """Comparison, and the wanted answer -> the predicate of the instruction. If an operand is NaN, the answer is False."""
 
 Operand = Union[Vec, Mem]
-
-
-class NoVectors(Exception):
-    """An expression that can't be computed in vectors."""
 
 
 class Value(NamedTuple):
@@ -200,16 +196,9 @@ class Evaluator:
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
-        """Call a function of libm for one number. Only updates have vectors of powers, of the exponents OF_VECTORS."""
+        """Call a function of libm for one number."""
         exponent = expr.operands[-1]
-        if width > 1:
-            if not (expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in OF_VECTORS):
-                raise NoVectors(f"machine code computes {expr} for one number at a time")
-            base = self.in_register(self.evaluate(expr.operands[0], leaves, width), width)
-            result = self.registers.vector(width)
-            Powers(self).write_lanes(base.register, exponent.number, result, width)
-            self.release(base)
-            return Value(result, True)
+        assert width == 1
         values = [self.evaluate(operand, leaves, 1) for operand in expr.operands]
         if expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in self.exponents:
             x = self.in_register(values[0], 1)

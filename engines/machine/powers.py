@@ -15,18 +15,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Union
 
-from zoomgrad.engines.graph.expr import Leaf, where
-from zoomgrad.engines.machine.encode import RAX, RDI, RSI, RSP, Assembler, Mem, Vec
+from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
 
 if TYPE_CHECKING:
     from zoomgrad.engines.machine.expression import Evaluator
 
 EXPONENTS = (2.0, 1.0, -1.0, -0.5, -2.0, -1.5)
 MARGIN = 0.0152 * 2.0**-52
-OF_VECTORS = (2.0, 0.5)
-"""The exponents of powers that updates compute in vectors."""
 _LEAST, _MOST = 2.0**-64, 2.0**64
-_LOW, _HIGH, _SIZE = map(Leaf, "012")
 
 
 class Pair(NamedTuple):
@@ -73,70 +69,6 @@ class Powers:
         code.label(slow)
         otherwise()
         code.label(end)
-
-    def write_lanes(self, x: Vec, exponent: float, to: Vec, width: int) -> None:
-        """`to = x ** exponent` in each lane. exponent: one of OF_VECTORS.
-
-        libm computes the lanes that may not be the nearest double, through the stack, which then holds `x`, `to` and
-        the marks of these lanes.
-        """
-        code, evaluator, registers = self.code, self.evaluator, self.evaluator.registers
-        tail, low, high, size = (registers.vector(width) for _ in range(4))
-        if exponent == 2.0:
-            code.vector("vmulpd", to, x, x)
-            evaluator.clear(tail)
-            code.vector("vsubpd", tail, tail, to)
-            self._fused("vfmadd231pd", tail, x, x)
-        else:
-            code.vector("vaddpd", to, x, evaluator.constant(0.0, width))  # the power of -0.0 is 0.0
-            code.vector("vsqrtpd", to, None, to)
-            evaluator.load(tail, x)
-            self._fused("vfnmadd231pd", tail, to, to)
-            code.vector("vmulpd", tail, tail, evaluator.constant(0.5, width))
-            code.vector("vdivpd", tail, tail, to)
-        for register, name in ((low, "vfnmadd231pd"), (high, "vfmadd231pd")):
-            evaluator.load(register, tail)
-            self._fused(name, register, to, evaluator.constant(MARGIN, width))
-            code.vector("vaddpd", register, register, to)
-        code.vector("vandpd", size, x, code.constant(struct.pack("<q", 2**63 - 1) * width))
-        # y * log(x) has the same bound for a root as for a square if the exponents are larger.
-        least, most = (_LEAST, _MOST) if exponent == 2.0 else (_LEAST**2, _MOST**2)
-        marks = (_LOW < _HIGH) + (most < _SIZE) + where(least > _SIZE, _SIZE > 0.0, 0.0)
-        unsure = evaluator.in_register(evaluator.evaluate(marks, [low, high, size], width), width)
-        registers.release(tail, low, high, size)
-        mask, end = evaluator.compared(_LOW > 0.0, True, [unsure.register], width), code.new_label()
-        if isinstance(mask, int):
-            code.mask_to(RAX, mask)
-        else:
-            code.signs_to(RAX, mask)
-            registers.release(mask)
-        code.integer("cmp", RAX, 0)
-        code.jump(end, "e")
-        self._mend(x, exponent, to, unsure.register, width)
-        evaluator.release(unsure)
-        code.label(end)
-
-    def _mend(self, x: Vec, exponent: float, to: Vec, unsure: Vec, width: int) -> None:
-        """Call libm for the lanes of `to` that are unsure."""
-        code, evaluator, registers = self.code, self.evaluator, self.evaluator.registers
-        places = [Mem(RSP, 64 * number) for number in range(3)]
-        code.integer("sub", RSP, 192)
-        for place, register in zip(places, (x, to, unsure)):
-            evaluator.store(place, register)
-        lane, one = registers.integer(), registers.vector(1)
-        base, result, mark = (place._replace(index=lane, scale=8) for place in places)
-        with code.counted_up(lane, width):
-            skip = code.new_label()
-            code.integer("cmp", mark, 0)
-            code.jump(skip, "e")
-            evaluator.load(one, base)
-            evaluator.call("pow", [one, self._number(exponent)], one)
-            evaluator.store(result, one)
-            code.label(skip)
-        registers.give_back(lane)
-        registers.release(one)
-        evaluator.load(to, places[1])
-        code.integer("add", RSP, 192)
 
     def _pair(self, x: Vec, exponent: float) -> Pair:
         if exponent == 2.0:

@@ -17,8 +17,6 @@ HAS_512_BITS = toolchains.has("gcc") and "__AVX512F__" in toolchains.macros(tool
 NEEDS_512_BITS = pytest.mark.skipif(
     not HAS_512_BITS, reason="only with gcc, for a processor with vectors of eight doubles"
 )
-WIDTHS = pytest.mark.parametrize("width", [4, pytest.param(8, marks=NEEDS_512_BITS)])
-"""Of vectors, in doubles."""
 
 
 def same(x, y):

@@ -8,7 +8,7 @@
    Example: the exact result is 0.48 units in the last place above a double. A margin of 0.0152 units changes nothing,
    so this double is the result. At 0.49 units, libm may return the next larger double.
 
-   `lengths/rounding.h` derives an error of at most 0.51507 units for pow in glibc from 2.28 on, if |y * log(x)| is at
+   `lengths/lanes.py` derives an error of at most 0.51507 units for pow in glibc from 2.28 on, if |y * log(x)| is at
    most 89, as it is here for x from 2^-64 to 2^64. The last rounding makes 0.5 of them. The margin is a fraction of the
    head, which is at least 2^52 units, so it is at least 0.0152 units. That leaves 0.0001 units for the error of head +
    tail, which is far less. */
@@ -77,8 +77,7 @@ static int is_recent(const char *version)
 
 const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* libm is known if it is glibc 2.28 or later and agrees on 256 random numbers. `lengths/in_c.py` asks the same for an
-   update. */
+/* libm is known if it is glibc 2.28 or later and agrees on 256 random numbers. */
 __attribute__((constructor)) static void meet_libm(void)
 {
     if (!gnu_get_libc_version || !is_recent(gnu_get_libc_version()))

@@ -88,7 +88,7 @@ def every_text(monkeypatch):
     names = ("tcc", "tcc-published", "tcc-extension", *rerolled)
     texts = [text_of(lower(tape, options), options) for options in (engines.load(name).options for name in names)]
     texts.append(build.source(toolchains.find("tcc")))
-    texts += [in_c.source(ADAM, width=1), in_c.source(ADAM, width=1, is_fast=True), pool.source()]
+    texts += [in_c.source(ADAM), in_c.source(ADAM, is_fast=True), pool.source()]
     return [*texts, *(by_hand(engines.load(name), workloads.load(workload)) for name, workload in BY_HAND)]
 
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.host
 
 DISPLACEMENTS = (0, 4, 8, -8, 64, 128, -128, 1024, 100_000, -100_000)
 WITHOUT_FIRST = {"vmovupd", "vmovupd_store", "vmovsd", "vmovsd_store", "vmovapd", "vbroadcastsd", "vmovddup"}
-WITHOUT_FIRST |= {"vucomisd", "vpmovzxbd", "vcvtdq2pd", "vsqrtpd", "vpcompressd"}
+WITHOUT_FIRST |= {"vucomisd", "vpmovzxbd", "vcvtdq2pd", "vsqrtpd", "vrsqrt14pd", "vpcompressd"}
 IN_MEMORY = {"vmovupd_store", "vmovsd", "vmovsd_store", "vmovddup", "vpmovzxbd"}
 
 

@@ -50,7 +50,7 @@ def test_the_fast_update_is_nearly_that_in_python(optimiser):
     for update in range(50):
         for shared in (ours, theirs):
             shared.q[:] = array("d", (number * (1 + update % 3) for number in [*special, *p[len(special) :]]))
-        in_c._lib.update_shared(in_c._shared, update, 0.01, 3)
+        in_c.update(update, 0.01, 3)
         in_python.update(update, 0.01, 3)
     assert ours.p.tolist() == pytest.approx(theirs.p.tolist(), rel=1e-12)
     assert ours.q == theirs.q

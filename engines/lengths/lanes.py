@@ -1,0 +1,211 @@
+"""Optimiser -> the update of a vector of parameters: the same expressions, without powers.
+
+The result is a list of statements over doubles, for the lanes of a vector, in the language of `graph/expr.py`. It has
+further primitives: `fma(a, b, c)` is a * b + c, and `fnma(a, b, c)` is c - a * b, both rounded once. `sqrt` is the
+processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a relative error of at most 2^-14. `xor`, `or` and `minus` are
+those of the bits.
+
+A vector has libm's bits in nearly every lane. `unsure` is not 0 in the other lanes, which keep their numbers. The
+caller updates these parameters one by one.
+
+**Powers.** r, which is x * x or the square root of x, is the double nearest to the exact result, or nearly (see
+`_root`). libm's pow may return its neighbour, but only if the exact result is near the middle of the two. A fused
+multiply-add gives e, the exact result minus r. Adding WIDER * e to r gives the neighbour if e is near half a unit in
+the last place, and r itself otherwise. So pow returns r or this `other`, and these are different doubles for one lane
+in thirty. Even then, most statements have the same bits for both, because they round: 0.99 * v + 0.01 * r does, if v is
+the larger. A lane is unsure where they differ.
+
+Example with WIDER 1.03: the exact result is 0.47 units above r. 1.03 * 0.47 < 0.5, so other is r.
+With 0.49 units, other is the next larger double.
+
+In glibc from 2.28 on, pow computes exp(y * log(x)) with an error of 0.511 units from exp, and 1.5 * 2^-68 relative to
+the logarithm. |y * log(x)|, the logarithm of r, is at most 89 within the range of a square, and 45 within that of a
+root. So the error is at most 0.51507 and 0.51307 units, of which the last rounding makes 0.5. The neighbour can be the
+result only if e is at least 1 - 0.51507 units, and then WIDER * e is at least half a unit.
+
+If r is a power of two, the doubles below it are half as far apart as those above. The sum rounds there as it should,
+and the bound holds for units of either size, because it is for the smallest unit: results just below a power of two.
+Few numbers have such a result, and `tests/engines/lengths` compares all of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple, Optional
+
+from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal, call, where
+from zoomgrad.engines.graph.optimisers import BATCH, RATE, Optimiser
+
+WIDER = 1.032
+"""Above 0.5 / (1 - 0.51507)."""
+SQUARE, ROOT = Literal(2.0), Literal(0.5)
+"""The exponents that lanes know."""
+SMALLEST = 5e-324
+GUESS = struct.unpack("<d", struct.pack("<q", 0x7FD69A437FF7A1B8))[0]
+
+
+class NoLanes(Exception):
+    """An update that lanes can't compute."""
+
+
+class Lanes(NamedTuple):
+    """The update of a vector. The leaves of an expression are slots."""
+
+    shared: dict[str, Expr]
+    """Slot -> its value, which all vectors share."""
+    statements: dict[str, Expr]
+    """Slot -> its value, in order."""
+    results: dict[str, str]
+    """Buffer -> the slot of its new content."""
+    unsure: str
+    """The slot that is not 0 in unsure lanes; empty if all lanes are sure."""
+
+
+def buffers(optimiser: Optimiser) -> tuple[str, ...]:
+    """The names of the first slots, in order."""
+    return ("p", "q", *optimiser.states)
+
+
+def numbers(optimiser: Optimiser) -> tuple[str, ...]:
+    """The names of the slots after the buffers: numbers of an update that all lanes share."""
+    return (RATE.name, *optimiser.factors, BATCH.name)
+
+
+def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool = False) -> Lanes:
+    """The update of a vector. is_single: whether a batch is one step. is_fast: whether last bits may differ.
+
+    Raises NoLanes for functions and exponents without lanes, and for two powers in one expression.
+    """
+    writer = _Writer(optimiser, width, is_single=is_single, is_fast=is_fast)
+    for target, expr in optimiser.steps():
+        writer.step(target, Leaf("p") - expr if target == "p" else expr)
+    results = {name: writer.slots[name].name for name in (*optimiser.states, "p")}
+    results["q"] = writer.add(Literal(0.0)).name
+    return Lanes(writer.shared, writer.statements, results, writer.unsure.name if writer.unsure else "")
+
+
+class _Pair(NamedTuple):
+    """A value with the nearest power, and with the other double that libm may return."""
+
+    value: Expr
+    other: Expr
+
+    @classmethod
+    def same(cls, value: Expr) -> _Pair:
+        return cls(value, value)
+
+
+class _Writer:
+    def __init__(self, optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool) -> None:
+        self._numbers = numbers(optimiser)
+        names = (*buffers(optimiser), *self._numbers)
+        self.slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
+        """Number, or buffer -> the slot of its present value."""
+        self.shared: dict[str, Expr] = {}
+        self.statements: dict[str, Expr] = {}
+        self.unsure: Optional[Leaf] = None
+        self._width, self._is_single, self._is_fast = width, is_single, is_fast
+        self._first = len(names)
+        self._equal: dict[Expr, Leaf] = {}
+
+    def step(self, target: str, expr: Expr) -> None:
+        """The new value of a state, or of the parameter."""
+        value, other = self._pair(expr)
+        self.slots[target] = self.add(value)
+        if value != other:
+            self._mark(call("xor", self.slots[target], other))
+
+    def add(self, expr: Expr, to: Optional[dict[str, Expr]] = None) -> Leaf:
+        """A new slot for a value. to: `shared`, or by default `statements`."""
+        slot = Leaf(str(self._first + len(self.shared) + len(self.statements)))
+        (self.statements if to is None else to)[slot.name] = expr
+        return slot
+
+    def _let(self, expr: Expr, to: Optional[dict[str, Expr]] = None) -> Leaf:
+        """The slot of a value, which equal values share."""
+        if expr not in self._equal:
+            self._equal[expr] = self.add(expr, to)
+        return self._equal[expr]
+
+    def _mark(self, bits: Expr) -> None:
+        """Lanes with any of these bits are unsure."""
+        self.unsure = self.add(call("or", self.unsure, bits) if self.unsure else bits)
+
+    def _mark_outside(self, x: Leaf, exponent: int) -> None:
+        """Mark NaN, and numbers other than 0 below 2^-exponent or above 2^exponent."""
+        size, low, high = self._let(call("abs", x)), Literal(2.0**-exponent), Literal(2.0**exponent)
+        raised = self._let(where(size > low, size, low))
+        bounded = self._let(where(raised < high, raised, high))
+        self._mark(where(size < SMALLEST, 0.0, call("xor", bounded, size)))
+
+    def _pair(self, expr: Expr) -> _Pair:
+        """The expression over slots, without powers."""
+        if isinstance(expr, Leaf):
+            return _Pair.same(self.slots[expr.name])
+        if not isinstance(expr, Apply):
+            return _Pair.same(expr)
+        if expr.primitive == "pow":
+            return self._power(*expr.operands)
+        if expr.primitive not in ("add", "sub", "mul", "div"):
+            raise NoLanes(f"lanes have no {expr.primitive}")
+        divisor = expr.operands[1]
+        if expr.primitive == "div" and divisor == BATCH and self._is_single:
+            return self._pair(expr.operands[0])
+        if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self._numbers:
+            inverse = self._let(1.0 / self.slots[divisor.name], self.shared)
+            return _Pair.same(self._pair(expr.operands[0]).value * inverse)
+        pairs = [self._pair(operand) for operand in expr.operands]
+        powers = [pair for pair in pairs if pair.value != pair.other]
+        if len(powers) > 1:
+            raise NoLanes("lanes compute one power in an expression")
+        if powers:  # name what both have in common
+            pairs = [pair if pair in powers else _Pair.same(self._let(pair.value)) for pair in pairs]
+        return _Pair(*(Apply(expr.primitive, operands) for operands in zip(*pairs)))
+
+    def _sure(self, expr: Expr) -> Leaf:
+        """The slot of a value without powers."""
+        value, other = self._pair(expr)
+        if value != other:
+            raise NoLanes("lanes compute no power of a power")
+        return value if isinstance(value, Leaf) and value.name in self.statements else self._let(value)
+
+    def _power(self, base: Expr, exponent: Expr) -> _Pair:
+        if exponent not in (SQUARE, ROOT):
+            raise NoLanes("lanes have squares and roots")
+        x = self._sure(base)
+        if self._is_fast:
+            return _Pair.same(self._let(x * x if exponent == SQUARE else call("sqrt", x)))
+        self._mark_outside(x, 64 if exponent == SQUARE else 128)
+        return self._square(x) if exponent == SQUARE else self._root(x)
+
+    def _square(self, x: Leaf) -> _Pair:
+        r = self._let(x * x)
+        return _Pair(r, self._let(call("fnma", call("fnma", x, x, r), WIDER, r)))
+
+    def _root(self, x: Leaf) -> _Pair:
+        """The root is r + (x - r * r) * h, where h is nearly 1 / (2 * r).
+
+        So r need not be the double nearest to the root: if it is within 0.51 units, `other` is the only other double
+        that libm may return. h is multiplied by a number above 0.5 / (1 - 0.51307), which is 1.02684.
+
+        For lanes of eight, two steps of Newton's method reduce the error of g to 2^-27 and 2^-53. A third gives r,
+        within 0.51 units. These eleven operations take half the time of the processor's root. Adding 2^-1022 keeps the
+        estimate for 0 finite, and changes no x from 2^-969 on.
+
+        In narrower lanes, r is the processor's root. Subtracting its bits from a constant gives c / r for c = 0.717
+        with an error of at most 1.51 %. One step of Newton's method makes this c * c / r, which is 0.5142 / r, with an
+        error of at most 0.023 %.
+        """
+        if self._width == 8:
+            estimate = self._let(call("rsqrt", x + 2.0**-1022))
+            g, h = self._let(x * estimate), self._let(0.5 * estimate)
+            lack = self._let(call("fnma", g, h, 0.5))
+            g, h = self._let(call("fma", g, lack, g)), self._let(call("fma", h, lack, h))
+            for _ in range(2):
+                g = self._let(call("fma", call("fnma", g, g, x), h, g))
+            r, wider_h = g, h * 1.027
+        else:
+            r = self._let(call("sqrt", x))
+            guess = self._let(call("minus", GUESS, r))
+            wider_h = guess * call("fnma", r, guess, 1.4342245291445828)
+        return _Pair(r, self._let(call("fma", call("fnma", r, r, x), wider_h, r)))
