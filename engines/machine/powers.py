@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Union
 
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
 
 if TYPE_CHECKING:
@@ -170,7 +171,10 @@ def are_those_of_libm() -> bool:
         evaluator.store(Mem(RSI, 8 * at), to)
         registers.release(x, to)
     code.plain("ret")
-    memory = Memory(code.finish()[0])
+    try:
+        memory = Memory(code.finish()[0])
+    except (Unavailable, OSError):  # another processor, or no executable pages
+        return False
     call = caller(memory.start)
     for at in range(len(numbers)):
         call(memoryview(numbers)[at:], results)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.machine import CORES, second_level_cache, vector_width
 from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.target import form_of, native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
@@ -41,6 +42,7 @@ def fitted(options: Options) -> Form:
         width=vector_width(next((width for macro, width in WIDTHS.items() if macro in defined), 2)),
         registers=32 if defined & {"__AVX512VL__", "__aarch64__"} else 16,
         cache=second_level_cache() or Form.cache,
+        knows_libm=are_those_of_libm(),
     )
 
 

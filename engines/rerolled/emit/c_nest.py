@@ -115,7 +115,7 @@ class Nests:
             return []
         if self.form.is_fast:
             return [Include("kernel/fast.h")] if self.calls & {("exp", 1), ("pow", 2)} else []
-        return [Include("rerolled/emit/powers.h")] if ("pow", 2) in self.calls else []
+        return [Include("rerolled/emit/powers.h")] if self.form.knows_libm and ("pow", 2) in self.calls else []
 
     def write(self, run: Run) -> list[Statement]:
         """The statements of a run."""

@@ -8,6 +8,9 @@
    Example: the exact result is 0.48 units in the last place above a double. A margin of 0.0152 units changes nothing,
    so this double is the result. At 0.49 units, libm may return the next larger double.
 
+   This file is included only if `machine/powers.are_those_of_libm` says so: libm is glibc 2.28 or later, and agrees on
+   256 random numbers.
+
    `lengths/lanes.py` derives an error of at most 0.51507 units for pow in glibc from 2.28 on, if |y * log(x)| is at
    most 89, as it is here for x from 2^-64 to 2^64. The last rounding makes 0.5 of them. The margin is a fraction of the
    head, which is at least 2^52 units, so it is at least 0.0152 units. That leaves 0.0001 units for the error of head +
@@ -43,14 +46,12 @@ INLINE struct pair product(struct pair a, struct pair b)
     return (struct pair){head, __builtin_fma(a.head, b.head, -head) + rest};
 }
 
-static int libm_is_known;
-
 INLINE double rounded_pow(double x, double y)
 {
     const double size = y == 2.0 ? __builtin_fabs(x) : x;
-    if (libm_is_known && y == 1.0)
+    if (y == 1.0)
         return x; /* the exact result: libm errs by far less than half a unit before it rounds */
-    if (libm_is_known && size >= 0x1p-64 && size <= 0x1p64) {
+    if (size >= 0x1p-64 && size <= 0x1p64) {
         const struct pair itself = {x, 0.0};
         const struct pair result = y == 2.0    ? product(itself, itself)
                                    : y == -1.0 ? inverse(x)
@@ -63,38 +64,6 @@ INLINE double rounded_pow(double x, double y)
             return low;
     }
     return pow(x, y);
-}
-
-/* Whether a text such as "2.36" is a version from 2.28 on. */
-static int is_recent(const char *version)
-{
-    int parts[2] = {0};
-    for (int part = 0; part < 2; part++, version += *version == '.')
-        for (; *version >= '0' && *version <= '9'; version++)
-            parts[part] = 10 * parts[part] + *version - '0';
-    return parts[0] > 2 || (parts[0] == 2 && parts[1] >= 28);
-}
-
-const char *gnu_get_libc_version(void) __attribute__((weak));
-
-/* libm is known if it is glibc 2.28 or later and agrees on 256 random numbers. */
-__attribute__((constructor)) static void meet_libm(void)
-{
-    if (!gnu_get_libc_version || !is_recent(gnu_get_libc_version()))
-        return;
-    unsigned long long state = 1;
-    int differs = 0;
-    libm_is_known = 1;
-    for (int count = 0; count < 256; count++) {
-        state = state * 6364136223846793005 + 1442695040888963407;
-        union {
-            unsigned long long bits;
-            double number;
-        } x = {(state & 0x000fffffffffffff) | (1013 + (state >> 52) % 20) << 52};
-#define DIFFER(y) (rounded_pow(x.number, y) != pow(x.number, y))
-        differs |= DIFFER(2.0) || DIFFER(1.0) || DIFFER(-1.0) || DIFFER(-0.5) || DIFFER(-2.0) || DIFFER(-1.5);
-    }
-    libm_is_known = !differs;
 }
 
 #define IS_ROUNDED(y)                                                                                                  \

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
 from array import array
 from functools import cache
 
 import pytest
 
-from tests.engines.fused import NEEDS_FUSED, same
+from tests.engines.compiled.compiling import tape_of, usable
+from tests.engines.fused import same
+from tests.engines.graphs import classifier
+from zoomgrad.engines.compiled.emit import text as text_of
+from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import libm, unit
 from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
+from zoomgrad.engines.machine.powers import are_those_of_libm
 
 pytestmark = pytest.mark.host
 
@@ -25,15 +31,6 @@ EXPONENTS = {
     "reciprocal_square": -2.0,
     "reciprocal_cubed_root": -1.5,
 }
-_IS_KNOWN = """
-long long is_known(void)
-{
-#ifdef MARGIN
-    return libm_is_known;
-#else
-    return 0;
-#endif
-}"""
 _OF_EACH = """
 void NAME(const double *x, double *y, long long n)
 {
@@ -45,7 +42,7 @@ void NAME(const double *x, double *y, long long n)
 def source():
     """C that applies each power to the numbers of an array."""
     functions = [_OF_EACH.replace("NAME", name).replace("EXPONENT", str(y)) for name, y in EXPONENTS.items()]
-    lines = [line for text in (*functions, _IS_KNOWN) for line in text.split("\n")]
+    lines = [line for text in functions for line in text.split("\n")]
     return unit(
         [
             Define("LANES", 4),
@@ -63,7 +60,6 @@ def interface():
     import cffi
 
     parsed = cffi.FFI()
-    parsed.cdef("long long is_known(void);")
     for name in EXPONENTS:
         parsed.cdef(f"void {name}(const double *x, double *y, long long n);")
     return parsed
@@ -115,24 +111,20 @@ def differing(lib, name):
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("flags", [toolchains.NATIVE, ()], ids=["native", "generic"])
 def test_the_bits_are_those_of_libm(compiler, flags):
-    if not toolchains.has(compiler):
-        pytest.skip(f"no {compiler}")
+    if not toolchains.has(compiler) or not are_those_of_libm():
+        pytest.skip(f"no {compiler}, or another libm")
     with library(source(), compiler, flags) as lib:
         for name in EXPONENTS:
             assert not differing(lib, name), name
 
 
-@NEEDS_FUSED
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("!= pow(x.number, y))", "!= pow(x.number, y) * (1 + 0x1p-52))"),  # another libm
-        ("parts[1] >= 28", "parts[1] >= 999"),
-    ],
-)
-def test_an_unknown_libm_computes_all_powers(right, wrong):
-    text = source()
-    assert text.count(right) == 1
-    with library(text.replace(right, wrong), "gcc", toolchains.NATIVE) as lib:
-        assert not lib.is_known()
-        assert not any(differing(lib, name) for name in EXPONENTS)
+@pytest.mark.parametrize("version", ["glibc 2.27", "musl 1.2"])
+def test_another_libm_computes_all_powers(monkeypatch, version):
+    options, tape = usable("rerolled-gcc").options, tape_of(*classifier())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "confstr", lambda _: version)
+        are_those_of_libm.cache_clear()
+        elsewhere = text_of(lower(tape, options), options)
+    are_those_of_libm.cache_clear()
+    assert "rounded_pow" not in elsewhere
+    assert ("rounded_pow" in text_of(lower(tape, options), options)) == are_those_of_libm()
