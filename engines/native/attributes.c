@@ -36,11 +36,27 @@ static int check_children(PyObject *children) {
     return 0;
 }
 
-/* Raise CyclicGraph if the Value is below one of the children. */
+/* Raise CyclicGraph if the Value is below one of the children. In C, so that no other thread edits the graph meanwhile. */
 static int check_cycle(Value *v, PyObject *children) {
-    PyObject *none = PyObject_CallFunctionObjArgs(helpers[CHECK_CYCLE], (PyObject *)v, children, NULL);
-    Py_XDECREF(none);
-    return none == NULL ? -1 : 0;
+    Walk walk = {++walks, NULL, 0, 0, 0};
+    Value *below;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(children); i++) {
+        begin(&walk, (Value *)PyTuple_GetItem(children, i));
+        while ((below = next_of(&walk)) != NULL)
+            below->mark = walk.number;
+    }
+    PyMem_Free(walk.places);
+    if (walk.failed) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (v->mark != walk.number)
+        return 0;
+    PyObject *cycle = PyObject_CallFunctionObjArgs(helpers[CYCLIC_GRAPH], (PyObject *)v, NULL);
+    if (cycle != NULL)
+        PyErr_SetObject(helpers[CYCLIC_GRAPH], cycle);
+    Py_XDECREF(cycle);
+    return -1;
 }
 
 /* Replace a Value's operation. op: LEAF if there are no children, CUSTOM, or an op of the table with as many operands.

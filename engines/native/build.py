@@ -81,17 +81,12 @@ def class_in(path: Path) -> Any:
         tuple(ops_in_c.in_python(op.forward) for op in ops_in_c.ALL),
         tuple(ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL),
         check_exponent,
-        check_cycle,
+        CyclicGraph,
         numpy_number,
     )
+    value._topo = value.topo  # a program's class may have another `topo`
     value.__module__ = "zoomgrad.engines.native"
-    value.label, value._topo = "", value.topo  # a program's class may have another `topo`
+    value.label = ""
     value.__repr__ = Derived.__repr__
     value.__reduce__, value.__deepcopy__ = parts, deep_copy
     return value
-
-
-def check_cycle(v: Any, operands: tuple[Any, ...]) -> None:
-    """Raise CyclicGraph if a Value is below one of the operands that it is about to get."""
-    if any(below is v for operand in operands for below in operand._topo()):
-        raise CyclicGraph(v)

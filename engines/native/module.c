@@ -96,7 +96,7 @@ static PyType_Spec spec = {
 
 PyDoc_STRVAR(
     configure_doc,
-    "configure(forward, contribute, check_exponent, check_cycle, numpy_number)\n--\n\n"
+    "configure(forward, contribute, check_exponent, CyclicGraph, numpy_number)\n--\n\n"
     "Give this module what it calls in Python: for each op a function of (a, b, k), and one of (a, b, k, out, g).\n\n"
     "Returns the class Value, which can't be reached before.");
 
@@ -104,7 +104,7 @@ static PyObject *configure(PyObject *module, PyObject *arguments) {
     PyObject *callables[HELPERS];
     if (!PyArg_ParseTuple(
             arguments, "O!O!OOO:configure", &PyTuple_Type, &callables[FORWARD], &PyTuple_Type, &callables[CONTRIBUTE],
-            &callables[CHECK_EXPONENT], &callables[CHECK_CYCLE], &callables[NUMPY_NUMBER]))
+            &callables[CHECK_EXPONENT], &callables[CYCLIC_GRAPH], &callables[NUMPY_NUMBER]))
         return NULL;
     if (PyTuple_Size(callables[FORWARD]) != ALL_OPS || PyTuple_Size(callables[CONTRIBUTE]) != ALL_OPS) {
         PyErr_Format(PyExc_ValueError, "there are %d ops, so configure takes as many functions", ALL_OPS);

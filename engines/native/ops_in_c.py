@@ -24,7 +24,7 @@ ALL = (*OPS.values(), *ROWS)
 IDENTIFIERS = {"+": "ADD", "*": "MUL", "**": "POW"}
 """Op -> its name in C, where that is not the op's own name in capitals."""
 
-HELPERS = ("FORWARD", "CONTRIBUTE", "CHECK_EXPONENT", "CHECK_CYCLE", "NUMPY_NUMBER")
+HELPERS = ("FORWARD", "CONTRIBUTE", "CHECK_EXPONENT", "CYCLIC_GRAPH", "NUMPY_NUMBER")
 """What the extension type calls in Python, in the order of `configure`."""
 
 IN_NUMBER_H = ("pow",)

@@ -66,11 +66,9 @@ def test_the_newest_compiler_is_taken(path):
 
 FROM_APPLE, GCC_13, CLANG_14 = APPLE.format("15.0.0"), GCC.format("13.2.0"), CLANG.format("14.0.6")
 OF_NAMES = {
-    "a gcc that is Clang, as on macOS": ("gcc", {"gcc": FROM_APPLE}, None),
     "a gcc that is Clang, and another": ("gcc", {"gcc": FROM_APPLE, "gcc-13": GCC_13}, "13.2.0"),
     "Apple's Clang": ("clang", {"clang": FROM_APPLE}, "15.0.0"),
     "similar names": ("gcc", dict.fromkeys(("gcc-ar", "gcc-ar-12", "x86_64-linux-gnu-gcc"), GCC_13), None),
-    "other programs of LLVM": ("clang", dict.fromkeys(("clang-format-14", "clang++"), CLANG_14), None),
     "no version": ("clang", {"clang": "hello"}, None),
 }
 
@@ -103,7 +101,6 @@ def test_a_chosen_compiler_comes_before_path(path, tmp_path, monkeypatch, family
     [
         ("bin/clang", "bin/clang is not an absolute path"),
         ("/nowhere/clang", "/nowhere/clang can't be inspected (No such file or directory)"),
-        ("/", "/ is a folder"),
         ("/a\x1b[2Jb", "/a\N{REPLACEMENT CHARACTER}[2Jb can't be inspected (No such file or directory)"),
     ],
 )
@@ -168,11 +165,7 @@ MISBEHAVING = {
     **{f"echo '{GCC.format(version)}'": "prints no gcc version: " for version in (*INVALID_VERSIONS, "\x1b[2J12.0")},
     r"printf '\377\376\377'": "prints no gcc version: \N{REPLACEMENT CHARACTER}",
     "exit 3": "ended with exit code 3",
-    f'echo "{GCC.format("99.1.0")}"; exit 1': "ended with exit code 1: gcc (Debian 99.1.0-14) 99.1.0",
-    "kill -KILL $$": "was ended by SIGKILL",
-    "exec yes": "wrote more than 1,048,576 bytes",
     "exec sleep 1000": "took longer than 0.5 s",
-    "sleep 1000 & wait": "took longer than 0.5 s",
 }
 
 
