@@ -105,9 +105,9 @@ DEFECTS = (
         "harness/worker/test_workloads.py::test_training_equals_the_loop_written_by_hand[replay-xor]",
     ),
     Defect(
-        "interpreted training: rows wrap around after more rows than there are",
-        "engines/interpreted/trainer.py",
-        'whole(rows, "rows", 1, there)',
+        "training: rows wrap around after more rows than there are",
+        "engines/training.py",
+        'whole(rows, "rows", 1, self._row_count())',
         "rows",
         "harness/worker/test_workloads.py::test_restart_takes_as_many_rows_as_there_are[replay]",
     ),

@@ -11,17 +11,18 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Optional
+from typing import Any, ClassVar, NamedTuple
 
 from zoomgrad.engines.api import NonFiniteLoss, Workload
-from zoomgrad.engines.arguments import finite_rate, one_each, whole
+from zoomgrad.engines.arguments import finite_rate
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.nn import Networks
+from zoomgrad.engines.training import Training
 
 
-class ScalarTrainer:
+class ScalarTrainer(Training):
     """A model whose parameters are Values. Subclasses define how to take one step."""
 
     STAGES: ClassVar[tuple[str, ...]]
@@ -32,33 +33,19 @@ class ScalarTrainer:
         self.Value = nn.Neuron.Value
         self._model = workload.model(nn)
         self._parameters = self._model.parameters()
-        self._start = self.parameters()
-        self._batch = workload.batch
+        super().__init__(self.parameters(), workload.batch)
         self._learns = workload.learns
         self._kept = self._no_states()
         """The numbers that the optimiser keeps for each parameter."""
-        self._rows: Optional[int] = None
-        self._first = 0
-        self.losses = array("d")
         self.phases: Mapping[str, float] = {}
         self.sizes: Mapping[str, float] = {}
 
-    def restart(
-        self,
-        *,
-        batch: int,
-        rows: Optional[int] = None,
-        first: int = 0,
-        parameters: Optional[Sequence[float]] = None,
-    ) -> None:
-        self._batch = batch
-        there = sum(len(shape.rows) for shape in self._workload.shapes()) if rows is not None else 0
-        self._rows = None if rows is None else whole(rows, "rows", 1, there)
-        self._first = first
-        self.losses = array("d")
+    def _row_count(self) -> int:
+        return sum(len(shape.rows) for shape in self._workload.shapes())
+
+    def _begin(self, parameters: array[float]) -> None:
         self._kept = self._no_states()
-        starts = self._start if parameters is None else one_each(parameters, len(self._parameters))
-        for p, start in zip(self._parameters, starts):
+        for p, start in zip(self._parameters, parameters):
             p.data = start
             p.grad = 0.0
 

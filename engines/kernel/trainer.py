@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
-from typing import Optional
+from collections.abc import Mapping
 
 from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import whole
 from zoomgrad.engines.columns import check_labels, columns
 from zoomgrad.engines.kernel.program import Program
+from zoomgrad.engines.training import Training
 
 
-class CompiledTrainer:
+class CompiledTrainer(Training):
     """The Trainer of every compiled engine."""
 
     def __init__(self, program: Program, workload: Workload) -> None:
+        super().__init__(array("d", program.parameters), workload.batch)
         self._program = program
         self._workload = workload
         # Check once here, because a step is too short for checks.
         self._all_columns = self._columns = columns(workload.columns(), len(program.inputs))
         check_labels(self._columns)
-        self._start = array("d", program.parameters)
-        self._batch, self._first = whole(workload.batch, "batch", 1), 0
         self.phases: Mapping[str, float] = program.phases
         self.sizes: Mapping[str, float] = program.sizes
-        self.losses = array("d")
 
-    def restart(
-        self,
-        *,
-        batch: int,
-        rows: Optional[int] = None,
-        first: int = 0,
-        parameters: Optional[Sequence[float]] = None,
-    ) -> None:
-        self._batch = whole(batch, "batch", 1)
-        rows = None if rows is None else whole(rows, "rows", 1, self._all_columns[0].rows)
+    def _row_count(self) -> int:
+        return self._all_columns[0].rows
+
+    def _begin(self, parameters: array[float]) -> None:
+        rows = self._rows
         self._columns = self._all_columns if rows is None else tuple(column.first(rows) for column in self._all_columns)
-        self.losses = array("d")
-        self._first = first
-        self._program.parameters[:] = self._start if parameters is None else array("d", parameters)
+        self._program.parameters[:] = parameters
         self._program.zero_grad()
 
     def train(self, steps: int) -> None:

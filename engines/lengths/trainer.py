@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from zoomgrad.engines.api import NonFiniteLoss, Shape, Workload
-from zoomgrad.engines.arguments import finite_rates, one_each, whole
+from zoomgrad.engines.arguments import finite_rates, whole
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.kernel.buffers import at_cache_line
 from zoomgrad.engines.kernel.program import Doubles, Kernel
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
+from zoomgrad.engines.training import Training
 
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""
@@ -31,7 +32,7 @@ class Built(NamedTuple):
     """All phases together."""
 
 
-class TrainerOfLengths:
+class TrainerOfLengths(Training):
     """Trains with a kernel for each shape."""
 
     def __init__(
@@ -51,26 +52,24 @@ class TrainerOfLengths:
         members.
         """
         self._order = order
+        super().__init__(self._as_in_the_model(parameters), workload.batch)
         self.phases, self.sizes = phases, sizes
-        self.losses = array("d")
         self._workload = workload
-        self._batch, self._first = whole(workload.batch, "batch", 1), 0
-        self._start = array("d", parameters)
-        zeros = array("d", bytes(8 * len(self._start)))
+        zeros = array("d", bytes(8 * len(parameters)))
         self._shared = Shared(
-            at_cache_line(self._start),
+            at_cache_line(array("d", parameters)),
             at_cache_line(zeros),
             tuple(at_cache_line(zeros) for _ in workload.optimiser.states),
         )
-        self._all_rows = self._rows = sum(len(each.shape.rows) for each in built)
+        rows = [row for each in built for row in each.shape.rows]
         # Check once here, because a step is too short for checks.
         for each in built:
             check_labels(each.shape.columns)
             if len(each.shape.rows) > each.shape.columns[0].rows:
                 raise ValueError("a shape names more rows than its columns hold")
-        if {row for each in built for row in each.shape.rows} != set(range(self._rows)):
+        if set(rows) != set(range(len(rows))):
             raise ValueError("the shapes' rows must be numbered from 0 without gaps")
-        self._members, self._places = (array("q", bytes(8 * self._rows)) for _ in "mp")
+        self._members, self._places = (array("q", bytes(8 * len(rows))) for _ in "mp")
         for number, each in enumerate(built):
             for place, row in enumerate(each.shape.rows):
                 self._members[row], self._places[row] = number, place
@@ -81,20 +80,11 @@ class TrainerOfLengths:
         self.shape_seconds = {inputs: each.seconds for inputs, each in zip(self._of_length, built)}
         """Inputs of a shape -> seconds that its kernel took, all phases together."""
 
-    def restart(
-        self,
-        *,
-        batch: int,
-        rows: Optional[int] = None,
-        first: int = 0,
-        parameters: Optional[Sequence[float]] = None,
-    ) -> None:
-        self._batch = whole(batch, "batch", 1)
-        self._rows = self._all_rows if rows is None else whole(rows, "rows", 1, self._all_rows)
-        self.losses = array("d")
-        self._first = first
-        start = self._start if parameters is None else self._in_our_order(parameters)
-        self._shared.p[:] = start
+    def _row_count(self) -> int:
+        return len(self._members)
+
+    def _begin(self, parameters: array[float]) -> None:
+        self._shared.p[:] = array("d", (parameters[index] for index in self._order))
         for buffer in (self._shared.q, *self._shared.states):
             buffer[:] = array("d", bytes(8 * len(buffer)))
 
@@ -107,15 +97,15 @@ class TrainerOfLengths:
             left -= part
 
     def _train(self, steps: int) -> None:
-        workload, taken = self._workload, len(self.losses)
+        workload, taken, rows = self._workload, len(self.losses), self._rows or self._row_count()
         waiting = taken % self._batch
         updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
         losses = array("d", bytes(8 * steps))
         course = Course(
             self._members,
             self._places,
-            (self._first + taken) % self._rows,
-            self._rows,
+            (self._first + taken) % rows,
+            rows,
             steps,
             self._batch,
             waiting,
@@ -135,11 +125,7 @@ class TrainerOfLengths:
     def gradients(self) -> array[float]:
         return self._as_in_the_model(self._shared.q)
 
-    def _in_our_order(self, numbers: Sequence[float]) -> array[float]:
-        one_each(numbers, len(self._order))
-        return array("d", (numbers[index] for index in self._order))
-
-    def _as_in_the_model(self, ours: Doubles) -> array[float]:
+    def _as_in_the_model(self, ours: Sequence[float]) -> array[float]:
         in_model = array("d", bytes(8 * len(self._order)))
         for number, index in zip(ours, self._order):
             in_model[index] = number

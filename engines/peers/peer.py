@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Network, NonFiniteLoss, Workload
-from zoomgrad.engines.arguments import finite_rate, one_each, whole
+from zoomgrad.engines.arguments import finite_rate, whole
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.training import Training
 
 
 class Task(NamedTuple):
@@ -73,42 +74,32 @@ class Model:
         raise NotImplementedError
 
 
-class PeerTrainer:
+class PeerTrainer(Training):
     """The training contract over a Model."""
 
     warms_up = True
     """The first pass over a stretch may compile, because a library compiles for each length that it meets."""
 
     def __init__(self, model: Model, workload: Workload, task: Task, clock: Clock) -> None:
+        super().__init__(task.start, workload.batch)
         self._model = model
         self._workload = workload
         self._task = task
         self.phases: Mapping[str, float] = clock.phases
         self.sizes: Mapping[str, float] = clock.sizes
-        self.restart(batch=workload.batch)
 
-    def restart(
-        self,
-        *,
-        batch: int,
-        rows: Optional[int] = None,
-        first: int = 0,
-        parameters: Optional[Sequence[float]] = None,
-    ) -> None:
-        there = self._task.features.rows
-        self._batch = whole(batch, "batch", 1)
-        self._rows = there if rows is None else whole(rows, "rows", 1, there)
-        self.losses = array("d")
-        self._first = first
-        starts = self._task.start if parameters is None else one_each(parameters, len(self._task.start))
-        self._model.restart(array("d", starts))
+    def _row_count(self) -> int:
+        return self._task.features.rows
+
+    def _begin(self, parameters: array[float]) -> None:
+        self._model.restart(parameters)
 
     def train(self, steps: int) -> None:
-        start, parts = len(self.losses), list[Any]()
+        start, parts, rows_in_all = len(self.losses), list[Any](), self._rows or self._row_count()
         step, end = start, start + whole(steps, "steps", 0)
         while step < end:
-            row, update, within = (self._first + step) % self._rows, step // self._batch, step % self._batch
-            left = min(end - step, self._rows - row)
+            row, update, within = (self._first + step) % rows_in_all, step // self._batch, step % self._batch
+            left = min(end - step, rows_in_all - row)
             if not within and left >= self._batch:
                 rates = [self._rate(number) for number in range(update, update + left // self._batch)]
                 parts += self._model.whole_batches(row, self._batch, rates)
