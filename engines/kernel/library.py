@@ -19,19 +19,15 @@ from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 @cache
 def interface() -> Any:
     """cffi's view of `kernel.h`. Raises Unavailable if cffi is missing."""
-    header = read("kernel/kernel.h")
     try:
         from zoomgrad.engines.kernel.generated.kernel_ffi import HEADER_SHA256, ffi
-
-        if hashlib.sha256(header.encode()).hexdigest() == HEADER_SHA256:
-            return ffi
-        # The header was edited. C would read beyond a structure of the old size, so parse the new one: 40 ms.
-        import cffi
     except ImportError:
         raise Unavailable("cffi is not installed", "Install it with `pip install cffi`.") from None
-    parsed = cffi.FFI()
-    parsed.cdef(header)
-    return parsed
+    # C would read beyond a structure of the old size.
+    if hashlib.sha256(read("kernel/kernel.h").encode()).hexdigest() != HEADER_SHA256:
+        remedy = "Run `pytest tests/engines/compiled/test_interface.py --update-golden`."
+        raise RuntimeError(f"kernel.h was edited\n  {remedy}")
+    return ffi
 
 
 class Library:
@@ -72,8 +68,7 @@ class Library:
 
     def use_pool(self, divide: int, threads: int) -> None:
         """Divide work among threads. divide: the address of the pool's function."""
-        # A kernel of short loops divides nothing, and lacks the function. An FFI parsed at run time has no `error`.
-        with suppress(getattr(self._ffi, "error", AttributeError)):
+        with suppress(self._ffi.error):  # a kernel of short loops divides nothing, and lacks the function
             self._lib.use_pool(self._ffi.cast("void *", divide), threads)
 
     def zero_grad(self, q: Doubles) -> None:

