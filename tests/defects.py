@@ -259,7 +259,7 @@ DEFECTS = (
         "engines/straight/bytecode.py",
         "in sorted(grouped.items())",
         "in grouped.items()",
-        "engines/compiled/test_differential.py::test_all_programs_side_by_side_keep_the_reference_bits[bytecode-parameter]",
+        "engines/compiled/test_differential.py::test_all_programs_side_by_side_keep_the_bits[bytecode-input parameter]",
     ),
     Defect(
         "C: training does not wrap around",

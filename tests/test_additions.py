@@ -176,7 +176,7 @@ def test_a_figure_is_measured_and_exported(project):
 
 
 def test_an_op_and_an_engine(project):
-    chosen = "another or test_discovery or (sin or differences) and not gcc and not clang"
+    chosen = "another or test_discovery or (sin or recorders_bits) and not gcc and not clang"
     assert passing(project, EVERY_OP, PROGRAMS, DISCOVERY, COMPILED, "-k", chosen) > 40
 
 

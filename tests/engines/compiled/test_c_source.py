@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from array import array
@@ -10,6 +11,7 @@ import pytest
 
 from tests.engines.compiled.compiling import compiled, engine_of, tape_of, tape_of_workload, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
+from tests.engines.rerolled.rolling import form, step_of
 from zoomgrad import engines
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.emit import text as text_of
@@ -20,7 +22,9 @@ from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import FOLDER, read
 from zoomgrad.engines.lengths import in_c
 from zoomgrad.engines.native import build
-from zoomgrad.engines.rerolled.rearrange import divided
+from zoomgrad.engines.rerolled.emit import c
+from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
+from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse
 from zoomgrad.engines.straight.c_source import Form, c_source
 from zoomgrad.engines.straight.lower import lower as straight_lines
 from zoomgrad.engines.straight.published import published_source
@@ -58,8 +62,8 @@ def test_no_compiler_warns(tmp_path, compiler, tape):
     """Each form gives one or two files. gcc and Clang compile them all in one run, TCC one at a time."""
     tool = usable(engine_of(compiler, Form())).toolchain()
     warnings = ["-Wall", "-Werror"] if compiler == "tcc" else ["-Wall", "-Wextra", "-Werror", "-pedantic"]
-    for name, form in FORMS.items():
-        for number, unit in enumerate(source_of(TAPES[tape](), form).units):
+    for name, chosen in FORMS.items():
+        for number, unit in enumerate(source_of(TAPES[tape](), chosen).units):
             (tmp_path / f"{name}_unit{number}.c").write_text(unit, encoding="ascii")
     for file in sorted(tmp_path.glob("*.c")) if compiler == "tcc" else ["*"]:
         files = [str(file)] if compiler == "tcc" else [str(path) for path in sorted(tmp_path.glob("*.c"))]
@@ -107,7 +111,8 @@ MAIN = r"""
 #include <string.h>
 
 %(interface)s
-enum { X = %(inputs)d, P = %(parameters)d, W = %(workspace)d, Y = %(outputs)d, ROWS = 5, STEPS = 12, BATCH = 5 };
+enum { X = %(inputs)d, P = %(parameters)d, W = %(workspace)d, Y = %(outputs)d, ROWS = 5, STEPS = 12 };
+enum { BATCH = %(batch)d };
 
 static double *numbers(long count)
 {
@@ -161,7 +166,7 @@ int main(void)
 """Template of a C program that makes the same calls as `expected_of_main`, given a graph's sizes and start."""
 
 
-def expected_of_main():
+def expected_of_main(batch):
     """Return what a Program computes for the same calls."""
     graph, kinds = classifier()
     program = compiled(usable(engine_of("tcc", Form())), graph, kinds, graph.numbers).program
@@ -171,7 +176,7 @@ def expected_of_main():
         Column(bytes(row % 3 for row in range(5)), 3, one_hot=True),
     ]
     program.train(columns, rate=0.0, batch=5, steps=2, first_row=3)
-    losses = program.train(columns, rate=0.1, batch=5, steps=12, first_row=1)
+    losses = program.train(columns, rate=0.1, batch=batch, steps=12, first_row=1)
     program.update(0.1)
     return [12, *losses, *program.parameters]
 
@@ -190,10 +195,22 @@ def sanitizing(tmp_path):
     return command
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_the_code_stays_within_its_buffers(tmp_path, sanitizing, form):
+REROLLED = {
+    "scalars, three rows": form(rows=3),
+    "vectors of 4, two rows, three units": form(width=4, rows=2, registers=8, piece=9, units=3),
+    "vectors of 4, zeros skipped, two rows": form(width=4, rows=2, accumulators=3, sparse=True),
+}
+
+
+@pytest.mark.parametrize(("name", "batch"), [*itertools.product(FORMS, [5]), *itertools.product(REROLLED, [1, 5])])
+def test_the_code_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name, batch):
+    """On every path through training."""
+    monkeypatch.setattr(weight_reuse, "MANY", 1)
+    monkeypatch.setattr(c, "ENOUGH", 1)
     graph, kinds = classifier()
-    source = source_of(tape_of(graph, kinds, [0, 1, 2]), form)
+    tape = tape_of(graph, kinds, [0, 1, 2])
+    of_loops = REROLLED.get(name)
+    source = loops_in_c(step_of(tape, of_loops), of_loops) if of_loops else source_of(tape, FORMS[name])
     start = [x for x, kind in zip(graph.numbers, kinds) if kind == "parameter"]
     main = MAIN % {
         "inputs": kinds.count("input"),
@@ -201,13 +218,15 @@ def test_the_code_stays_within_its_buffers(tmp_path, sanitizing, form):
         "workspace": source.workspace,
         "outputs": 3,
         "start": ", ".join(map(repr, start)),
+        "batch": batch,
     }
     files = {"main.c": main, **{f"unit_{index}.c": unit for index, unit in enumerate(source.units)}}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="ascii")
-    subprocess.run([*sanitizing, *toolchains.STRICT, *files, "-lm", "-o", "main"], cwd=tmp_path, check=True)
+    for file, text in files.items():
+        (tmp_path / file).write_text(text, encoding="ascii")
+    command = [*sanitizing, *toolchains.STRICT, f"-I{FOLDER}", "-Wno-psabi", *files, "-lm", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # the leak detector needs ptrace
     result = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False, env=environment)
     assert (result.returncode, result.stderr) == (0, "")
     done, *numbers = result.stdout.split()
-    assert [int(done), *map(float.fromhex, numbers)] == expected_of_main()
+    assert [int(done), *map(float.fromhex, numbers)] == expected_of_main(batch)

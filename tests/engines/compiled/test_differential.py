@@ -58,20 +58,12 @@ def test_a_program_keeps_the_reference_bits(name, graph):
         assert agrees(engine, graph, spread(graph.numbers, order), [graph.numbers], [0])
 
 
-def orders():
-    """Yield (engine, order of the leaves' kinds). A push compiles only one of the two by gcc and Clang."""
-    for engine in by_kernel(COMPILED):
-        (name,) = engine.values
-        for order in (["parameter"], ["input", "parameter"]):
-            later = [pytest.mark.exhaustive] if is_slow(name) and len(order) == 1 else []
-            yield pytest.param(name, order, marks=[*engine.marks, *later], id=f"{name}-{'-'.join(order)}")
-
-
-@pytest.mark.parametrize(("name", "order"), list(orders()))
-def test_all_programs_side_by_side_keep_the_reference_bits(name, order):
+@pytest.mark.parametrize("order", ["input parameter", pytest.param("parameter", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", by_kernel(COMPILED))
+def test_all_programs_side_by_side_keep_the_bits(name, order):
     graph = side_by_side(NAMED)
     outputs = range(len(NAMED))
-    assert agrees(usable(name), graph, spread(graph.numbers, order), [graph.numbers], outputs)
+    assert agrees(usable(name), graph, spread(graph.numbers, order.split()), [graph.numbers], outputs)
 
 
 # --- random graphs -----------------------------------------------------------------------------------------------
@@ -140,9 +132,6 @@ forms = st.builds(
 @given(form=forms, case=cases())
 def test_random_graphs_keep_the_bits_in_any_form(form, case):
     assume(agrees(usable(engine_of("tcc", form)), *case))
-
-
-# --- degenerate graphs -------------------------------------------------------------------------------------------
 
 
 # --- training ----------------------------------------------------------------------------------------------------
