@@ -233,10 +233,10 @@ def test_a_form_of_an_operation_has_its_own_last_digits():
 def test_attributes_of_the_programs_own():
     v = Value(1.0)
     v.m, v.history = 0.5, [v]
+    assert (gc.is_tracked(v), gc.is_tracked(Value(1.0))) == (True, False), "v.history forms a cycle"
     same = copy.deepcopy(v)
     assert (same.m, same.history[0] is same, copy.copy(v).history is v.history) == (0.5, True, True)
     assert not hasattr(v, "absent")
-    assert (gc.is_tracked(v), gc.is_tracked(Value(1.0))) == (True, False), "v.history forms a cycle"
     v.m, v.data, v.label = 2, 3, "w"
     del v.history
     with pytest.raises(AttributeError, match="not writable"):
