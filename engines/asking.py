@@ -13,7 +13,6 @@ import os
 import re
 import selectors
 import signal
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,16 +82,8 @@ def on_path(pattern: str) -> Iterator[str]:
 
 
 def unusable(path: str) -> str:
-    """Return why that file is not a program; empty if it may be one."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError as error:
-        return "is a dangling link" if Path(path).is_symlink() else f"can't be inspected ({error.strerror})"
-    if stat.S_ISDIR(mode):
-        return "is a folder"
-    if not stat.S_ISREG(mode):
-        return "is not a regular file"
-    return "" if os.access(path, os.X_OK) else "may not be executed"
+    """Return why that path is not a program; empty if it may be one."""
+    return "" if os.access(path, os.X_OK) and Path(path).is_file() else "is not an executable file"
 
 
 def which(name: str) -> Optional[str]:

@@ -111,12 +111,5 @@ def test_the_first_usable_program_in_an_absolute_folder_is_taken(tmp_path, monke
     monkeypatch.chdir(folders[5])
     monkeypatch.setenv("PATH", os.pathsep.join(["", ".", "/nowhere", *map(str, folders)]))
     assert list(on_path("to{1,2}l")) == [str(folder / "tool") for folder in folders]
-    assert [unusable(path) for path in on_path("tool")] == [
-        "is a folder",
-        "is a dangling link",
-        "is a dangling link",
-        "may not be executed",
-        "is not a regular file",
-        "",
-    ]
+    assert [unusable(path) for path in on_path("tool")] == [*["is not an executable file"] * 5, ""]
     assert which("tool") == str(folders[5] / "tool")

@@ -113,9 +113,9 @@ def test_what_is_not_an_interpreter_is_skipped_with_the_reason(tmp_path, candida
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "text").write_text("no program")
     programs = {
-        tmp_path / "folder": "is a folder",
-        tmp_path / "link": "is a dangling link",
-        tmp_path / "text": "may not be executed",
+        tmp_path / "folder": "is not an executable file",
+        tmp_path / "link": "is not an executable file",
+        tmp_path / "text": "is not an executable file",
         program(tmp_path / "odd", "#!/no/such/shell\n"): "can't be started (",
         program(tmp_path / "fails", "#!/bin/sh\nexit 3\n"): "ended with exit code 3",
         program(tmp_path / "hangs", "#!/bin/sh\nexec sleep 1000\n"): "took longer than 2 s",
@@ -200,7 +200,7 @@ def test_a_path_gets_the_users_name_and_its_own_facts():
         (["/usr/bin/python3"], None, "needs a name"),
         (["mine="], None, "needs a name"),
         (["cpython-3.99=/bin/sh"], None, "not a name"),
-        (["mine=/nowhere/python"], None, "mine: /nowhere/python can't be inspected"),
+        (["mine=/nowhere/python"], None, "mine: /nowhere/python is not an executable file"),
         (["mine=/bin/sh"], None, "mine: /bin/sh "),
         (["mine=/some/python"], fact("3.8.18"), "is cpython 3.8.18, which zoomgrad does not support"),
         ([f"mine={sys.prefix}/bin/python"], None, "is the Python of a virtual environment"),

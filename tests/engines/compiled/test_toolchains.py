@@ -100,8 +100,8 @@ def test_a_chosen_compiler_comes_before_path(path, tmp_path, monkeypatch, family
     ("chosen", "reason"),
     [
         ("bin/clang", "bin/clang is not an absolute path"),
-        ("/nowhere/clang", "/nowhere/clang can't be inspected (No such file or directory)"),
-        ("/a\x1b[2Jb", "/a\N{REPLACEMENT CHARACTER}[2Jb can't be inspected (No such file or directory)"),
+        ("/nowhere/clang", "/nowhere/clang is not an executable file"),
+        ("/a\x1b[2Jb", "/a\N{REPLACEMENT CHARACTER}[2Jb is not an executable file"),
     ],
 )
 def test_a_chosen_compiler_that_is_none_is_an_error_even_if_path_has_one(path, monkeypatch, chosen, reason):
