@@ -73,8 +73,9 @@ def add_op(project):
     for file in (project / "engines/graph/value.py", *(project / "engines/interpreted").glob("*.py")):
         if "def tanh(" in file.read_text(encoding="utf-8"):
             edit(file, r"(?ms)^( *)def \w*tanh\w*\(.*?(?=^\1\S)", sine)
-    for file in ("hoisted", "replay"):  # their backward functions are at module level, and take the result
-        edit(project / f"engines/interpreted/{file}.py", r"math\.cos\(self", "math.cos(a")
+    interpreted = project / "engines/interpreted"
+    edit(interpreted / "hoisted.py", r"math\.cos\(self", "math.cos(a")  # it is at module level, and takes the result
+    edit(interpreted / "replay.py", r"( +)tanh_backward,\n", r"\1sin_backward,\n\1tanh_backward,\n")
 
 
 def sine(found):
