@@ -1,6 +1,50 @@
 /* Steps over the kernels over several lengths.
 
-   FACTORS, the number of factors of an update, `set_factors` and `update_one` come before this file. */
+   `in_c.py` fills the structures, whose fields all take 8 bytes, defines FACTORS, the number of factors of an update, and
+   writes `set_factors` and `update_one` from the optimiser's expressions. */
+
+/* The kernel of one shape, with buffers of its own. */
+struct member {
+    void (*set_input)(double *x, const struct column *columns, long long count, long long row);
+    double (*forward)(const double *x, const double *p, double *w, double *y);
+    void (*backward)(const double *x, const double *p, double *w, double *q);
+    const struct column *columns;
+    long long column_count;
+    double *x;
+    double *w;
+    double *y;
+};
+
+/* The buffers that all members share, in one order of the parameters. */
+struct shared {
+    const struct member *members;
+    double *p;
+    double *q;
+    double *const *states; /* those that the optimiser keeps */
+    long long parameters;
+    /* Updates whole vectors, and lists the lanes that it leaves: see `lanes_in_machine_code`. 0 if there are no lanes. */
+    void (*lanes)(const double *numbers, long long *words);
+    long long *words;
+    const long long *list;
+};
+
+/* Steps over rows that wrap around, with an update after every `batch` steps. */
+struct course {
+    const long long *members; /* row -> its member */
+    const long long *places;  /* row -> its number among the rows of that member */
+    long long first_row;
+    long long rows;
+    long long steps;
+    long long batch;
+    long long taken;        /* steps since the last update */
+    long long first_update; /* the index of the first update to come, from 0 */
+    const double *rates;    /* one for each update to come */
+    double *losses;         /* output: one for each step */
+    long long learns;
+};
+
+static void set_factors(double *numbers, double update);
+static void update_one(const struct shared *shared, const double *numbers, long long i);
 
 enum { BATCH = FACTORS + 1, NUMBERS = FACTORS + 2, COPIES = 8 };
 
@@ -19,6 +63,7 @@ static long long update_lanes(const struct shared *shared, const double *numbers
     return shared->words[0];
 }
 
+/* Update every parameter by a batch, and set the gradients to 0. index: of the update, from 0. */
 void update_shared(const struct shared *shared, long long index, double rate, double batch)
 {
     double numbers[NUMBERS] = {rate};
@@ -28,6 +73,7 @@ void update_shared(const struct shared *shared, long long index, double rate, do
         update_one(shared, numbers, i);
 }
 
+/* Returns the number of finite losses. The first other loss ends the course, before its backward pass. */
 long long take(const struct shared *shared, const struct course *course)
 {
     long long row = course->first_row, taken = course->taken;

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C
 from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
 from zoomgrad.engines.kernel import building, toolchains
-from zoomgrad.engines.kernel.c_text import libm, read, unit
+from zoomgrad.engines.kernel.buffers import address
+from zoomgrad.engines.kernel.c_text import libm, unit
 from zoomgrad.engines.kernel.c_tree import Declarations, Define, Include
 from zoomgrad.engines.kernel.library import Library
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
@@ -24,10 +26,9 @@ def source(optimiser: Optimiser, *, is_fast: bool = False) -> str:
             libm([("pow", 2)]),
             *([Include("kernel/fast.h")] if is_fast else []),
             Include("kernel/kernel.h"),
-            Include("lengths/conduct.h"),
             Define("FACTORS", len(optimiser.factors)),
-            Declarations(list(_update(optimiser))),
             Include("lengths/conduct.c"),
+            Declarations(list(_update(optimiser))),
         ]
     )
 
@@ -58,8 +59,8 @@ def interface() -> Any:
     import cffi
 
     parsed = cffi.FFI()
-    parsed.cdef(read("kernel/kernel.h"))
-    parsed.cdef(read("lengths/conduct.h"))
+    parsed.cdef("long long take(void *shared, void *course);")
+    parsed.cdef("void update_shared(void *shared, long long index, double rate, double batch);")
     return parsed
 
 
@@ -85,69 +86,49 @@ class ConductorInC(Conductor):
         super().__init__(optimiser, members, shared)
         self._lib, self._ffi = lib, interface()
         self._lanes = load_lanes(optimiser, shared.all, is_fast=is_fast) if has_lanes else None
-        # A structure holds only addresses, so this list keeps their buffers alive.
-        self._alive: list[Any] = []
-        described = self._new("struct member[]", [self._described(member) for member in members])
-        states = self._new("double *[]", [self._pointer(state) for state in shared.states] or 1)
-        self._shared = self._new(
-            "struct shared *",
-            {
-                "members": described,
-                "p": self._pointer(shared.p),
-                "q": self._pointer(shared.q),
-                "states": states,
-                "parameters": len(shared.p),
-            },
-        )
-        if self._lanes:
-            self._shared.words = self._ffi.from_buffer("long long[]", self._lanes.words, True)
-            self._shared.list = self._ffi.from_buffer("long long[]", self._lanes.list, True)
-
-    def update(self, index: int, rate: float, batch: int) -> None:
-        self._choose_lanes(batch)
-        self._lib.update_shared(self._shared, index, rate, float(batch))
-
-    def _choose_lanes(self, batch: int) -> None:
-        if self._lanes:
-            self._shared.lanes = self._ffi.cast("void *", self._lanes.function(batch)[0].start)
+        self._columns = [_library(member).described(member.shape.columns) for member in members]
+        self._members = array("q", itertools.chain(*map(self._described, members, self._columns)))
+        self._states = array("q", map(_address, shared.states))
+        of_lanes = (0, self._lanes.words, self._lanes.list) if self._lanes else (0, 0, 0)
+        self._shared = _words(self._members, shared.p, shared.q, self._states, len(shared.p), *of_lanes)
 
     def take(self, course: Course) -> int:
         self._choose_lanes(course.batch)
-        numbers = {name: value for name, value in course._asdict().items() if not isinstance(value, array)}
-        buffers = {
-            "members": self._ffi.from_buffer("long long[]", course.members),
-            "places": self._ffi.from_buffer("long long[]", course.places),
-            "rates": self._ffi.from_buffer("double[]", course.rates),
-            "losses": self._ffi.from_buffer("double[]", course.losses, True),
-        }
-        done: int = self._lib.take(self._shared, self._ffi.new("struct course *", {**numbers, **buffers}))
+        done: int = self._lib.take(self._pointer(self._shared), self._pointer(_words(*course)))
         return done
 
-    def _described(self, member: Member) -> Mapping[str, Any]:
-        library = library_of(member)
-        assert library
-        columns, alive = library.described(member.shape.columns)
-        self._alive += [library, columns, alive]
-        cast = self._ffi.cast
-        return {
-            "set_input": cast("void *", library.address("set_input")),
-            "forward": cast("void *", library.address("forward")),
-            "backward": cast("void *", library.address("backward")),
-            "columns": cast("struct column *", int(cast("uintptr_t", columns))),
-            "column_count": len(member.shape.columns),
-            **{name: self._pointer(getattr(member, name)) for name in "xwy"},
-        }
+    def update(self, index: int, rate: float, batch: int) -> None:
+        self._choose_lanes(batch)
+        self._lib.update_shared(self._pointer(self._shared), index, rate, float(batch))
 
-    def _new(self, kind: str, value: Any) -> Any:
-        self._alive.append(self._ffi.new(kind, value))
-        return self._alive[-1]
+    def _choose_lanes(self, batch: int) -> None:
+        if self._lanes:
+            self._shared[LANES] = self._lanes.function(batch)[0].start
 
-    def _pointer(self, buffer: Any) -> Any:
-        self._alive.append(self._ffi.from_buffer("double[]", buffer, True))
-        return self._alive[-1]
+    def _described(self, member: Member, described: tuple[Any, Any]) -> array[int]:
+        functions = (_library(member).address(name) for name in ("set_input", "forward", "backward"))
+        columns = int(self._ffi.cast("uintptr_t", described[0]))
+        return _words(*functions, columns, len(member.shape.columns), member.x, member.w, member.y)
+
+    def _pointer(self, words: array[int]) -> Any:
+        return self._ffi.from_buffer("char[]", words, True)
 
 
-def library_of(member: Member) -> Any:
-    """The library whose functions a member's kernel calls; None if they are not called through cffi."""
-    owner = getattr(member.kernel.forward, "__self__", None)
-    return owner if isinstance(owner, Library) else None
+LANES = 5
+"""The place of the lanes' function in `struct shared`."""
+
+
+def _words(*fields: Any) -> array[int]:
+    """A structure of the C: numbers, and the addresses of buffers."""
+    return array("q", (field if isinstance(field, int) else _address(field) for field in fields))
+
+
+def _address(buffer: Any) -> int:
+    return address(memoryview(buffer))
+
+
+def _library(member: Member) -> Library:
+    """The library whose functions a member's kernel calls."""
+    library = getattr(member.kernel.forward, "__self__", None)
+    assert isinstance(library, Library)
+    return library
