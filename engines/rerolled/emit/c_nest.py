@@ -290,7 +290,7 @@ class _Nest:
             elif self.moving[lane]:
                 body = [For(LANE_NAMES[lane], self.nests.count(self.limits[lane]), body, self.steps[lane])]
         first = self.fixed_values()
-        return body if any(self.moving) and not first else [Block([*first, *body])]
+        return body if any(self.moving[self.first :]) and not first else [Block([*first, *body])]
 
     def fixed_values(self) -> list[Statement]:
         """Declarations of the values that do not change within the nest."""

@@ -98,6 +98,14 @@ def test_engines_agree(engine):
         assert bits(trained(engine, workload, **how), row) == bits(trained("tuple", workload, **how), row), how
 
 
+@pytest.mark.host
+def test_a_wide_model():
+    """One loop over rounds holds several nests."""
+    workload = workloads.load("microgpt-L1-D16-H4-T5")
+    of_gcc, of_tuple = (trained(engine, workload, pieces=(3,)) for engine in ("rerolled-gcc", "tuple"))
+    assert of_gcc.parameters() == of_tuple.parameters()
+
+
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
 def test_every_optimiser(optimiser):
     """On a workload with one shape, too, whose rows are doubles."""
