@@ -24,8 +24,8 @@ def deep_copy(root: Any, memo: dict[int, Any]) -> Any:
     """A copy of a graph. Operands are copied first, so that a long chain needs no recursion."""
     for v in root._topo():
         if id(v) not in memo:
-            _, stored, attributes = parts(v)
-            memo[id(v)] = rebuild(*copy.deepcopy(stored, memo))  # the operands are in the memo
+            make, stored, attributes = v.__reduce__()
+            memo[id(v)] = make(*copy.deepcopy(stored, memo))  # the operands are in the memo
             if attributes:
                 memo[id(v)].__dict__.update(copy.deepcopy(attributes, memo))
     return memo[id(root)]
