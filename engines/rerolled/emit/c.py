@@ -35,15 +35,13 @@ from zoomgrad.engines.rerolled.emit.c_section import (
     identifier,
     leaf,
     loss,
-    own_place,
-    place_of,
     spelled,
 )
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Access, affine
 from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Run
+from zoomgrad.engines.rerolled.step.language import Place, Run
 from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
@@ -205,7 +203,8 @@ class _Source:
         named = set().union(*(self.nests.areas[str(run)] for run in runs))
         areas = [area.name for area in self.step.areas if area.name in named]
         own = dict(runs[0].own)
-        pointers = [Declare("number *const", area, own_place(self.step, area, own)) for area in areas]
+        places = (spelled(self.step, own[area]) if area in own else area.upper() for area in areas)
+        pointers = [Declare("number *const", area, f"w + {place}") for area, place in zip(areas, places)]
         # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
         return Function(PIECE, name, _parameters(runs), [*pointers, *body])
@@ -247,8 +246,8 @@ class _Source:
             yield Declarations([memcpy])
         parameters = loops.area("p")
         constants = [f"enum {{ ROOM = {parameters.stop - parameters.start} }};"]
-        if not isinstance(loops.loss, float):
-            constants.append(f"enum {{ LOSS = {place_of(self.step, loops.loss)} }};")
+        if isinstance(loops.loss, Access):
+            constants.append(f"enum {{ LOSS = {spelled(self.step, Place(loops.loss.base))} }};")
         yield Declarations(constants)
         yield Include("rerolled/emit/workspace.h")
         if "backward" in self.step.programs:
@@ -287,7 +286,8 @@ class _Source:
             )
         if skips:
             for name, (start, stop) in (("WEIGHT", skips.weights), ("FACTOR", skips.factors)):
-                yield Declarations([f"enum {{ {name} = {spelled(self.step, start)}, {name}_COUNT = {stop - start} }};"])
+                place = spelled(self.step, Place(start))
+                yield Declarations([f"enum {{ {name} = {place}, {name}_COUNT = {stop - start} }};"])
             yield Include("rerolled/emit/zeros.h")
 
     def _state(self) -> Struct:

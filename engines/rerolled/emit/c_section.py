@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Union
 
 from zoomgrad.engines.graph.expr import number
@@ -64,27 +64,17 @@ _FACTS = {
 
 def leaf(step: Step, operand: Operand) -> str:
     """A number, or the single place of an operand."""
-    return number(operand)[0] if isinstance(operand, float) else f"w[{place_of(step, operand)}]"
-
-
-def place_of(step: Step, operand: Operand) -> str:
-    """The place of an operand with a single place."""
+    if isinstance(operand, float):
+        return number(operand)[0]
     assert isinstance(operand, Access)
-    return spelled(step, operand.base)
+    return f"w[{spelled(step, Place(operand.base))}]"
 
 
-def spelled(step: Step, place: int) -> str:
+def spelled(step: Step, place: Place, row: str = "row") -> str:
     """A place in the workspace, relative to the start of its area."""
-    area = step.area_of(place)
-    return f"{area.name.upper()} + {place - area.start}"
-
-
-def own_place(step: Step, area: str, own: Mapping[str, Place]) -> str:
-    """The start of an area; or of the current row's own area, if it has one instead."""
-    if area not in own:
-        return f"w + {area.upper()}"
-    place = own[area]
-    return f"w + {spelled(step, place.base).removesuffix(' + 0')} + {place.per_row} * row"
+    area = step.area_of(place.base)
+    further = f" + {place.base - area.start}" if place.base > area.start else ""
+    return area.name.upper() + further + (f" + {place.per_row} * {row}" if place.per_row else "")
 
 
 def loss(step: Step) -> str:
@@ -270,9 +260,7 @@ class Section:
         return [*before, Call("divide_work", (f"share{number}", "t", count)), *after]
 
     def _place(self, place: Place, row: str) -> str:
-        area = self.step.area_of(place.base)
-        further = f" + {place.base - area.start}" if place.base > area.start else ""
-        return f"w + {area.name.upper()}{further}" + (f" + {place.per_row} * {row}" if place.per_row else "")
+        return f"w + {spelled(self.step, place, row)}"
 
     _WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., list[Statement]]]] = {
         steps.Take: _move,
