@@ -82,7 +82,7 @@ def c_source(step: Step, form: Form) -> Source:
 
 class _Source:
     def __init__(self, step: Step, form: Form) -> None:
-        self.step = step
+        self.step = step = step.pruned()
         self.form = form
         self.nests = Nests(step, form)
         self.bodies: dict[str, Text] = {}
@@ -92,7 +92,7 @@ class _Source:
 
     def source(self) -> Source:
         """The translation units. The first one holds everything except the pieces of the others."""
-        callers = [self._routine(name, runs) for name, runs in self.used.items()]
+        callers = [self._routine(name, runs) for name, runs in self.step.routines.items()]
         loop = [Include("kernel/train.c")] if self.step.goes_over_rows else []
         end = [*callers, *self._workspace(), *self._sections(), *loop]
         first, *others = self._divided(end)
@@ -100,12 +100,6 @@ class _Source:
         head = self._head()
         units = [unit([*head, *first, Declarations(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
         return Source(units, self.step.workspace + ALIGNMENT)
-
-    @cached_property
-    def used(self) -> dict[str, tuple[Run, ...]]:
-        """The routines that at least one section runs."""
-        names = {s.routine for p in self.step.programs.values() for s in steps.walk(p) if isinstance(s, steps.Perform)}
-        return {name: runs for name, runs in self.step.routines.items() if name in names}
 
     # --- the head of each unit ---------------------------------------------------------------------------------------
 
@@ -129,7 +123,7 @@ class _Source:
         if skips:
             start, stop = skips.inputs
             head += [Define("FIRST", start), Define("LISTED", stop - start)]
-            rows = max((run.rows for runs in self.used.values() for run in runs), default=1)
+            rows = max((run.rows for runs in self.step.routines.values() for run in runs), default=1)
             head += [*([Define("ROWS_TOGETHER", rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
         return [*head, Declarations(self.nests.declared_tables())]
 
@@ -166,7 +160,7 @@ class _Source:
     @cached_property
     def _texts(self) -> list[tuple[set[str], set[tuple[str, str]]]]:
         """For each routine, its runs and its pairs of consecutive runs."""
-        texts = [list(map(str, runs)) for runs in self.used.values()]
+        texts = [list(map(str, runs)) for runs in self.step.routines.values()]
         return [(set(runs), set(zip(runs, runs[1:]))) for runs in texts]
 
     def _body(self, run: Run) -> Text:

@@ -7,19 +7,13 @@ from dataclasses import replace
 
 from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area
-from zoomgrad.engines.rerolled.step.language import Give, Perform, Take
+from zoomgrad.engines.rerolled.step.language import Give, Take
 from zoomgrad.engines.rerolled.step.step import Step
 
 
 def passes_only(step: Step) -> Step:
     """Keep both passes, for callers that update parameters themselves."""
-    kept = ("forward", "backward")
-    run = {s.routine for name in kept for s in step.programs[name] if isinstance(s, Perform)}
-    return replace(
-        step,
-        routines={name: runs for name, runs in step.routines.items() if name in run},
-        programs={name: step.programs[name] for name in kept},
-    )
+    return replace(step, programs={name: step.programs[name] for name in ("forward", "backward")}).pruned()
 
 
 def freeze(step: Step, weights: Sequence[float]) -> Step:

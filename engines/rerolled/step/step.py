@@ -10,11 +10,13 @@ from typing import NamedTuple, Optional
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loops, Workspace
 from zoomgrad.engines.rerolled.step.language import (
     SECTIONS,
+    Perform,
     Place,
     Program,
     Run,
     Statement,
     rewrite,
+    walk,
 )
 from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.spans import Span, reads
@@ -89,6 +91,12 @@ class Step(Workspace):
     def with_routine(self, name: str, runs: Iterable[Run]) -> Step:
         """Add or replace a routine."""
         return replace(self, routines={**self.routines, name: tuple(runs)})
+
+    def pruned(self) -> Step:
+        """The step without routines that no section runs."""
+        programs = self.programs.values()
+        run = {s.routine for program in programs for s in walk(program) if isinstance(s, Perform)}
+        return replace(self, routines={name: runs for name, runs in self.routines.items() if name in run})
 
     def with_programs(self, **programs: Program) -> Step:
         """Replace sections."""

@@ -23,12 +23,10 @@ from zoomgrad.engines.rerolled.step.language import (
     EndTurn,
     Fact,
     If,
-    Perform,
     Program,
     SetDue,
     Statement,
     facts,
-    walk,
 )
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -65,8 +63,7 @@ def _decided(step: Step, known: Mapping[Fact, bool]) -> Step:
     turn = step.programs["turn"]
     if EndTurn() in turn:  # nothing after it can run
         step = step.with_programs(turn=turn[: turn.index(EndTurn())])
-    run = {s.routine for program in step.programs.values() for s in walk(program) if isinstance(s, Perform)}
-    return replace(step, routines={name: runs for name, runs in step.routines.items() if name in run})
+    return step.pruned()
 
 
 def _left(condition: Condition, known: Mapping[Fact, bool]) -> Union[Condition, bool]:
