@@ -92,6 +92,9 @@ class Row:
         return self.driver.supports(self, workload)
 
     def prepare(self, workload: Workload) -> Trainer:
+        refusal = self.supports(workload)
+        if refusal:
+            raise ValueError(f"{self.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
         return self.driver.prepare(self, workload)
 
     def toolchain(self) -> Optional[Toolchain]:

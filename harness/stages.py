@@ -10,7 +10,8 @@ from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.show import show
-from zoomgrad.engines.handwritten.driver import ByHand, source
+from zoomgrad.engines.handwritten.driver import ByHand
+from zoomgrad.engines.handwritten.mlp_source import mlp_source
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.row import Row
@@ -55,7 +56,8 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
         )
     options = engine.options if isinstance(engine, Row) and engine.compiles else None
     if stage is Stage.source and isinstance(engine, Row) and isinstance(engine.driver, ByHand):
-        return source(engine, workload)
+        assert workload.network is not None
+        return mlp_source(workload.network, sparse=engine.options.sparse)
     graph = trace(engine, workload, stage)
     if stage is Stage.graph:
         return _joined(show(graph.loss))

@@ -59,10 +59,10 @@ class ByHand:
 
     def prepare(self, row: Row, workload: Workload) -> CompiledTrainer:
         clock = Clock()
-        with clock.phase("generate"):
-            text = source(row, workload)
         network = workload.network
-        assert network is not None  # `source` has checked it
+        assert network is not None  # `supports` has checked it
+        with clock.phase("generate"):
+            text = mlp_source(network, sparse=row.options.sparse)
         # The object is never kept, because it compiles in less than a second.
         with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
@@ -87,15 +87,6 @@ class ByHand:
         trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
-
-
-def source(row: Row, workload: Workload) -> str:
-    """The C for that workload. Raises ValueError if the engine does not support it."""
-    refusal = row.supports(workload)
-    network = workload.network
-    if refusal or network is None:
-        raise ValueError(f"{row.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
-    return mlp_source(network, sparse=row.options.sparse)
 
 
 def vector_doubles(row: Row) -> int:

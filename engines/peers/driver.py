@@ -56,9 +56,8 @@ class Peer:
         return "it is written for training, and this workload only runs forward"
 
     def prepare(self, row: Row, workload: Workload) -> PeerTrainer:
-        refusal, network = self.supports(row, workload), workload.network
-        if refusal or network is None:
-            raise ValueError(f"{row.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
+        network = workload.network
+        assert network is not None  # `supports` has checked it
         model, clock = self._load(row), Clock()
         with clock.phase("load"):
             features, targets = columns(workload.columns(), network.shape[0] + network.shape[-1])

@@ -21,7 +21,7 @@ from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.emit import text
 from zoomgrad.engines.compiled.lower import lower
-from zoomgrad.engines.handwritten.driver import source
+from zoomgrad.engines.handwritten.mlp_source import mlp_source
 from zoomgrad.engines.kernel.extension import LIMITED_API
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.harness import workloads
@@ -50,8 +50,9 @@ def texts(*, exhaustive):
     programs = tapes_of_programs(MORE_RANDOM_GRAPHS if exhaustive else RANDOM_GRAPHS)
     tapes = [*programs, *tapes_of_workloads(TRACED + ALSO_TRACED * exhaustive)]
     found = texts_over(tapes, set() if exhaustive else BETWEEN_OTHERS)
-    for name in ("handwritten", "handwritten-sparse"):
-        found[name] = {each: digest(source(engines.load(name), workloads.load(each))) for each in BY_HAND}
+    networks = {name: workloads.load(name).network for name in BY_HAND}
+    for name, sparse in (("handwritten", False), ("handwritten-sparse", True)):
+        found[name] = {each: digest(mlp_source(network, sparse=sparse)) for each, network in networks.items()}
     return found
 
 

@@ -17,7 +17,7 @@ from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.engines.handwritten.driver import source as by_hand
+from zoomgrad.engines.handwritten.mlp_source import mlp_source
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import FOLDER, read
 from zoomgrad.engines.lengths import in_c
@@ -72,11 +72,8 @@ def test_no_compiler_warns(tmp_path, compiler, tape):
         assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
-BY_HAND = [
-    (engine, workload)
-    for engine in ("handwritten", "handwritten-sparse", "handwritten+generic")
-    for workload in ("xor", "digits")
-]
+BY_HAND = [("xor", False), ("xor", True), ("digits", False), ("digits", True)]
+"""Workload, and whether inputs of 0 are skipped."""
 
 
 FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.[ch]"))
@@ -93,7 +90,7 @@ def every_text(monkeypatch):
     texts = [text_of(lower(tape, options), options) for options in (engines.load(name).options for name in names)]
     texts.append(build.source(toolchains.find("tcc")))
     texts += [in_c.source(ADAM), in_c.source(ADAM, is_fast=True), pool.source()]
-    return [*texts, *(by_hand(engines.load(name), workloads.load(workload)) for name, workload in BY_HAND)]
+    return [*texts, *(mlp_source(workloads.load(name).network, sparse=sparse) for name, sparse in BY_HAND)]
 
 
 def test_every_c_file_is_part_of_some_unit(every_text):

@@ -8,6 +8,7 @@ import random
 from array import array
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Optional
 
 import pytest
@@ -41,7 +42,6 @@ class Task:
     parameters: Optional[list[float]] = None
     batch: int = 1
     speed: float = 0.1
-    in_columns: Optional[tuple[Column, ...]] = None
     name = "task"
     learns = True
     optimiser = SGD
@@ -58,7 +58,7 @@ class Task:
         return array("d", self.rows[step % len(self.rows)])
 
     def columns(self):
-        return self.in_columns or (Column(array("d", itertools.chain(*self.rows)), len(self.rows[0])),)
+        return (Column(array("d", itertools.chain(*self.rows)), len(self.rows[0])),)
 
     def model(self, nn):
         model = nn.MLP(self.shape[0], list(self.shape[1:]), rng=random.Random(7))
@@ -142,29 +142,6 @@ def test_it_trains_as_the_reference_does(name, workload, stretches, batch):
         assert bits(trainer.predict(task.row(3))) == prediction
 
 
-# --- a program -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_columns_of_all_kinds(name):
-    """Two columns of bytes have different divisors, and the second one reaches into the targets."""
-    rows = 3
-    columns = (
-        Column(bytes([0, 255, 3, 0, 51, 0]), 2, 255.0),
-        Column(bytes([2, 0, 1]), 3, one_hot=True),
-        Column(array("d", [0.5, -0.0, 7.0]), 1),
-        Column(bytes([8, 0, 0, 16, 1, 0]), 2, 16.0),
-        Column(array("d", [1.0, 0.0, 0.25]), 1),
-    )
-    task = Task(
-        (7, 5, 2),
-        "squared_error",
-        [[x for column in columns for x in column.values(row)] for row in range(rows)],
-        in_columns=columns,
-    )
-    assert agree(name, task, (4, 4))[0] is None
-
-
 # --- infinities and NaN ----------------------------------------------------------------------------------------------
 
 
@@ -175,16 +152,14 @@ def test_a_weight_that_becomes_infinite_meets_an_input_of_zero(name, batch):
     rows = [[1e300, 0.0, 0.0]] * 3 + [[0.0, 1.0, 0.0]]
     task = Task((2, 2, 1), "squared_error", rows, [1e-300, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], batch, 1e10)
     failed, parameters = agree(name, task, (6,))  # in one call, because only the beginning of a call measures weights
-    assert failed == 3
-    assert parameters[0] == -math.inf
+    assert (failed, parameters[0]) == (3, -math.inf)
 
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
     """The neuron is dead, and 0 times its infinite gradient is NaN, so the updates of all its weights are NaN."""
-    rows = [[0.0, 1.0, 20.0]]
-    task = Task((2, 2, 1), "squared_error", rows, [1.0, -1.0, 0.0, 1.0, 1.0, 0.0, 1e308, 1.0, 0.0], batch, 1e-3)
+    task = Task((2, 2, 1), "squared_error", [[0.0, 1.0, 20.0]], [1.0, -1.0, 0.0, 1.0, 1.0, 0.0, 1e308, 1.0, 0.0], batch)
     failed, parameters = agree(name, task, (batch, 1))
     assert failed == batch
     assert [x != x for x in parameters[:6]] == [True, True, True, False, False, False]
@@ -225,15 +200,6 @@ def test_random_networks(name, loss):
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Unlike:
-    """A workload with a different network, which the engine may not support."""
-
-    network: Optional[Network]
-    name = "unlike"
-    optimiser = SGD
-
-
 PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
 
 
@@ -243,17 +209,16 @@ PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
         (None, "it is written for MLPs, and this model is not an MLP"),
         (PLAIN._replace(shape=(2, 3, 4, 1)), "it is written for two layers of weights, and this model has 3"),
         (PLAIN._replace(activation="tanh"), "it is written for ReLU and a linear last layer, and this model has tanh"),
-        (
-            PLAIN._replace(loss="hinge_l2"),
-            "it is written for cross_entropy and squared_error, and this loss is hinge_l2",
-        ),
+        (PLAIN._replace(loss="hinge"), "it is written for cross_entropy and squared_error, and this loss is hinge"),
         (PLAIN._replace(samples=100), "it is written for one sample per step, and a step of this workload has 100"),
     ],
 )
 def test_unsupported_networks_are_refused(network, reason):
-    engine = engines.load("handwritten")
-    assert engine.supports(Unlike(PLAIN)) is None
-    assert engine.supports(Unlike(network)) == reason
-    with pytest.raises(ValueError, match=f"handwritten can't run unlike: {reason}"):
-        engine.prepare(Unlike(network))
-    assert "adam" in engine.supports(replace(workloads.load("digits"), optimiser=ADAM))
+    engine, unlike = engines.load("handwritten"), SimpleNamespace(name="unlike", network=network, optimiser=SGD)
+    assert engine.supports(unlike) == reason
+    with pytest.raises(ValueError, match=f"handwritten can't run unlike: {reason}\n  Call `supports`"):
+        engine.prepare(unlike)
+
+
+def test_another_optimiser_is_refused():
+    assert "adam" in engines.load("handwritten").supports(replace(workloads.load("digits"), optimiser=ADAM))
