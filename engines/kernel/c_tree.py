@@ -114,14 +114,6 @@ class Function(NamedTuple):
         return f"{self.signature};"
 
 
-class Struct(NamedTuple):
-    """A structure. fields: declarations without semicolon, each with its meaning or an empty string."""
-
-    name: str
-    fields: tuple[tuple[str, str], ...]
-    comment: str = ""
-
-
 class Define(NamedTuple):
     """A macro without parameters."""
 
@@ -142,7 +134,7 @@ class Declarations(NamedTuple):
     lines: Sequence[str]
 
 
-Item = Union[Function, Struct, Define, Include, Declarations, Comment]
+Item = Union[Function, Define, Include, Declarations, Comment]
 
 
 def _directive(file: str) -> str:
@@ -180,13 +172,6 @@ def _item(item: Item, included: Callable[[str], str]) -> Iterator[str]:
             yield from _comment(item.comment, "")
         yield from item.signature.split("\n")
         yield from _braced(item.body, "")
-    elif isinstance(item, Struct):
-        if item.comment:
-            yield from _comment(item.comment, "")
-        yield f"struct {item.name} {{"
-        for field, meaning in item.fields:
-            yield f"{INDENT}{field};" + (f" /* {meaning} */" if meaning else "")
-        yield "};"
     elif isinstance(item, Define):
         yield f"#define {item.name} {item.value}"
     elif isinstance(item, Include):

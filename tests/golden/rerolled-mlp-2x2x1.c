@@ -128,14 +128,6 @@ static void sinks_in_place(number *restrict w, number rate)
 
 #include "kernel/set_input.c"
 
-/* State that persists between the turns of a stretch. */
-struct state {
-    number rate; /* of the current or waiting update */
-    int gradients_are_zero; /* set by the first update, and so at each later start of a batch */
-};
-
-#define HAS_STATE 1
-
 #include "kernel/training.h"
 
 enum { ROOM = 16 };

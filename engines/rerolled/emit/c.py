@@ -24,7 +24,6 @@ from zoomgrad.engines.kernel.c_tree import (
     Item,
     Return,
     Statement,
-    Struct,
     Text,
     print_statements,
 )
@@ -223,12 +222,9 @@ class _Source:
     # --- the workspace -----------------------------------------------------------------------------------------------
 
     def _workspace(self) -> Iterator[Item]:
-        """The interface, the state of a stretch, and functions that copy numbers and parameters to the workspace."""
+        """The interface, and functions that copy numbers and parameters to the workspace."""
         loops, skips = self.step.loops, self.step.skips
         yield from map(Include, ("kernel/kernel.h", "kernel/rows.h", "kernel/set_input.c"))
-        if self.step.trains:
-            yield self._state()
-            yield Define("HAS_STATE", 1)
         if self.step.goes_over_rows:
             yield Include("kernel/training.h")
         if self.step.weights is not None:
@@ -283,20 +279,6 @@ class _Source:
                 place = spelled(self.step, Place(start))
                 yield Declarations([f"enum {{ {name} = {place}, {name}_COUNT = {stop - start} }};"])
             yield Include("rerolled/emit/zeros.h")
-
-    def _state(self) -> Struct:
-        """The state that turns keep: the fields that a statement of the step uses."""
-        programs = self.step.programs.values()
-        asked = {fact for program in programs for fact in steps.facts(program)}
-        sets_due = any(isinstance(s, steps.SetDue) for program in programs for s in steps.walk(program))
-        fields = [("number rate", "of the current or waiting update")]
-        if asked & {steps.Fact.ALONE, steps.Fact.WHOLE}:
-            fields.append(("int gradients_are_zero", "set by the first update, and so at each later start of a batch"))
-        if sets_due or steps.Fact.DUE in asked:
-            fields.append(("int due", "whether an update waits for the next row"))
-        if self.step.skips:
-            fields.append(("double bound", "on the magnitude of weights whose inputs may be skipped"))
-        return Struct("state", tuple(fields), "State that persists between the turns of a stretch.")
 
     def _copies(self) -> list[Statement]:
         """Loops that copy all parameters, or their gradients, between the caller's order and the loops' order."""

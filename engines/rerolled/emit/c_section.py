@@ -189,9 +189,7 @@ class Section:
         """What follows an update of all parameters that the graph uses."""
         if self.step.loops.unused:
             yield Call("update_unused", ("t",))
-        asked = {fact for program in self.step.programs.values() for fact in steps.facts(program)}
-        if asked & {Fact.ALONE, Fact.WHOLE}:
-            yield Assign("t->state.gradients_are_zero", "1")
+        yield Assign("t->state.gradients_are_zero", "1")
 
     def _clear_seeded(self, _: steps.ClearSeeded, row: str) -> list[Statement]:
         assert isinstance(self.step.loops.loss, Access)
