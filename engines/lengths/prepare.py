@@ -75,23 +75,21 @@ def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[i
     kernel = kernel_of(code, options, clock)
     clock.stop()
     total.add(clock)
-    return Built(shape, kernel, len(tape.outputs), sum(clock.phases.values()))
+    return Built(shape, kernel, len(tape.outputs))
 
 
-def _order_of(workload: Workload, shape: Shape, options: Options, total: Clock) -> tuple[list[int], list[float]]:
+def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) -> tuple[list[int], list[float]]:
     """The parameters in the order in which all kernels' callers keep them: that of the smallest kernel's workspace.
 
     A kernel with another order copies strided parameters and gradients for each row. Returns the index of each in
     the model, and its starting number.
     """
     if workload.varies and options.code == "loops":
-        clock = Clock()
         tape, _, parameters = tape_of(partial(trace, workload, workload.row(shape.rows[0])), clock)
         with clock.phase("lower"):
             places = _places(lower_passes(tape, options))
         clock.stop()
         clock.sizes.clear()  # the shape is traced again
-        total.add(clock)
     else:
         places, parameters = [], [p.data for p in workload.model(networks()).parameters()]
     chosen = dict.fromkeys(places)

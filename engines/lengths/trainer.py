@@ -15,9 +15,6 @@ from zoomgrad.engines.kernel.program import Doubles, Kernel
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
 from zoomgrad.engines.training import Training
 
-MOST_AT_ONCE = 1 << 16
-"""Steps of one call, which needs a few numbers for each."""
-
 Conduct = Callable[[Sequence[Member], Shared], Conductor]
 
 
@@ -28,8 +25,6 @@ class Built(NamedTuple):
     """Its columns have been checked."""
     kernel: Kernel
     outputs: int
-    seconds: float
-    """All phases together."""
 
 
 class TrainerOfLengths(Training):
@@ -77,8 +72,6 @@ class TrainerOfLengths(Training):
         members = [_member(each, space) for each, space in zip(built, spaces)]
         self._conductor = conduct(members, self._shared)
         self._of_length = {len(member.x): member for member in members}
-        self.shape_seconds = {inputs: each.seconds for inputs, each in zip(self._of_length, built)}
-        """Inputs of a shape -> seconds that its kernel took, all phases together."""
 
     def _row_count(self) -> int:
         return len(self._members)
@@ -90,15 +83,8 @@ class TrainerOfLengths(Training):
 
     def train(self, steps: int) -> None:
         check_arithmetic()
-        left = whole(steps, "steps", 0)
-        while left:
-            part = min(left, MOST_AT_ONCE)
-            self._train(part)
-            left -= part
-
-    def _train(self, steps: int) -> None:
-        workload, taken, rows = self._workload, len(self.losses), self._rows or self._row_count()
-        waiting = taken % self._batch
+        steps, rows = whole(steps, "steps", 0), self._rows or self._row_count()
+        workload, taken = self._workload, len(self.losses)
         updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
         losses = array("d", bytes(8 * steps))
         course = Course(
@@ -108,7 +94,7 @@ class TrainerOfLengths(Training):
             rows,
             steps,
             self._batch,
-            waiting,
+            taken % self._batch,
             updates.start,
             finite_rates(workload.rate, updates),
             losses,

@@ -61,7 +61,7 @@ class Model:
         raise NotImplementedError
 
     def finish(self, losses: Sequence[Any]) -> Sequence[float]:
-        """Wait until everything is computed, and return the losses of all these arrays as numbers."""
+        """Wait until everything is computed, and return the losses of these arrays, at least one, as numbers."""
         raise NotImplementedError
 
     def parameters(self) -> array[float]:
@@ -110,7 +110,8 @@ class PeerTrainer(Training):
             step += rows
             if step % self._batch == 0:
                 self._model.update(self._rate(update) / self._batch)
-        self.losses.extend(self._model.finish(parts))
+        if parts:
+            self.losses.extend(self._model.finish(parts))
         self._refuse_infinite(start)
 
     def _rate(self, update: int) -> float:

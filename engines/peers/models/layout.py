@@ -1,4 +1,4 @@
-"""The project's columns and parameters <-> NumPy arrays, in the layout that the libraries use."""
+"""The project's columns and parameters <-> arrays, in the layout that the libraries use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoomgrad.engines.columns import DOUBLES, Column
+from zoomgrad.engines.peers.peer import Model
 
 
 def rows_of(column: Column) -> Any:
@@ -37,3 +38,19 @@ def flat(layers: Iterable[tuple[Any, Any]]) -> array[float]:
         neurons = np.column_stack((np.asarray(weights).T, np.asarray(biases)))
         numbers.frombytes(np.ascontiguousarray(neurons, np.float64).tobytes())
     return numbers
+
+
+class LayeredModel(Model):
+    """An MLP whose parameters, and sums of gradients, are weights and biases of each layer."""
+
+    layers: Any
+    sums: Any
+
+    def finish(self, losses: Sequence[Any]) -> Any:
+        return np.concatenate([np.ravel(some) for some in losses]).tolist()
+
+    def parameters(self) -> array[float]:
+        return flat(self.layers)
+
+    def gradients(self) -> array[float]:
+        return flat(self.sums)

@@ -54,8 +54,8 @@ class ScalarModel(Model):
         self.p -= step * self.sums
         self.sums[:] = 0
 
-    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
-        return np.concatenate(losses).tolist() if losses else []
+    def finish(self, losses: Sequence[Any]) -> Any:
+        return np.concatenate(losses).tolist()
 
     def parameters(self) -> array[float]:
         return array("d", self.p)

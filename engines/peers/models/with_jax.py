@@ -12,13 +12,13 @@ import numpy as np
 from jax import lax
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
-from zoomgrad.engines.peers.peer import Model, Task
+from zoomgrad.engines.peers.models.layout import LayeredModel, layers, rows_of
+from zoomgrad.engines.peers.peer import Task
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 
-class JaxModel(Model):
+class JaxModel(LayeredModel):
     """An MLP with one call for each batch."""
 
     def __init__(self, task: Task, clock: Clock) -> None:
@@ -104,15 +104,9 @@ class JaxModel(Model):
         self.layers = self.subtract(self.layers, self.sums, step)
         self.sums = jax.tree.map(jnp.zeros_like, self.layers)
 
-    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
+    def finish(self, losses: Sequence[Any]) -> Any:
         jax.block_until_ready((self.layers, self.sums))
-        return np.concatenate([np.ravel(some) for some in losses]).tolist() if losses else []
-
-    def parameters(self) -> array[float]:
-        return flat(self.layers)
-
-    def gradients(self) -> array[float]:
-        return flat(self.sums)
+        return super().finish(losses)
 
     def predict(self, features: array[float]) -> Sequence[float]:
         outputs: list[float] = self.outputs(self.layers, jnp.asarray([features], jnp.float64))[0].tolist()

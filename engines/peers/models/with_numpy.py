@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
-from zoomgrad.engines.peers.peer import Model, Task
+from zoomgrad.engines.peers.models.layout import LayeredModel, layers, rows_of
+from zoomgrad.engines.peers.peer import Task
 
 
-class NumpyModel(Model):
+class NumpyModel(LayeredModel):
     """An MLP with hand-written derivatives."""
 
     def __init__(self, task: Task, clock: Clock) -> None:
@@ -25,7 +25,7 @@ class NumpyModel(Model):
 
     def restart(self, parameters: array[float]) -> None:
         self.layers = layers(self.network.shape, parameters)
-        self.gradient = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
+        self.sums = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
 
     def whole_batch(self, first: int, batch: int, rate: float) -> Any:
         losses, gradient = self.forward_backward(first, batch)
@@ -38,13 +38,13 @@ class NumpyModel(Model):
 
     def accumulate(self, first: int, rows: int) -> Any:
         losses, gradient = self.forward_backward(first, rows)
-        for (dw, db), (more_w, more_b) in zip(self.gradient, gradient):
+        for (dw, db), (more_w, more_b) in zip(self.sums, gradient):
             dw += more_w
             db += more_b
         return losses
 
     def update(self, step: float) -> None:
-        for (w, b), (dw, db) in zip(self.layers, self.gradient):
+        for (w, b), (dw, db) in zip(self.layers, self.sums):
             w -= step * dw
             b -= step * db
             dw[:] = 0
@@ -93,15 +93,6 @@ class NumpyModel(Model):
         d = p * factor[:, np.newaxis]
         d[rows, y] -= factor
         return -np.log(of_label + 0.0001), d
-
-    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
-        return np.concatenate(losses).tolist() if losses else []
-
-    def parameters(self) -> array[float]:
-        return flat(self.layers)
-
-    def gradients(self) -> array[float]:
-        return flat(self.gradient)
 
     def predict(self, features: array[float]) -> Sequence[float]:
         outputs: list[float] = self.forward(np.asarray([features]))[-1][0].tolist()

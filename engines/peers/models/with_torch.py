@@ -89,8 +89,8 @@ class TorchModel(Model):
         self.optimizer.step()
         self.optimizer.zero_grad()
 
-    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
-        return torch.cat(tuple(losses)).tolist() if losses else []
+    def finish(self, losses: Sequence[Any]) -> Any:
+        return torch.cat(tuple(losses)).tolist()
 
     def parameters(self) -> array[float]:
         return flat((part.weight.detach().numpy().T, part.bias.detach().numpy()) for part in self.linear)
