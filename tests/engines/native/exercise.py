@@ -28,54 +28,31 @@ with contextlib.suppress(ImportError):
     NUMBERS += (numpy.float64(0.5), numpy.float64(0.0), numpy.float32(1.5), numpy.int64(-2), numpy.array(3.0))
 
 
-def edit(rng, values):
-    """One change of attributes that a program may make, allowed or not."""
+def act(rng, values):
+    """A method call, or a change of an attribute, that a program may make, allowed or not."""
     v, w = rng.choice(values), rng.choice(values)
-    name, new = rng.choice(
-        [
-            *(("data", rng.choice(NUMBERS)), ("grad", rng.choice(NUMBERS)), ("data", "text"), ("label", "text")),
-            *(("label", 3), ("_op", "text"), ("_op", None), ("_prev", (w,)), ("_prev", ()), ("_prev", [w, v])),
-            *(
-                ("_prev", 3),
-                ("_prev", (1.0,)),
-                ("_row", 7),
-                ("_row", 10**30),
-                ("_backward", lambda: setattr(v, "_prev", ())),
-            ),
-            *(("_backward", 3), ("unknown", 3)),
-        ]
-    )
-    setattr(v, name, new)
-
-
-def ask(rng, values):
-    """One method call or attribute."""
-    v = rng.choice(values)
     leaves = tuple(each for each in values[:4] if not each._prev)
-    rng.choice(
-        [
-            *(lambda: repr(v), lambda: v.backward(), lambda: v.topo(), lambda: v._contribute(), lambda: v._backward()),
-            *(
-                lambda: v._record(leaves[:1], leaves[1:], (v,)),
-                lambda: v._record((v,), (v,), ()),
-                lambda: v._record(1, 2, 3),
-            ),
-            *(
-                lambda: setattr(v, "more", rng.choice(values)),
-                lambda: v.__dict__.update(more=v),
-                lambda: v._record((1,), (), ()),
-                lambda: v._record((), (), (None,)),
-                lambda: (v._op, v._prev, v._name, v.label),
-            ),
-            *(lambda: v.__init__(rng.choice(NUMBERS), (rng.choice(values),), "+"), lambda: v.__init__(1, None)),
-            *(lambda: v.__init__("text"), lambda: dir(v), lambda: v._restore(*rng.choice(values)._parts())),
-            lambda: v._restore(1.0, None, (v,), "+", 2),
-            *(
-                lambda: delattr(v, rng.choice(["data", "grad", "label", "_prev", "_op", "_row", "_backward"])),
-                gc.collect,
-            ),
-        ]
-    )()
+    changes = {
+        "data": [*NUMBERS, None],
+        "grad": NUMBERS,
+        "label": ["text", 3],
+        "_op": ["text", None],
+        "_prev": [(w,), (), [w, v], 3, (1.0,)],
+        "_row": [7, 10**30],
+        "_backward": [lambda: setattr(v, "_prev", ()), 3],
+        "more": [v, w],
+    }
+    name = rng.choice(list(changes))
+    acts = (
+        *(lambda: setattr(v, name, rng.choice(changes[name])), lambda: delattr(v, name), gc.collect),
+        *(lambda: repr(v), lambda: v.backward(), lambda: v.topo(), lambda: v._contribute(), lambda: v._backward()),
+        *(lambda: v._record(leaves[:1], leaves[1:], (v,)), lambda: v._record((v,), (v,), ())),
+        *(lambda: v._record(1, 2, 3), lambda: v._record((1,), (), ()), lambda: v._record((), (), (None,))),
+        *(lambda: v.__init__(rng.choice(NUMBERS), (w,), "+"), lambda: v.__init__(1, None), lambda: v.__init__({})),
+        *(lambda: v._restore(*w._parts()), lambda: v._restore(1.0, None, (v,), "+", 2)),
+        *(lambda: v.__dict__.update(more=v), lambda: (v._op, v._prev, v._name, v.label, dir(v))),
+    )
+    rng.choice([*acts, *[acts[0]] * len(acts)])()
 
 
 def is_small(v):
@@ -92,7 +69,7 @@ def main(file, rounds=60):
         __slots__ = ("more",)
 
     warnings.simplefilter("ignore")  # of NumPy
-    errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError, MemoryError)
+    errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
     for seed in range(int(rounds)):
         rng = random.Random(seed)
         style = [rng.random() < 0.5 for _ in range(6)]
@@ -104,7 +81,7 @@ def main(file, rounds=60):
             with contextlib.suppress(*errors):
                 values.append(rng.choice(OPERATIONS)(rng.choice(values), rng.choice([*values, *NUMBERS])))
             with contextlib.suppress(*errors):
-                rng.choice([edit, ask])(rng, values)
+                act(rng, values)
             # Powers of powers of ints, and copies of copies, grow too fast.
             values = [v for v in values if isinstance(v, Value) and is_small(v)][-20:]
     for cls in (Value, dressed, heir):
