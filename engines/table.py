@@ -69,11 +69,6 @@ def peer(
     return row(name, idea, "", driver, seconds, takes=takes, error_bound=1e-9, file=file, environment=environment)
 
 
-def lines(compiler: str, level: int, **changes: Any) -> Options:
-    """Options of straight-line C."""
-    return Options(compiler=compiler, level=level, **changes)
-
-
 def loops(compiler: str, level: Optional[int] = 1, **changes: Any) -> Options:
     """Options of C over recovered loops. Vectors pay off for gcc and Clang only."""
     return Options("loops", compiler=compiler, level=level, native=compiler != "tcc", **changes)
@@ -97,7 +92,7 @@ def _straight(compiler: str, level: int, compile_row_seconds: float) -> Row:
         name,
         f"the tape as straight-line C, split into functions, by {compiler} O{level}",
         "tcc",
-        lines(compiler, level),
+        Options(compiler=compiler, level=level),
         (5e-9, compile_row_seconds),
         takes=_LINES,
         refuses=_LEVEL,
@@ -242,13 +237,13 @@ ENGINES = (
         "clang-O1-whole",
         "one function for each pass",
         "clang-O1",
-        lines("clang", 1, whole=True),
+        Options(compiler="clang", level=1, whole=True),
         (5e-9, 2.7e-3),
         takes=_LINES,
         refuses=_LEVEL,
     ),
-    _published("clang-O0", lines("clang", 0, code="tape"), 6e-5),
-    _published("clang-O1", lines("clang", 1, code="tape"), 2.7e-3),
+    _published("clang-O0", Options(compiler="clang", level=0, code="tape"), 6e-5),
+    _published("clang-O1", Options(compiler="clang", level=1, code="tape"), 2.7e-3),
     by_hand(
         "handwritten-sparse",
         "plus skipping, in the first layer, inputs that are exactly 0",

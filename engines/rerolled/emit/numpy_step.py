@@ -20,10 +20,7 @@ from zoomgrad.engines.rerolled.step.language import Condition, Program, Statemen
 from zoomgrad.engines.rerolled.step.step import Step
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from zoomgrad.engines.rerolled.emit.numpy_runs import Array
 
 
 Action = Callable[[], Optional[bool]]
