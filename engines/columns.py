@@ -114,7 +114,9 @@ def _numbers(rows: Sequence[Any], inputs: int, fewer: Optional[int]) -> Column:
         cells = _doubles(row, index)
         if not index and len(cells) == fewer:
             width = fewer
-        numbers.extend(_whole_row(cells, width, index))
+        if len(cells) != width:
+            raise ValueError(_wrong_row(index, len(cells), width))
+        numbers.extend(cells)
     return Column(numbers, width)
 
 
@@ -126,12 +128,6 @@ def _doubles(row: Any, index: int) -> array[float]:
         raise TypeError(f"row {index:,} does not hold numbers: {error}\n  Convert them with `float`.") from None
     except OverflowError:
         raise ValueError(f"row {index:,} has a number that is too large\n  The largest double is 1.8e308.") from None
-
-
-def _whole_row(cells: array[float], width: int, index: int) -> array[float]:
-    if len(cells) != width:
-        raise ValueError(_wrong_row(index, len(cells), width))
-    return cells
 
 
 def _wrong_row(index: int, count: int, wanted: int) -> str:
