@@ -340,38 +340,29 @@ static double *lane(vec *m, long long rows, int vectors, long long row, long lon
     return (double *)m + (neuron / lanes * rows + row) * lanes + neuron % lanes;
 }
 
-static const double *take_layer(const double *p, long long neurons, vec *m, vec *bias, int blocks, long long rows,
-                                int vectors)
-{
-    for (long long i = 0; i < blocks * vectors * LANES; i++) {
-        for (long long r = 0; r < rows; r++)
-            *lane(m, rows, vectors, r, i) = i < neurons ? *p++ : 0.0;
-        *lane(bias, 1, vectors, 0, i) = i < neurons ? *p++ : 0.0;
-    }
-    return p;
-}
-
-static double *give_layer(double *p, long long neurons, vec *m, vec *bias, int blocks, long long rows, int vectors)
+INLINE double *copy_layer(double *p, int takes, long long neurons, vec *m, vec *bias, int blocks, long long rows,
+                          int vectors)
 {
     (void)blocks;
-    for (long long i = 0; i < neurons; i++) {
-        for (long long r = 0; r < rows; r++)
-            *p++ = *lane(m, rows, vectors, r, i);
-        *p++ = *lane(bias, 1, vectors, 0, i);
-    }
+    for (long long i = 0; i < neurons; i++)
+        for (long long r = 0; r <= rows; r++, p++) {
+            double *own = r < rows ? lane(m, rows, vectors, r, i) : lane(bias, 1, vectors, 0, i);
+            *(takes ? own : p) = *(takes ? p : own);
+        }
     return p;
-}
-
-STEP void take(struct parameters *own, const double *p)
-{
-    p = take_layer(p, HIDDEN, own->w1, own->b1, FIRST);
-    take_layer(p, OUTPUTS, own->w2, own->b2, SECOND);
 }
 
 STEP void give(struct parameters *own, double *p)
 {
-    p = give_layer(p, HIDDEN, own->w1, own->b1, FIRST);
-    give_layer(p, OUTPUTS, own->w2, own->b2, SECOND);
+    p = copy_layer(p, 0, HIDDEN, own->w1, own->b1, FIRST);
+    copy_layer(p, 0, OUTPUTS, own->w2, own->b2, SECOND);
+}
+
+STEP void take(struct parameters *own, const double *p)
+{
+    *own = (struct parameters){0};
+    double *rest = copy_layer((double *)p, 1, HIDDEN, own->w1, own->b1, FIRST);
+    copy_layer(rest, 1, OUTPUTS, own->w2, own->b2, SECOND);
 }
 
 /* Recompute the data that depends on the parameters. */
