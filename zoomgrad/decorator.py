@@ -46,7 +46,7 @@ import types
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 import zoomgrad
 from zoomgrad import trace
@@ -78,18 +78,6 @@ _DEPTH = _Depth()
 
 class NotCompiled(UserWarning):
     """A compiled function runs as it is, because its graph would not hold for other numbers."""
-
-
-class CacheInfo(NamedTuple):
-    """Counts of a compiled function."""
-
-    calls: int
-    """Calls that ran a program."""
-    compilations: int
-    variants: int
-    most_variants: int
-    dropped: int
-    """Variants dropped to make room for others."""
 
 
 def compiled(
@@ -131,7 +119,8 @@ class Compiled:
         self._variants: OrderedDict[Any, Plain] = OrderedDict()
         self._lock = threading.RLock()
         self._chance = random.Random(1)
-        self._compilations = self._dropped = 0
+        self.compilations = 0
+        """How many graphs it has compiled."""
         self._warned: set[str] = set()
 
     def __get__(self, owner: Any, cls: Any = None) -> Any:
@@ -205,7 +194,6 @@ class Compiled:
         self._variants[key] = variant
         if len(self._variants) > self._most:
             self._variants.popitem(last=False)
-            self._dropped += 1
 
     def _held(self, signature: Signature, noise: Iterable[tuple[int, str]] = ()) -> Held:
         return Held(self._engine.Value, [self._function, *signature.objects], noise)
@@ -228,7 +216,7 @@ class Compiled:
         variant.recompiled = known.recompiled + 1 if known is not None else 0
         if variant.recompiled > MOST_GRAPHS:
             raise NotTraced(f"what it holds changed its graph {MOST_GRAPHS} times", "Pass what changes as an argument.")
-        self._compilations += 1
+        self.compilations += 1
         return variant
 
     def _run(self, variant: Variant, signature: Signature, call: Any, plain: Any) -> Any:
@@ -290,17 +278,17 @@ class Compiled:
                 frame, level = frame.f_back, level + 1
             warnings.warn(text, NotCompiled, stacklevel=level)
 
-    def cache_info(self) -> CacheInfo:
-        """Counts of calls and variants."""
+    @property
+    def calls(self) -> int:
+        """How many calls ran a program."""
         with self._lock:
-            calls = sum(variant.calls for variant in self._variants.values())
-            return CacheInfo(calls, self._compilations, len(self._variants), self._most, self._dropped)
+            return sum(variant.calls for variant in self._variants.values())
 
     def report(self) -> str:
         """What is compiled, what is not and why, as text."""
         with self._lock:
-            count, dropped = len(self._variants), f", {self._dropped} dropped" if self._dropped else ""
-            lines = [f"{self.__name__}: {self._engine.name}, {count} of at most {self._most} variants{dropped}"]
+            count = f"{len(self._variants)} of at most {self._most} variants"
+            lines = [f"{self.__name__}: {self._engine.name}, {count}"]
             return "\n".join([*lines, *(f"  {each.report()} ({each.text})" for each in self._variants.values())])
 
     def __reduce__(self) -> str:

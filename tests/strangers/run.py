@@ -34,7 +34,7 @@ class Run:
     seconds: float = 0.0
     cells: dict = dataclasses.field(default_factory=dict)  # a notebook's failing cells
     backward: int = 0  # a notebook's cells that called backward and ended
-    compiled: dict = dataclasses.field(default_factory=dict)  # of the decorator: sites, calls, report
+    compiled: dict = dataclasses.field(default_factory=dict)  # of the decorator: calls, report
 
     @property
     def ran(self):

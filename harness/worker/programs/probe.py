@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import marshal
 import math
 import os
@@ -89,14 +90,16 @@ class Sample(NamedTuple):
         """The same operation, whose operand has another use, so that its gradient is a sum."""
         return self._replace(text=f"[c := {self.text}, c * a]")
 
-    def difference(self, own: Result, ours: Result) -> str:
-        """The first difference, in words; empty if there is none but rounding."""
-        if isinstance(own, Exception) or _same(own, ours, _close):
-            return ""
+    def difference(self, own: Result, ours: Result, equal: Callable[[Any, Any], bool]) -> str:
+        """The first difference, in words; empty if there is none, or if the program's class can't evaluate it."""
         case = f"with a = {self.operands[0]} and b = {self.operands[1]}, "
+        if isinstance(own, Exception):
+            return ""
         if isinstance(ours, Exception):
             return f"{case}{self.text} is {own[0]} and not a {type(ours).__name__}"
-        at = next(i for i, pair in enumerate(zip(own, ours)) if not _close(*pair))
+        at = next((i for i, pair in enumerate(zip(own, ours)) if not equal(*pair)), None)
+        if at is None:
+            return ""
         kind, node = divmod(at, len(own) // 2)
         values = [*(["a node"] * (len(own) // 2 - 3)), "the result", "a", "b"]
         return (
@@ -104,9 +107,9 @@ class Sample(NamedTuple):
         )
 
 
-def _same(own: Result, ours: Result, compare: Callable[[Any, Any], bool]) -> bool:
-    """Whether all numbers are the same. What the program's class can't evaluate says nothing."""
-    return isinstance(own, Exception) or (not isinstance(ours, Exception) and all(map(compare, own, ours)))
+def _first(samples: list[Sample], own: list[Result], ours: list[Result], equal: Callable[[Any, Any], bool]) -> str:
+    """The first difference in any sample."""
+    return next(filter(None, map(Sample.difference, samples, own, ours, itertools.repeat(equal))), "")
 
 
 def _close(number: Any, other: Any) -> bool:
@@ -140,8 +143,8 @@ def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, L
         # The end of the file may never come, if the class has started processes.
         os.set_blocking(reading, False)
         text = answer.read(1 << 16) or b""
-    found = marshal.loads(text) if text else f"comparing them did not end in {LIMIT_SECONDS} s"  # noqa: S302  (ours)
-    return found if isinstance(found, str) else Look(*found)
+    message = marshal.loads(text) if text else f"comparing them did not end in {LIMIT_SECONDS} s"  # noqa: S302  (ours)
+    return message if isinstance(message, str) else Look(*message)
 
 
 def _answer(writing: int, compare: Callable[[], Look]) -> None:
@@ -154,14 +157,14 @@ def _answer(writing: int, compare: Callable[[], Look]) -> None:
             os.dup2(nothing, descriptor)
         sys.stdout = sys.stderr = io.StringIO()  # what is printed counts as a trace
         warnings.simplefilter("ignore")
-        found: Union[str, tuple[Any, ...]]
+        message: Union[str, tuple[Any, ...]]
         try:
-            found = tuple(compare())
+            message = tuple(compare())
         except Differs as difference:
-            found = str(difference)
+            message = str(difference)
         except BaseException as error:
-            found = f"it fails to compute: {type(error).__name__}: {error}"[:300]
-        os.write(writing, marshal.dumps(found))
+            message = f"it fails to compute: {type(error).__name__}: {error}"[:300]
+        os.write(writing, marshal.dumps(message))
     finally:
         os._exit(0)
 
@@ -181,15 +184,15 @@ class _Comparison:
 
     def _traces(self) -> dict[str, Any]:
         """What the methods could change: output, random numbers, and the numbers and sizes in names that they use."""
-        found: dict[str, Any] = {"the output": sys.stdout.tell(), "the random numbers": random.getstate()}
+        traces: dict[str, Any] = {"the output": sys.stdout.tell(), "the random numbers": random.getstate()}
         places = [vars(self.own), *(getattr(item, "__globals__", {}) for item in self.names.values())]
         used = {
             name for item in self.names.values() for name in getattr(getattr(item, "__code__", None), "co_names", ())
         }
         for name, x in ((name, place[name]) for place in places for name in used if name in place):
             if isinstance(x, (int, float, str, list, dict, set)):
-                found[name] = x if isinstance(x, (int, float, str)) else len(x)
-        return found
+                traces[name] = x if isinstance(x, (int, float, str)) else len(x)
+        return traces
 
     def look(self) -> Look:
         """Raises Differs."""
@@ -206,7 +209,8 @@ class _Comparison:
         cls = dress(self.own, look, self.value)
         for sample in self._samples(methods):
             for again in (False, True):
-                difference = sample.difference(self._try(sample, self.own, again), self._try(sample, cls, again))
+                own, ours = (self._try(sample, make, again) for make in (self.own, cls))
+                difference = sample.difference(own, ours, _close)
                 if difference:
                     raise Differs(difference)
         self._compare_attributes(cls, {})
@@ -229,9 +233,9 @@ class _Comparison:
         differences = []
         for form in METHODS.get(name, (name,)):
             ours = [self._try(s._replace(text=s.text.replace(f".{name}(", f".{form}(")), bare) for s in samples]
-            if all(_same(a, b, _equal if self.formulas else _close) for a, b in zip(results, ours)):
+            if not _first(samples, results, ours, _equal if self.formulas else _close):
                 return form, ""
-            differences.append(next(filter(None, map(Sample.difference, samples, results, ours)), ""))
+            differences.append(_first(samples, results, ours, _close))
         return "", differences[0] if all(differences) else ""
 
     def _takes_more(self, name: str) -> bool:
