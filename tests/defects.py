@@ -284,9 +284,9 @@ DEFECTS = (
     ),
     Defect(
         "C: bytes are multiplied by the divisor's reciprocal",
-        "engines/kernel/set_input.c",
-        "[at + i] / c->divisor;",
-        "[at + i] * (1.0 / c->divisor);",
+        "engines/kernel/rows.h",
+        "[row * c->width + i] / c->divisor;",
+        "[row * c->width + i] * (1.0 / c->divisor);",
         "engines/compiled/test_program.py",
     ),
     Defect(

@@ -36,7 +36,7 @@ def mlp_source(network: Network, *, sparse: bool) -> str:
         "SPARSE": int(sparse),
     }
     items: list[Item] = [Define(name, number) for name, number in macros.items()]
-    items += map(Include, ("kernel/kernel.h", "kernel/rows.h", "kernel/set_input.c", "kernel/training.h"))
+    items += map(Include, ("kernel/kernel.h", "kernel/rows.h", "kernel/training.h"))
     items += map(Include, ("handwritten/mlp.c", "kernel/train.c"))
     return unit(items)
 

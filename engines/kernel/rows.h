@@ -1,4 +1,4 @@
-/* Reading one column of a row. A kernel with vectors of doubles defines HAS_VECTORS before this file. */
+/* Reading rows. A kernel with vectors of doubles defines HAS_VECTORS before this file. */
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
@@ -79,4 +79,15 @@ static __attribute__((unused)) void read_column(double *restrict x, const struct
         for (long long i = 0; i < width; i++)
             x[i] = label == i;
     }
+}
+
+/* Read one row, for callers that run the passes one by one. */
+void set_input(double *restrict x, const struct column *columns, long long count, long long row)
+{
+    for (const struct column *c = columns; c < columns + count; x += c->width, c++)
+        if (c->kind == BYTES)
+            for (long long i = 0; i < c->width; i++)
+                x[i] = ((const unsigned char *)c->data)[row * c->width + i] / c->divisor;
+        else
+            read_column(x, c, row, 0);
 }

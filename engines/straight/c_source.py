@@ -94,7 +94,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
         *(elsewhere if others else []),
         *first,
         _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
-        *map(Include, ("kernel/rows.h", "kernel/set_input.c")),
+        Include("kernel/rows.h"),
         *([_pass("void", "backward", ("x", "p", "w", "q"), pieces.backward)] if form.trains else [_FORWARD_ONLY]),
         *map(Include, _LOOP),
     ]

@@ -50,7 +50,7 @@ def published_source(tape: Tape) -> Source:
         Comment("Indices of parameters and outputs in data[] and grad[]."),
         _table("parameter_rows", parameters),
         _table("output_rows", tape.outputs),
-        *map(Include, ("kernel/rows.h", "kernel/set_input.c", "kernel/training.h", "straight/published.c")),
+        *map(Include, ("kernel/rows.h", "kernel/training.h", "straight/published.c")),
         Include("kernel/train.c"),
     ]
     return Source([unit(items)], workspace=0)

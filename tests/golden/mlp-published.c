@@ -113,8 +113,6 @@ static const int output_rows[] = {
 
 #include "kernel/rows.h"
 
-#include "kernel/set_input.c"
-
 #include "kernel/training.h"
 
 #include "straight/published.c"

@@ -57,8 +57,6 @@ double forward(const double *restrict x, const double *restrict p, double *restr
 
 #include "kernel/rows.h"
 
-#include "kernel/set_input.c"
-
 void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
 {
     backward_0(x, p, w, q);

@@ -126,8 +126,6 @@ static void sinks_in_place(number *restrict w, number rate)
 
 #include "kernel/rows.h"
 
-#include "kernel/set_input.c"
-
 #include "kernel/training.h"
 
 enum { ROOM = 16 };

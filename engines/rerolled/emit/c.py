@@ -224,7 +224,7 @@ class _Source:
     def _workspace(self) -> Iterator[Item]:
         """The interface, and functions that copy numbers and parameters to the workspace."""
         loops, skips = self.step.loops, self.step.skips
-        yield from map(Include, ("kernel/kernel.h", "kernel/rows.h", "kernel/set_input.c"))
+        yield from map(Include, ("kernel/kernel.h", "kernel/rows.h"))
         if self.step.goes_over_rows:
             yield Include("kernel/training.h")
         if self.step.weights is not None:
