@@ -49,16 +49,7 @@ def agrees(engine, graph, kinds, rows, outputs=()):
     return bool(expected)
 
 
-@pytest.mark.parametrize("graph", NAMED, ids=lambda graph: graph.name)
-@pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if not is_slow(name)))
-def test_a_program_keeps_the_reference_bits(name, graph):
-    """In one of the two runs every leaf is a parameter."""
-    engine = usable(name)
-    for order in (["parameter"], ["input", "parameter"]):
-        assert agrees(engine, graph, spread(graph.numbers, order), [graph.numbers], [0])
-
-
-@pytest.mark.parametrize("order", ["input parameter", pytest.param("parameter", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("order", ["parameter", pytest.param("input parameter", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", by_kernel(COMPILED))
 def test_all_programs_side_by_side_keep_the_bits(name, order):
     graph = side_by_side(NAMED)
