@@ -39,7 +39,13 @@ class Signature(NamedTuple):
 def take_apart(value: Any, whole: Any) -> Signature:
     """Flatten tuples, lists, dicts and arrays. Raises NotTraced for a part that is neither data nor a constant."""
     signature = Signature(None, [], [], [])
-    return signature._replace(structure=_flatten(value, whole, signature, {}))
+    try:
+        return signature._replace(structure=_flatten(value, whole, signature, {}))
+    except NotTraced:
+        raise
+    except Exception as error:  # such as a list that holds itself, or an object that answers every question
+        kind = type(error).__name__
+        raise NotTraced(f"an argument or result can't be taken apart ({kind})", "Pass numbers and lists.") from None
 
 
 _STATIC = {bool, str, bytes, type(None)}
@@ -122,7 +128,7 @@ def _object(a: Any, into: Signature) -> Any:
     if problem:
         raise NotTraced(f"an argument or result is a {kind.__qualname__} of {kind.__module__}, {problem}", remedy)
     into.objects.append(a)
-    return ("object", id(a), kind)
+    return ("object", id(a))
 
 
 def describe(signature: Signature) -> str:

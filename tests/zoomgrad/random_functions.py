@@ -175,10 +175,6 @@ def calls(rng):
         yield change, f"{values}, [{', '.join(xs)}], {rows}, {flag}, {kinds[2].format(number())}"
 
 
-VALUES_OF = ("ws", "ws", "ws", "[w * 1.25 for w in ws]", "[w * ws[0] + model.bias for w in ws]", "[ws[0] * 2.0]")
-"""Arguments that the parameters are, or that were computed from them."""
-
-
 class Failure(str):
     """The kind of an error. All kinds are equal, because those of a compiled function may differ."""
 

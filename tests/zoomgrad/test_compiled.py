@@ -374,6 +374,17 @@ class Odd(float):
         return 7.0
 
 
+class Answering:
+    """An object with every attribute."""
+
+    def __getattr__(self, name):
+        return self
+
+
+itself = []
+itself.append(itself)
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
@@ -384,6 +395,8 @@ class Odd(float):
         (array("d", [1.0]), "neither data nor a constant"),
         (2**60 + 1, "not exact as a double"),
         (Odd(1.5), "computes in its own way"),
+        (Answering(), r"can't be taken apart \(TypeError"),
+        (itself, r"can't be taken apart \(RecursionError"),
     ],
 )
 def test_an_argument_that_can_not_be_taken_is_named(engine, argument, message):
@@ -392,6 +405,22 @@ def test_an_argument_that_can_not_be_taken_is_named(engine, argument, message):
     assert caught[0].filename == __file__
     with pytest.raises(NotTraced, match=message):
         compile_with(engine, lambda w, x: w)(engine.Value(1.0), argument)
+
+
+def test_results_beside_the_loss(engine):
+    """Containers, numbers and arrays of doubles are returned anew; a number that changes is found by the check."""
+    np, numbers = pytest.importorskip("numpy"), iter([2.0, 2.0, 2.0, 3.0])
+    run = compile_with(engine, lambda w, x: (w * x, [w, {1: w + x}], 7, "text", np.array([[1.5, 2.0]])))
+    w = engine.Value(3.0)
+    for x in (2.0, 4.0):
+        loss, (same, by_key), number, text, array = run(w, x)
+        assert same is w and (loss.data, by_key[1].data, number, text) == (3.0 * x, 3.0 + x, 7, "text")
+        assert array.dtype == float and array.tolist() == [[1.5, 2.0]]
+    with pytest.raises(NotTraced, match="it returns a PAIR beside the loss"):
+        compile_with(engine, lambda w: PAIR(w * w, w))(w)
+    with pytest.warns(NotCompiled, match=r"a result is 3.0 when it runs as it is, but a result is 2.0 compiled"):
+        stale = compile_with(engine, lambda w: (w * w, next(numbers)), strict=False)
+        assert [stale(w)[1] for _ in range(3)] == [2.0, 2.0, 3.0]
 
 
 def test_numpy_numbers_that_are_no_doubles(engine):
