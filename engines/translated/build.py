@@ -70,20 +70,17 @@ class Translator(NamedTuple):
     """A tool. `translate(folder, module)` reads `module`.py in the folder, and raises BuildFailed."""
 
     tool: str
-    packages: dict[str, str]
-    """What it imports -> the package that has it. The first is the tool's own."""
+    packages: tuple[str, ...]
+    """What it needs. The first is the tool's own."""
     translate: Callable[[Path, str], Translated]
 
     def version(self) -> str:
         """Version of the tool's package. Raises Unavailable if a package is missing."""
-        versions = dict.fromkeys(self.packages.values(), "")
-        for module, package in self.packages.items():
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                if importlib.util.find_spec(module):
-                    versions[package] = importlib.metadata.version(package)
-            if not versions[package]:
-                raise Unavailable(f"{package} is not installed", _remedy([*versions]))
-        return next(iter(versions.values()))
+        try:
+            versions = [importlib.metadata.version(package) for package in self.packages]
+        except importlib.metadata.PackageNotFoundError as error:
+            raise Unavailable(f"{error.name} is not installed", _remedy(self.packages)) from None
+        return versions[0]
 
 
 def _remedy(packages: Sequence[str]) -> str:
@@ -155,5 +152,5 @@ def _mypyc(folder: Path, module: str) -> Translated:
     return Translated(text, (f"-I{Path(spec.origin).parent / 'lib-rt'}", f"-I{folder / 'c'}"))
 
 
-CYTHON = Translator("Cython", {"Cython": "cython"}, _cython)
-MYPYC = Translator("mypyc", {"mypyc": "mypy", "setuptools": "setuptools"}, _mypyc)
+CYTHON = Translator("Cython", ("cython",), _cython)
+MYPYC = Translator("mypyc", ("mypy", "setuptools"), _mypyc)

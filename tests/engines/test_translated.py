@@ -3,7 +3,7 @@
 If the tools are installed, the conformance tests run both engines.
 """
 
-import importlib.util
+import importlib.metadata
 import sys
 
 import pytest
@@ -40,9 +40,11 @@ def test_the_prepared_text_gives_the_reference_bits():
 @pytest.mark.parametrize(("name", "package"), [("cython", "cython"), ("mypyc", "mypy")])
 def test_without_the_package_the_remedy_installs_it(name, package, monkeypatch):
     check_header()
-    find_spec = importlib.util.find_spec
-    hidden = ("Cython", "mypyc")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda module: None if module in hidden else find_spec(module))
+
+    def version(package):
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
     tool = {"cython": build.CYTHON, "mypyc": build.MYPYC}[name]
     with pytest.raises(Unavailable) as raised:
         build.value(tool)
@@ -79,7 +81,7 @@ def stub(monkeypatch, tmp_path):
         return Translated(MODULE)
 
     monkeypatch.setattr(Translator, "version", lambda self: "stub 1")
-    return Translator("stub", {}, translate), calls
+    return Translator("stub", (), translate), calls
 
 
 @pytest.mark.host
