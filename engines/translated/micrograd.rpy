@@ -5,7 +5,7 @@ Values by a walk with an explicit stack. `interpret` takes the rows as the instr
 counter is the row. `rpython.py` adds the table of ops, as `function` and `contribute`.
 """
 
-from rpython.rlib import jit, jit_hooks
+from rpython.rlib import jit
 from rpython.rlib.entrypoint import entrypoint_highlevel
 from rpython.rtyper.lltypesystem import lltype, rffi
 from rpython.translator.tool.cbuild import ExternalCompilationInfo
@@ -187,12 +187,7 @@ def trace_limit(operations):
     jit.set_param(None, "trace_limit", operations)
 
 
-def counter(number):
-    """A counter of the JIT, by its place in `rpython.rlib.jit.Counters`. None exists before the first trace."""
-    return jit_hooks.stats_get_counter_value(None, number)
-
-
 def target(driver, arguments):
-    for function in (trace_limit, counter) if driver.config.translation.jit else ():
-        entrypoint_highlevel("main", [LONG], "rp_" + function.__name__)(function)
+    if driver.config.translation.jit:
+        entrypoint_highlevel("main", [LONG], "rp_trace_limit")(trace_limit)
     return (lambda arguments: 0), None

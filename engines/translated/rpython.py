@@ -43,7 +43,7 @@ double rp_forward(long, double *x, double *p, double *y);
 void rp_backward(long, double *q);
 void rp_update(double *p, double *q, long count, double rate, double batch);
 double rp_interpret(long, long times, double *x, double *p);
-void rp_trace_limit(long operations); long rp_counter(long number);
+void rp_trace_limit(long operations);
 """
 
 

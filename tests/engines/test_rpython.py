@@ -36,7 +36,7 @@ class InPython:
         marks = {"jit_merge_point": lambda self, **_: None, "can_enter_jit": lambda self, **_: None}
         jit = SimpleNamespace(JitDriver=type("JitDriver", (), {"__init__": lambda self, **_: None, **marks}))
         modules = {
-            "rpython.rlib": {"jit": jit, "jit_hooks": None},
+            "rpython.rlib": {"jit": jit},
             "rpython.rlib.entrypoint": {"entrypoint_highlevel": lambda *_: lambda function: function},
             "rpython.rtyper.lltypesystem": {"lltype": anything, "rffi": anything},
             "rpython.translator.tool.cbuild": {"ExternalCompilationInfo": lambda **_: None},
