@@ -1,28 +1,26 @@
-"""Runs of a folder -> one table of speedups on each machine with their last change, and the rows of one chart."""
+"""Runs of a folder -> one table of speedups, from each machine's first run to its newest, and the rows of one chart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from zoomgrad.reports.measured.races import SPEEDUP, Race, machines, names, side_by_side
-from zoomgrad.reports.measured.table import KEYS, each, in_order
+from zoomgrad.reports.measured.races import SPEEDUP, Race, machines, side_by_side
+from zoomgrad.reports.measured.table import KEYS, each
 from zoomgrad.reports.text.figures import Figure, Sheet
 from zoomgrad.results import units
 from zoomgrad.results.record import BASELINE, Run
-from zoomgrad.results.stats.changepoints import Level, levels, spread
-from zoomgrad.results.stats.intervals import Interval
 
 _NOTE = (
-    f"Speedups over {BASELINE} on the same interpreter, each within its own run. A change is the newest level over the "
-    "one before, on one machine; PELT finds steps too large for chance. Machines with the same processor, cores and "
-    f"system count as one. If {BASELINE} itself changed, every speedup changed with it."
+    f"Speedups over {BASELINE} on the same interpreter, each within its own run. Runs differ by noise, too: `zoomgrad "
+    "compare` decides whether two runs differ. Machines with the same processor, cores and system count as one."
 )
-_HEADINGS = ("engine", "interpreter", "workload", "machine", "runs", "since", "change", "speedup")
+_HEADINGS = ("engine", "interpreter", "workload", "machine", "runs", "first run", "newest run", "newest / first")
+_SERIES = [*KEYS, "machine"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,10 @@ class History:
     lead: str
     finding: str
     sheet: Sheet
-    """One row for each engine, interpreter, workload and machine; newest change first."""
+    """One row for each engine, interpreter, workload and machine; largest change first."""
     chart: pd.DataFrame
-    """Series of one workload and interpreter on the newest run's machine: one row per engine and run, with its `place`
-    among the machine's runs, the `level` it belongs to, and `change`: NaN unless that level begins here and differs
-    from the previous one."""
+    """Series of one workload and interpreter on the newest run's machine: one row per engine and run. `place` numbers
+    the machine's runs. The speedup and its bounds are relative to the engine's first run."""
 
 
 def history(races: Iterable[Race], left_out: Sequence[str] = ()) -> History | None:
@@ -46,75 +43,32 @@ def history(races: Iterable[Race], left_out: Sequence[str] = ()) -> History | No
     """
     races = sorted(races, key=lambda one: (one.run.created_at, one.run.id))
     runs = [one.run for one in races]
-    table = _with_levels(side_by_side(races))
+    table = side_by_side(races)
+    table = table[table.duplicated(_SERIES, keep=False)].sort_values([*_SERIES, "run"])
     if table.empty:
         return None
-    series = sorted(_series(table), key=_newest_change, reverse=True)
-    changed = [rows for rows in series if rows["change"].notna().any()]
-    finding = f"{len(changed)} of {units.count(len(series), 'speedup')} changed by more than chance."
-    commits = dict(zip(names(runs), (run.commit for run in runs), strict=True))
-    notes = (_NOTE, *_machines_said(runs), *left_out)
-    sheet = Sheet("", 4, _HEADINGS, tuple(_row(rows, commits) for rows in series), notes)
-    return History(_lead(runs), finding, sheet, _charted(table))
+    series = table.groupby(_SERIES, observed=True, sort=False)
+    newest = series.tail(1).assign(runs=series.size().to_numpy(), first=series["speedup"].first().to_numpy())
+    newest["change"] = newest["speedup"] / newest["first"]
+    newest = newest.iloc[np.argsort(-np.abs(np.log(newest["change"].to_numpy())), kind="stable")]
+    sheet = Sheet("", 4, _HEADINGS, tuple(map(_row, each(newest))), (_NOTE, *_machines_said(runs), *left_out))
+    return History(_lead(runs), _finding(newest.iloc[0]), sheet, _charted(table))
 
 
-def _with_levels(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep the series that have two runs or more, and add place, level and change."""
-    table = table[table.duplicated([*KEYS, "machine"], keep=False)].sort_values("run")
-    grouped = table.groupby([*KEYS, "machine"], observed=True, sort=False)
-    series = {
-        key: [Interval(*bounds) for bounds in zip(*(rows[x] for x in SPEEDUP), strict=True)] for key, rows in grouped
-    }
-    spreads = {key: spread(one) for key, one in series.items()}
-    parts = []
-    for key, rows in grouped:
-        usual = median(one for other, one in spreads.items() if other[-1] == key[-1])
-        parts.append(rows.assign(**_columns(levels(series[key], max(spreads[key], usual)))))
-    table = pd.concat(parts) if parts else table.assign(level=[], change=[])
-    places = {
-        (machine, run): place
-        for machine, rows in table.groupby("machine", sort=False)
-        for place, run in enumerate(in_order(rows, "run"))
-    }
-    return table.assign(place=[places[row.machine, row.run] for row in each(table)])
-
-
-def _columns(levels: Sequence[Level]) -> dict[str, list[float]]:
-    level = [one.speedup for one in levels for _ in range(one.begin, one.end)]
-    change = [float("nan")] * len(level)
-    for before, after in pairwise(levels):
-        change[after.begin] = after.speedup / before.speedup
-    return {"level": level, "change": change}
-
-
-def _series(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for _, rows in table.sort_values([*KEYS, "machine", "run"]).groupby([*KEYS, "machine"], observed=True, sort=False):
-        yield rows
-
-
-def _newest_change(rows: pd.DataFrame) -> int:
-    """Position of the run with the newest change among all runs; -1 without a change."""
-    changed = rows[rows["change"].notna()]
-    return -1 if changed.empty else int(changed["run"].cat.codes.iloc[-1])
-
-
-def _row(rows: pd.DataFrame, commits: dict[str, str]) -> tuple[Figure, ...]:
-    last, changed = rows.iloc[-1], rows[rows["change"].notna()]
-    start = (
-        *(Figure(str(last[key])) for key in KEYS),
-        Figure(str(last["machine"]).removeprefix("machine ")),
-        Figure(f"{len(rows)}"),
-    )
-    if changed.empty:
-        return (*start, Figure(units.ABSENT), Figure(units.ABSENT), Figure(units.ratio(float(last["level"]))))
-    newest = changed.iloc[-1]
-    ratio, level = float(newest["change"]), float(newest["level"])
+def _row(row: Any) -> tuple[Figure, ...]:
     return (
-        *start,
-        Figure(str(newest["run"]), commits[str(newest["run"])]),
-        Figure(f"{units.ratio(ratio)} {'faster' if ratio > 1 else 'slower'}", mark="" if ratio > 1 else "different"),
-        Figure(units.ratio(level), f"before: {units.ratio(level / ratio)}"),
+        *(Figure(str(getattr(row, key))) for key in KEYS),
+        Figure(row.machine.removeprefix("machine ")),
+        Figure(f"{row.runs}"),
+        Figure(units.ratio(row.first)),
+        Figure(units.ratio(row.speedup)),
+        Figure(units.ratio(row.change)),
     )
+
+
+def _finding(row: Any) -> str:
+    where = f"{row.engine} on {row.workload}, {row.interpreter}"
+    return f"Largest change: {where}: {units.ratio(row.change)} the speedup of the first run."
 
 
 def _lead(runs: Sequence[Run]) -> str:
@@ -130,8 +84,10 @@ def _machines_said(runs: Sequence[Run]) -> list[str]:
 
 
 def _charted(table: pd.DataFrame) -> pd.DataFrame:
-    """The workload and interpreter with most changes, then with most results, on the newest run's machine."""
-    newest = table.sort_values("run")["machine"].iloc[-1]
-    here = table[table["machine"] == newest]
+    """The workload and interpreter with most results on the newest run's machine, relative to each first run."""
+    here = table[table["machine"] == table.sort_values("run")["machine"].iloc[-1]]
+    here = here.assign(place=here["run"].cat.remove_unused_categories().cat.codes)
     parts: list[pd.DataFrame] = [rows for _, rows in here.groupby(["workload", "interpreter"], observed=True)]
-    return max(parts, key=lambda rows: (rows["change"].notna().sum(), len(rows))).sort_values(["engine", "run"])
+    rows = max(parts, key=len)
+    first = rows.groupby("engine", observed=True)["speedup"].transform("first")
+    return rows.assign(**{name: rows[name] / first for name in SPEEDUP})

@@ -1,4 +1,4 @@
-"""Statistics as pure functions over seconds: confidence intervals, changepoints.
+"""Statistics as pure functions over seconds: confidence intervals.
 
 Selecting samples from records is in `results.samples`; the gate's rules are in `reports.gate`.
 """

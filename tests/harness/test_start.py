@@ -9,7 +9,7 @@ import pytest
 
 from zoomgrad.harness.cli import COMMANDS, Commands, commands, load
 
-HEAVY = {"dask", "distributed", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
+HEAVY = {"dask", "distributed", "numpy", "pandas", "pyperf", "scipy"}
 
 
 def imported(*arguments):

@@ -22,7 +22,7 @@ def history(
         Path, typer.Argument(file_okay=False, show_default="results/runs", help="Folder of runs, from any machines.")
     ] = RUNS,
 ) -> None:
-    """Show each machine's speedups from run to run, with their changes marked."""
+    """Show each machine's speedups from the first run to the newest."""
     if not folder.is_dir() or (folder / "run.json").exists():
         what = "is a single run, not a folder of runs" if folder.is_dir() else "no such folder"
         complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
