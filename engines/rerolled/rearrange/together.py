@@ -93,7 +93,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
         last = (If(Fact.EVERY_INPUT_OF_ROWS, last, (TurnLists(), Perform(turned))),)
         check = (CheckFactors(x),)
 
-    (start, stop) = pair.inputs
+    start, stop = pair.inputs
     own_inputs = (
         Copy(Place(0), x, start),
         Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop),
@@ -121,6 +121,7 @@ def _share_all_else(step: Step, pair: Pair) -> bool:
     return (
         forward.target.lanes == pair.factor.lanes == (1,)
         and not any(reads(loop, pair.inputs) for loop in others)
+        and all(isinstance(operand, Access) for segment in forward.segments for operand in segment.operands)
         and reads_no_values(step, forward)
     )
 
