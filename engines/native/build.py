@@ -7,14 +7,12 @@ install time there may be no compiler yet, and the project is run from a clone.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.api import CyclicGraph, Unavailable
 from zoomgrad.engines.interpreted.once import once
-from zoomgrad.engines.kernel.building import BuildFailed, Built, build, loading
+from zoomgrad.engines.kernel.building import BuildFailed, build, loading
 from zoomgrad.engines.kernel.c_text import read
 from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, include_flags, load_module
 from zoomgrad.engines.kernel.kept import kept
@@ -42,7 +40,7 @@ def load() -> Any:
         text = source(tool)
         recipe = ("value", abi(), str(tool), *tool.command, *flags(tool), text)
         try:
-            with _object(tool, text, recipe) as built, loading():
+            with kept("native", recipe, build(tool, [text], flags(tool))) as built, loading():
                 return class_in(built.path)
         except BuildFailed as failure:
             failures.append(failure.reason)
@@ -65,10 +63,6 @@ def flags(tool: Toolchain) -> tuple[str, ...]:
     exact = [f"-fno-builtin-{name}" for name, _ in sorted(ops_in_c.libm())]
     optimised = () if tool.family == "tcc" else ("-O2", "-fno-strict-aliasing", "-ffp-contract=off", *exact)
     return ("-std=gnu11", *optimised, *include_flags())
-
-
-def _object(tool: Toolchain, text: str, recipe: Sequence[str]) -> AbstractContextManager[Built]:
-    return kept("native", recipe, build(tool, [text], flags(tool)))
 
 
 def class_in(path: Path) -> Any:
