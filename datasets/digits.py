@@ -10,8 +10,6 @@ from zoomgrad.datasets import idx
 from zoomgrad.datasets.dataset import Dataset
 
 LARGEST_VALUE = 16.0
-CLASSES = 10
-
 IMAGES_PATH = Path(__file__).with_name("data") / "digits-images-idx3-ubyte.gz"
 LABELS_PATH = Path(__file__).with_name("data") / "digits-labels-idx1-ubyte.gz"
 
@@ -24,18 +22,6 @@ REMEDY = "Restore it with git."
 
 def load() -> Dataset:
     """1,797 images of 8 x 8 pixels from 0 to 16, in the order of their source. The last 360 are held out."""
-    images, labels = idx.read_pair(
-        idx.Source(IMAGES_PATH, "digits", REMEDY, IMAGES_SHA256),
-        idx.Source(LABELS_PATH, "digits", REMEDY, LABELS_SHA256),
-        CLASSES,
-    )
-    return Dataset(
-        name="digits",
-        features=images.pixels,
-        width=images.width,
-        divisor=LARGEST_VALUE,
-        targets=labels,
-        classes=CLASSES,
-        target_width=1,
-        train_rows=1437,
-    )
+    images = idx.Source(IMAGES_PATH, "digits", REMEDY, 115_024, IMAGES_SHA256)
+    labels = idx.Source(LABELS_PATH, "digits", REMEDY, 1_805, LABELS_SHA256)
+    return idx.load("digits", images, labels, divisor=LARGEST_VALUE, train_rows=1437)
