@@ -176,11 +176,11 @@ DEFECTS = (
         "engines/native/test_numpy_numbers.py",
     ),
     Defect(
-        "notebook: errors name the line in the cell, not that in the file",
+        "notebook: errors do not name the cell",
         "harness/worker/programs/notebook.py",
-        "ast.increment_lineno(cell if python",
-        "(lambda tree, _: tree)(cell if python",
-        "harness/worker/test_notebook.py::test_errors_name_the_line_of_the_file",
+        'name = f"{path}, cell {number}"',
+        "name = str(path)",
+        "harness/worker/test_notebook.py::test_errors_name_the_cell_and_its_line",
     ),
     Defect(
         "probe: gradients are not compared",

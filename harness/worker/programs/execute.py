@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Optional
 
 from zoomgrad.engines.api import Engine, Unavailable
@@ -69,7 +69,7 @@ def execute(
     warning says if nothing was imported or replaced. Raises WrongScript, Unavailable, SyntaxError, and what the program
     raises.
     """
-    source, code = _compiled(path)
+    source, codes = _compiled(path)
     with_ids = bool(USES_IDS.search(source))
     if with_ids and engine is not None and not getattr(engine, "extensible", True):
         raise Unavailable(
@@ -95,25 +95,26 @@ def execute(
     program = ModuleType("__main__")
     program.__dict__["__file__"] = str(path.absolute())
     sys.modules["__main__"] = program
-    exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
+    for code in codes:
+        exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
     if named and named not in watch.seen:
         raise WrongScript(f"{path}: the program defines no class {named!r}\n  Name the class of its Values.")
     return program.__dict__
 
 
-def _compiled(path: Path) -> tuple[str, Any]:
-    """A program's text and code."""
+def _compiled(path: Path) -> tuple[str, list[CodeType]]:
+    """A program's text, and its code or that of each cell."""
     if path.suffix == ".ipynb":
         from zoomgrad.harness.worker.programs import notebook
 
-        text, tree, left_out = notebook.parse(path)
+        text, codes, left_out = notebook.parse(path)
         if left_out:
             lines = "1 line" if len(left_out) == 1 else f"{len(left_out)} lines"
             tell(f"{path.name}: left out {lines} that only Jupyter runs, such as `{left_out[0]}`")
-        return text, compile(tree, str(path), "exec", dont_inherit=True)
+        return text, codes
     try:
         content = path.read_bytes()
-        return content.decode("utf-8", "replace"), compile(content, str(path), "exec", dont_inherit=True)
+        return content.decode("utf-8", "replace"), [compile(content, str(path), "exec", dont_inherit=True)]
     except (OSError, ValueError) as error:
         raise WrongScript(f"{path}: can't be read ({error})\n  Name a Python program.") from error
 
@@ -133,7 +134,7 @@ def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[st
         tell(str(problem))
         sys.exit(WRONG_USE)
     except SyntaxError as error:
-        if error.filename != str(path):
+        if not str(error.filename).startswith(str(path)):
             raise
         import traceback  # takes a while
 

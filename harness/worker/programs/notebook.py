@@ -1,52 +1,51 @@
-"""Notebook -> one syntax tree of its code cells, with the line numbers of the file.
+"""Notebook -> the code of each code cell, with a name such as `book.ipynb, cell 3` for errors.
 
 What only Jupyter runs is left out: `%matplotlib inline`, `!pip install …`, `name?`, and cells such as `%%html`. The
-last expression of a cell is shown, as Jupyter does.
+last expression of a cell is shown, as in Jupyter.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import json
+import linecache
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 
 from zoomgrad.harness.worker.programs.classes import WrongScript
 
 OF_PYTHON = ("%%time", "%%capture", "%%prun")
 """Magics of a cell that holds Python."""
+FUTURE = __future__.annotations.compiler_flag
 QUESTION = re.compile(r"\?{1,2}[\w.]+|[\w.]+\?{1,2}")
 SHOW = "__import__('sys').displayhook"
 
 
-def parse(path: Path) -> tuple[str, ast.Module, list[str]]:
-    """The Python text, its tree, and what was left out. Raises SyntaxError, and WrongScript for another file."""
+def parse(path: Path) -> tuple[str, list[CodeType], list[str]]:
+    """The Python text, each cell's code, and what was left out. Raises SyntaxError and WrongScript."""
     try:
-        text = path.read_text(encoding="utf-8")
-        sources = list(cells(text))
+        sources = list(cells(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise WrongScript(
             f"{path}: not a notebook of format 4 ({type(error).__name__}: {error})\n"
             "  Save it again with Jupyter, or export it as a Python program."
         ) from error
-    body: list[ast.stmt] = []
+    codes: list[CodeType] = []
     left_out: list[str] = []
-    above = 0
-    for source in sources:
-        above = _lines_above(source, text, above)
+    flags = 0  # `from __future__ import annotations` holds for all later cells
+    for number, source in enumerate(sources, 1):
+        name = f"{path}, cell {number}"
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name  # for tracebacks
         python, magics = without_magics(source)
         left_out += magics
-        try:
-            cell = ast.parse(python, str(path))
-        except SyntaxError as error:
-            line = error.lineno or 1
-            error.lineno, error.text = above + line, "".join(source.splitlines(keepends=True)[line - 1 : line])
-            raise
-        body += ast.increment_lineno(cell if python.rstrip().endswith(";") else _showing(cell), above).body
-    # Such an import holds for all later cells, and would be an error below other statements.
-    body.sort(key=lambda item: not (isinstance(item, ast.ImportFrom) and item.module == "__future__"))
-    return "\n".join(sources), ast.Module(body, []), left_out
+        tree = ast.parse(python, name)
+        shown = tree if python.rstrip().endswith(";") else _showing(tree)
+        codes.append(compile(shown, name, "exec", flags, dont_inherit=True))
+        flags |= codes[-1].co_flags & FUTURE
+    return "\n".join(sources), codes, left_out
 
 
 def cells(text: str) -> Iterator[str]:
@@ -73,16 +72,9 @@ def without_magics(source: str) -> tuple[str, list[str]]:
         if code.startswith("%time "):
             lines[i] = f"{indent}{code[len('%time ') :]}"
         elif code.startswith(("%", "!")) or QUESTION.fullmatch(code):
-            lines[i] = f"{indent}pass"
+            lines[i] = f"{indent}pass" if indent else ""  # `from __future__ import` may follow
             left_out.append(code)
     return "\n".join(lines), left_out
-
-
-def _lines_above(source: str, text: str, begin: int) -> int:
-    """How many lines of the file are above a cell's first line, which is a JSON string in a line of the file."""
-    first = json.dumps(source.splitlines(keepends=True)[:1], ensure_ascii=False)[1:-1]
-    lines = text.splitlines()
-    return next((i for i in range(begin, len(lines)) if lines[i].strip().rstrip(",") == first), begin)
 
 
 def _showing(cell: ast.Module) -> ast.Module:
