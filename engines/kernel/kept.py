@@ -20,7 +20,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Optional
 
-from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.files import cache_folder, write_atomically
 from zoomgrad.engines.kernel.building import Built, private_folder, write
 
@@ -31,7 +30,7 @@ _SECONDS = struct.Struct("<d")
 
 
 class Unsound(Exception):
-    """A file can't be trusted, so it was removed. The text is the reason."""
+    """A file or its folder can't be trusted. The text is the reason."""
 
 
 @contextlib.contextmanager
@@ -47,7 +46,7 @@ def kept(name: str, recipe: Sequence[str], make: contextlib.AbstractContextManag
     content = None
     try:
         content = read(file) if file else None
-    except (Unavailable, Unsound) as why:
+    except Unsound as why:
         warnings.warn(f"{file} is not used ({why}): building it again", stacklevel=3)
     if content is not None:
         with private_folder() as private:
@@ -60,12 +59,12 @@ def kept(name: str, recipe: Sequence[str], make: contextlib.AbstractContextManag
         seconds = _SECONDS.pack(perf_counter() - start)
         yield built
         if file:
-            with contextlib.suppress(OSError, Unavailable):
+            with contextlib.suppress(OSError, Unsound):
                 keep(file, seconds + built.path.read_bytes())
 
 
 def keep(file: Path, content: bytes) -> None:
-    """Write a file. Raises OSError, and Unavailable if others could change the folder's files."""
+    """Write a file. Raises OSError, and Unsound if others could change the folder's files."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_private(file.parent)
     digest = hashlib.sha256(content).hexdigest()
@@ -74,10 +73,7 @@ def keep(file: Path, content: bytes) -> None:
 
 
 def read(file: Path) -> Optional[bytes]:
-    """The content of a file; None if there is none.
-
-    Raises Unavailable if others could change the folder's files, and Unsound for a file that can't be trusted.
-    """
+    """The content of a file; None if there is none. Raises Unsound, and then removes a file that can't be trusted."""
     try:
         _check_private(file.parent)
         facts = file.lstat()
@@ -101,11 +97,9 @@ def read(file: Path) -> Optional[bytes]:
 
 
 def _check_private(folder: Path) -> None:
-    """Raise OSError if there is no such folder, and Unavailable if others could change its files."""
+    """Raise OSError if there is no such folder, and Unsound if others could change its files."""
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode):
-        raise Unavailable(f"{folder} is a link or a file, so its files can't be trusted", "Remove it.")
+        raise Unsound("its folder is a link or a file: remove it")
     if facts.st_uid != os.getuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Unavailable(
-            f"{folder} belongs to another user, or others may write to it, so its files can't be trusted", "Remove it."
-        )
+        raise Unsound("its folder belongs to another user, or others may write to it: remove it")

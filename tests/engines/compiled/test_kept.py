@@ -6,7 +6,6 @@ import stat
 
 import pytest
 
-from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.files import CACHE, write_atomically
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel import kept as module
@@ -77,7 +76,7 @@ def file(tmp_path):
 def test_a_folder_that_others_may_write_is_refused(file, mode):
     file.parent.chmod(mode)
     for use in (lambda: read(file), lambda: keep(file.with_name("other"), b"")):
-        with pytest.raises(Unavailable, match="others may write to it"):
+        with pytest.raises(Unsound, match="others may write to it"):
             use()
     file.parent.chmod(0o755)
     assert read(file) == b"content", "a folder that others may only read was refused"
@@ -86,7 +85,7 @@ def test_a_folder_that_others_may_write_is_refused(file, mode):
 def test_a_folder_that_is_a_link_is_refused(tmp_path, file):
     (tmp_path / "link").symlink_to(file.parent)
     for use in (lambda: read(tmp_path / "link" / "file"), lambda: keep(tmp_path / "link" / "other", b"")):
-        with pytest.raises(Unavailable, match="is a link"):
+        with pytest.raises(Unsound, match="is a link"):
             use()
 
 
