@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -100,15 +100,11 @@ class Conductor:
 
     def update(self, index: int, rate: float, batch: int) -> None:
         """Update every parameter, and set its gradient to 0. index: of the update, from 0."""
-        self._update_each(range(len(self.shared.p)), self._optimiser.numbers(index, rate), batch)
-
-    def _update_each(self, parameters: Iterable[int], numbers: Sequence[float], batch: int) -> None:
-        step, (p, q, *states) = self._optimiser.function, self.shared.all
-        for i in parameters:
-            p[i], *changed = step(p[i], q[i], *numbers, batch, *(state[i] for state in states))
-            q[i] = 0.0
-            for state, number in zip(states, changed):
-                state[i] = number
+        step, numbers, (p, q, *states) = self._optimiser.function, self._optimiser.numbers(index, rate), self.shared.all
+        results = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
+        for buffer, changed in zip((p, *states), zip(*results)):
+            buffer[:] = array("d", changed)
+        q[:] = array("d", bytes(8 * len(q)))
 
 
 class ConductorInMachineCode(Conductor):
@@ -119,10 +115,13 @@ class ConductorInMachineCode(Conductor):
         self._lanes = lanes
 
     def update(self, index: int, rate: float, batch: int) -> None:
-        numbers = self._optimiser.numbers(index, rate)
+        step, numbers, (p, q, *states) = self._optimiser.function, self._optimiser.numbers(index, rate), self.shared.all
         left = self._lanes.update([*numbers, float(batch)], batch)
-        rest = range(self._lanes.words[WHOLE], len(self.shared.p))
-        self._update_each(itertools.chain(left, rest), numbers, batch)
+        for i in itertools.chain(left, range(self._lanes.words[WHOLE], len(p))):
+            p[i], *changed = step(p[i], q[i], *numbers, batch, *(state[i] for state in states))
+            q[i] = 0.0
+            for state, number in zip(states, changed):
+                state[i] = number
 
 
 class ConductorInNumPy(Conductor):
