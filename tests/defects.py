@@ -64,8 +64,8 @@ DEFECTS = (
     Defect(
         "variant: gradients below the arguments are passed on in another order",
         "zoomgrad/variant.py",
-        "self._make(number, parameters if self._operands is None",
-        "self._make(number, parameters[::-1] if self._operands is None",
+        "used = parameters if self._operands is None",
+        "used = parameters[::-1] if self._operands is None",
         "zoomgrad/test_compiled.py::test_a_loss_of_predictions_has_the_bits_of_the_whole_graph",
     ),
     Defect(
