@@ -27,12 +27,11 @@ SEED = 42
 """Seed of the order."""
 HELD_OUT = 10
 """One distinct name in this many is held out."""
-MOST_BYTES = 16 << 20
-"""Largest file of names to read."""
 
 PATH = Path(__file__).with_name("data") / "names.bz2"
 SHA256 = "a9709ebc7a567f82800674afbc0e06c5f37b266b339e78de606f7a8023d4b118"
 """Of the sorted names, one per line."""
+REMEDY = "Restore it with git."
 
 
 class Names(NamedTuple):
@@ -92,42 +91,15 @@ def _embedded() -> Names:
     try:
         packed = bz2.decompress(PATH.read_bytes()).decode("ascii")
     except (OSError, ValueError, EOFError) as error:
-        raise _bad(f"{PATH.name} can't be read: {error}", "Restore it with git.") from None
+        raise CorruptData(f"{PATH.name} can't be read: {error}\n  {REMEDY}") from None
     names, name = [], ""
     # Each name is written as the difference from the one before: how many letters to drop, then the new ones.
     for drop, letters in re.findall("([A-Z])([a-z]*)", packed):
         name = name[: len(name) - (ord(drop) - ord("A"))] + letters
         names.append(name)
     if hashlib.sha256("\n".join(names).encode()).hexdigest() != SHA256:
-        raise _bad(f"{PATH.name} does not hold the published names", "Restore it with git.")
+        raise CorruptData(f"{PATH.name} does not hold the published names\n  {REMEDY}")
     return _divided(names)
-
-
-def read(path: Path, context: int = LONGEST + 1) -> Names:
-    """The names in a file of your own, one on each line. Raises CorruptData, which names the line."""
-    try:
-        if path.exists() and not path.is_file():  # a pipe is read once, and every process needs the names
-            raise OSError(0, "it is not a file")
-        with path.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise _bad(f"{path} can't be read: {error.strerror}", "Name a text file with a name on each line.") from None
-    if len(content) > MOST_BYTES:
-        raise _bad(f"{path} has more than {MOST_BYTES >> 20} MiB", "Keep fewer names.")
-    names = []
-    for number, line in enumerate(content.split(b"\n"), 1):
-        name = line.strip().decode("latin-1")
-        if name and not re.fullmatch(f"[a-z]{{2,{LONGEST}}}", name):
-            remedy = f"Write it with 2 to {LONGEST} letters from a to z, in lower case, or leave it out."
-            raise _bad(f"{path}, line {number:,}: {name[:30]!a} is not a name", remedy)
-        names += [name] if name else []
-    if len(set(names)) < HELD_OUT:
-        raise _bad(f"{path} has {len(set(names))} distinct names; {HELD_OUT} are the least", "Add names.")
-    return _divided(sorted(names))._replace(context=context)
-
-
-def _bad(problem: str, remedy: str) -> CorruptData:
-    return CorruptData(f"{problem}\n  {remedy}")
 
 
 def _divided(names: list[str]) -> Names:

@@ -11,14 +11,13 @@ from pydantic import ValidationError
 from zoomgrad import datasets
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines.api import Unavailable, UnknownName
-from zoomgrad.engines.saving.parameters import BadFile
 from zoomgrad.harness.cli.app import FAILED, WRONG_USE
 from zoomgrad.harness.cli.console import complain
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.workloads.changes import InvalidChange
 from zoomgrad.results.files import Unreadable, first_of
 
-KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange, BadFile)
+KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange)
 """Exceptions whose texts are written for users."""
 
 SPACE = "Free some space, then try again."

@@ -1,14 +1,13 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
-`python -m zoomgrad.harness.worker.train SETTINGS` prints the text of each event of `train`: `epoch`, then `end`, then
-`saved` if the parameters were written to a file. On a terminal, `progress` is one line that changes.
+`python -m zoomgrad.harness.worker.train SETTINGS` prints the text of each event of `train`: `epoch`, then `end`. On a
+terminal, `progress` is one line that changes.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,11 +19,10 @@ from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines import NonFiniteLoss, Unavailable, UnknownName
 from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
-from zoomgrad.engines.saving.parameters import BadFile, check_destination
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.job import Misbehaved, ready
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
-from zoomgrad.harness.workloads import Workload, parameters
+from zoomgrad.harness.workloads import Workload
 from zoomgrad.harness.workloads.changes import InvalidChange, changed
 from zoomgrad.harness.workloads.microgpt import Sizes, samples
 
@@ -45,11 +43,7 @@ Event = dict[str, Any]
 
 
 def task(settings: Settings) -> Workload:
-    """The workload with its changes. Raises UnknownName, InvalidChange and BadFile."""
-    if settings.get("force") and not settings.get("save"):
-        raise InvalidChange("--force lets --save replace a file, and there is no --save", "Add --save FILE.")
-    if settings.get("save"):
-        check_destination(str(settings["save"]), overwrite=settings.get("force", False))
+    """The workload with its changes. Raises UnknownName and InvalidChange."""
     workload = changed(workloads.load(settings["workload"]), settings)
     if not workload.learns:
         raise InvalidChange(
@@ -102,10 +96,6 @@ def train(settings: Settings) -> Iterator[Event]:
         "samples": _invented(workload, trainer),
     }
     yield {"event": "end", "text": _end(end, seconds), **end}
-    if settings.get("save"):
-        path = str(settings["save"])
-        parameters.save(workload, trainer.parameters(), path, overwrite=settings.get("force", False))
-        yield {"event": "saved", "text": f"Parameters: {os.path.relpath(path)}"}
 
 
 def _accuracy(trainer: Trainer, workload: Workload) -> float:
@@ -149,12 +139,12 @@ def _end(end: Event, seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with its newlines, but without other control characters: an engine or a file of names may be hostile."""
+    """The text with its newlines, but without other control characters: an engine may be hostile."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 FAILURES = (
-    *(Unavailable, UnknownName, InvalidChange, BadFile, datasets.Unavailable, CorruptData),
+    *(Unavailable, UnknownName, InvalidChange, datasets.Unavailable, CorruptData),
     *(Misbehaved, NonFiniteLoss),
 )
 """How a training fails. The text has the remedy."""

@@ -1,4 +1,4 @@
-"""Workload -> the same workload with another rate, batch, number of epochs or start, or on other names.
+"""Workload -> the same workload with another rate, batch, tolerance or number of epochs.
 
 The result is an ordinary workload: engines and workers treat it like one of the catalogue.
 """
@@ -8,15 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from zoomgrad.datasets import names
 from zoomgrad.engines.arguments import whole
 from zoomgrad.harness.workloads.catalogue import constant
 from zoomgrad.harness.workloads.microgpt import Decay
-from zoomgrad.harness.workloads.parameters import started
 from zoomgrad.harness.workloads.workload import Workload
 
 
@@ -30,7 +26,7 @@ class InvalidChange(ValueError):
 def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
     """Return the workload with every change that `CHANGES` knows and that is not None.
 
-    Raises InvalidChange, and BadFile for a file of parameters that does not fit.
+    Raises InvalidChange.
     """
     for name, change in CHANGES.items():
         if changes.get(name) is not None:
@@ -49,13 +45,6 @@ def _tolerance(workload: Workload, tolerance: float) -> Workload:
     if not math.isfinite(tolerance):
         raise InvalidChange(f"a tolerance must be a finite number, not {tolerance}", "Use a number such as 0.05.")
     return replace(workload, tolerance=tolerance)
-
-
-def _names(workload: Workload, path: str) -> Workload:
-    if not workload.classes:
-        raise InvalidChange(f"{workload.name} trains on other data than names", "Leave out --names, or use microgpt.")
-    workload = replace(workload, reader=partial(names.read, Path(path), context=workload.data().context))
-    return replace(workload, train_rows=workload.data().train_rows)
 
 
 def _rate(workload: Workload, rate: float) -> Workload:
@@ -83,7 +72,5 @@ CHANGES: Mapping[str, Callable[[Workload, Any], Workload]] = {
     "tolerance": _tolerance,
     "rate": _rate,
     "batch": _batch,
-    "names": _names,
-    "load": started,
 }
-"""Name -> how it changes a workload, in order: a batch is checked against the epochs, a file against the model."""
+"""Name -> how it changes a workload, in order: a batch is checked against the epochs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Optional, Union
 
@@ -53,8 +53,6 @@ class Workload:
     epochs: int = 1
     """Default number of epochs of `zoomgrad train`."""
     seed: int = SEED
-    start: Optional[array[float]] = field(default=None, compare=False)
-    """Starting parameters; None to draw them from the seed."""
 
     def data(self) -> Any:
         """Training data, a Dataset or Names, read once per process. Raises datasets.Unavailable."""
@@ -109,10 +107,7 @@ class Workload:
 
     def model(self, nn: Any) -> Any:
         """A new model with its starting parameters."""
-        model = self.build(nn, random.Random(self.seed))
-        for p, number in zip(model.parameters(), self.start or ()):
-            p.data = number
-        return model
+        return self.build(nn, random.Random(self.seed))
 
     def outputs(self, model: Any, inputs: Sequence[Any]) -> list[Any]:
         """The model's outputs for every sample of the row, concatenated."""

@@ -1,7 +1,7 @@
-"""The embedded names: tokens, order, held-out names, and files of the user's own."""
+"""The embedded names: tokens, order and held-out names."""
 
+import bz2
 import itertools
-import os
 
 import pytest
 
@@ -36,45 +36,20 @@ def test_a_row_is_tokens_then_targets():
         data.inputs(data.rows)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "has 0 distinct names"),
-        (b"anna\nbob\n" * 50, "has 2 distinct names"),
-        (b"anna\nBob\n", r"line 2: 'Bob' is not a name"),
-        (b"ren\xc3\xa9e\n", "line 1: '.*' is not a name"),
-        (b"ab\n\nabcdefghijklmnop\n", "line 3: 'abcdefghijklmnop' is not a name"),
-        (b"a\n", "line 1: 'a' is not a name"),
-        (b"a" * (names.MOST_BYTES + 1), "more than 16 MiB"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_bad_files(tmp_path, content, problem):
-    """Each problem has its own message, with the line."""
-    file = tmp_path / "names.txt"
-    file.write_bytes(content)
-    with pytest.raises(CorruptData, match=problem):
-        names.read(file)
-
-
-def test_own_names(tmp_path):
-    """A file of one's own is divided in the same way."""
-    file = tmp_path / "names.txt"
-    file.write_bytes(b"\r\n".join(bytes([97, 97 + n]) for n in range(20)))
-    assert (names.read(file).rows, names.read(file).train_rows) == (20, 18)
-    with pytest.raises(CorruptData, match="can't be read"):
-        names.read(tmp_path / "none")
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(CorruptData, match="it is not a file"):
-        names.read(tmp_path / "pipe")
-
-
-def test_every_length_is_trained_on(tmp_path):
+def test_every_length_is_trained_on():
     """A compiled engine has graphs for these lengths only, so no name of another length is held out."""
-    file = tmp_path / "names.txt"
     pairs = ["".join(pair) for pair in itertools.product("abc", repeat=4)]
     for length in range(5, 16):
-        file.write_text("\n".join([*pairs, "b" * length]))
-        data = names.read(file)
+        data = names._divided([*pairs, "b" * length])
         trained = {len(tokens) for tokens in data.tokens[: data.train_rows]}
         assert trained == {6, length + 2}
+
+
+def test_other_names_are_refused(tmp_path, monkeypatch):
+    """A file that is cut, or that has another name."""
+    whole = bz2.decompress(names.PATH.read_bytes())
+    monkeypatch.setattr(names, "PATH", tmp_path / "names.bz2")
+    for content in (b"", bz2.compress(whole[:-1])):
+        names.PATH.write_bytes(content)
+        with pytest.raises(CorruptData, match=r"names\.bz2 .*\n  Restore it"):
+            names._embedded.__wrapped__()

@@ -133,8 +133,6 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["report", "2025-01-01"], "no run '2025-01-01'"),
         (["report"], "no run yet\n  Make one with `zoomgrad run"),
         (["train", "xr"], "no workload 'xr'\n  Did you mean xor"),
-        (["train", "xor", "--save", __file__], "it exists, and zoomgrad did not save it, so it is not replaced\n"),
-        (["train", "xor", "--force"], "--force lets --save replace a file, and there is no --save\n  Add --save FILE"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
         (["show", ""], "there is no workload ''"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
@@ -211,17 +209,6 @@ def test_show_prints_the_graph_as_text(asked, golden):
 def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
     usable(engine)
     assert re.search(rf"(?m)^{line}", asked("show", "xor", "--engine", engine, "--stage", stage).stdout)
-
-
-def test_a_training_is_saved_and_continues_on_another_engine(asked_there, tmp_path):
-    result = asked_there("train", "xor", "--engine", "tuple", "--epochs", 30, "--save", "model")
-    assert result.returncode == 0, result.stderr
-    assert "Parameters: model" in result.stdout.splitlines()
-    saved = (tmp_path / "model").read_bytes()
-    result = asked_there("train", "xor", "--engine", "bytecode", "--epochs", 1, "--load", "model", "--save", "model")
-    assert result.returncode == 0, result.stderr
-    assert (tmp_path / "model").read_bytes() != saved
-    assert {path.name for path in tmp_path.iterdir()} == {"model"}
 
 
 def test_a_training_that_diverges_fails_and_names_the_step(asked):

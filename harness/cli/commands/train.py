@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -27,26 +26,9 @@ def train(
     ] = None,
     rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
-    names: Annotated[
-        Optional[str],
-        options.named("--names", metavar="FILE", help="For microgpt: train on the names in this file, one per line."),
-    ] = None,
     seed: Annotated[
         Optional[int], typer.Option(help="Seed of the starting parameters. Default: the workload's.")
     ] = None,
-    load: Annotated[
-        Optional[str],
-        options.named("--load", metavar="FILE", help="Start from the parameters that an earlier training saved there."),
-    ] = None,
-    save: Annotated[
-        Optional[str],
-        options.named(
-            "--save",
-            metavar="FILE",
-            help="Save the parameters as safetensors at the end. Replaces an earlier save; with --force, any file.",
-        ),
-    ] = None,
-    force: options.Force = False,
     interpreter: options.Interpreter = None,
 ) -> None:
     """Train interactively with live loss and accuracy."""
@@ -57,11 +39,7 @@ def train(
         "tolerance": tolerance,
         "rate": rate,
         "batch": batch,
-        "names": names and str(Path(names).absolute()),
         "seed": seed,
-        "load": load and str(Path(load).absolute()),
-        "save": save and str(Path(save).absolute()),
-        "force": force,
     }
     engines.load(engine)
     task(settings)

@@ -28,7 +28,6 @@ from zoomgrad.engines.machine import target
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills
-from zoomgrad.harness.workloads.changes import changed
 from zoomgrad.harness.workloads.microgpt import samples
 
 SMALL = "microgpt-L1-D4-H2-T4"
@@ -46,7 +45,7 @@ PREPARED = {}
 
 
 def trained(engine, workload, pieces=(3, 4), **how):
-    key = (engine, workload.name, workload.optimiser.name, bool(workload.start))
+    key = (engine, workload.name, workload.optimiser.name)
     if key not in PREPARED:
         PREPARED[key] = usable(willing(engine, workload)).prepare(workload)
     trainer = PREPARED[key]
@@ -132,7 +131,7 @@ def test_a_loss_that_is_not_finite():
     start[:] = array("d", [1e200] * len(start))
     for engine in ("tuple", "python-source", "tcc"):
         with pytest.raises(ArithmeticError):
-            trained(engine, replace(workload, start=start))
+            trained(engine, workload, parameters=start)
 
 
 def test_invented_names():
@@ -143,11 +142,10 @@ def test_invented_names():
     assert all(len(name) <= 4 and not set(name) - set(names.ALPHABET) for name in found)
 
 
-def test_names_of_a_length_that_no_row_has(tmp_path):
+def test_names_of_a_length_that_no_row_has():
     """A model of names with four letters has one graph, which predicts shorter beginnings too."""
-    file = tmp_path / "names.txt"
-    file.write_text("\n".join(map("".join, itertools.product("ab", repeat=4))))
-    workload = changed(workloads.load("microgpt-L1-D4-H2-T9"), {"names": str(file)})
+    few = names._divided([*map("".join, itertools.product("ab", repeat=4))])._replace(context=9)
+    workload = replace(workloads.load("microgpt-L1-D4-H2-T9"), reader=lambda: few, train_rows=few.train_rows)
     trainer = willing("tcc", workload).prepare(workload)
     with pytest.raises(ValueError, match=r"no training row has 5 numbers\n  Pass .*: 270\."):
         trainer.predict(array("d", bytes(40)))
@@ -158,10 +156,10 @@ def test_names_of_a_length_that_no_row_has(tmp_path):
 
 def test_a_model_without_numbers_invents_nothing():
     workload = workloads.load(SMALL)
-    count = len(trained("hoisted", workload, pieces=()).parameters())
-    broken = replace(workload, start=array("d", [math.nan]) * count)
+    trainer = trained("hoisted", workload, pieces=())
+    trainer.restart(batch=1, parameters=array("d", [math.nan]) * len(trainer.parameters()))
     with pytest.raises(ArithmeticError, match="probabilities"):
-        samples(broken, willing("hoisted", broken).prepare(broken).predict, 1)
+        samples(workload, trainer.predict, 1)
 
 
 NATIVE_FLAGS = (*toolchains.STRICT, "-O1", *toolchains.NATIVE)
