@@ -3,7 +3,7 @@
     micrograd.engine   Value, Max, draw_dot, counter           micrograd and "Compiling ML models to C for fun"
     micrograd.nn       Module, Neuron, Layer, MLP, Value
     autograd           Value                                   "Tour de micrograd"
-    nn                 Neuron, Layer, MLP(nin, nouts, activation, step)
+    nn                 MLP(nin, nouts, activation, step)
 
 They are found only if nothing else has the name, so a program's own modules and installed ones come first.
 """
@@ -67,9 +67,10 @@ def offer(value_of: Callable[[], Any], *, with_ids: bool = False) -> set[str]:
         if with_ids:
             value = sys.modules[own.__module__].__dict__["Value"] = identified(own)  # operators create it
         networks = nn.bind(value, NamedNeuron if with_ids else nn.Neuron)
-        names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
+        names = {"Value": value, "Max": maximum, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
         published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
-        return {**published, "autograd": {"Value": value}, "nn": _tour(value)}
+        tour = nn.bind(value, mlp=TourMLP)
+        return {**published, "autograd": {"Value": value}, "nn": {"MLP": tour.MLP, "Value": value}}
 
     sys.meta_path.append(Modules(contents, imported))
     return imported
@@ -118,16 +119,9 @@ class NamedNeuron(nn.Neuron):
         self.b._op = value_lines.BIAS
 
 
-class _IsMaximum(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return getattr(instance, "_op", "") == "max"
-
-
-class Max(metaclass=_IsMaximum):
-    """The larger of two Values. In the post, its result is an object of this class."""
-
-    def __new__(cls, left: Any, right: Any) -> Any:
-        return left.max(right)
+def maximum(left: Any, right: Any) -> Any:
+    """The larger of two Values. The post calls it `Max`."""
+    return left.max(right)
 
 
 def _counter_of(value: Any) -> Callable[[str], Any]:
@@ -144,29 +138,9 @@ def _counter_of(value: Any) -> Callable[[str], Any]:
 # --- "Tour de micrograd" ---------------------------------------------------------------------------------------------
 
 
-class TourNeuron(nn.Neuron):
-    """A neuron with a random bias. All layers have the same activation, `tanh` or `relu`."""
-
-    def __init__(self, nin: int, activation: str) -> None:
-        super().__init__(nin, activation="relu" if activation == "relu" else "tanh", random_bias=True)
-
-
-class TourLayer(nn.Layer):
-    """Neurons of one activation."""
-
-    def __init__(self, nin: int, nout: int, activation: str) -> None:
-        self.neurons = [self.Neuron(nin, activation) for _ in range(nout)]  # type: ignore[arg-type]
-
-
 class TourMLP(nn.MLP):
-    """Layers of one activation, and the step of `update_parameters`."""
+    """Layers of one activation, `tanh` or `relu`, with random biases, and the step of `update_parameters`."""
 
     def __init__(self, nin: int, nouts: list[int], activation: str, step: float) -> None:
-        sizes = [nin, *nouts]
-        self.layers = [self.Layer(*pair, activation) for pair in zip(sizes, nouts)]  # type: ignore[call-arg]
-        self.step = step
-
-
-def _tour(value: Any) -> Names:
-    networks = nn.bind(value, TourNeuron, TourLayer, TourMLP)
-    return {"Neuron": networks.Neuron, "Layer": networks.Layer, "MLP": networks.MLP, "Value": value}
+        used = "relu" if activation == "relu" else "tanh"
+        super().__init__(nin, nouts, last_linear=False, step=step, activation=used, random_bias=True)
