@@ -145,9 +145,12 @@ class Figures(Model):
     """What a worker reports of a measured cell. A field is a figure: its name, unit, bounds and meaning.
 
     To record another figure, add a field here and the line that measures it, in `harness.worker.measure` or in an
-    engine's `sizes`. The worker's reply is validated by this class, and the CSV export takes every number. Sections of
-    the report name those that they show. 0 and an empty value mean that the figure does not apply.
+    engine's `sizes`. The worker's reply is validated by this class; the CSV export and the report's table of figures
+    take every number, and the last word of the name is the unit. 0 and an empty value mean that the figure does not
+    apply.
     """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     phases: Annotated[dict[OneLine, Elapsed], _FEW] = {}
     """Compile time in seconds by phase; empty for an engine that compiles nothing."""
@@ -158,28 +161,28 @@ class Figures(Model):
     pace_seconds: Annotated[tuple[PaceSeconds, ...], _FEW] = ()
     """Seconds of a fixed piece of work around each timed value: the machine's speed at that moment."""
     peak_bytes: Bytes = 0
-    """Largest resident set of the worker process."""
+    """Largest resident set of the worker."""
     peak_compiler_bytes: Bytes = 0
-    """Largest resident set of any compiler that the worker ran."""
+    """Largest resident set of any compiler."""
     tape_rows: Count = 0
-    """Rows of the compiled tape: the size of the graph."""
+    """Rows of the compiled tape."""
     source_bytes: Bytes = 0
-    """Size of the generated source text."""
+    """Generated source text."""
     object_bytes: Bytes = 0
-    """Size of the shared object compiled from it."""
+    """Compiled shared object."""
     translation_units: Count = 0
-    """Number of C files compiled separately."""
+    """C files compiled separately."""
     parallel_compilers: Count = 0
-    """Number of translation units compiled at once, at most the number of cores."""
+    """C files compiled at once."""
     vector_doubles: Count = 0
-    """Doubles in the widest vector type of the C. 1 for scalar code, which a compiler may still vectorise."""
+    """Doubles in the widest vector; 1: scalar."""
     threads: Count = 0
     """The most threads that divide a step, where that pays."""
     compiler: OneLine = ""
     """Name and version of the C compiler."""
     compiler_flags: Annotated[tuple[OneLine, ...], _FEW] = ()
     looped_share: Share = 0.0
-    """Share of all primitives that run in recovered loops."""
+    """Primitives in recovered loops."""
     proof: Proof | None = None
 
 

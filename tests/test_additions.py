@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from zoomgrad.results import units
+
 pytestmark = pytest.mark.host
 
 ROOT = Path(__file__).parent.parent
@@ -156,6 +158,7 @@ from pathlib import Path
 from tests.harness.test_schedule import Observer, cell, plan
 from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.reports.build import build
 from zoomgrad.reports.exports import EXPORTERS, Material
 from zoomgrad.reports.view import view
 from zoomgrad.results.record import Settings
@@ -165,15 +168,20 @@ quick = Settings(values=1, value_seconds=0.01, vouch_seconds=0.1)
 planned = plan(cells=(cell("slots"),), blocks=1, settings=quick)
 store = Store.create(planned.run, under=Path("runs"))
 Schedule(planned, store, isolate, lambda interpreter, lock=None: Path(sys.executable), Observer()).execute()
+build(store).rename("report.html")
 sys.stdout.write(EXPORTERS["csv"].export(Material(view(store.run, store.records()))).text)
 """
 
 
-def test_a_figure_is_measured_and_exported(project):
+def test_a_figure_is_measured_exported_and_shown(project):
     done = subprocess.run([sys.executable, "-c", MEASURED], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     assert float(row["processor_seconds"]) > 0, row["reason"]
+    page = (project / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"<th[^>]*>processor_seconds</th>", page)
+    assert "Processor time of the worker." in page
+    assert units.duration(float(row["processor_seconds"])).replace(" ", "\u00a0") in page
 
 
 def test_an_op_and_an_engine(project):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 
 from tests.test_readme import ROOT
 from zoomgrad.harness.cli import COMMANDS, load
+from zoomgrad.results.record import Figures
 
 PAGE = ROOT / "docs" / "cli.md"
 HEAD = """# The command line
@@ -57,14 +56,8 @@ def section(name, shared):
 
 def figures():
     """The figures of a measured cell, as results/record.py describes them: names in records and exports."""
-    tree = ast.parse((ROOT / "results" / "record.py").read_text(encoding="utf-8"))
-    (model,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Figures")
-    said = [
-        (one.target.id, text.value.value)
-        for one, text in pairwise(model.body)
-        if isinstance(one, ast.AnnAssign) and isinstance(text, ast.Expr)
-    ]
-    return [f"| `{name}` | {' '.join(text.split())} |" for name, text in said]
+    described = ((name, field.description) for name, field in Figures.model_fields.items())
+    return [f"| `{name}` | {' '.join(text.split())} |" for name, text in described if text]
 
 
 def page():

@@ -24,10 +24,10 @@ WIDE = 0.25
 """Relative half-width above which a speedup's interval gives little more than a ranking."""
 
 PROOF = (
-    "A time is shown only if the losses, gradients and parameters of every timed value equal those of an engine that "
-    "vouches for them, or lie within the declared error bound. Identical: every double is equal."
+    "A time is shown only if the losses, gradients and parameters of every timed value equal a vouching engine's, or "
+    "lie within the declared error bound. Identical: every double is equal."
 )
-TOLERANCE = "micrograd keeps children in a set, whose order varies, so the last bits of baseline vary from run to run."
+TOLERANCE = "micrograd's set of children has no fixed order, so baseline's last bits vary."
 
 
 def certainty(view: View, doubts: Sequence[str], vouchings: Sequence[Vouching]) -> Section | None:

@@ -1,22 +1,25 @@
-"""View -> what compiling costs: time by phase, sizes, memory, and how time grows with the graph."""
+"""View -> what compiling costs: time by phase, every recorded figure, and how time grows with the graph.
+
+The table of figures derives from the fields of `results.record.Figures`: their names, units and meanings.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
 
 from zoomgrad.reports.charts.growth import growth
 from zoomgrad.reports.measured.headline import by_coverage
-from zoomgrad.reports.measured.table import NAN, PHASES, each, in_order, main_rows, measured, phase_column
+from zoomgrad.reports.measured.table import FIGURES, NAN, PHASES, each, in_order, main_rows, measured, phase_column
 from zoomgrad.reports.plot import Drawing
 from zoomgrad.reports.text.figures import Figure, Section, Sheet, compile_time
 from zoomgrad.reports.view import View
 from zoomgrad.results import units
+from zoomgrad.results.record import Figures
 
 FORMS = {"recovered loops": ("rerolled",), "straight-line C": ("tcc", "gcc", "clang"), "Python": ("python", "bytecode")}
 """Form of the code -> the first words of its engines' names."""
@@ -28,25 +31,26 @@ LARGE_ROWS = 10_000
 """Below this, compile time is mostly constant cost: starting a compiler and a linker."""
 STEEP = 1.1
 """An exponent above this is more than proportional growth plus noise."""
-_SIZES = {"tape_rows": "rows", "looped_share": "in loops", "peak_compiler_bytes": "compiler's memory"}
+_UNITS: dict[str, Callable[[float], str]] = {
+    "bytes": units.size,
+    "seconds": units.duration,
+    "share": lambda value: f"{100 * value:.2f} %",
+}
+"""Last word of a figure's name -> how to print it. Other figures are plain numbers."""
 
 
 def compiling(view: View) -> Section | None:
-    """The phases of the headline workload's engines, and the growth with the graph; None if nothing compiled."""
+    """The phases and figures of the headline workload's engines, and growth with the graph; None without a result."""
     rows = main_rows(measured(view.table))
-    rows = rows[rows["compile_seconds"] > 0]
-    here = _of_one(view, rows)
-    curve = points(view.table)
-    if here.empty and curve.empty:
+    if rows.empty:
         return None
-    sheets, charts = [], []
-    if len(here):
-        sheets.append(_phases(here))
-    for sheet, chart in _growth(curve):
+    compiled, charts = _of_one(view, rows[rows["compile_seconds"] > 0]), []
+    sheets = [_phases(compiled)] if len(compiled) else []
+    sheets.append(_figures(_of_one(view, rows)))
+    for sheet, chart in _growth(points(view.table)):
         sheets.append(sheet)
         charts.append(chart)
-    note = "Medians over the blocks that compiled. “in loops”: share of operations recovered as loops."
-    return Section("compiling", "What does compiling cost?", _answer(here), tuple(sheets), tuple(charts), (note,))
+    return Section("compiling", "What does compiling cost?", _answer(compiled), tuple(sheets), tuple(charts))
 
 
 def points(table: pd.DataFrame) -> pd.DataFrame:
@@ -80,40 +84,40 @@ def _of_one(view: View, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _answer(rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return "No engine compiled anything"
     parts = []
     for form, roots in FORMS.items():
         seconds = [row.compile_seconds for row in each(rows) if re.split("[-+]", str(row.engine))[0] in roots]
         if seconds:
             low, high = units.duration(min(seconds)), units.duration(max(seconds))
             parts.append(f"{form} {low if low == high else f'{low} to {high}'}")
-    return (
-        f"On {rows['workload'].iloc[0]}: {', '.join(parts)}" if parts else "Compile time against the size of the graph"
-    )
+    return f"On {rows['workload'].iloc[0]}: {', '.join(parts) or 'see the table'}"
 
 
 def _phases(rows: pd.DataFrame) -> Sheet:
-    sizes = {name: heading for name, heading in _SIZES.items() if rows[name].notna().any()}
-    headings = ("engine", "total", *PHASES, *sizes.values())
     lines = []
     for row in each(rows.sort_values("compile_seconds")):
         seconds = (getattr(row, phase_column(phase)) for phase in PHASES)
-        lines.append(
-            (
-                Figure(str(row.engine)),
-                Figure(compile_time(row.compile_seconds)),
-                *(Figure(units.duration(value)) for value in seconds),
-                *(_size(name, row) for name in sizes),
-            )
-        )
-    return Sheet(f"{rows['workload'].iloc[0]} on {rows['interpreter'].iloc[0]}", 1, headings, tuple(lines))
+        times = (Figure(units.duration(value)) for value in seconds)
+        lines.append((Figure(str(row.engine)), Figure(compile_time(row.compile_seconds)), *times))
+    title = f"{rows['workload'].iloc[0]} on {rows['interpreter'].iloc[0]}"
+    return Sheet(title, 1, ("engine", "total", *PHASES), tuple(lines))
 
 
-def _size(name: str, row: Any) -> Figure:
-    value = getattr(row, name)
-    if math.isnan(value):
-        return Figure(units.ABSENT)
-    texts = {"tape_rows": f"{value:,.0f}", "looped_share": f"{100 * value:.2f} %"}
-    return Figure(texts.get(name) or units.size(value))
+def _figures(rows: pd.DataFrame) -> Sheet:
+    """Return the range of every recorded figure that any of these engines has, with its meaning."""
+    lines = []
+    for name, field in Figures.model_fields.items():
+        if name in FIGURES and rows[name].notna().any():
+            least, most = (Figure(_figure(name, float(value))) for value in (rows[name].min(), rows[name].max()))
+            lines.append((Figure(name), Figure(str(field.description), mark="reason"), least, most))
+    return Sheet("Recorded figures", 2, ("figure", "meaning", "least", "most"), tuple(lines))
+
+
+def _figure(name: str, value: float) -> str:
+    plain = "{:,.0f}".format if value.is_integer() else units.significant
+    return _UNITS.get(name.split("_")[-1], plain)(value)
 
 
 def _growth(curve: pd.DataFrame) -> Iterator[tuple[Sheet, Drawing]]:

@@ -16,8 +16,8 @@ from zoomgrad.results import units
 from zoomgrad.results.record import BASELINE, Run
 
 _NOTE = (
-    f"Speedups over {BASELINE} on the same interpreter, each within its own run. Runs differ by noise, too: `zoomgrad "
-    "compare` decides whether two runs differ. Machines with the same processor, cores and system count as one."
+    f"Speedups over {BASELINE} on the same interpreter, each within its own run. Runs differ by noise, too: zoomgrad "
+    "compare decides whether two runs differ. Machines with the same processor, cores and system count as one."
 )
 _HEADINGS = ("engine", "interpreter", "workload", "machine", "runs", "first run", "newest run", "newest / first")
 _SERIES = [*KEYS, "machine"]

@@ -59,7 +59,7 @@ def _section(workload: str, rows: pd.DataFrame) -> Section:
     answer = "{}: {} to compile and {} an epoch in the post, {} and {} here".format(engine, *figures)
     headings = ("engine", *(f"{where}: {what}" for where in ("the post", host) for what in ("compile", "epoch")))
     note = "The post's figures are from another machine: compare rankings, not seconds."
-    sheet = Sheet(f"The post, measured again: {workload}", 1, headings, tuple(lines))
+    sheet = Sheet(workload, 1, headings, tuple(lines))
     return Section("published", "What did the post measure?", answer, (sheet,), (), (note,))
 
 
