@@ -14,8 +14,7 @@ from zoomgrad.engines.machine.expression import Operand, Value
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Phase, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due

@@ -60,8 +60,7 @@ from zoomgrad.engines.rerolled.form import (
     vector_widths,
     with_a_lane,
 )
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment, Table
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Run

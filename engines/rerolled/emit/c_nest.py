@@ -45,7 +45,6 @@ from zoomgrad.engines.rerolled.form import (
     vector_widths,
     with_a_lane,
 )
-from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
     TERM_NAMES,
@@ -53,6 +52,7 @@ from zoomgrad.engines.rerolled.recover.loops import (
     Access,
     Loop,
     Operand,
+    Phase,
     Segment,
     Table,
     affine,

@@ -19,8 +19,7 @@ from zoomgrad.engines.kernel.c_tree import (
     Statement,
 )
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand, Phase
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Phase, Table
 from zoomgrad.engines.rerolled.step.language import Run
 
 if TYPE_CHECKING:

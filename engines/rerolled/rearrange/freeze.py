@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Phase
 from zoomgrad.engines.rerolled.step.language import Give, Take
 from zoomgrad.engines.rerolled.step.step import Step
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.graph.expr import Apply
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
 from zoomgrad.engines.rerolled.recover.sums import SLOTS
 from zoomgrad.engines.rerolled.step.spans import Span, reaches
 

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase, Table
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     GRADIENT,
@@ -45,11 +44,11 @@ _MIRRORED = {VALUE: (NONE,), GRADIENT: (NONE, VALUE), SINK: (PARAMETER,)}
 """Kind of a sum -> the kinds of node whose gradient it may be. Values and coefficients have NONE."""
 
 
-def check_sums(form: Sums) -> Sums:
+def check_sums(sums: Sums) -> Sums:
     """Return the sums. Raises BrokenLoops for wrong terms, operands or mirrors, or a wrong order."""
     import numpy as np
 
-    owner, template, slots, kind, nodes = form.owner, form.template, form.slots.T, form.kind, form.nodes
+    owner, template, slots, kind, nodes = sums.owner, sums.template, sums.slots.T, sums.kind, sums.nodes
 
     def term(at: int) -> str:
         return f"term {at} of %{owner[at]}"
@@ -57,12 +56,12 @@ def check_sums(form: Sums) -> Sums:
     _refuse(np.diff(owner) < 0, lambda at: f"{term(at + 1)} comes after one of %{owner[at]}")
     _refuse((slots < NONE) | (slots >= nodes), lambda at: f"{term(at)}: not all of {slots[at].tolist()} are nodes")
     _refuse(kind[owner] < COMPUTED, lambda at: f"{term(at)}, which is a leaf")
-    reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in form.templates])[template]
+    reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in sums.templates])[template]
     _refuse(reads & (slots == NONE), lambda at: f"{term(at)}: its template reads a slot that is empty")
     _refuse(~reads & (slots != NONE), lambda at: f"{term(at)} fills a slot that its template does not read")
 
     # Operands come before their readers, and coefficients before all gradients, although their numbers are larger.
-    rank = np.arange(nodes) + nodes * (kind > VALUE) + nodes * (form.mirrors != NONE)
+    rank = np.arange(nodes) + nodes * (kind > VALUE) + nodes * (sums.mirrors != NONE)
     rank = np.append(np.where(kind < COMPUTED, NONE, rank), NONE)  # the last entry is for NONE
     late = rank[slots] >= rank[owner][:, None]
     _refuse(late, lambda at: f"{term(at)} reads %{slots[at][late[at]][0]}, which does not come before it")
@@ -72,17 +71,17 @@ def check_sums(form: Sums) -> Sums:
     is_read = np.bincount(slots.ravel() + 1, minlength=nodes + 1)[1:] > 0
     _refuse(is_read & is_empty, lambda node: f"%{node} is read but has no terms")
     _refuse(is_read & (kind == SINK), lambda node: f"%{node} is read but is a sink")
-    for name, root in (("the loss", form.loss), *((f"outputs[{i}]", node) for i, node in enumerate(form.outputs))):
+    for name, root in (("the loss", sums.loss), *((f"outputs[{i}]", node) for i, node in enumerate(sums.outputs))):
         if not 0 <= root < nodes or kind[root] > VALUE or is_empty[root]:
             raise BrokenLoops(f"{name} is %{root}, which is not a value")
 
-    sums, mirrors = form.node, form.mirrors[form.node]
+    computed, mirrors = sums.node, sums.mirrors[sums.node]
     of_kind = np.append(kind, NONE)[mirrors]
-    right = [(kind[sums] == of) & np.isin(of_kind, kinds) for of, kinds in _MIRRORED.items()]
-    _refuse(~np.any(right, axis=0), lambda at: f"%{sums[at]} can't be the gradient of %{mirrors[at]}")
+    right = [(kind[computed] == of) & np.isin(of_kind, kinds) for of, kinds in _MIRRORED.items()]
+    _refuse(~np.any(right, axis=0), lambda at: f"%{computed[at]} can't be the gradient of %{mirrors[at]}")
     several = np.bincount(mirrors + 1, minlength=nodes + 1)[1:] > 1
     _refuse(several, lambda node: f"%{node} has several gradients")
-    return form
+    return sums
 
 
 # --- loops -------------------------------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
-"""Sums -> Groups: independent sums of one shape become the lanes of one loop.
+"""Sums -> Groups: decide which sums share a loop.
 
-Lanes are whole sums (neurons, samples, points), never the terms of one sum. Each lane keeps its order of additions, so
-any number of lanes may run side by side without changing a bit.
-
-Three terms:
+Sums (rows of the tape, once chained and fused) share a loop, as its *lanes*, if none of them reads another one and all
+have one shape. A lane is a whole sum (a neuron, a sample, a point), never a term of a sum. It keeps its own order of
+additions, so any number of lanes may run side by side without changing a bit. Three terms:
 
 - A *wave* is a set of sums of one pass, of which none reads another one: usually all sums at the same distance from
   the leaves. `waves` chooses them. Sinks form one wave, the last.
@@ -12,6 +11,10 @@ Three terms:
   layout in memory as the values. So do groups of one colour, if `waves` uses colours.
 - The *shape* of a sum is the number of its terms, each term's template, and the origins of the operands. For a gradient
   or a sink it also includes the origin of the node whose gradient it is.
+
+Three later steps also decide what shares a loop. `lanes` divides a group whose lanes do not step alike through memory.
+`rearrange/in_rounds` runs equal series of loops as rounds of one loop. `rearrange/together` and `whole_batches` run one
+loop for several rows of data.
 
 Most waves have a single shape. To group others, we sort the sums by a hash of their shapes, and compare each sum with
 the first one of the same hash. If two shapes have the same hash, we group the wave by the shapes instead: a collision
@@ -37,9 +40,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
+from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
@@ -62,14 +65,6 @@ if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
-class Phase(IntEnum):
-    """When a group runs. Sinks come last, when no other sum still reads a parameter."""
-
-    FORWARD = 0
-    BACKWARD = 1
-    SINK = 2
-
-
 @dataclass(frozen=True)
 class Group:
     """Independent sums of one shape."""
@@ -87,7 +82,7 @@ class Irregular(Exception):
     """Most of the tape has no loops that pay."""
 
 
-def group(form: Sums, most: Optional[int] = None) -> list[Group]:
+def group(sums: Sums, most: Optional[int] = None) -> list[Group]:
     """Group all sums, in an order in which the groups can run.
 
     most: the most different groups of an irregular tape. Raises Irregular as soon as there must be more: see
@@ -96,20 +91,20 @@ def group(form: Sums, most: Optional[int] = None) -> list[Group]:
     import numpy as np
 
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
-    longest = int(form.count.max(initial=0))
+    longest = int(sums.count.max(initial=0))
     weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
     groups: list[Group] = []
-    in_order = waves(form)
-    origins = _Origins(form, in_order.colours)
-    regularity = _Regularity(form, most)
-    sinks = np.flatnonzero(form.kind[form.node] == SINK)
+    in_order = waves(sums)
+    origins = _Origins(sums, in_order.colours)
+    regularity = _Regularity(sums, most)
+    sinks = np.flatnonzero(sums.kind[sums.node] == SINK)
     for phase, of_phase in zip(Phase, (in_order.values, in_order.gradients, [sinks] if len(sinks) else [])):
         for wave in of_phase:
-            for sums in _by_shape(wave, _shapes(form, origins, wave), weights):
-                pieces = len(sums)
-                if phase == Phase.FORWARD and len(sums) > 1:
-                    sums, pieces = _most_regular_order(form, sums, origins)
-                made = Group(phase, form.node.take(sums), form.first.take(sums), int(form.count[sums[0]]))
+            for lanes in _by_shape(wave, _shapes(sums, origins, wave), weights):
+                pieces = len(lanes)
+                if phase == Phase.FORWARD and len(lanes) > 1:
+                    lanes, pieces = _most_regular_order(sums, lanes, origins)
+                made = Group(phase, sums.node.take(lanes), sums.first.take(lanes), int(sums.count[lanes[0]]))
                 origins.add(made, len(groups))
                 regularity.add(made, pieces)
                 groups.append(made)
@@ -119,7 +114,7 @@ def group(form: Sums, most: Optional[int] = None) -> list[Group]:
 
 # --- regular tapes ---------------------------------------------------------------------------------------------------
 
-FEW = 4
+REGULAR = 4
 """The lanes of a regular group form up to this many nests."""
 LARGE = 64
 """Terms of a large group."""
@@ -134,11 +129,11 @@ class _Regularity:
     group of one sum always counts. A network beside irregular sums keeps its loops if it has half of the forward terms.
     """
 
-    def __init__(self, form: Sums, most: Optional[int]) -> None:
-        self._template, self._most = form.template, most
+    def __init__(self, sums: Sums, most: Optional[int]) -> None:
+        self._template, self._most = sums.template, most
         self._different = 0
         self._near: deque[tuple[Phase, bytes]] = deque(maxlen=NEAR)
-        self._total = self._left = int((form.kind[form.owner] == VALUE).sum())
+        self._total = self._left = int((sums.kind[sums.owner] == VALUE).sum())
         """All forward terms, and those to come."""
         self._regular = 0
         """Forward terms in large regular groups so far."""
@@ -151,7 +146,7 @@ class _Regularity:
         self._near.append(kind)
         if group.phase == Phase.FORWARD:
             self._left -= terms
-            self._regular += terms if pieces <= FEW and terms >= LARGE and len(group.nodes) > 1 else 0
+            self._regular += terms if pieces <= REGULAR and terms >= LARGE and len(group.nodes) > 1 else 0
 
     def check(self) -> None:
         """Raise Irregular if the tape is irregular, whatever the groups to come are."""
@@ -166,17 +161,17 @@ class _Regularity:
 class _Origins:
     """The origins of all nodes, as far as they are known."""
 
-    def __init__(self, form: Sums, colours: Optional[Ints]) -> None:
+    def __init__(self, sums: Sums, colours: Optional[Ints]) -> None:
         import numpy as np
 
-        self._form, self._colours = form, colours
-        self.of = np.append(np.minimum(form.kind, COMPUTED).astype(np.int32), np.int32(NONE))
+        self._sums, self._colours = sums, colours
+        self.of = np.append(np.minimum(sums.kind, COMPUTED).astype(np.int32), np.int32(NONE))
         """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group. The last
         entry is for NONE."""
-        self.rank = np.zeros(form.nodes + 1, np.int64)
+        self.rank = np.zeros(sums.nodes + 1, np.int64)
         """Leaf or value -> a number that is consecutive within an origin: by the index of a leaf, the lane of a sum."""
-        named = np.flatnonzero(form.kind < CONSTANT)
-        self.rank[named] = form.number[named]
+        named = np.flatnonzero(sums.kind < CONSTANT)
+        self.rank[named] = sums.number[named]
         self._homes: dict[int, tuple[int, int]] = {}
         """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
 
@@ -196,7 +191,7 @@ class _Origins:
             rank = (number + 1) * _OFFSET + lanes
             self.rank[nodes] = np.arange(rank, rank + len(nodes))
         # Gradients of one group of values have one origin, even if they are in several groups.
-        mirrored, apart = int(self.of[self._form.mirrors[leader]]), self._form.nodes + COMPUTED + 1
+        mirrored, apart = int(self.of[self._sums.mirrors[leader]]), self._sums.nodes + COMPUTED + 1
         self.of[nodes] = mirrored + apart if mirrored > COMPUTED else COMPUTED + 1 + number
 
 
@@ -256,32 +251,32 @@ class _Shapes(NamedTuple):
         return np.array([numbers[shape] for shape in shapes])
 
 
-def _shapes(form: Sums, origins: _Origins, sums: Ints) -> _Shapes:
-    """The shapes of these sums."""
+def _shapes(sums: Sums, origins: _Origins, wave: Ints) -> _Shapes:
+    """The shapes of a wave's sums."""
     import numpy as np
 
-    first, counts = form.first.take(sums), form.count.take(sums)
+    first, counts = sums.first.take(wave), sums.count.take(wave)
     terms = ranges(first, first + counts)
     rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
-    rows[:, 0] = form.template.take(terms)
-    rows[:, 1:] = origins.of.take(form.slots.take(terms, axis=1)).T
-    mirrored = origins.of.take(form.mirrors.take(form.node.take(sums)))
+    rows[:, 0] = sums.template.take(terms)
+    rows[:, 1:] = origins.of.take(sums.slots.take(terms, axis=1)).T
+    mirrored = origins.of.take(sums.mirrors.take(sums.node.take(wave)))
     return _Shapes(counts, mirrored, counts.cumsum() - counts, rows.view(np.uint64))
 
 
-def _by_shape(sums: Ints, shapes: _Shapes, weights: NDArray[np.uint64]) -> list[Ints]:
+def _by_shape(wave: Ints, shapes: _Shapes, weights: NDArray[np.uint64]) -> list[Ints]:
     """Split a wave's sums into arrays, one for each shape. Sums ascend in each array, and so do first sums."""
     import numpy as np
 
     if shapes.are_equal():
-        return [sums]
+        return [wave]
     order, starts = _runs(shapes.hashes(weights))
-    leader = np.empty(len(sums), np.int64)
+    leader = np.empty(len(wave), np.int64)
     leader[order] = order[starts].repeat(np.diff(starts, append=len(order)))
     # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
     if shapes.differ(leader).any():
         order, starts = _runs(shapes.numbers())
-    ordered, bounds = sums[order], [*starts.tolist(), len(order)]
+    ordered, bounds = wave[order], [*starts.tolist(), len(order)]
     return sorted((ordered[start:stop] for start, stop in zip(bounds, bounds[1:])), key=lambda lanes: int(lanes[0]))
 
 
@@ -291,7 +286,7 @@ def _runs(keys: Any) -> tuple[Ints, Ints]:
     return order, starts_of(keys[order])
 
 
-def _most_regular_order(form: Sums, sums: Ints, origins: _Origins) -> tuple[Ints, int]:
+def _most_regular_order(sums: Sums, lanes: Ints, origins: _Origins) -> tuple[Ints, int]:
     """Order the lanes so that the addresses of their operands form the fewest nests. Return their number, too.
 
     The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
@@ -300,19 +295,19 @@ def _most_regular_order(form: Sums, sums: Ints, origins: _Origins) -> tuple[Ints
     """
     import numpy as np
 
-    first = form.first.take(sums)
-    last = first + form.count.take(sums) - 1
-    operands = a, b, _ = origins.rank.take(form.slots.take(last, axis=1))
+    first = sums.first.take(lanes)
+    last = first + sums.count.take(lanes) - 1
+    operands = a, b, _ = origins.rank.take(sums.slots.take(last, axis=1))
     if first[0] < last[0]:
-        operands = np.concatenate([origins.rank.take(form.slots.take(first, axis=1)), operands])
+        operands = np.concatenate([origins.rank.take(sums.slots.take(first, axis=1)), operands])
     fewest = len(nests(operands))
     if fewest == 1:
-        return sums, 1
-    best = sums
-    is_parameter = form.kind[form.slots[0, last[0]]] == PARAMETER
+        return lanes, 1
+    best = lanes
+    is_parameter = sums.kind[sums.slots[0, last[0]]] == PARAMETER
     for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
         order = np.lexsort(keys)
         pieces = len(nests(operands[:, order]))
         if pieces < fewest:
-            fewest, best = pieces, sums[order]
+            fewest, best = pieces, lanes[order]
     return best, fewest

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.nest import Nest, nests, strides
-from zoomgrad.engines.rerolled.recover.places import FEW
+from zoomgrad.engines.rerolled.recover.places import WRITTEN_SINGLY
 from zoomgrad.engines.rerolled.recover.sums import distinct
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def segment_ends(lanes: Lanes, stops: Ints) -> Any:
         return changes
     uneven = lanes.differ.any(axis=0) & ~changes
     # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
-    if not uneven.any() or uneven.sum() > FEW:
+    if not uneven.any() or uneven.sum() > WRITTEN_SINGLY:
         return changes
     # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
     if lanes.row is not None and lanes.patterns(~changes).max() == 1:
@@ -132,8 +132,8 @@ def nests_of_terms(lanes: Lanes, ends: Any) -> Terms:
         first = np.where(uneven[:, None], 0, first)
     ignored = uneven
     pieces = nests(first, must_end)
-    if len(pieces) > breaks + FEW:
-        ignored = uneven | [len(nests(row[None], must_end)) > breaks + FEW for row in first]
+    if len(pieces) > breaks + WRITTEN_SINGLY:
+        ignored = uneven | [len(nests(row[None], must_end)) > breaks + WRITTEN_SINGLY for row in first]
         pieces = nests(np.where(ignored[:, None], 0, first), must_end)
     return Terms(pieces, uneven.tolist(), (~ignored).tolist())
 
@@ -161,9 +161,9 @@ def _few_nests(targets: Sequence[Ints], sequences: Sequence[Ints], count: int) -
     if not targets and not sequences:
         sequences = [np.zeros(count, np.int64)]
     pieces = nests(_stacked([*targets, *sequences]))
-    if len(pieces) <= FEW:
+    if len(pieces) <= WRITTEN_SINGLY:
         return pieces
-    regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= FEW]
+    regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= WRITTEN_SINGLY]
     fewer = nests(np.stack([*targets, *regular] or [np.zeros(count, np.int64)]))
     separable = all(
         strides(sequence[piece.start : piece.start + piece.size], piece.counts) is not None
@@ -171,7 +171,7 @@ def _few_nests(targets: Sequence[Ints], sequences: Sequence[Ints], count: int) -
         for piece in fewer
     )
     # A list for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
-    is_ragged = len({piece.counts for piece in pieces}) > FEW
+    is_ragged = len({piece.counts for piece in pieces}) > WRITTEN_SINGLY
     if (separable and not is_ragged) or _is_irregular(len(pieces), count):
         return [piece._replace(strides=()) for piece in fewer]  # these strides cover only some operands
     return pieces
@@ -212,4 +212,4 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
 
 def _is_irregular(pieces: int, length: int) -> bool:
     """Whether there are too many pieces for this length to count as loops."""
-    return pieces > max(FEW, length // 8)
+    return pieces > max(WRITTEN_SINGLY, length // 8)

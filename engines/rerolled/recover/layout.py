@@ -14,9 +14,9 @@ Lanes side by side are padded to whole vectors: 3 lanes to 4, and 50 to 56. Rows
 a kilobyte apart get one vector more: 512 to 520.
 
 A group becomes one loop under two conditions: its lanes take the same steps from term to term, so that one nest of
-terms serves all lanes, and the places of its first terms form one nest of lanes. If lanes differ in at most FEW steps,
-a new segment starts at each of these terms. If they differ in more, lanes with equal steps become separate loops. If
-that gives too many loops, a table lists the places of an operand.
+terms serves all lanes, and the places of its first terms form one nest of lanes. If lanes differ in at most
+WRITTEN_SINGLY steps, a new segment starts at each of these terms. If they differ in more, lanes with equal steps become
+separate loops. If that gives too many loops, a table lists the places of an operand.
 
 Example, continued from `groups`. The sums of the group %8, %16 are
 
@@ -60,7 +60,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from zoomgrad.engines.rerolled.recover.groups import Group, Phase
+from zoomgrad.engines.rerolled.recover.groups import Group
 from zoomgrad.engines.rerolled.recover.lanes import (
     Lanes,
     Terms,
@@ -69,10 +69,10 @@ from zoomgrad.engines.rerolled.recover.lanes import (
     segment_ends,
     with_equal_steps,
 )
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop, Loops, Operand, Segment, Table
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop, Loops, Operand, Phase, Segment, Table
 from zoomgrad.engines.rerolled.recover.nest import Nest, Strides, strides
 from zoomgrad.engines.rerolled.recover.places import (
-    FEW,
+    WRITTEN_SINGLY,
     Places,
     ascending,
     copies,
@@ -156,7 +156,7 @@ class _Writer:
 
     def loops(self, group: Group) -> Iterator[Loop]:
         """Write a group as loops, usually one."""
-        if len(group.nodes) == 1 and group.terms <= FEW:
+        if len(group.nodes) == 1 and group.terms <= WRITTEN_SINGLY:
             yield self._single(group)
             return
         lanes = self._lanes(group)

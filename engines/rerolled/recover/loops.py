@@ -28,11 +28,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
-from zoomgrad.engines.rerolled.recover.groups import Phase
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.sums import size
 
@@ -42,6 +42,14 @@ if TYPE_CHECKING:
 
 VECTOR = 8
 """The number of doubles in the widest vector of any machine. Areas start at multiples of it."""
+
+
+class Phase(IntEnum):
+    """When a loop runs. Sinks come last, when no other sum still reads a parameter."""
+
+    FORWARD = 0
+    BACKWARD = 1
+    SINK = 2
 
 
 class Access(NamedTuple):

@@ -28,8 +28,8 @@ from zoomgrad.engines.rerolled.recover.sums import (
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
 
-FEW = 4
-"""Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
+WRITTEN_SINGLY = 4
+"""Up to this many terms of a single sum, pieces or irregular terms are written one by one."""
 
 CONFLICT = 128
 """Numbers in a kilobyte. Rows so far apart share the sets of a cache."""
@@ -216,7 +216,7 @@ def copies(sums: Sums, places: Places) -> Iterator[Copy]:
     parameters = parameters[ascending(places.of[parameters])]
     ours, indices = places.of[parameters], sums.number[parameters].astype(np.int32)
     pieces = nests(np.stack([ours, indices])) if len(parameters) else []
-    if len(pieces) > 2 * FEW:
+    if len(pieces) > 2 * WRITTEN_SINGLY:
         pieces = nests(ours[None])
     for piece in pieces:
         members = slice(piece.start, piece.start + piece.size)

@@ -71,12 +71,12 @@ class Waves(NamedTuple):
     """Node -> its colour, if sums of equal colour waited for each other."""
 
 
-def waves(form: Sums) -> Waves:
+def waves(all_sums: Sums) -> Waves:
     """The waves of both passes."""
     import numpy as np
 
-    inner = np.flatnonzero(form.kind[form.node] != SINK)
-    sums = form.with_terms(np.flatnonzero(form.kind[form.owner] != SINK))
+    inner = np.flatnonzero(all_sums.kind[all_sums.node] != SINK)
+    sums = all_sums.with_terms(np.flatnonzero(all_sums.kind[all_sums.owner] != SINK))
     edges = _edges(sums)
     depth = np.zeros(len(inner), np.int32)
     in_order, readers = _in_order(edges, depth, 0)

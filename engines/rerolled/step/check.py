@@ -10,7 +10,7 @@ rearrangement, such as a loop that does not run, or an update that is lost.
 
 from __future__ import annotations
 
-from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.step.language import (
     CheckFactors,
     Copy,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loops
+from zoomgrad.engines.rerolled.recover.loops import Access, Loops, Phase
 from zoomgrad.engines.rerolled.step.language import (
     ClearSeeded,
     Fact,

@@ -23,8 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, affine
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Phase, affine
 from zoomgrad.engines.rerolled.recover.nest import Stride
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from zoomgrad.engines.rerolled.recover.groups import Phase
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase, Table
 
 Span = tuple[int, int]
 """Start and stop of places in the workspace."""

@@ -14,9 +14,9 @@ from zoomgrad.engines.rerolled import reroll as stages
 from zoomgrad.engines.rerolled.recover.chains import chain
 from zoomgrad.engines.rerolled.recover.check import BrokenLoops, check_loops, check_sums
 from zoomgrad.engines.rerolled.recover.gradients import pull
-from zoomgrad.engines.rerolled.recover.groups import Phase, group
+from zoomgrad.engines.rerolled.recover.groups import group
 from zoomgrad.engines.rerolled.recover.layout import lay_out
-from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.recover.loops import Access, Phase
 from zoomgrad.engines.rerolled.recover.sums import GRADIENT, NONE, SINK, VALUE
 from zoomgrad.engines.rerolled.reroll import reroll
 

@@ -11,7 +11,7 @@ from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.tempting import case, seeds
 from tests.engines.rerolled.test_tempting import hunt
 from zoomgrad.engines.compiled.trace import trace
-from zoomgrad.engines.rerolled.recover.groups import Phase
+from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.harness import workloads
