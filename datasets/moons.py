@@ -11,11 +11,12 @@ from zoomgrad.datasets.dataset import Dataset
 
 POINTS_PER_MOON = 50
 NOISE = 0.1
+SEED = 1337
 
 
-def load(seed: int = 1337) -> Dataset:
+def load() -> Dataset:
     """100 shuffled points (x, y), labelled -1.0 on the outer half circle and +1.0 on the inner one."""
-    rng = random.Random(seed)
+    rng = random.Random(SEED)
     angles = [math.pi * index / (POINTS_PER_MOON - 1) for index in range(POINTS_PER_MOON)]
     outer = [(math.cos(t), math.sin(t), -1.0) for t in angles]
     inner = [(1.0 - math.cos(t), 0.5 - math.sin(t), 1.0) for t in angles]
