@@ -1,7 +1,6 @@
 """The process boundary with real processes: whatever a worker or its engine does, there is one reply and no process."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from zoomgrad.engines import discovery
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.run import isolate as isolating
 from zoomgrad.harness.run.isolate import KEPT, PADDING, Draw, isolate
-from zoomgrad.harness.worker.evidence import Witness, write_evidence
 from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.files import MOST_BYTES
 
@@ -100,28 +98,6 @@ def test_a_worker_proves_and_measures(engine, job):
     assert (benchmark.get_name(), len(process.values), len(process.warmups)) == ("xor", 3, 2)
     assert process.get_loops() == reply["steps_per_value"]
     assert benchmark.get_metadata()["zoomgrad_engine"] == engine
-
-
-def test_a_later_block_takes_the_first_blocks_stretch(job):
-    answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 8})
-    assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 8)
-    assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 8
-
-
-def test_a_result_that_differs_in_the_last_bit_has_no_speed(job, reference, tmp_path):
-    """The changed evidence is that of the last value, of two steps, between updates. The job allows no longer one."""
-    evidence = {name: Witness(reference).evidence(name) for name in ("2", "1x2", "2x2", "3x2")}
-    numbers = evidence["3x2"].gradients
-    index = max(i for i, x in enumerate(numbers) if x)
-    numbers[index] *= 1 + 2**-52
-    folder = Path(shutil.copytree(reference, tmp_path / "evidence"))
-    write_evidence(folder, evidence.items())
-    answer = run("measure", {**job, "reference_folder": str(folder), "reference_steps": 2})
-    assert answer.reply["status"] == "failed"
-    assert f"gradients[{index}] is " in answer.reply["reason"]
-    assert "tuple/cpython-3.13/xor" in answer.reply["reason"]
-    assert answer.reply["remedy"] == "A wrong result has no speed: fix the engine."
-    assert answer.pyperf is None
 
 
 # Workers that break
@@ -244,11 +220,8 @@ def rewritten(field, value):
     [
         (figures("phases", "{'compile': float('nan')}"), "its reply is invalid: phases.compile: "),
         (figures("sizes", "{'rows': 3}"), "its reply is invalid: rows: Extra inputs are not permitted, not 3"),
-        (figures("sizes", "{'tape_rows': 0.5}"), "its reply is invalid: tape_rows: Input should be a valid integer"),
         ("engine.supports = lambda workload: True", "supports() returned True"),
         (rewritten("status", "'great'"), "its reply is invalid: the file as a whole: "),
-        (rewritten("pace_seconds", "[float('nan')]"), "its reply is invalid: pace_seconds.0: "),
-        (rewritten("proof", "{**reply['proof'], 'steps': 0}"), "its reply is invalid: proof.steps: "),
         (REPLACE.format("open(path, 'w').write('no JSON')"), "its reply is invalid: the file as a whole: Invalid JSON"),
         (
             REPLACE.format(f"open(path, 'ab').truncate({MOST_BYTES + 1})"),

@@ -57,18 +57,6 @@ def test_an_unknown_name_suggests_the_nearest(only, nearest):
     assert nearest in caught.value.nearest
 
 
-def interpreter(name):
-    implementation, _, version = name.partition("-")
-    return Interpreter(name, "/nowhere/python", implementation, version, version, False, {})
-
-
-@pytest.mark.parametrize("preset", presets.PRESETS)
-def test_every_cell_has_an_estimate(preset):
-    settings = presets.preset(preset).settings
-    for cell in cells(preset):
-        assert estimate.block_seconds(cell, settings, interpreter(cell.interpreter), 0) > 0
-
-
 OFFLINE = [name for name in workloads.names() if "mnist" not in name]
 
 

@@ -173,10 +173,7 @@ def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
     ("field", "value", "said"),
     [
         ("phases", {"compile": float("nan")}, "phases.compile"),
-        ("peak_bytes", -1, "peak_bytes"),
-        ("rows", 3, "rows"),
         ("pace_seconds", [0.1], "pace_seconds"),
-        ("proof", None, "proof"),
     ],
 )
 def test_invalid_figures_are_a_failed_record_that_names_them(tmp_path, field, value, said):
