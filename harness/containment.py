@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,6 +77,10 @@ class Finished(NamedTuple):
     """End of the output of the command and its descendants."""
     limit: str = ""
     """Limit that was hit: `time`, `memory` or `output`."""
+
+
+Run = Callable[[list[str], dict[str, str], str, Limits], Finished]
+"""`run`: the process boundary of profilers, which tests replace with a fake."""
 
 
 def run(command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished:

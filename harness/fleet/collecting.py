@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from distributed import Client, LocalCluster, Security, get_worker
 from filelock import FileLock, Timeout
@@ -29,10 +29,11 @@ from zoomgrad.harness.fleet.host import ANSWER, REQUEST, Answer, Request, forget
 from zoomgrad.harness.fleet.where import Where
 from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.run.schedule import Observer
 from zoomgrad.results.comparability import same_type
 from zoomgrad.results.files import first_of, inside
 from zoomgrad.results.printable import printable
-from zoomgrad.results.record import HostFacts, Record, Run
+from zoomgrad.results.record import HostFacts, Run
 from zoomgrad.results.store import Store
 
 CONNECTING_SECONDS = 10
@@ -58,14 +59,6 @@ class FleetLost(Exception):
 
 class HostFailed(Exception):
     """The host process failed. The text says why."""
-
-
-class Watcher(Protocol):
-    """Receives what happens. The command line displays it."""
-
-    def admitted(self, host: str, facts: HostFacts) -> None: ...
-    def finished(self, record: Record, seconds_left: float) -> None: ...
-    def extended(self, cells: int) -> None: ...
 
 
 @contextlib.contextmanager
@@ -102,7 +95,7 @@ class Collector:
     plan: Plan
     store: Store
     client: Client
-    watcher: Watcher
+    observer: Observer
 
     def collect(self) -> None:
         """Have every block measured that is not complete. Raises FleetLost."""
@@ -121,7 +114,7 @@ class Collector:
             if record.block not in complete:
                 self.store.forget(record)
         missing = [block for block in range(run.blocks) if block not in complete]
-        self.watcher.extended(len(missing) * len(run.cells))
+        self.observer.extended(len(missing) * len(run.cells))
         request = run.model_copy(update={"hosts": {}}).model_dump_json()
         futures = {
             self.client.submit(carry, request, block, priority=-block, retries=MOST_RETRIES, pure=False): block
@@ -181,9 +174,9 @@ class Collector:
         for record in answer.records:
             named = record.model_copy(update={"host": host})  # who sent a record is for the client to say
             self.store.write(named)
-            self.watcher.finished(named, left / len(run.hosts))
+            self.observer.finished(named, left / len(run.hosts))
         self._write(host, run.hosts[host].model_copy(update={"blocks": (*run.hosts[host].blocks, block)}))
-        self.watcher.extended(len(answer.records) - len(run.cells))
+        self.observer.extended(len(answer.records) - len(run.cells))
 
     def _admitted(self, facts: HostFacts) -> str:
         """The host's name in the run, which it gets with its first block. Raises FleetLost."""
@@ -199,7 +192,7 @@ class Collector:
                 return name
         name = f"host-{len(hosts) + 1}"
         self._write(name, facts.model_copy(update={"blocks": ()}))
-        self.watcher.admitted(name, facts)
+        self.observer.admitted(name, facts)
         return name
 
     def _write(self, name: str, facts: HostFacts) -> None:

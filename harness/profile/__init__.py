@@ -16,12 +16,13 @@ from zoomgrad import engines
 from zoomgrad.engines.interpreted.driver import Interpreted
 from zoomgrad.engines.row import Row
 from zoomgrad.harness import containment
-from zoomgrad.harness.containment import Limits
+from zoomgrad.harness.containment import Limits, Run
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.profile import perf, probes, scalene
-from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
+from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, Profiler, Session
+from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.files import first_of
 from zoomgrad.results.profile import PROFILE, AnyProfile
 from zoomgrad.results.record import Cell
@@ -77,7 +78,7 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     absent = plan.missing.get(cell.interpreter)
     try:
         if absent:
-            raise NoProfile("skipped", absent.reason, absent.remedy)
+            raise NoResult("skipped", absent.reason, absent.remedy)
         limits = Limits.of(plan.run.settings)
         session = Session(
             cell=cell,
@@ -89,8 +90,8 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
             run=run,
         )
         fields = {"status": "measured", **PROFILERS[name](session)}
-    except NoProfile as none:
-        fields = {"status": none.status, "reason": none.reason, "remedy": none.remedy}
+    except NoResult as none:
+        fields = none.why
     except NoEnvironment as error:
         fields = {"status": "failed", "reason": str(error), "remedy": error.remedy}
     except Exception as error:  # any failure becomes a profile and never stops the other profilers

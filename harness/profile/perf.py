@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.asking import NoAnswer, ask, which
-from zoomgrad.harness.profile.profile_session import WORKER, NoProfile, Session, common
+from zoomgrad.harness.profile.profile_session import WORKER, Session, common
 from zoomgrad.harness.profile.symbols import Frame, group_of
+from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.profile import Symbol
 
 HERTZ = 299
@@ -58,13 +59,13 @@ def profile(session: Session) -> dict[str, Any]:
         with _without_litter(reply["pid"]):
             if has_trampoline:
                 injected = folder / "injected.data"
-                with contextlib.suppress(NoProfile):
+                with contextlib.suppress(NoResult):
                     _read([program, "inject", "--jit", f"--input={data}", f"--output={injected}"], folder)
                 data = injected if injected.exists() else data
             text = _read([program, "script", "--no-inline", "--fields=ip,sym,dso", f"--input={data}"], folder)
     stacks = list(samples(text.splitlines()))
     if len(stacks) < FEWEST:
-        raise NoProfile("failed", f"perf took only {len(stacks)} samples", "Give it longer with --seconds.")
+        raise NoResult("failed", f"perf took only {len(stacks)} samples", "Give it longer with --seconds.")
     _keep_stacks(stacks, session.folder / "perf.folded")
     version = _read([program, "version"], session.folder).strip().replace(" version", "")
     return {**common(reply), "tool": version, **shares(stacks)}
@@ -129,12 +130,12 @@ def _name(frame: Frame) -> str:
 
 
 def find() -> str:
-    """Path of perf. Raises NoProfile if it is missing, or if the system does not permit it."""
+    """Path of perf. Raises NoResult if it is missing, or if the system does not permit it."""
     if sys.platform != "linux":
-        raise NoProfile("skipped", "perf exists only on Linux", "Profile there.")
+        raise NoResult("skipped", "perf exists only on Linux", "Profile there.")
     program = which("perf")
     if not program:
-        raise NoProfile("skipped", "perf is not installed", REMEDY)
+        raise NoResult("skipped", "perf is not installed", REMEDY)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         options = ("--quiet", "--event=cpu-clock", "--no-buildid", "--no-buildid-cache", "--output=probe.data")
         command = [program, "record", *options, "--", "true"]
@@ -142,12 +143,12 @@ def find() -> str:
             ask(command, seconds=PROBE_SECONDS, folder=Path(folder))
         except NoAnswer as none:
             remedy = "As root: `sysctl kernel.perf_event_paranoid=1`."
-            raise NoProfile("skipped", f"perf is not permitted to profile: it {none}", remedy) from None
+            raise NoResult("skipped", f"perf is not permitted to profile: it {none}", remedy) from None
     return program
 
 
 def _read(command: list[str], folder: Path) -> str:
-    """Output of a perf command. Raises NoProfile."""
+    """Output of a perf command. Raises NoResult."""
     environment = {"PATH": os.defpath, "LC_ALL": "C", "HOME": str(folder)}  # perf may cache objects in HOME
     try:
         return ask(
@@ -159,7 +160,7 @@ def _read(command: list[str], folder: Path) -> str:
             environment=environment,
         )
     except NoAnswer as none:
-        raise NoProfile("timed-out" if none.is_late else "failed", f"perf {command[1]} {none}") from None
+        raise NoResult("timed-out" if none.is_late else "failed", f"perf {command[1]} {none}") from None
 
 
 @contextlib.contextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from zoomgrad.harness.profile.profile_session import WORKER, NoProfile, Session, common
+from zoomgrad.harness.profile.profile_session import WORKER, Session, common
+from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.harness.worker.profiling import probes
 from zoomgrad.results.profile import PARTS
 
@@ -30,9 +31,9 @@ def anatomy(session: Session) -> dict[str, Any]:
 
 
 def memory(session: Session) -> dict[str, Any]:
-    """Resident bytes against seconds since training began. Raises NoProfile on a system without /proc."""
+    """Resident bytes against seconds since training began. Raises NoResult on a system without /proc."""
     if not probes.STATM.exists():
-        raise NoProfile("skipped", f"there is no {probes.STATM}, which reports memory", "Profile on Linux.")
+        raise NoResult("skipped", f"there is no {probes.STATM}, which reports memory", "Profile on Linux.")
     reply = _probed(session, "memory")
     points = [{"seconds": seconds, "resident_bytes": resident} for seconds, resident in reply["readings"]["points"]]
     warm_up_seconds = max(reply["first_step_seconds"], WARM_UP * points[-1]["seconds"])

@@ -13,8 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from zoomgrad.harness.profile.profile_session import DRAW, WORKER, NoProfile, Session, common
+from zoomgrad.harness.profile.profile_session import DRAW, WORKER, Session, common
 from zoomgrad.harness.run import isolate
+from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.places import IS_CHECKOUT, PACKAGE, ROOT
 from zoomgrad.results.profile import Line
 
@@ -36,7 +37,7 @@ def profile(session: Session) -> dict[str, Any]:
         options = (*scalene, "run", "--off", "-o", str(file), "--program-path", str(SHOWN))
         reply = session.work([*options, *WORKER, "---"])
         if not file.exists():
-            raise NoProfile(
+            raise NoResult(
                 "failed",
                 f"Scalene wrote nothing after {reply['seconds']:.1f} s: {reply['output'] or 'no output'}",
                 "Give it longer with --seconds.",
@@ -52,7 +53,7 @@ def profile(session: Session) -> dict[str, Any]:
         version = session.run(command, surroundings, folder, limits).output
     lines = tuple(_lines(content))
     if not lines:
-        raise NoProfile("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
+        raise NoResult("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
     stacks = "".join(f"{stack} {weight:.6f}\n" for stack, weight in folded(content))
     (session.folder / "scalene.folded").write_text(stacks, encoding="utf-8")
     return {

@@ -13,6 +13,7 @@ import re
 import signal
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -21,10 +22,10 @@ import psutil
 
 from zoomgrad.engines import discovery
 from zoomgrad.engines.asking import INHERITED
-from zoomgrad.harness.containment import Finished, Limits, run
+from zoomgrad.harness.containment import Finished, Limits, Run, run
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.harness.run.replies import REMEDY, WrongReply, read_reply, times_of
-from zoomgrad.harness.worker.job import Job, VouchJob
+from zoomgrad.harness.worker.job import Job, ProfileJob, VouchJob
 from zoomgrad.harness.worker.lifeline import HARNESS
 
 Task = Literal["measure", "vouch"]
@@ -86,9 +87,7 @@ def isolate(
     environment = worker_environment(draw)
     # An engine may have put anything into the folder, or removed the folder.
     with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
-        reply_file = Path(folder) / "reply.json"
-        job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
-        job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
+        pyperf_file = Path(folder) / "pyperf.json"
         command = [str(python), "-m", f"{package}.{task}"]
         timed: Any = job if task == "measure" else None
         if timed:
@@ -96,20 +95,36 @@ def isolate(
             # The worker sets the loops itself after preparing. pyperf's worker inherits only the variables named here.
             inherited = ",".join([*environment, "PYTHON_JIT"])  # which an interpreter's own script may have set
             command += ["--loops=1", f"--inherit-environ={inherited}", f"--output={pyperf_file}"]
-        start, others = time.perf_counter(), _others_cpu_seconds()
-        finished = run([*command, str(job_file)], environment, folder, limits)
-        seconds = time.perf_counter() - start
+        others = _others_cpu_seconds()
+        reply, seconds, output = work(task, command, job, environment, folder, limits)
         # The system's clock ticks may make the difference slightly negative.
-        other_load = max(0.0, _others_cpu_seconds() - others) / seconds
-        reply, times = reply_of(reply_file, task, finished, limits, job["engine"]), None
+        other_load, times = max(0.0, _others_cpu_seconds() - others) / seconds, None
         if timed and reply["status"] == "measured":
             try:
-                times = times_of(pyperf_file, timed["values"], finished.output)
+                times = times_of(pyperf_file, timed["values"], output)
             except WrongReply as wrong:
                 reply = {"status": "failed", "reason": str(wrong)}
         if reply["status"] != "measured":
             _refuse_full_disk(Path(folder))
     return WorkerResult(reply, seconds, times, other_load)
+
+
+def work(
+    task: str,
+    command: Sequence[str],
+    job: Job | VouchJob | ProfileJob,
+    environment: dict[str, str],
+    folder: str,
+    limits: Limits,
+    run: Run = run,
+) -> tuple[dict[str, Any], float, str]:
+    """Run a worker's command with the job's file in that folder. Return its reply, seconds and end of output."""
+    reply_file, job_file = Path(folder) / "reply.json", Path(folder) / "job.json"
+    job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
+    start = time.perf_counter()
+    finished = run([*command, str(job_file)], environment, folder, limits)
+    seconds = time.perf_counter() - start
+    return _reply_of(reply_file, task, finished, limits, job["engine"]), seconds, finished.output
 
 
 def _refuse_full_disk(folder: Path) -> None:
@@ -145,7 +160,7 @@ def worker_environment(draw: Draw) -> dict[str, str]:
     return environment
 
 
-def reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine: str) -> dict[str, Any]:
+def _reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine: str) -> dict[str, Any]:
     """The reply in the worker's file, or a failed reply with the reason if it is missing, invalid or over a limit."""
     if finished.code is None:
         return limits.reply(finished.limit)

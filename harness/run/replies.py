@@ -20,12 +20,14 @@ REMEDY = "Fix the engine."
 
 
 class NoResult(Exception):
-    """A cell has no result, or an engine can't vouch. Holds a record's status, reason, remedy and limit."""
+    """A cell has no result or profile, or an engine can't vouch. Holds a record's status, reason, remedy and limit."""
 
     def __init__(
         self, status: str, reason: str, remedy: str = "", limit: str = "", disagrees: bool = False, seconds: float = 0.0
     ) -> None:
         super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
         self.why = {"status": status, "reason": reason, "remedy": remedy}
         self.limit = limit
         self.disagrees = disagrees

@@ -28,7 +28,7 @@ from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_ti
 from zoomgrad.harness.run.vouchers import Vouchers
 from zoomgrad.harness.worker.job import Job
 from zoomgrad.results.files import first_of, write_atomically
-from zoomgrad.results.record import Cell, Record, Vouching
+from zoomgrad.results.record import Cell, HostFacts, Record, Vouching
 from zoomgrad.results.store import Store
 
 MOST_OFFSET_STEPS = 4
@@ -42,7 +42,7 @@ Environment = Callable[..., Path]
 
 
 class Observer:
-    """Receives the events of a schedule. The command line displays them; this class does nothing."""
+    """Receives the events of a schedule or of a fleet. The command line displays them; this class does nothing."""
 
     def started(self, cell: Cell, block: int) -> None:
         """The cell's worker starts."""
@@ -55,6 +55,9 @@ class Observer:
 
     def abandoned(self) -> None:
         """A further block of a cell without a result is skipped."""
+
+    def admitted(self, host: str, facts: HostFacts) -> None:
+        """A fleet's host got its name in the run."""
 
 
 @dataclass

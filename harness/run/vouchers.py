@@ -129,4 +129,4 @@ def _nobody(workload: str, passed_over: dict[str, NoResult]) -> NoResult:
         return first
     reasons = "; ".join(f"{engine}: {none}" for engine, none in passed_over.items())
     reason = f"no two engines can vouch for the others on {workload}: {reasons}"
-    return NoResult("failed", reason, first.why["remedy"], first.limit)
+    return NoResult("failed", reason, first.remedy, first.limit)

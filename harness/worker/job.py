@@ -69,7 +69,6 @@ class ProfileJob(TypedDict):
 
     engine: str
     workload: str
-    reply_file: str
     probe: str
     """What the worker itself observes: a key of `profile.PROBES`."""
     seconds: float

@@ -7,7 +7,7 @@ from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import Skipped
 from zoomgrad.harness.cli.commands.doctor import _skipped, state
-from zoomgrad.harness.profile.profile_session import NoProfile
+from zoomgrad.harness.run.replies import NoResult
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from zoomgrad.harness.profile.profile_session import NoProfile
     [
         (Unavailable("no gcc", "Install it."), ("missing", "no gcc. Install it.")),
         (datasets.Unavailable("no data", "Fetch it."), ("missing", "no data. Fetch it.")),
-        (NoProfile("skipped", "no perf", "Install it."), ("missing", "no perf. Install it.")),
+        (NoResult("skipped", "no perf", "Install it."), ("missing", "no perf. Install it.")),
         (CorruptData("a byte is wrong"), ("wrong", "a byte is wrong")),
         (ZeroDivisionError("by \x1b[2J"), ("broken", "ZeroDivisionError: by \N{REPLACEMENT CHARACTER}[2J")),
         (SystemExit(3), ("broken", "SystemExit: 3")),

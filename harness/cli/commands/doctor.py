@@ -18,7 +18,7 @@ from zoomgrad.harness.cli.display import Part
 from zoomgrad.harness.cli.options import Json
 from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.profile import perf
-from zoomgrad.harness.profile.profile_session import NoProfile
+from zoomgrad.harness.run.replies import NoResult
 
 Row = tuple[str, str, str]
 
@@ -55,7 +55,7 @@ def state(what: str, look: Callable[[], object]) -> Row:
     try:
         path = look()
         return what, "ready", path if isinstance(path, str) else ""
-    except (Unavailable, datasets.Unavailable, NoProfile) as missing:
+    except (Unavailable, datasets.Unavailable, NoResult) as missing:
         return what, "missing", f"{missing.reason}. {missing.remedy}"
     except CorruptData as error:
         return what, "wrong", str(error)

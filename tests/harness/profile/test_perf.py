@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from zoomgrad.harness.profile import perf
-from zoomgrad.harness.profile.profile_session import NoProfile
 from zoomgrad.harness.profile.symbols import Frame
+from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.profile import SymbolProfile
 
 SCRIPT = """\
@@ -53,9 +53,9 @@ def test_folded_stacks_show_pythons_functions_and_what_the_innermost_called(tmp_
 def test_without_perf_there_is_a_remedy(monkeypatch):
     monkeypatch.setattr(perf, "which", lambda _: None)
     monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.raises(NoProfile, match="not installed") as none:
+    with pytest.raises(NoResult, match="not installed") as none:
         perf.find()
-    assert none.value.status == "skipped"
+    assert none.value.why["status"] == "skipped"
     assert "linux-perf" in none.value.remedy
 
 
@@ -63,7 +63,7 @@ def test_without_perf_there_is_a_remedy(monkeypatch):
 def usable():
     try:
         perf.find()
-    except NoProfile as none:
+    except NoResult as none:
         pytest.skip(none.reason)
 
 
