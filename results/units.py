@@ -52,11 +52,6 @@ def duration_interval(low: float, high: float) -> str:
     return ABSENT if math.isnan(low) or math.isnan(high) else f"{duration(low)} to {duration(high)}"
 
 
-def ratio_interval(low: float, high: float) -> str:
-    """3.30× to 3.52×, or ABSENT if a bound is NaN."""
-    return ABSENT if math.isnan(low) or math.isnan(high) else f"{ratio(low)} to {ratio(high)}"
-
-
 def error(value: float) -> str:
     """A relative error as 0 or 1.2e-11."""
     return ABSENT if math.isnan(value) else "0" if value == 0 else "∞" if math.isinf(value) else f"{value:.1e}"
@@ -68,12 +63,14 @@ def count(number: int, noun: str) -> str:
 
 
 def by_name(column: str, value: float) -> str:
-    """Text of a figure with the unit that its column's suffix names: step_seconds, peak_bytes."""
+    """Text of a figure with the unit that its column's suffix names: step_seconds, peak_bytes, looped_share."""
     if column.endswith("_seconds"):
         return duration(value)
     if column.endswith("_bytes"):
         return size(value)
-    return significant(value)
+    if column.endswith("_share"):
+        return f"{100 * value:.2f} %"
+    return f"{value:,.0f}" if float(value).is_integer() else significant(value)
 
 
 def _scaled(value: float, units: Sequence[tuple[float, str]], starts: Sequence[float]) -> str:

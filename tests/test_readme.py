@@ -95,7 +95,7 @@ def test_the_race_is_what_the_terminal_shows(request):
     run = RunFile(BASELINE_RUNS / "smoke.jsonl.xz")
     sheet = next(one.sheet for one in panels(view(run.run, run.records())) if one.workload == "xor")
     console = Console(width=90, record=True, file=io.StringIO())
-    console.print(display.table(sheet.title, sheet.headings, [[one.text for one in row] for row in sheet.rows]))
+    console.print(display.sheet_table(sheet.title, sheet))
     lines = "\n".join(line.rstrip() for line in console.export_text().splitlines())
     check_generated(request, README, "race", f"```\n{lines}\n```")
 

@@ -15,6 +15,7 @@ from zoomgrad.harness.cli.console import out, say_json
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list`
     from zoomgrad.harness.plan.planning import Plan
+    from zoomgrad.reports.text.figures import Sheet
     from zoomgrad.results.record import Cell
 
 
@@ -27,6 +28,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
         made.add_row(*(escape(cell) for cell in row))
     # Rich would wrap the table's own title to the table's width.
     return Group(Text(title, style="italic"), made)
+
+
+def sheet_table(title: str, sheet: Sheet) -> Group:
+    """A sheet of the report below its title."""
+    return table(title, sheet.headings, [[figure.text for figure in row] for row in sheet.rows])
 
 
 @dataclass(frozen=True)

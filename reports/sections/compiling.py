@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -31,12 +31,6 @@ LARGE_ROWS = 10_000
 """Below this, compile time is mostly constant cost: starting a compiler and a linker."""
 STEEP = 1.1
 """An exponent above this is more than proportional growth plus noise."""
-_UNITS: dict[str, Callable[[float], str]] = {
-    "bytes": units.size,
-    "seconds": units.duration,
-    "share": lambda value: f"{100 * value:.2f} %",
-}
-"""Last word of a figure's name -> how to print it. Other figures are plain numbers."""
 
 
 def compiling(view: View) -> Section | None:
@@ -110,14 +104,9 @@ def _figures(rows: pd.DataFrame) -> Sheet:
     lines = []
     for name, field in Figures.model_fields.items():
         if name in FIGURES and rows[name].notna().any():
-            least, most = (Figure(_figure(name, float(value))) for value in (rows[name].min(), rows[name].max()))
+            least, most = (Figure(units.by_name(name, value)) for value in (rows[name].min(), rows[name].max()))
             lines.append((Figure(name), Figure(str(field.description), mark="reason"), least, most))
     return Sheet("Recorded figures", 2, ("figure", "meaning", "least", "most"), tuple(lines))
-
-
-def _figure(name: str, value: float) -> str:
-    plain = "{:,.0f}".format if value.is_integer() else units.significant
-    return _UNITS.get(name.split("_")[-1], plain)(value)
 
 
 def _growth(curve: pd.DataFrame) -> Iterator[tuple[Sheet, Drawing]]:

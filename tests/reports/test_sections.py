@@ -241,6 +241,3 @@ def test_certainty_names_intervals_cautions_and_who_vouches(quiet):
         "xor: tuple vouches for tcc and gcc-O0, and these for all others. clang-O0 was passed over: there is no clang "
         "on PATH." in certainty.notes
     )
-
-
-# Absences, machine

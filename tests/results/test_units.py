@@ -25,11 +25,10 @@ def test_a_figure_as_text(text, expected):
 
 
 def test_the_suffix_of_a_name_gives_its_unit():
-    names = ("worker_seconds", "peak_bytes", "nodes")
-    assert [units.by_name(name, 2e6) for name in names] == ["556 h", "2.00 MB", "2,000,000"]
+    names = ("worker_seconds", "peak_bytes", "nodes", "looped_share")
+    assert [units.by_name(name, 2e6) for name in names] == ["556 h", "2.00 MB", "2,000,000", "200000000.00 %"]
 
 
 def test_no_interval_is_a_dash():
-    assert units.duration_interval(NAN, NAN) == units.ratio_interval(NAN, NAN) == units.ABSENT
-    assert units.ratio_interval(3.3, 3.5) == "3.30× to 3.50×"
+    assert units.duration_interval(NAN, NAN) == units.ABSENT
     assert (units.count(1, "cell"), units.count(60_000, "step")) == ("1 cell", "60,000 steps")

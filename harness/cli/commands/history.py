@@ -41,8 +41,6 @@ def history(
         complain(f"{short(folder)}: {what}\n  {needs}")
         raise typer.Exit(WRONG_USE)
     page = build.write_history(folder, past)
-    sheet = past.sheet
-    rows = [[" ".join(filter(None, (one.text, one.below))) for one in row] for row in sheet.rows]
-    out.print("", display.table(past.lead, sheet.headings, rows), "")
-    out.print(*sheet.notes, past.finding, sep="\n", markup=False)
+    out.print("", display.sheet_table(past.lead, past.sheet), "")
+    out.print(*past.sheet.notes, past.finding, sep="\n", markup=False)
     say_next(f"Open {short(page)}")

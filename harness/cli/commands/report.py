@@ -36,8 +36,7 @@ def conclude(store: Store, into: Path | None = None) -> None:
     # The headline's table comes last, because the end of the output is what a terminal shows.
     for panel in reversed(story.panels):
         sheet = panel.sheet
-        rows = [tuple(figure.text for figure in row) for row in sheet.rows]
-        out.print("", display.table(sheet.title, sheet.headings, rows) if rows else sheet.title)
+        out.print("", display.sheet_table(sheet.title, sheet) if sheet.rows else sheet.title)
         for note in sheet.notes:
             out.print(note, markup=False)
     if story.panels:
