@@ -19,7 +19,7 @@ from zoomgrad.loss import pass_to
 from zoomgrad.signature import take_apart
 
 FIRST = 3
-"""So many calls are checked, the one that compiles among them."""
+"""Number of first calls to check, including the one that compiles."""
 GAP = 64
 
 

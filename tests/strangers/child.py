@@ -190,7 +190,7 @@ def _below(path, places):
 def main():
     how, path, reply = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     cells = Cells()
-    builtins._zoomgrad_cell, builtins._zoomgrad_show = cells.guard, show
+    builtins._stranger_cell, builtins._stranger_show = cells.guard, show
     sites = Sites(how.rpartition("compiled:")[2])
     builtins._zoomgrad_call = sites.call
     baseline = SimpleNamespace(name="baseline", Value=Value)

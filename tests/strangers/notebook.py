@@ -7,8 +7,9 @@ import ast
 
 from zoomgrad.harness.worker.programs import notebook
 
-GUARD = "_zoomgrad_cell"
-SHOW = "_zoomgrad_show"
+# Without the word zoomgrad, which says to `exec` that the program compiles, so that last digits may differ.
+GUARD = "_stranger_cell"
+SHOW = "_stranger_show"
 
 
 def script(text):
@@ -34,7 +35,7 @@ def _parsed(source):
 
 
 def _guarded(number, cell):
-    """`with _zoomgrad_cell(number): cell`. A `from __future__` import in it would be a syntax error."""
+    """`with _stranger_cell(number): cell`. A `from __future__` import in it would be a syntax error."""
     body = [s for s in cell.body if not (isinstance(s, ast.ImportFrom) and s.module == "__future__")]
     if body and isinstance(body[-1], ast.Expr):
         shown = ast.Call(ast.Name(SHOW, ast.Load()), [body[-1].value], [])

@@ -83,7 +83,7 @@ def book(*cells):
 def test_a_notebook_goes_on_after_a_failing_cell(fare):
     _, verdict = fare(book=book("%matplotlib inline\nimport absent_module", "!pip", "x = = 1", BACKWARD, "v * 2"))
     assert (verdict.alone, verdict.exec) == ("", "same")
-    assert notebook.script(book("a = 1\na")) == "with _zoomgrad_cell(1, False):\n    a = 1\n    _zoomgrad_show(a)\n"
+    assert notebook.script(book("a = 1\na")) == "with _stranger_cell(1, False):\n    a = 1\n    _stranger_show(a)\n"
 
 
 def test_a_program_compiles_with_its_loss_in_a_function(fare):

@@ -410,6 +410,9 @@ def test_an_argument_that_can_not_be_taken_is_named(engine, argument, message):
 def test_results_beside_the_loss(engine):
     """Containers, numbers and arrays of doubles are returned anew; a number that changes is found by the check."""
     np, numbers = pytest.importorskip("numpy"), iter([2.0, 2.0, 2.0, 3.0])
+    for x in (np.float32(1.5), np.ones(2, np.float32)):
+        with pytest.raises(NotTraced, match=r"float32.*\n  Convert it: "):
+            compile_with(engine, lambda w, x: w * 2.0)(engine.Value(1.0), x)
     run = compile_with(engine, lambda w, x: (w * x, [w, {1: w + x}], 7, "text", np.array([[1.5, 2.0]])))
     w = engine.Value(3.0)
     for x in (2.0, 4.0):
@@ -421,13 +424,6 @@ def test_results_beside_the_loss(engine):
     with pytest.warns(NotCompiled, match=r"a result is 3.0 when it runs as it is, but a result is 2.0 compiled"):
         stale = compile_with(engine, lambda w: (w * w, next(numbers)), strict=False)
         assert [stale(w)[1] for _ in range(3)] == [2.0, 2.0, 3.0]
-
-
-def test_numpy_numbers_that_are_no_doubles(engine):
-    np = pytest.importorskip("numpy")
-    for x in (np.float32(1.5), np.ones(2, np.float32)):
-        with pytest.raises(NotTraced, match=r"float32.*\n  Convert it: "):
-            compile_with(engine, lambda w, x: w * 2.0)(engine.Value(1.0), x)
 
 
 def test_the_decorators_own_arguments_are_checked():

@@ -37,8 +37,8 @@ OPERANDS = (
     *((0.37, -1.29), (-3.1, 2.3), (0.0, 0.0), (30.0, 1e-12), (-600.0, 600.0), (3, -2)),
     *((1.565, 2.644), (-2.132, 1.492), (-1.755, 0.618)),
 )
-"""Numbers for a and b, with those at which a variant of an operation may differ: limits, leaks and small terms. At the
-last ones the forms of tanh differ, where 1 - t*t and 1 - t**2 are one in 1,200."""
+"""Numbers for a and b. Variants of an operation may differ at limits, leaks and small terms. The last three pairs
+distinguish the forms of tanh: 1 - t*t and 1 - t**2 differ for one number in 1,200."""
 
 DERIVED = ("__neg__", "__sub__", "__rsub__", "__truediv__", "__rtruediv__")
 UNARY = ("relu", "tanh", "sigmoid", "exp", "log")
