@@ -175,10 +175,10 @@ def calls(expr: Expr) -> Iterator[tuple[str, int]]:
             yield from calls(operand)
 
 
-def leaves(expr: Expr) -> Iterator[str]:
-    """The names of the leaves, from left to right."""
+def leaves(expr: Expr) -> Iterator[Leaf]:
+    """The leaves from left to right, with repetitions."""
     if isinstance(expr, Leaf):
-        yield expr.name
+        yield expr
     elif isinstance(expr, Apply):
         for operand in expr.operands:
             yield from leaves(operand)

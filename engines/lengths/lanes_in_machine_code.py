@@ -90,7 +90,7 @@ class LaneEvaluator(Evaluator):
         """Compute slots. ends: statement -> the slots that no later statement uses."""
         for slot, expr in statements.items():
             last = ends.get(slot, ())
-            self._ending = {each for each in last if [*leaves(expr)].count(each) == 1}
+            self._ending = {each for each in last if [*leaves(expr)].count(Leaf(each)) == 1}
             slots[int(slot)] = self._in_own_register(self.evaluate(expr, slots, self.target.width), self.target.width)
             self.registers.release(*(slots[int(each)] for each in last if each not in self._ending))
 
@@ -201,7 +201,7 @@ def _last_uses(update: Lanes) -> dict[str, list[str]]:
     """Statement -> the slots of statements that no later one uses."""
     last: dict[str, str] = {}
     for slot, expr in update.statements.items():
-        last.update(dict.fromkeys(leaves(expr), slot))
+        last.update({leaf.name: slot for leaf in leaves(expr)})
     kept = {*update.results.values(), update.unsure}
     ends: dict[str, list[str]] = {}
     for slot in update.statements:

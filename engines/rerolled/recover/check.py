@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zoomgrad.engines.graph.expr import leaves
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase, Table
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
@@ -21,7 +22,6 @@ from zoomgrad.engines.rerolled.recover.sums import (
     SLOTS,
     VALUE,
     Sums,
-    leaves,
 )
 
 if TYPE_CHECKING:

@@ -29,14 +29,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from zoomgrad.engines.graph.expr import Expr, Leaf
+from zoomgrad.engines.graph.expr import Expr, Leaf, leaves
 from zoomgrad.engines.rerolled.recover.sums import (
     NONE,
     SLOTS,
     Sums,
     distinct,
     is_cheap,
-    leaves,
     read_once,
     size,
     substitute,
@@ -44,12 +43,10 @@ from zoomgrad.engines.rerolled.recover.sums import (
 
 LARGEST = 4
 """Limit on the number of primitives in an expression."""
-ROUNDS = 3
-"""Limit on the number of rounds. Each may fill every slot once."""
 
 
 def fuse(sums: Sums) -> Sums:
-    """Make all fusions, innermost first.
+    """Go through the slots once, and inline sums whose own operands are final.
 
     No sum moves to the other pass. Every value leads to the loss or to an output, so the only reader of a value belongs
     to the forward pass.
@@ -68,30 +65,25 @@ def fuse(sums: Sums) -> Sums:
     """The terms that may inline a sum."""
     is_fused = np.zeros(sums.nodes, bool)
     templates = dict(zip(sums.templates, range(len(sums.templates))))
-    for _ in range(ROUNDS):
-        fusing = False
-        for slot in range(len(SLOTS)):
-            terms = outer[fusible[slots[slot, outer]]]
-            # The inner term must be complete, with no sum left to inline into it.
-            terms = terms[~fusible[slots[:, first[slots[slot, terms]]]].any(axis=0)]
-            inner = first[slots[slot, terms]]
-            pairs, which = distinct(template[terms], template[inner])
-            for index, pair in enumerate(pairs.tolist()):
-                exprs = list(templates)
-                result = _fused(exprs[template[terms[pair]]], exprs[template[inner[pair]]], slot)
-                if result is None:
-                    continue
-                expr, sources = result
-                fusing = True
-                at = terms[which == index]
-                nodes = slots[slot, at]
-                operands = np.concatenate([slots[:, at], slots[:, first[nodes]]])
-                fusible[nodes], is_fused[nodes] = False, True
-                template[at] = templates.setdefault(expr, len(templates))
-                slots[:, at] = NONE
-                slots[: len(sources), at] = operands[sources]
-        if not fusing:
-            break
+    for slot in range(len(SLOTS)):
+        terms = outer[fusible[slots[slot, outer]]]
+        # The inner term must be complete, with no sum left to inline into it.
+        terms = terms[~fusible[slots[:, first[slots[slot, terms]]]].any(axis=0)]
+        inner = first[slots[slot, terms]]
+        pairs, which = distinct(template[terms], template[inner])
+        for index, pair in enumerate(pairs.tolist()):
+            exprs = list(templates)
+            result = _fused(exprs[template[terms[pair]]], exprs[template[inner[pair]]], slot)
+            if result is None:
+                continue
+            expr, sources = result
+            at = terms[which == index]
+            nodes = slots[slot, at]
+            operands = np.concatenate([slots[:, at], slots[:, first[nodes]]])
+            fusible[nodes], is_fused[nodes] = False, True
+            template[at] = templates.setdefault(expr, len(templates))
+            slots[:, at] = NONE
+            slots[: len(sources), at] = operands[sources]
     if not is_fused.any():
         return sums
     fused = replace(sums, templates=list(templates), template=template, slots=slots)

@@ -51,7 +51,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from zoomgrad.engines.graph import tape as tapes
-from zoomgrad.engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
+from zoomgrad.engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal, leaves
 from zoomgrad.engines.graph.ops import OPS, Op
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.rerolled.recover import sums
@@ -63,8 +63,6 @@ from zoomgrad.engines.rerolled.recover.sums import (
     distinct,
     is_cheap,
     jump_pointers,
-    leaves,
-    stable_order,
     substitute,
 )
 
@@ -229,7 +227,7 @@ class _Builder:
         source = jump_pointers(source, targets[aliases])
         gradient = np.where(source == loss, self.one, 2 * rows - source)
         terms = np.flatnonzero(~is_alias)
-        terms = terms[stable_order(targets[terms], rows)[::-1]]
+        terms = terms[np.argsort(targets[terms], kind="stable")[::-1]]
         at = np.full(2 * rows, NONE, np.int32)
         at[2 * consumers[terms] + ~is_left[terms]] = np.arange(first, first + len(terms))
         owner = 2 * rows - targets[terms]

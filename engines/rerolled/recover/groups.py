@@ -295,11 +295,8 @@ def _most_regular_order(sums: Sums, lanes: Ints, origins: _Origins) -> tuple[Int
     """
     import numpy as np
 
-    first = sums.first.take(lanes)
-    last = first + sums.count.take(lanes) - 1
+    last = sums.first.take(lanes) + sums.count.take(lanes) - 1
     operands = a, b, _ = origins.rank.take(sums.slots.take(last, axis=1))
-    if first[0] < last[0]:
-        operands = np.concatenate([origins.rank.take(sums.slots.take(first, axis=1)), operands])
     fewest = len(nests(operands))
     if fewest == 1:
         return lanes, 1

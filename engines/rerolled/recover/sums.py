@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Apply, Expr, Leaf
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Apply, Expr, Leaf, leaves
 
 if TYPE_CHECKING:  # listing engines imports no third-party package
     import numpy as np
@@ -193,29 +193,6 @@ def ranges(start: Ints, stop: Ints) -> Ints:
     numbers: Ints = (stop - ends).repeat(length)
     numbers += np.arange(len(numbers))
     return numbers
-
-
-def stable_order(keys: Ints, bound: int) -> Ints:
-    """The stable order of these keys, which are at least 0 and below `bound`.
-
-    Digits of 16 bits, the lowest first: NumPy sorts these, and only these, by radix, ten times as fast.
-    """
-    import numpy as np
-
-    order: Ints = np.argsort(keys.astype(np.uint16), kind="stable")
-    while bound > 1 << 16:
-        keys, bound = keys >> 16, bound >> 16
-        order = order[np.argsort(keys[order].astype(np.uint16), kind="stable")]
-    return order
-
-
-def leaves(expr: Expr) -> Iterator[Leaf]:
-    """The leaves of an expression from left to right, with repetitions."""
-    if isinstance(expr, Apply):
-        for operand in expr.operands:
-            yield from leaves(operand)
-    elif isinstance(expr, Leaf):
-        yield expr
 
 
 def substitute(expr: Expr, leaf_to: Mapping[Leaf, Expr]) -> Expr:

@@ -48,7 +48,6 @@ from zoomgrad.engines.rerolled.recover.sums import (
     Sums,
     distinct,
     ranges,
-    stable_order,
 )
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def _edges(sums: Sums) -> _Edges:
     is_edge = np.flatnonzero(operand != NONE)
     operand, reader = operand.take(is_edge), reader.take(is_edge)
     reads = np.bincount(operand, minlength=len(sums.node))
-    readers = reader[stable_order(operand, len(sums.node))]
+    readers = reader[np.argsort(operand, kind="stable")]
     return _Edges(readers, reads.cumsum(), reads, np.bincount(reader, minlength=len(sums.node)))
 
 
