@@ -148,16 +148,12 @@ def quickly(arguments: list[str]) -> bool:
     """
     keep, named, rest = False, "", [*arguments]
     while rest and rest[0] in ("--keep", "--replace"):
-        option = rest.pop(0)
-        keep |= option == "--keep"
-        if option == "--replace":
+        keep |= rest[0] == "--keep"
+        if rest.pop(0) == "--replace":
             named = rest.pop(0) if rest else ""
-    if (
-        not rest
-        or rest[0].startswith("-")
-        or not Path(rest[0]).is_file()
-        or (named == "") != ("--replace" not in arguments)
-    ):
+            if not named:
+                return False
+    if not rest or rest[0].startswith("-") or not Path(rest[0]).is_file():
         return False
     run("", keep, named, Path(rest[0]), rest[1:])
     return True
