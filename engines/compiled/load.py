@@ -9,7 +9,7 @@ from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.building import Built, loading
 from zoomgrad.engines.kernel.extension import Extension
-from zoomgrad.engines.kernel.library import Library
+from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.kernel.program import Kernel
 from zoomgrad.engines.machine.kernel import MachineKernel
 from zoomgrad.engines.machine.program import Code
@@ -27,7 +27,7 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
     with loading():
         if options.target == "module":
             return Extension(str(built.path), workspace)
-        library = Library(str(built.path), workspace)
+        library = Library(interface().dlopen(str(built.path)), workspace)
     if options.threads:
         library.use_pool(pool.load(toolchains.find(options.compiler)), options.threads)
     return library

@@ -68,7 +68,7 @@ class ByHand:
             with clock.phase("compile"):
                 built = stack.enter_context(building.build(self.toolchain(row), [text], self.flags(row)))
             with clock.phase("load"), building.loading():
-                kernel = Library(str(built.path), workspace(network))
+                kernel = Library(interface().dlopen(str(built.path)), workspace(network))
         clock.sizes.update(
             source_bytes=len(text),
             object_bytes=built.size,

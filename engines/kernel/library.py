@@ -31,12 +31,13 @@ def interface() -> Any:
 
 
 class Library:
-    """Kernel over a loaded object. Passes buffers without a copy."""
+    """Kernel over functions of kernel.h. Passes buffers without a copy."""
 
-    def __init__(self, path: str, workspace: int) -> None:
+    def __init__(self, lib: Any, workspace: int) -> None:
+        """lib: has the functions as attributes. It keeps them loaded."""
         self._workspace = workspace
         self._ffi = interface()
-        self._lib = self._ffi.dlopen(path)
+        self._lib = lib
 
     def workspace(self) -> array[float]:
         return array("d", bytes(8 * self._workspace))
@@ -56,6 +57,13 @@ class Library:
         """`forward` and `backward` over these five buffers, which are converted once and kept, as is the library."""
         x, p, w, y, q = map(self._pointer, buffers)
         return self._kept(self._lib.forward, x, p, w, y), self._kept(self._lib.backward, x, p, w, q)
+
+    def bind_rows(self, x: Doubles, columns: Sequence[Column]) -> Callable[[int], None]:
+        """`set_input` of a row of these columns."""
+        described, alive = self.described(columns)
+        set_row: Any = self._kept(self._lib.set_input, self._pointer(x), described, len(columns))
+        set_row.alive = alive
+        return set_row  # type: ignore[no-any-return]
 
     def _kept(self, function: Any, *arguments: Any) -> Any:
         """A call of a function of the library, which stays loaded as long as the call exists.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Shape
 from zoomgrad.engines.graph.optimisers import Optimiser, power
+from zoomgrad.engines.kernel.library import Library
 from zoomgrad.engines.kernel.program import Doubles, Kernel
 from zoomgrad.engines.lengths.lanes_in_machine_code import WHOLE, LoadedLanes, load_lanes
 
@@ -70,6 +72,7 @@ class Conductor:
         self.members = members
         self.shared = shared
         self._optimiser = optimiser
+        self._passes = [_passes(member, shared) for member in members]
 
     def take(self, course: Course) -> int:
         """Take the steps, but stop at a loss that is not finite, before its backward pass.
@@ -77,12 +80,11 @@ class Conductor:
         Returns the number of finite losses.
         """
         row, taken, update = course.first_row, course.taken, 0
-        p, q = self.shared.p, self.shared.q
         for step in range(course.steps):
-            kernel, shape, x, w, y = self.members[course.members[row]]
-            kernel.set_input(x, shape.columns, course.places[row])
+            set_row, forward, backward = self._passes[course.members[row]]
+            set_row(course.places[row])
             try:
-                loss = kernel.forward(x, p, w, y)
+                loss = forward()
             # C continues with infinity or NaN, but Python's operators raise.
             except (ArithmeticError, ValueError):
                 loss = math.nan
@@ -90,7 +92,7 @@ class Conductor:
             if not math.isfinite(loss):
                 return step
             if course.learns:
-                kernel.backward(x, p, w, q)
+                backward()
                 taken += 1
                 if taken == course.batch:
                     self.update(course.first_update + update, course.rates[update], course.batch)
@@ -105,6 +107,18 @@ class Conductor:
         for buffer, changed in zip((p, *states), zip(*results)):
             buffer[:] = array("d", changed)
         q[:] = array("d", bytes(8 * len(q)))
+
+
+def _passes(member: Member, shared: Shared) -> tuple[Callable[[int], None], Callable[[], float], Callable[[], None]]:
+    """Functions that read a row and run the passes. Those of a library have their buffers converted once."""
+    kernel, shape, x, w, y = member
+    if isinstance(kernel, Library):
+        return (kernel.bind_rows(x, shape.columns), *kernel.bind(x, shared.p, w, y, shared.q))
+    return (
+        partial(kernel.set_input, x, shape.columns),
+        partial(kernel.forward, x, shared.p, w, y),
+        partial(kernel.backward, x, shared.p, w, shared.q),
+    )
 
 
 class ConductorInMachineCode(Conductor):

@@ -14,12 +14,12 @@ from zoomgrad.engines.kernel.buffers import address
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, buffers, lanes, numbers
 from zoomgrad.engines.machine import target
-from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator, Value
+from zoomgrad.engines.machine.functions import function
 from zoomgrad.engines.machine.memory import Memory, caller
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
-from zoomgrad.engines.machine.section import function
 from zoomgrad.engines.machine.target import T, Target, W
 
 COPIES = 8
@@ -172,6 +172,8 @@ def write_lanes(optimiser: Optimiser, target: Target, *, is_single: bool, is_fas
     registers = Registers(target, code)
     evaluator = LaneEvaluator(code, target, registers)
     with function(code, "update", room=8):
+        code.integer("mov", W, RDI)
+        code.integer("mov", T, RSI)
         at, *bases = (registers.integer() for _ in ("at", *names))
         for number, base in enumerate(bases, start=BUFFERS):
             code.integer("mov", base, Mem(T, 8 * number))

@@ -156,6 +156,7 @@ INTEGERS = {
     "lea": Integer(b"\x8d"),
     "add": Integer(b"\x03", b"\x01", (b"\x81", 0, 4)),
     "sub": Integer(b"\x2b", b"\x29", (b"\x81", 5, 4)),
+    "and": Integer(b"\x23", b"\x21", (b"\x81", 4, 4)),
     "cmp": Integer(b"\x3b", b"\x39", (b"\x81", 7, 4)),
     "imul": Integer(b"\x0f\xaf"),
     "movsxd": Integer(b"\x63"),

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
+from zoomgrad.engines.machine.copies import write_copy
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.functions import label_of, write_functions
 from zoomgrad.engines.machine.lists import Lists
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.registers import Registers
-from zoomgrad.engines.machine.section import Section, write_call, write_loop, write_read_row
+from zoomgrad.engines.machine.rows import write_rows
+from zoomgrad.engines.machine.section import Section
 from zoomgrad.engines.machine.target import Target
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.step.language import Perform, Run, walk
 from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.step import Step
-
-LOOPS = {"turn": "train", "evaluate": "evaluate all"}
-"""Section -> the function that runs it until all steps are done."""
 
 
 class Described(NamedTuple):
@@ -39,7 +39,7 @@ class Code(NamedTuple):
     step: Step
     bytes: bytes
     functions: dict[str, int]
-    """Name -> offset: those of LOOPS, and `run NAME` for each routine."""
+    """Function of kernel.h -> its offset."""
     symbols: dict[str, int]
     """Name -> offset of everything that is called, and where the last one ends."""
     end: int
@@ -71,19 +71,17 @@ def assemble(step: Step, form: Form) -> Code:
                 code.comment(Described(step, series))
                 writer.write_series(series)
         code.plain("ret")
-    write_read_row(code, target)
+    evaluator = Evaluator(code, target, Registers(target, code))
+    write_rows(code, evaluator, target)
+    write_copy(code, evaluator, target)
     if step.skips:
-        registers = Registers(target, code)
-        Lists(code, step, target, Evaluator(code, target, registers)).write_routines()
-    for section, loop in LOOPS.items():
-        if section in step.programs:
-            Section(code, step, target).write(section)
-            write_loop(code, loop, section)
-    for name in sorted(names):
-        write_call(code, f"run {name}", name)
+        Lists(code, step, target, evaluator).write_routines()
+    section = Section(code, step, target, evaluator)
+    for name in step.programs:
+        section.write(name)
+    functions = write_functions(code, step, target, evaluator)
     end = len(code.code)
     content, labels = code.finish()
-    exported = {*LOOPS.values(), *(f"run {name}" for name in names)}
-    functions = {name: at for name, at in labels.items() if name in exported}
-    symbols = {name: labels[name] for name in (*code.called, *functions)}
-    return Code(step, content, functions, symbols, end, {name: labels[name] for name in code.functions}, code)
+    at = {name: labels[label_of(name)] for name in functions}
+    symbols = {name: labels[name] for name in (*code.called, *map(label_of, functions))}
+    return Code(step, content, at, symbols, end, {name: labels[name] for name in code.functions}, code)

@@ -1,4 +1,4 @@
-"""The sections `turn` and `evaluate` of a step -> machine code, one or a few instructions for each statement.
+"""The sections of a step -> machine code, one or a few instructions for each statement.
 
 Each section is a function without arguments that returns 1 in RAX, or 0 if a loss is not finite. `W` and `T` hold the
 workspace and the state of training. A statement's method is in `_WRITERS`, as in the C back end.
@@ -6,24 +6,24 @@ workspace and the state of training. A statement's method is in `_WRITERS`, as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+import struct
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Union
 
-from zoomgrad.engines.columns import BYTES
-from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.copies import call_copy, rectangles
+from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.functions import DESCEND
 from zoomgrad.engines.machine.lists import LIST_EVERY, LIST_INPUTS, Lists
-from zoomgrad.engines.machine.registers import Registers
-from zoomgrad.engines.machine.target import CALLEE_SAVED, COLUMN_BYTES, Column, T, Target, W, Word, word
-from zoomgrad.engines.rerolled.recover.loops import Access, Operand
+from zoomgrad.engines.machine.rows import READ_ROW
+from zoomgrad.engines.machine.target import Target, W, Word, word
+from zoomgrad.engines.rerolled.recover.loops import Access, Copy, Operand
+from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program
 from zoomgrad.engines.rerolled.step.step import Step
 
-READ_ROW = "read_row"
-"""The routine that reads row RAX of the columns to the address in RDI."""
+_BUFFERS = {"inputs": Word.X, "outputs": Word.Y, "parameters": Word.P, "gradients": Word.Q}
 _COMPARISONS: dict[Condition, list[tuple[Word, int, str]]] = {
     Fact.DUE: [(Word.DUE, 1, "ne")],
     Fact.ALONE: [(Word.BATCH, 1, "ne"), (Word.ZERO, 1, "ne")],
@@ -33,14 +33,14 @@ _COMPARISONS: dict[Condition, list[tuple[Word, int, str]]] = {
 
 
 class Section:
-    """Writes the statements of a section."""
+    """Writes sections."""
 
-    def __init__(self, code: Assembler, step: Step, target: Target) -> None:
+    def __init__(self, code: Assembler, step: Step, target: Target, evaluator: Evaluator) -> None:
         self.code = code
         self.step = step
         self.target = target
-        self.evaluator = Evaluator(code, target, Registers(target, code))
-        self.lists = Lists(code, step, target, self.evaluator) if step.skips else None
+        self.evaluator = evaluator
+        self.lists = Lists(code, step, target, evaluator) if step.skips else None
 
     def write(self, name: str) -> None:
         """Write the section of that name as a function."""
@@ -160,15 +160,58 @@ class Section:
         assert isinstance(operand, Access)
         return Mem(W, 8 * operand.base)
 
-    def _give(self, statement: steps.Give) -> None:
-        assert statement.what == "outputs", statement
-        code, number = self.code, Vec(0, 8)
-        code.integer("mov", RAX, word(Word.STEP))
-        code.integer("imul", RAX, word(Word.OUTPUTS_APART))
-        code.integer("add", RAX, word(Word.OUTPUTS))
+    # --- copies ------------------------------------------------------------------------------------------------------
+
+    def _move(self, statement: Union[steps.Take, steps.Give]) -> None:
+        """Copy between a buffer of the caller's and the workspace."""
+        code, step, what = self.code, self.step, statement.what
+        takes = isinstance(statement, steps.Take)
+        if takes and what == "parameters" and step.reads_numbers:
+            self._put_numbers()
+        theirs, ours = (R8, R9) if takes else (R9, R8)
+        code.integer("mov", theirs, word(_BUFFERS[what]))
+        code.integer("lea", ours, Mem(W, 8 * step.away * (what == "gradients")))
+        if what == "outputs":
+            self._point_to_outputs(theirs)
+        copied = [
+            rectangle
+            for counts, place, index in self._copies(what)
+            for rectangle in rectangles(counts, *((index, place) if takes else (place, index)))
+        ]
+        if copied:
+            call_copy(code, copied)
+
+    def _copies(self, what: str) -> Sequence[Copy]:
+        """The places of a buffer's numbers in the workspace."""
+        import numpy as np
+
+        loops = self.step.loops
+        if what in ("parameters", "gradients"):
+            return loops.copies
+        if what == "inputs":
+            return [Copy((loops.inputs,), Access(0, (1,)), Access(0, (1,)))]
+        outputs = [(output.base, at) for at, output in enumerate(loops.outputs) if isinstance(output, Access)]
+        return [
+            Copy(nest.counts, *(Access(outputs[nest.start][side], nest.strides_of(side) or ()) for side in (0, 1)))
+            for nest in (nests(np.array(outputs).T) if outputs else ())
+        ]
+
+    def _point_to_outputs(self, to: Reg) -> None:
+        """The address of the current step's outputs. Stores those that are numbers."""
+        self.code.integer("mov", RAX, word(Word.STEP))
+        self.code.integer("imul", RAX, word(Word.Y_STEP))
+        self.code.integer("lea", to, Mem(to, 0, RAX, 8))
         for at, output in enumerate(self.step.loops.outputs):
-            self.evaluator.load(number, self._single(output))
-            self.evaluator.store(Mem(RAX, 8 * at), number)
+            if isinstance(output, float):
+                self.evaluator.load(Vec(0, 8), self.evaluator.constant(output, 1))
+                self.evaluator.store(Mem(to, 8 * at), Vec(0, 8))
+
+    def _put_numbers(self) -> None:
+        """Copy the constants that loops read to their area."""
+        numbers, row = self.step.loops.numbers, Access(0, (1,))
+        self.code.integer("lea", R8, self.code.constant(struct.pack(f"<{len(numbers)}d", *numbers)))
+        self.code.integer("lea", R9, Mem(W, 8 * self.step.area("k").start))
+        call_copy(self.code, list(rectangles((len(numbers),), row, row)))
 
     def _copy(self, statement: steps.Copy) -> None:
         self._address(RSI, statement.source)
@@ -211,56 +254,23 @@ class Section:
         self.code.integer("add", word(Word.RATES), 8)
 
     def _update(self, _: steps.Update) -> None:
-        """Update all parameters, vector by vector, and clear the gradients in the same pass."""
-        code, width = self.code, self.target.width
-        p, q = self.step.area("p"), self.step.area("q")
-        alone, end = code.new_label(), code.new_label()
-        size, rate = Vec(2, 8 * width), Vec(1, 8 * width)
-        self.evaluator.spread(rate, word(Word.RATE))
-        self.evaluator.spread(size, word(Word.SIZE))
-        code.integer("cmp", word(Word.BATCH), 1)
-        code.jump(alone, "e")
-        self._descend(p.start, q.start, (p.stop - p.start) // width, divided=True)
-        code.jump(end)
-        code.label(alone)
-        self._descend(p.start, q.start, (p.stop - p.start) // width, divided=False)
-        code.label(end)
-        for index in self.step.loops.unused:
-            self._update_unused(index)
+        """Update all parameters, and clear the gradients in the same pass."""
+        code, p, q = self.code, self.step.area("p"), self.step.area("q")
+        code.integer("lea", RSI, Mem(W, 8 * p.start))
+        code.integer("lea", RDI, Mem(W, 8 * q.start))
+        self._descend(p.stop - p.start)
+        for index in self.step.loops.unused:  # the caller may have set their gradients
+            for pointer, which in ((RSI, Word.P), (RDI, Word.Q)):
+                code.integer("mov", pointer, word(which))
+                code.integer("add", pointer, 8 * index)
+            self._descend(1)
         code.integer("mov", word(Word.ZERO), 1)
 
-    def _descend(self, p: int, q: int, rounds: int, *, divided: bool) -> None:
-        """`p -= rate * q`, or `rate * q / batch` if divided; then `q = 0`."""
-        code, width = self.code, self.target.width
-        change, rate, size, old = (Vec(number, 8 * width) for number in range(4))
-
-        def body() -> None:
-            code.vector("vmulpd", change, rate, Mem(RDI))
-            if divided:
-                code.vector("vdivpd", change, change, size)
-            self.evaluator.load(old, Mem(RSI))
-            code.vector("vsubpd", old, old, change)
-            self.evaluator.store(Mem(RSI), old)
-            self.evaluator.clear(change)
-            self.evaluator.store(Mem(RDI), change)
-
-        code.integer("lea", RSI, Mem(W, 8 * p))
-        code.integer("lea", RDI, Mem(W, 8 * q))
-        self._loop(rounds, body, (RSI, RDI), 8 * width)
-
-    def _update_unused(self, index: int) -> None:
-        """Update a parameter that the graph does not use, because the caller may have set its gradient."""
-        code, change, old = self.code, Vec(0, 8), Vec(3, 8)
-        code.integer("mov", RSI, word(Word.PARAMETERS))
-        code.integer("mov", RDI, word(Word.GRADIENTS))
-        self.evaluator.load(change, word(Word.RATE))
-        code.vector("vmulsd", change, change, Mem(RDI, 8 * index))
-        code.vector("vdivsd", change, change, word(Word.SIZE))
-        self.evaluator.load(old, Mem(RSI, 8 * index))
-        code.vector("vsubsd", old, old, change)
-        self.evaluator.store(Mem(RSI, 8 * index), old)
-        self.evaluator.clear(change)
-        self.evaluator.store(Mem(RDI, 8 * index), change)
+    def _descend(self, count: int) -> None:
+        self.evaluator.load(Vec(0, 8), word(Word.RATE))
+        self.evaluator.load(Vec(1, 8), word(Word.SIZE))
+        self.code.integer("mov", RCX, count)
+        self.code.call(DESCEND)
 
     def _clear_seeded(self, _: steps.ClearSeeded) -> None:
         assert isinstance(self.step.loops.loss, Access)
@@ -365,7 +375,8 @@ class Section:
     _WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
         steps.TakeRow: _take_row,
         steps.TakeRows: _take_rows,
-        steps.Give: _give,
+        steps.Take: _move,
+        steps.Give: _move,
         steps.Perform: _perform,
         steps.Guard: _guard,
         steps.NextRate: _next_rate,
@@ -383,150 +394,3 @@ class Section:
         steps.CheckFactors: _check_factors,
         steps.EndTurn: _end_turn,
     }
-
-
-def write_loop(code: Assembler, name: str, section: str) -> None:
-    """Write the function that runs a section until all steps are done, or a loss is not finite. RDI: W; RSI: T."""
-    again, end = code.new_label(), code.new_label()
-    with function(code, name, room=8):
-        code.label(again)
-        code.call(section)
-        code.integer("cmp", RAX, 0)
-        code.jump(end, "e")
-        code.integer("mov", RAX, word(Word.STEP))
-        code.integer("cmp", RAX, word(Word.STEPS))
-        code.jump(again, "l")
-        code.label(end)
-
-
-def write_call(code: Assembler, name: str, routine: str) -> None:
-    """Write the function that runs a routine once. RDI: W; RSI: T."""
-    with function(code, name, room=16):
-        code.call(routine)
-
-
-@contextmanager
-def function(code: Assembler, name: str, room: int) -> Iterator[None]:
-    """A function for callers from C. room: bytes of stack, so that routines begin at a multiple of 16."""
-    code.label(name)
-    for register in CALLEE_SAVED:
-        code.stack("push", register)
-    code.integer("sub", RSP, room)
-    code.integer("mov", W, RDI)
-    code.integer("mov", T, RSI)
-    yield
-    code.plain("vzeroupper")
-    code.integer("add", RSP, room)
-    for register in reversed(CALLEE_SAVED):
-        code.stack("pop", register)
-    code.plain("ret")
-
-
-def write_read_row(code: Assembler, target: Target) -> None:
-    """Write the routine that reads row RAX of the columns to the address in RDI, as kernel/rows.h does.
-
-    RDX goes through the columns, R8 counts them, RSI goes through a row's data, RCX counts inputs.
-    """
-    evaluator = Evaluator(code, target, Registers(target, code))
-    is_bytes, is_class, following = (code.new_label(stem) for stem in ("bytes", "class", "next"))
-    code.label(READ_ROW)
-    code.integer("mov", R10, RAX)
-    code.integer("mov", RDX, word(Word.COLUMNS))
-    code.integer("mov", R8, word(Word.COLUMN_COUNT))
-    with code.counted_down(R8):
-        code.integer("mov", RSI, _of_column(Column.ROW_BYTES))
-        code.integer("imul", RSI, R10)
-        code.integer("add", RSI, _of_column(Column.DATA))
-        code.integer("mov", RCX, _of_column(Column.WIDTH))
-        code.integer("cmp", _of_column(Column.KIND), BYTES)
-        code.jump(is_bytes, "e")
-        code.jump(is_class, "g")
-        _copy_doubles(code, evaluator, target.width)
-        code.jump(following)
-        code.label(is_bytes)
-        _divide_bytes(code, evaluator, target.width)
-        code.jump(following)
-        code.label(is_class)
-        _spread_class(code, evaluator)
-        code.label(following)
-        code.integer("add", RDX, COLUMN_BYTES)
-    code.plain("ret")
-
-
-def _of_column(which: Column) -> Mem:
-    return Mem(RDX, 8 * which)
-
-
-def _in_steps(code: Assembler, step: int, body: Callable[[], None], from_bytes: int) -> None:
-    """Run the body while at least that many of RCX inputs are left. from_bytes: bytes of an input in the data."""
-    again, end = code.new_label(), code.new_label()
-    code.label(again)
-    code.integer("cmp", RCX, step)
-    code.jump(end, "l")
-    body()
-    code.integer("add", RSI, from_bytes * step)
-    code.integer("add", RDI, 8 * step)
-    code.integer("sub", RCX, step)
-    code.jump(again)
-    code.label(end)
-
-
-def _copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
-    def copy(register: Vec) -> None:
-        evaluator.load(register, Mem(RSI))
-        evaluator.store(Mem(RDI), register)
-
-    for step in (width, 1):
-        _in_steps(code, step, partial(copy, Vec(0, 8 * step)), 8)
-
-
-def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
-    """`byte / divisor` for each byte, as a sum of two products where the column says so."""
-    number, divisor, high, low = (Vec(register, 8 * width) for register in range(4))
-    one, slow = Vec(0, 8), code.new_label()
-    for register, which in ((divisor, Column.DIVISOR), (high, Column.HIGH), (low, Column.LOW)):
-        evaluator.spread(register, _of_column(which))
-
-    def vector() -> None:
-        whole = Vec(0, 4 * width)
-        code.vector("vpmovzxbd", whole, None, Mem(RSI))
-        code.vector("vcvtdq2pd", number, None, whole)
-
-    def in_products() -> None:
-        vector()
-        code.vector("vmulpd", Vec(4, 8 * width), number, low)
-        code.vector("vmulpd", number, number, high)
-        code.vector("vaddpd", number, number, Vec(4, 8 * width))
-        evaluator.store(Mem(RDI), number)
-
-    def divided() -> None:
-        vector()
-        code.vector("vdivpd", number, number, divisor)
-        evaluator.store(Mem(RDI), number)
-
-    def single() -> None:
-        code.integer("movzx", RAX, Mem(RSI))
-        code.vector("vcvtsi2sd", one, divisor._replace(size=8), RAX)
-        code.vector("vdivsd", one, one, divisor._replace(size=8))
-        evaluator.store(Mem(RDI), one)
-
-    code.integer("cmp", _of_column(Column.HIGH), 0)
-    code.jump(slow, "e")
-    _in_steps(code, width, in_products, 1)
-    code.label(slow)
-    _in_steps(code, width, divided, 1)
-    _in_steps(code, 1, single, 1)
-
-
-def _spread_class(code: Assembler, evaluator: Evaluator) -> None:
-    """A label becomes inputs that are all 0.0, except the label's own, which is 1.0."""
-    zero, one, beyond = Vec(0, 8), Vec(1, 8), code.new_label()
-    code.integer("movzx", RAX, Mem(RSI))
-    code.integer("mov", R9, RDI)
-    evaluator.clear(zero)
-    _in_steps(code, 1, lambda: evaluator.store(Mem(RDI), zero), 0)
-    code.integer("cmp", RAX, _of_column(Column.WIDTH))
-    code.jump(beyond, "ge")
-    evaluator.load(one, evaluator.constant(1.0, 1))
-    evaluator.store(Mem(R9, 0, RAX, 8), one)
-    code.label(beyond)

@@ -1,7 +1,4 @@
-"""The processor that code is made for: its vectors and registers, and where things are while code runs.
-
-Python writes the words of the state of training before a stretch, and reads them after it.
-"""
+"""The processor that code is made for: its vectors and registers, and where things are while code runs."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Target(NamedTuple):
 
 
 W, T = RBX, R15
-"""Hold the workspace and the state of training (`Word`) in all code."""
+"""Hold the addresses of the workspace and of the words of a call (`Word`) in all code."""
 POOL: tuple[Reg, ...] = (RSI, RDI, R8, R9, R10, R11, RDX, RBP, R12, R13, R14)
 """Registers for counters and pointers. RAX and RCX are free for a few instructions at a time."""
 CALLER_SAVED = frozenset((RSI, RDI, R8, R9, R10, R11, RDX))
@@ -87,66 +84,48 @@ def native() -> Target:
     return Target(max(4, vector_width(8 if features() >= AVX512 else 4)))
 
 
-# --- the state of training: 8-byte words that Python and machine code both read and change ---------------------------
+# --- the words of a call: what kernel.h passes, then the state of training --------------------------------------------
 
 
 class Word(IntEnum):
-    """The words, in order. Addresses point to doubles."""
+    """The words of 8 bytes at T, in order. Addresses point to doubles."""
 
-    STEPS = 0
-    STEP = 1
-    """The number of recorded losses, all finite."""
+    # `struct stretch`, of which training moves on the row, the rows taken, and the address of the rates
+    COLUMNS = 0
+    COLUMN_COUNT = 1
     ROWS = 2
     ROW = 3
-    """The next row."""
-    BATCH = 4
-    TAKEN = 5
-    """Rows since the last update."""
-    RATES = 6
-    """The address of the next update's rate."""
-    LOSSES = 7
-    OUTPUTS = 8
-    """The address of the outputs of step 0."""
-    OUTPUTS_APART = 9
-    """Bytes from a step's outputs to the next one's."""
-    COLUMNS = 10
-    """The address of the columns' descriptions."""
-    COLUMN_COUNT = 11
-    RATE = 12
+    STEPS = 4
+    BATCH = 5
+    TAKEN = 6
+    RATES = 7
+    LOSSES = 8
+    LEARNS = 9
+    Y_STEP = 10
+    # `struct buffers`
+    X = 11
+    P = 12
+    WORKSPACE = 13
+    Y = 14
+    Q = 15
+    # the state, which is 0 at first
+    STEP = 16
+    """The number of recorded losses, all finite."""
+    RATE = 17
     """A double: the rate of the current or waiting update."""
-    DUE = 13
-    ZERO = 14
+    DUE = 18
+    ZERO = 19
     """Whether all gradients are zero."""
-    COUNT = 15
+    COUNT = 20
     """The number of rows taken together."""
-    CURRENT = 16
+    CURRENT = 21
     """The number of the current one of these rows."""
-    PARAMETERS = 17
-    GRADIENTS = 18
-    SIZE = 19
+    SIZE = 22
     """A double: the rows of a batch."""
-    BOUND = 20
+    BOUND = 23
     """A double: a bound on the magnitude of the weights that zero inputs would skip."""
 
 
 def word(which: Word) -> Mem:
     """The word as an operand."""
     return Mem(T, 8 * which)
-
-
-class Column(IntEnum):
-    """The words of a column's description."""
-
-    DATA = 0
-    WIDTH = 1
-    KIND = 2
-    """DOUBLES, BYTES or CLASSES."""
-    ROW_BYTES = 3
-    DIVISOR = 4
-    """A double."""
-    HIGH = 5
-    LOW = 6
-    """Doubles: for each byte, `byte * HIGH + byte * LOW` is `byte / DIVISOR`. HIGH is 0 if there are none."""
-
-
-COLUMN_BYTES = 8 * len(Column)

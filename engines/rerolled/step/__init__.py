@@ -58,6 +58,5 @@ the left, and the result of `rearrange/in_place.py` on the right:
                                                   update
 
 `values` runs loop 0, `sinks` runs loop 1, and `sinks in place` runs `loop 1 in place`: p[0] -= rate * (x[0] * 1.0).
-C and NumPy follow every section, and make no decisions. `machine` writes `turn` and `evaluate`; its `kernel.py` does by
-hand what `forward`, `backward`, `enter` and `leave` say.
+Back ends follow every section, and make no decisions.
 """

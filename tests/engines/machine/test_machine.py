@@ -14,15 +14,17 @@ from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.columns import columns
+from zoomgrad.engines.columns import Column, columns
 from zoomgrad.engines.compiled.trace import trace
+from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.kernel import MachineKernel
 from zoomgrad.engines.machine.memory import Memory, caller
 from zoomgrad.engines.machine.program import assemble
-from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features, form_of
+from zoomgrad.engines.machine.rows import Words
+from zoomgrad.engines.machine.target import AVX2, AVX512, Target, Word, features, form_of
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
@@ -66,8 +68,58 @@ def test_bits_within_guarded_buffers(name, width, kind):
     reference.train(steps)
     assert bits(losses) == bits(reference.losses)
     assert bits(p) == bits(reference.parameters())
+    kernel.set_input(x, data, 0)
     kernel.forward(x, p, w, y)
     kernel.backward(x, p, w, q)
+    expected = [array("d", numbers) for numbers in (p, q)]
+    kernel.update(p, q, 0.1, 3)
+    assert bits(p) == bits([number - 0.1 * gradient / 3 for number, gradient in zip(*expected)])
+    kernel.zero_grad(q)
+    assert not any(q)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_of_every_kind_of_column(width):
+    """One row into inputs that end at a page without access. A divisor of 3 has sums of products, 255.5 has none."""
+    step, _ = step_of("xor", KINDS["dense"], width)
+    kernel = MachineKernel(assemble(step, form_of(KINDS["dense"], Target(width))))
+    numbers, cells = array("d", [at / 7 for at in range(3 * 11)]), bytes(range(3 * 13))
+    parts = (
+        Column(numbers, 11),
+        Column(cells, 13, 3.0),
+        Column(cells, 13, 255.5),
+        *(Column(bytes((4, 5, 0)), count, one_hot=True) for count in (5, 6)),
+    )
+    x = at_the_end_of_a_page(11 + 13 + 13 + 5 + 6)
+    for row in range(3):
+        kernel.set_input(x, parts, row)
+        assert bits(x) == bits([number for part in parts for number in part.values(row)])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_parameters_and_outputs_in_any_order(width):
+    """Copies of single numbers, of matrices that are turned or not, and of places that are listed."""
+
+    def build(Value, leaves):
+        rows = [leaves[at : at + 21] for at in range(0, 21 * 19, 21)]
+        turned = [sum(row[at] * rows[0][at] for row in rows) for at in range(21)]
+        straight = [sum(a * b for a, b in zip(row, leaves[400:])) for row in rows]
+        odd = [leaves[at] * leaves[at * 7 % 400] for at in (3, 50, 11, 200)]
+        return [sum([each * each for each in (*turned, *straight, *odd)]), *turned[::-1], *odd, *straight]
+
+    graph = Graph("orders", tuple(0.01 * (at % 23 - 11) for at in range(425)), build)
+    engine = engine_of("", form_of(KINDS["dense"], Target(width)), **LOOPS)
+    program = compiled(engine, graph, ["parameter"] * 425, graph.numbers)
+    assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
+
+
+def test_words_are_those_of_the_header():
+    types = [interface().typeof(f"struct {name}").fields for name in ("stretch", "buffers", "column")]
+    stretch, buffers, column = ([name for name, _ in fields] for fields in types)
+    names = [word.name.lower() for word in Word]
+    assert names[: Word.X] == ["row" if name == "first_row" else name for name in stretch]
+    assert names[Word.X : Word.STEP] == ["workspace" if name == "w" else name for name in buffers]
+    assert [word.name.lower() for word in Words][: len(column)] == column
 
 
 @pytest.mark.parametrize("kind", KINDS)

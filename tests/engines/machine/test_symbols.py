@@ -23,7 +23,7 @@ def test_each_routine_has_a_symbol(map_file):
     x, w = engine.Value(1.0), engine.Value(0.5)
     engine.compile((w * x - 1.0) ** 2, inputs=[x], parameters=[w])
     lines = [line.split(" ", 2) for line in map_file.read_text(encoding="ascii").splitlines()]
-    assert {"machine code: values", "machine code: turn", "machine code: train"} <= {name for *_, name in lines}
+    assert {"machine code: values", "machine code: turn", "machine code: train()"} <= {name for *_, name in lines}
     places = [(int(start, 16), int(size, 16)) for start, size, _ in lines]
     assert all(start + size == after for (start, size), (after, _) in zip(places, places[1:]))
 

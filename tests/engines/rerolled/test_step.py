@@ -78,8 +78,7 @@ def test_a_step_trains_like_straight_line_code(name, batch):
 def test_the_back_ends_know_every_statement():
     """NumPy needs fewer: it runs no rows together, defers nothing and skips nothing."""
     in_c = {*c_section._PLAIN, *c_section.Section._WRITERS}
-    # Machine code has one thread, and `MachineKernel` does what `enter` says.
-    in_machine_code = {*section.Section._WRITERS, steps.Divided, steps.Take}
+    in_machine_code = {*section.Section._WRITERS, steps.Divided}  # which has one thread
     assert in_c == in_machine_code == {*steps.STATEMENTS}
 
 

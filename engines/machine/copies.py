@@ -1,0 +1,120 @@
+"""Copies between the caller's buffers and the workspace, which keep the same numbers in different orders.
+
+What is copied is cut into rectangles, and a routine copies those of a table. Example: a matrix of 3 rows and 2 columns
+whose rows lie 16 places apart in the workspace is one rectangle of the buffer, in which rows lie 2 places apart:
+
+    buffer  0 1 2 3 4 5      workspace  0 1 … 16 17 … 32 33
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R14, RAX, RBP, RCX, RDI, RSI, Assembler, Mem, Vec
+from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.target import Target
+from zoomgrad.engines.rerolled.recover.loops import Access
+
+COPY = "copy"
+"""The routine that copies the R14 rectangles of the table at RBP from R8 to R9."""
+ROW = struct.Struct("<8q")
+"""A rectangle in the table."""
+SIDE = 8
+"""A matrix that is turned goes in strips of so many rows, which share each cache line of the other side."""
+
+
+class Rectangle(NamedTuple):
+    """Rows of numbers. Distances are in bytes; the first two are those from the source's and the target's start."""
+
+    source: int
+    to: int
+    rows: int
+    columns: int
+    source_row: int
+    to_row: int
+    source_column: int
+    to_column: int
+
+
+def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[Rectangle]:
+    """The copies from each place of an access to the same place of another one."""
+    inner = (*source.lanes[-2:], *to.lanes[-2:])
+    outer = max(0, len(counts) - 2) if all(isinstance(stride, int) for stride in inner) else len(counts)
+    starts = (access._replace(lanes=access.lanes[:outer]).places(counts[:outer]).tolist() for access in (source, to))
+    rows, columns = (1, 1, *counts[outer:])[-2:]
+    strides: Any = [(0, 0, *access.lanes[outer:])[-2:] for access in (source, to)]
+    row, column = map(list, zip(*strides))
+    is_turned = 1 in row and column != [1, 1]
+    for start in zip(*starts):
+        for first in range(0, rows, SIDE if is_turned else rows):
+            source_at, to_at = (8 * (at + first * by) for at, by in zip(start, row))
+            strip = min(SIDE, rows - first)
+            sizes, distances = ((columns, strip), (*column, *row)) if is_turned else ((rows, columns), (*row, *column))
+            yield Rectangle(source_at, to_at, *sizes, *(8 * distance for distance in distances))
+
+
+def call_copy(code: Assembler, copied: Sequence[Rectangle]) -> None:
+    """Copy rectangles from R8 to R9."""
+    code.integer("lea", RBP, code.constant(b"".join(ROW.pack(*each) for each in copied)))
+    code.integer("mov", R14, len(copied))
+    code.call(COPY)
+
+
+def write_copy(code: Assembler, evaluator: Evaluator, target: Target) -> None:
+    """Write the routine that copies rectangles."""
+    apart, done = code.new_label(), code.new_label()
+    code.label(COPY)
+    with code.counted_down(R14):
+        for pointer, start, at in ((R10, R8, 0), (R11, R9, 1)):
+            code.integer("mov", pointer, Mem(RBP, 8 * at))
+            code.integer("add", pointer, start)
+        code.integer("mov", R12, Mem(RBP, 16))
+        with code.counted_down(R12):
+            code.integer("mov", RSI, R10)
+            code.integer("mov", RDI, R11)
+            code.integer("mov", RCX, Mem(RBP, 24))
+            for column in (Mem(RBP, 48), Mem(RBP, 56)):
+                code.integer("cmp", column, 8)
+                code.jump(apart, "ne")
+            copy_doubles(code, evaluator, target.width)
+            code.jump(done)
+            code.label(apart)
+            with code.counted_down(RCX):
+                code.integer("mov", RAX, Mem(RSI))
+                code.integer("mov", Mem(RDI), RAX)
+                code.integer("add", RSI, Mem(RBP, 48))
+                code.integer("add", RDI, Mem(RBP, 56))
+            code.label(done)
+            code.integer("add", R10, Mem(RBP, 32))
+            code.integer("add", R11, Mem(RBP, 40))
+        code.integer("add", RBP, ROW.size)
+    code.plain("ret")
+
+
+def copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
+    """Copy RCX doubles from RSI to RDI, and move both on."""
+
+    def copy(register: Vec) -> None:
+        evaluator.load(register, Mem(RSI))
+        evaluator.store(Mem(RDI), register)
+
+    for step in (width, 1):
+        in_steps(code, step, partial(copy, Vec(0, 8 * step)), 8)
+
+
+def in_steps(code: Assembler, step: int, body: Callable[[], None], from_bytes: int) -> None:
+    """Run the body while at least that many of RCX numbers are left. from_bytes: how far RSI moves for a number."""
+    again, end = code.new_label(), code.new_label()
+    code.integer("cmp", RCX, step)
+    code.jump(end, "l")
+    code.label(again)
+    body()
+    code.integer("add", RSI, from_bytes * step)
+    code.integer("add", RDI, 8 * step)
+    code.integer("sub", RCX, step)
+    code.integer("cmp", RCX, step)
+    code.jump(again, "ge")
+    code.label(end)

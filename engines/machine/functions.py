@@ -1,0 +1,194 @@
+"""The functions of kernel.h, which Python and C call, around the sections of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zoomgrad.engines.machine.copies import in_steps
+from zoomgrad.engines.machine.encode import (
+    R8,
+    RAX,
+    RCX,
+    RDI,
+    RDX,
+    RSI,
+    RSP,
+    Assembler,
+    Mem,
+    Vec,
+)
+from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.rows import READ_COLUMNS
+from zoomgrad.engines.machine.target import CALLEE_SAVED, T, Target, W, Word, word
+from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.step.step import Step
+
+PROTOTYPES = {
+    "set_input": "void (*)(double *, const struct column *, long long, long long)",
+    "forward": "double (*)(const double *, const double *, double *, double *)",
+    "backward": "void (*)(const double *, const double *, double *, double *)",
+    "zero_grad": "void (*)(double *)",
+    "update": "void (*)(double *, double *, double, double)",
+    "train": "long long (*)(const struct buffers *, const struct stretch *)",
+}
+ALIGNMENT = 64
+"""A workspace starts at a multiple of these bytes, because a vector that crosses a cache line takes twice the time."""
+DESCEND = "descend"
+"""The routine that updates RCX parameters at RSI by their gradients at RDI. xmm0: the rate; xmm1: rows of the batch."""
+
+
+@contextmanager
+def function(code: Assembler, name: str, room: int) -> Iterator[None]:
+    """A function for callers from C. room: bytes of stack, so that routines begin at a multiple of 16."""
+    code.label(name)
+    for register in CALLEE_SAVED:
+        code.stack("push", register)
+    code.integer("sub", RSP, room)
+    yield
+    code.plain("vzeroupper")
+    code.integer("add", RSP, room)
+    for register in reversed(CALLEE_SAVED):
+        code.stack("pop", register)
+    code.plain("ret")
+
+
+def write_functions(code: Assembler, step: Step, target: Target, evaluator: Evaluator) -> list[str]:
+    """Write the functions of kernel.h that the step has sections for. Returns their names."""
+    _write_descend(code, target, evaluator)
+    _write_set_input(code)
+    _write_zero_grad(code, target, evaluator, step.loops.parameters)
+    _write_update(code, step.loops.parameters)
+    for name, last in (("forward", Word.Y), ("backward", Word.Q)):
+        _write_pass(code, step, evaluator, name, last)
+    if step.goes_over_rows:
+        _write_train(code)
+    return [name for name in PROTOTYPES if name != "train" or step.goes_over_rows]
+
+
+def label_of(name: str) -> str:
+    """The label of a function, which may have the name of a section."""
+    return f"{name}()"
+
+
+@contextmanager
+def _with_words(code: Assembler, name: str) -> Iterator[None]:
+    """A function with words, which are 0 at first."""
+    zero = Vec(0, 32)
+    with function(code, label_of(name), room=8 * len(Word) + 8):
+        code.integer("mov", T, RSP)
+        code.vector("vxorpd", zero, zero, zero)
+        for at in range(0, len(Word), 4):
+            code.vector("vmovupd_store", zero, None, Mem(T, 8 * at))
+        yield
+
+
+def _align(code: Assembler) -> None:
+    """W: the start of the workspace."""
+    code.integer("mov", W, word(Word.WORKSPACE))
+    code.integer("add", W, ALIGNMENT - 1)
+    code.integer("and", W, -ALIGNMENT)
+
+
+def _write_pass(code: Assembler, step: Step, evaluator: Evaluator, name: str, last: Word) -> None:
+    with _with_words(code, name):
+        for which, register in ((Word.X, RDI), (Word.P, RSI), (Word.WORKSPACE, RDX), (last, RCX)):
+            code.integer("mov", word(which), register)
+        _align(code)
+        code.call(name)
+        loss = step.loops.loss
+        assert isinstance(loss, (float, Access))
+        evaluator.load(Vec(0, 8), Mem(W, 8 * loss.base) if isinstance(loss, Access) else evaluator.constant(loss, 1))
+
+
+def _write_train(code: Assembler) -> None:
+    turned, evaluates, ends, done = (code.new_label() for _ in range(4))
+    with _with_words(code, "train"):
+        for pointer, first, stop in ((RSI, Word.COLUMNS, Word.X), (RDI, Word.X, Word.STEP)):
+            for which in range(first, stop):
+                code.integer("mov", RAX, Mem(pointer, 8 * (which - first)))
+                code.integer("mov", Mem(T, 8 * which), RAX)
+        _align(code)
+        code.vector("vcvtsi2sd", Vec(0, 8), Vec(0, 8), word(Word.BATCH))
+        code.vector("vmovsd_store", Vec(0, 8), None, word(Word.SIZE))
+        code.integer("cmp", word(Word.STEPS), 0)
+        code.jump(done, "e")
+        code.call("enter")
+        again = code.new_label()
+        code.label(again)
+        code.integer("cmp", word(Word.LEARNS), 0)
+        code.jump(evaluates, "e")
+        code.call("turn")
+        code.jump(turned)
+        code.label(evaluates)
+        code.call("evaluate")
+        code.label(turned)
+        code.integer("cmp", RAX, 0)
+        code.jump(ends, "e")
+        code.integer("mov", RAX, word(Word.STEP))
+        code.integer("cmp", RAX, word(Word.STEPS))
+        code.jump(again, "l")
+        code.label(ends)
+        code.call("leave")
+        code.label(done)
+        code.integer("mov", RAX, word(Word.STEP))
+
+
+def _write_set_input(code: Assembler) -> None:
+    code.label(label_of("set_input"))
+    for to, source in ((RAX, RCX), (R8, RDX), (RDX, RSI)):
+        code.integer("mov", to, source)
+    code.call(READ_COLUMNS)
+    code.plain("vzeroupper")
+    code.plain("ret")
+
+
+def _write_zero_grad(code: Assembler, target: Target, evaluator: Evaluator, parameters: int) -> None:
+    code.label(label_of("zero_grad"))
+    code.integer("mov", RCX, parameters)
+    evaluator.clear(Vec(0, 8))
+    for step in (target.width, 1):
+        in_steps(code, step, lambda step=step: evaluator.store(Mem(RDI), Vec(0, 8 * step)), 0)  # type: ignore[misc]
+    code.plain("vzeroupper")
+    code.plain("ret")
+
+
+def _write_update(code: Assembler, parameters: int) -> None:
+    code.label(label_of("update"))
+    for to, source in ((RAX, RDI), (RDI, RSI), (RSI, RAX)):
+        code.integer("mov", to, source)
+    code.integer("mov", RCX, parameters)
+    code.call(DESCEND)
+    code.plain("vzeroupper")
+    code.plain("ret")
+
+
+def _write_descend(code: Assembler, target: Target, evaluator: Evaluator) -> None:
+    """`p -= rate * q`, or `rate * q / rows` unless there is one row; then `q = 0`."""
+    alone, end = code.new_label(), code.new_label()
+
+    def descend(step: int, divided: bool) -> None:
+        rate, rows, change, old = (Vec(number, 8 * step) for number in range(4))
+        kind = "pd" if step > 1 else "sd"
+        code.vector(f"vmul{kind}", change, rate, Mem(RDI))
+        if divided:
+            code.vector(f"vdiv{kind}", change, change, rows)
+        evaluator.load(old, Mem(RSI))
+        code.vector(f"vsub{kind}", old, old, change)
+        evaluator.store(Mem(RSI), old)
+        evaluator.clear(change)
+        evaluator.store(Mem(RDI), change)
+
+    code.label(DESCEND)
+    for number in range(2):
+        evaluator.spread(Vec(number, 8 * target.width), Vec(number, 8))
+    code.vector("vucomisd", Vec(1, 8), None, evaluator.constant(1.0, 1))
+    code.jump(alone, "e")
+    for divided in (True, False):
+        for step in (target.width, 1):
+            in_steps(code, step, lambda step=step, divided=divided: descend(step, divided), 8)  # type: ignore[misc]
+        if divided:
+            code.jump(end)
+            code.label(alone)
+    code.label(end)
+    code.plain("ret")

@@ -1,0 +1,135 @@
+"""Rows of the caller's columns -> inputs, as kernel/rows.h reads them."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from functools import cache
+
+from zoomgrad.engines.columns import BYTES, Column
+from zoomgrad.engines.machine.copies import copy_doubles, in_steps
+from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Vec
+from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.target import Target, Word, word
+
+READ_ROW, READ_COLUMNS = "read_row", "read_columns"
+"""Routines that read row RAX to the address in RDI: of the stretch's columns, or of the R8 columns at RDX."""
+
+
+class Words(IntEnum):
+    """The words of a column: those of `struct column`, and two more."""
+
+    DATA = 0
+    WIDTH = 1
+    DIVISOR = 2
+    KIND = 3
+    """DOUBLES, BYTES or CLASSES."""
+    HIGH = 4
+    LOW = 5
+    """Doubles: for each byte, `byte * HIGH + byte * LOW` is `byte / DIVISOR`. HIGH is 0 if there are none."""
+
+
+def further_words(column: Column) -> bytes:
+    """What follows `struct column`."""
+    return struct.pack("<dd", *(_inverse(column.divisor) if column.kind == BYTES else (0.0, 0.0)))
+
+
+@cache
+def _inverse(divisor: float) -> tuple[float, float]:
+    """HIGH and LOW for a divisor: see `divide_bytes` in kernel/rows.h."""
+    inverse = 1.0 / divisor
+    high = 257.0 * inverse - (257.0 * inverse - inverse)
+    low = (1.0 - high * divisor) / divisor
+    are_sums = all(byte * high + byte * low == byte / divisor for byte in range(256))
+    return (high, low) if are_sums else (0.0, 0.0)
+
+
+def write_rows(code: Assembler, evaluator: Evaluator, target: Target) -> None:
+    """Write the routines.
+
+    RDX goes through the columns, R8 counts them, RSI goes through a row's data, RCX counts inputs.
+    """
+    is_bytes, is_class, following = (code.new_label(stem) for stem in ("bytes", "class", "next"))
+    code.label(READ_ROW)
+    code.integer("mov", RDX, word(Word.COLUMNS))
+    code.integer("mov", R8, word(Word.COLUMN_COUNT))
+    code.label(READ_COLUMNS)
+    code.integer("mov", R10, RAX)
+    with code.counted_down(R8):
+        code.integer("mov", RCX, _of_column(Words.WIDTH))
+        code.integer("mov", RSI, R10)
+        code.integer("cmp", _of_column(Words.KIND), BYTES)
+        code.jump(is_bytes, "e")
+        code.jump(is_class, "g")
+        code.integer("imul", RSI, RCX)
+        code.integer("shl", RSI, 3)
+        code.integer("add", RSI, _of_column(Words.DATA))
+        copy_doubles(code, evaluator, target.width)
+        code.jump(following)
+        code.label(is_bytes)
+        code.integer("imul", RSI, RCX)
+        code.integer("add", RSI, _of_column(Words.DATA))
+        _divide_bytes(code, evaluator, target.width)
+        code.jump(following)
+        code.label(is_class)
+        code.integer("add", RSI, _of_column(Words.DATA))
+        _spread_class(code, evaluator)
+        code.label(following)
+        code.integer("add", RDX, 8 * len(Words))
+    code.plain("ret")
+
+
+def _of_column(which: Words) -> Mem:
+    return Mem(RDX, 8 * which)
+
+
+def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
+    """`byte / divisor` for each byte, as a sum of two products where the column says so."""
+    number, divisor, high, low = (Vec(register, 8 * width) for register in range(4))
+    one, slow = Vec(0, 8), code.new_label()
+    for register, which in ((divisor, Words.DIVISOR), (high, Words.HIGH), (low, Words.LOW)):
+        evaluator.spread(register, _of_column(which))
+
+    def vector() -> None:
+        whole = Vec(0, 4 * width)
+        code.vector("vpmovzxbd", whole, None, Mem(RSI))
+        code.vector("vcvtdq2pd", number, None, whole)
+
+    def in_products() -> None:
+        vector()
+        code.vector("vmulpd", Vec(4, 8 * width), number, low)
+        code.vector("vmulpd", number, number, high)
+        code.vector("vaddpd", number, number, Vec(4, 8 * width))
+        evaluator.store(Mem(RDI), number)
+
+    def divided() -> None:
+        vector()
+        code.vector("vdivpd", number, number, divisor)
+        evaluator.store(Mem(RDI), number)
+
+    def single() -> None:
+        code.integer("movzx", RAX, Mem(RSI))
+        code.vector("vcvtsi2sd", one, divisor._replace(size=8), RAX)
+        code.vector("vdivsd", one, one, divisor._replace(size=8))
+        evaluator.store(Mem(RDI), one)
+
+    code.integer("cmp", _of_column(Words.HIGH), 0)
+    code.jump(slow, "e")
+    in_steps(code, width, in_products, 1)
+    code.label(slow)
+    in_steps(code, width, divided, 1)
+    in_steps(code, 1, single, 1)
+
+
+def _spread_class(code: Assembler, evaluator: Evaluator) -> None:
+    """A label becomes inputs that are all 0.0, except the label's own, which is 1.0."""
+    zero, one, beyond = Vec(0, 8), Vec(1, 8), code.new_label()
+    code.integer("movzx", RAX, Mem(RSI))
+    code.integer("mov", R9, RDI)
+    evaluator.clear(zero)
+    in_steps(code, 1, lambda: evaluator.store(Mem(RDI), zero), 0)
+    code.integer("cmp", RAX, _of_column(Words.WIDTH))
+    code.jump(beyond, "ge")
+    evaluator.load(one, evaluator.constant(1.0, 1))
+    evaluator.store(Mem(R9, 0, RAX, 8), one)
+    code.label(beyond)
