@@ -694,7 +694,7 @@ DEFECTS = (
         "harness/cli/options.py",
         "if text is not None and not text.strip():",
         "if text and not text.strip():",
-        "harness/test_cli.py::test_an_empty_name_is_refused_not_ignored",
+        "harness/test_cli.py::test_a_usage_error_names_the_mistake_and_the_remedy",
     ),
     Defect(
         "command line: wrong usage exits like a failed check",

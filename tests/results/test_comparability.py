@@ -1,31 +1,17 @@
 """Whether two runs have the same machine, settings and tools."""
 
-from datetime import UTC, datetime
-
 import pytest
 
+from tests.harness.runs import run as made
 from zoomgrad.results.comparability import same_machine, unlike_settings, unlike_tools
-from zoomgrad.results.record import InterpreterFacts, Run, Settings
+from zoomgrad.results.record import InterpreterFacts, Settings
 
 HERE = {"processor": "a", "cores": "2", "architecture": "x86_64", "system": "Linux 6.1"}
 
 
-def run(*, machine=HERE, interpreters=(), **settings):
-    return Run(
-        id="run",
-        created_at=datetime(2026, 11, 21, tzinfo=UTC),
-        command=(),
-        preset="smoke",
-        seed=0,
-        blocks=3,
-        cells=(),
-        reference_interpreter="cpython-3.13",
-        engines={},
-        workloads={},
-        interpreters={name: InterpreterFacts(version=version) for name, version in interpreters},
-        machine=machine,
-        settings=Settings(**settings),
-    )
+def run(machine=HERE, interpreters=(), **settings):
+    facts = {name: InterpreterFacts(version=version) for name, version in interpreters}
+    return made("run", machine=machine, interpreters=facts, settings=Settings(**settings))
 
 
 @pytest.mark.parametrize(
