@@ -141,6 +141,12 @@ class Plot:
         if name:
             self._labels.append((at, name, kind))
 
+    def series(self, points: Sequence[Point], kind: str, tips: Sequence[str], name: str) -> None:
+        """Draw a line with a mark at each place, and name the last one."""
+        self.line(points, kind)
+        for at, tip in zip(points, tips, strict=True):
+            self.mark(at, kind, tip, name if at is points[-1] else "", radius=3)
+
     def drawn(self, name: str, title: str, caption: str = "") -> Drawing:
         """Write the labels and return the chart. name: its file."""
         self._write_labels()

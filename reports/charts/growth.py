@@ -19,9 +19,10 @@ def growth(name: str, title: str, points: pd.DataFrame) -> Drawing:
     )
     for number, engine in enumerate(in_order(points, "engine")):
         kind, of_engine = f"s{number % 8 + 1}", points[points["engine"] == engine]
-        plot.line([plot.place(row.tape_rows, row.compile_seconds) for row in each(of_engine)], kind)
-        for place, row in enumerate(each(of_engine), 1):
-            tip = f"{engine}: {units.duration(row.compile_seconds)} for {units.count(int(row.tape_rows), 'row')}"
-            last = engine if place == len(of_engine) else ""
-            plot.mark(plot.place(row.tape_rows, row.compile_seconds), kind, tip, last, radius=3)
+        tips = [
+            f"{engine}: {units.duration(row.compile_seconds)} for {units.count(int(row.tape_rows), 'row')}"
+            for row in each(of_engine)
+        ]
+        places = [plot.place(row.tape_rows, row.compile_seconds) for row in each(of_engine)]
+        plot.series(places, kind, tips, engine)
     return plot.drawn(name, title)

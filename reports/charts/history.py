@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from zoomgrad.reports.measured.races import SPEEDUP
@@ -30,19 +28,15 @@ def history(name: str, rows: pd.DataFrame) -> Drawing:
     low, high = min(low, 1 / _NARROWEST) / 1.02, max(high, _NARROWEST) * 1.02
     plot = Plot(horizontal, counts(low, high, "speedup over the first run's", "{:g}×".format))
     for number, engine in enumerate(in_order(rows, "engine")):
-        _series(plot, rows[rows["engine"] == engine], f"s{number % 8 + 1}")
+        _series(plot, engine, rows[rows["engine"] == engine], f"s{number % 8 + 1}")
     where = f"{rows['workload'].iloc[0]} on {rows['interpreter'].iloc[0]}"
     title = f"Speedups on {where} in {units.count(len(runs), 'run')}"
     return plot.drawn(name, title, f"{title}. A mark is a run, the bar through it the 95 % interval.")
 
 
-def _series(plot: Plot, rows: pd.DataFrame, kind: str) -> None:
-    plot.line([plot.place(row.place, row.speedup) for row in each(rows)], kind)
-    for number, row in enumerate(each(rows), 1):
+def _series(plot: Plot, engine: str, rows: pd.DataFrame, kind: str) -> None:
+    for row in each(rows):
         if row.speedup_low == row.speedup_low:
             plot.line((plot.place(row.place, row.speedup_low), plot.place(row.place, row.speedup_high)), "spread")
-        plot.mark(plot.place(row.place, row.speedup), kind, _tip(row), str(row.engine) if number == len(rows) else "")
-
-
-def _tip(row: Any) -> str:
-    return f"{row.engine}, {row.run}: {units.ratio(row.speedup)} the first run's"
+    tips = [f"{engine}, {row.run}: {units.ratio(row.speedup)} the first run's" for row in each(rows)]
+    plot.series([plot.place(row.place, row.speedup) for row in each(rows)], kind, tips, engine)

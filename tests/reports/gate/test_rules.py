@@ -1,20 +1,20 @@
 """Two runs -> verdicts. Samples are scripted; nothing is timed."""
 
 import random
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
+from tests.harness.runs import NOW, cell
+from tests.harness.runs import run as made
 from zoomgrad.reports.gate import rules
 from zoomgrad.reports.gate.limits import Limits
 from zoomgrad.reports.gate.rules import measured_run, suspects
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.record import Cell, EngineFacts, Proof, Record, Run, Settings
+from zoomgrad.results.record import EngineFacts, Proof, Record, Run, Settings
 
-NOW = datetime(2026, 11, 21, tzinfo=UTC)
 HERE, ELSEWHERE = {"processor": "a", "cores": "2"}, {"processor": "b", "cores": "2"}
 SECONDS = {"baseline": 1.0, "hoisted": 0.5, "tcc": 0.001}
 FACTS = {
@@ -34,10 +34,6 @@ class Race(NamedTuple):
 def verdicts(new, old, limits, **how):
     stores = (SimpleNamespace(run=race.run, records=lambda race=race: race.records) for race in (new, old))
     return rules.verdicts(*map(measured_run, stores), limits, **how)
-
-
-def cell(engine):
-    return Cell(engine=engine, interpreter="cpython-3.13", workload="xor")
 
 
 def race(
@@ -60,21 +56,8 @@ def race(
         for engine in engines
         for block in range(blocks)
     ]
-    fields = {
-        "id": f"run-{seed}",
-        "created_at": NOW,
-        "command": (),
-        "preset": "smoke",
-        "seed": seed,
-        "blocks": blocks,
-        "cells": tuple(cell(engine) for engine in engines),
-        "reference_interpreter": "cpython-3.13",
-        "engines": FACTS,
-        "workloads": {},
-        "interpreters": {},
-        "machine": machine or HERE,
-    }
-    return Race(Run(**{**fields, **run}), records)
+    facts = {"cells": tuple(map(cell, engines)), "engines": FACTS, "machine": machine or HERE, "blocks": blocks}
+    return Race(made(f"run-{seed}", **{**facts, "seed": seed, **run}), records)
 
 
 def words(found, figure=SPEEDUP):
