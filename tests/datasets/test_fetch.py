@@ -5,8 +5,9 @@ import functools
 import gzip
 import http.server
 import socket
-import socketserver
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -17,31 +18,37 @@ pytest.importorskip("pooch", reason="only the harness downloads, and its environ
 
 
 @pytest.fixture
-def serve(tmp_path):
-    """`serve(contents)` starts a mirror that sends only these files, gzipped, and returns its address."""
+def serving():
+    """`serving(handler)` starts a server for requests, and returns its address."""
     servers = []
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            requests.append(self.path)
+    def start(handler):
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}/"
 
-    requests = []
-
-    def start(contents):
-        folder = tmp_path / f"mirror-{len(servers)}"
-        folder.mkdir()
-        for name, content in contents.items():
-            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}/"
-
-    start.requests = requests
     yield start
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def serve(tmp_path, serving):
+    """`serve(contents)` starts a mirror that sends only these files, gzipped, and returns its address."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            start.requests.append(self.path)
+
+    def start(contents):
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        for name, content in contents.items():
+            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
+        return serving(functools.partial(Quiet, directory=str(folder)))
+
+    start.requests = []
+    return start
 
 
 @pytest.fixture
@@ -95,35 +102,17 @@ def test_a_wrong_file_of_the_users_is_not_replaced_by_a_download(small, serve, m
     assert serve.requests == []
 
 
-@pytest.fixture
-def answering():
-    """`answering(sends)` starts a mirror that sends everything that `sends()` yields, and returns its address."""
-    servers = []
+class Endless(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(bytes(1 << 16))
 
-    def start(sends):
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self):
-                self.request.recv(65536)
-                with contextlib.suppress(OSError):
-                    for some in sends():
-                        self.request.sendall(some)
-
-        servers.append(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_address[1]}/"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    def log_message(self, *arguments): ...
 
 
-def endless():
-    yield b"HTTP/1.1 200 OK\r\n\r\n"
-    while True:
-        yield bytes(1 << 16)
-
-
-def test_a_mirror_that_sends_without_end_is_abandoned(small, answering):
+def test_a_mirror_that_sends_without_end_is_abandoned(small, serving):
     with pytest.raises(Unavailable, match="sent more bytes than the file has"):
-        fetch.fetch_mnist([answering(endless)])
+        fetch.fetch_mnist([serving(Endless)])

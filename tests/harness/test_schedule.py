@@ -12,6 +12,7 @@ from tests.harness.runs import cell, run
 from tests.harness.workers import Workers
 from zoomgrad.harness.machine.interpreters import Interpreter, Missing
 from zoomgrad.harness.procedure import MOST_STEPS
+from zoomgrad.harness.run import schedule
 from zoomgrad.harness.run.schedule import Plan, Schedule
 from zoomgrad.results.record import InterpreterFacts, Settings
 from zoomgrad.results.store import Store
@@ -34,18 +35,12 @@ def plan(*, cells=CELLS, missing=(), **fields):
     return Plan(planned, {name: interpreter(name) for name in present}, absent)
 
 
-class Observer:
+class Observer(schedule.Observer):
     def __init__(self):
         self.records, self.abandoned_blocks = [], 0
 
-    def started(self, cell, block):
-        pass
-
     def finished(self, record, seconds_left):
         self.records.append(record)
-
-    def extended(self, cells):
-        pass
 
     def abandoned(self):
         self.abandoned_blocks += 1

@@ -26,6 +26,7 @@ from zoomgrad.harness.fleet.host import Answer, Request, unfit
 from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.run.schedule import Observer
 from zoomgrad.results.record import HostFacts, Run
 from zoomgrad.results.store import Store
 
@@ -49,8 +50,8 @@ def home(tmp_path):
     return Store.create(runs.run("a-run", blocks=4), under=tmp_path)
 
 
-class Watching:
-    """A watcher that remembers."""
+class Watching(Observer):
+    """An observer that remembers."""
 
     def __init__(self):
         self.hosts, self.records = [], []
@@ -60,8 +61,6 @@ class Watching:
 
     def finished(self, record, seconds_left):
         self.records.append((record.cell.engine, record.block, record.host))
-
-    def extended(self, cells): ...
 
 
 def answering(facts=None, records=None):
@@ -80,7 +79,7 @@ def answering(facts=None, records=None):
 
 @pytest.fixture
 def collect(cluster, home, monkeypatch):
-    """`collect(carry, workers=2)`: collect the run's records from scripted hosts, and return the watcher."""
+    """`collect(carry, workers=2)`: collect the run's records from scripted hosts, and return the observer."""
     monkeypatch.setattr(collecting, "PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(collecting, "LOOKING_SECONDS", 0.1)
     watching = Watching()
