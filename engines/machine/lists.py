@@ -10,7 +10,8 @@ that such a mask has the numbers 1, 3, which are stored side by side, and 2 entr
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Optional
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
@@ -129,7 +130,7 @@ class Lists:
         """
         assert self.step.skips is not None
         code, middle, few = self.code, self.code.new_label(), self.code.new_label()
-        self._sum_of_squares_at(at)
+        self._sum_of_squares(self.step.skips.inputs, at)
         self._add_one()
         self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
         self._sum_of_squares(self.step.skips.factors)
@@ -154,29 +155,21 @@ class Lists:
         code.call(LIST_EVERY)
         code.label(few)
 
-    def _sum_of_squares_at(self, at: Optional[Place]) -> None:
-        if at is None:
-            self._sum_of_squares((self.first, self.first + self.count))
-            return
-        self.code.integer("imul", RAX, word(Word.CURRENT), 8 * at.per_row)
-        first = at.base + self.first
-        self._sum_of_squares((first, first + self.count), RAX)
-
     def _add_one(self) -> None:
         self.code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
 
-    def _sum_of_squares(self, span: Span, moved: Optional[Reg] = None) -> None:
-        """The sum of the squares of these places, in xmm0. moved: bytes to add to their addresses."""
+    def _sum_of_squares(self, span: Span, at: Optional[Place] = None) -> None:
+        """The sum of the squares of these places, in xmm0. at: where the current row has its own places instead."""
         code, width = self.code, self.target.width
         sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
         one, singles = Vec(4, 8), Vec(5, 8)
-        if moved:
-            code.integer("mov", RDX, moved)
         for each in (*sums, singles):
             self.evaluator.clear(each)
-        code.integer("lea", RSI, Mem(W, 8 * span[0]))
-        if moved:
-            code.integer("add", RSI, RDX)
+        if at:
+            code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
+            code.integer("lea", RSI, Mem(RSI, 8 * (at.base + span[0]), W))
+        else:
+            code.integer("lea", RSI, Mem(W, 8 * span[0]))
         rounds, rest = divmod(span[1] - span[0], 4 * width)
         if rounds:
             code.integer("mov", RCX, rounds)
@@ -202,18 +195,13 @@ class Lists:
 
     def list_rows(self, at: Place) -> None:
         """List the inputs of each row taken together."""
-        code, again = self.code, self.code.new_label()
-        code.integer("mov", word(Word.CURRENT), 0)
-        code.label(again)
-        code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
-        code.integer("lea", RSI, Mem(RSI, 8 * (at.base + self.first), W))
-        self.list_of_row(RDI)
-        code.integer("mov", Mem(RDI), 0)
-        code.call(LIST_INPUTS)
-        code.integer("add", word(Word.CURRENT), 1)
-        code.integer("mov", RAX, word(Word.CURRENT))
-        code.integer("cmp", RAX, word(Word.COUNT))
-        code.jump(again, "l")
+        code = self.code
+        with over_rows(code):
+            code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
+            code.integer("lea", RSI, Mem(RSI, 8 * (at.base + self.first), W))
+            self.list_of_row(RDI)
+            code.integer("mov", Mem(RDI), 0)
+            code.call(LIST_INPUTS)
 
     def list_of_row(self, to: Reg) -> None:
         """The address of the current row's list."""
@@ -272,6 +260,19 @@ class Lists:
     @property
     def turned_bytes(self) -> int:
         return turned_bytes(self.step)
+
+
+@contextmanager
+def over_rows(code: Assembler) -> Iterator[None]:
+    """A loop over the rows taken together, of which there is at least one. CURRENT is the number of the current one."""
+    again = code.new_label()
+    code.integer("mov", word(Word.CURRENT), 0)
+    code.label(again)
+    yield
+    code.integer("add", word(Word.CURRENT), 1)
+    code.integer("mov", RAX, word(Word.CURRENT))
+    code.integer("cmp", RAX, word(Word.COUNT))
+    code.jump(again, "l")
 
 
 def list_bytes(step: Step) -> int:

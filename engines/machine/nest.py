@@ -117,43 +117,48 @@ class Writer:
 
     def _blocks(self, run: Run, loop: Loop, part: int, repeated: Optional[Repeated]) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
-        form = self.form
-        called = any(True for segment in loop.segments for _ in calls(segment.template))
-        if called:
+        form, is_called = self.form, any(True for segment in loop.segments for _ in calls(segment.template))
+        if is_called:
             self.registers.prefer_kept()
             self.code.clear_upper()
-        widest = form.width if lies_in_vectors(loop) and not called else 1
-        if repeated and isinstance(loop.counts[-1], Count):
-            widths = [repeated.width(widest)]
-        else:
-            widths = vector_widths(loop.counts[-1], loop.room, widest)
-        summed = any(segment.counts for segment in loop.segments)
-        # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
-        most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
-        most = 1 if is_listed(loop, -1) else max(1, most // part)
-        if run.rows > 1:
-            widths = widths if run.is_live else narrowest(widths, loop.counts[-1])
-        across = [] if called or widths[0] > 1 else widths_across(run, loop, form.width)
-        if across and part == 1:
+        widths = self._widths(run, loop, repeated, 1 if is_called or not lies_in_vectors(loop) else form.width)
+        across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
+        if across:
             widths = across + [1] * (loop.counts[-1] - sum(across))
+        has_sums = any(segment.counts for segment in loop.segments)
+        # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
+        most = 1 if is_called else form.accumulators if has_sums else min(4, form.accumulators)
+        most = 1 if is_listed(loop, -1) else max(1, most // part)
         at = first = 0
         while first < len(widths):
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
             is_across = bool(across) and widths[first] > 1
-            fitting = 1 if is_across else most
-            tall, wide = self.form.tile(same) if run.rows > 1 else (1, min(fitting, same))
-            if run.rows > 1 and run.is_live:
-                tall, wide = 1, min(same, form.registers // 2)
+            rows, vectors = self._size(run, same, 1 if is_across else most, part)
+            strips = Strips(at, widths[first : first + vectors], same // vectors)
+            nest = Nest(self, run, loop, strips, rows, in_rounds=repeated is not None)
             if run.rows > 1:
-                tall, wide = max(1, tall // part), max(1, wide // (part if tall == 1 else 1))
-            strips = Strips(at, widths[first : first + wide], same // wide)
-            if run.rows > 1:
-                Nest(self, run, loop, strips, tall).write_tiles()
+                nest.write_tiles()
             else:
-                nest = Nest(self, run, loop, strips, fitting, in_rounds=repeated is not None)
                 nest.write(Across if is_across else Block)
             first += strips.repeats * len(strips.widths)
             at += strips.repeats * strips.lanes
+
+    def _widths(self, run: Run, loop: Loop, repeated: Optional[Repeated], widest: int) -> list[int]:
+        """The widths of vectors that cover the inner lanes."""
+        if repeated and isinstance(loop.counts[-1], Count):
+            return [repeated.width(widest)]
+        widths = vector_widths(loop.counts[-1], loop.room, widest)
+        return narrowest(widths, loop.counts[-1]) if run.rows > 1 and not run.is_live else widths
+
+    def _size(self, run: Run, same: int, most: int, part: int) -> tuple[int, int]:
+        """How many outer lanes a block has at most, and vectors side by side, if that many have the same width.
+
+        most: the most vectors of a block over one row.
+        """
+        if run.rows == 1:
+            return most, min(most, same)
+        rows, vectors = (1, min(same, self.form.registers // 2)) if run.is_live else self.form.tile(same)
+        return max(1, rows // part), vectors if rows > 1 else max(1, vectors // part)
 
 
 class Nest:

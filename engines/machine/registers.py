@@ -3,6 +3,11 @@
 A value that is stored, or read from a fixed place, stays known as long as its register is not taken for something
 else. A later statement that reads the place then takes the register and not memory, which saves the time of a store
 and a load in each link of a chain. What is known ends at a label, where paths join, and at a call.
+
+A vector register has *users*: `vector` takes a register for the first one, `held` adds one, and `release` ends one. The
+last user frees the register, which then still holds what is known of it. Whoever takes a register passes it on as a
+value that `is_ours`, and whoever uses that value releases it. `fixed` is a user for a whole loop. A general register
+has one user: `integer` takes it, and `give_back` frees it.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar, Union
 
 from zoomgrad.engines.machine.copies import call_copy, rectangles
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.functions import DESCEND
-from zoomgrad.engines.machine.lists import LIST_EVERY, LIST_INPUTS, Lists
+from zoomgrad.engines.machine.lists import LIST_EVERY, LIST_INPUTS, Lists, over_rows
 from zoomgrad.engines.machine.rows import READ_ROW
 from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy, Operand
@@ -40,7 +41,11 @@ class Section:
         self.step = step
         self.target = target
         self.evaluator = evaluator
-        self.lists = Lists(code, step, target, evaluator) if step.skips else None
+
+    @cached_property
+    def lists(self) -> Lists:
+        """Writes what is about lists of inputs, if the step skips zeros."""
+        return Lists(self.code, self.step, self.target, self.evaluator)
 
     def write(self, name: str) -> None:
         """Write the section of that name as a function."""
@@ -67,7 +72,7 @@ class Section:
 
     def _take_rows(self, statement: steps.TakeRows) -> None:
         """Take as many rows as are left in the batch and in the stretch, up to the statement's number."""
-        code, again = self.code, self.code.new_label()
+        code = self.code
         code.integer("mov", RCX, statement.rows)
         for total, done in ((Word.STEPS, Word.STEP), (Word.BATCH, Word.TAKEN)):
             fits = code.new_label()
@@ -79,14 +84,12 @@ class Section:
             code.integer("mov", RCX, RAX)
             code.label(fits)
         code.integer("mov", word(Word.COUNT), RCX)
-        code.integer("mov", word(Word.CURRENT), 0)
-        code.label(again)
-        self._address(RDI, statement.to)
-        code.integer("mov", RAX, word(Word.ROW))
-        code.integer("add", RAX, word(Word.CURRENT))
-        self._wrap(RAX)
-        code.call(READ_ROW)
-        self._next_current(again)
+        with over_rows(code):
+            self._address(RDI, statement.to)
+            code.integer("mov", RAX, word(Word.ROW))
+            code.integer("add", RAX, word(Word.CURRENT))
+            self._wrap(RAX)
+            code.call(READ_ROW)
 
     def _wrap(self, row: Reg) -> None:
         """Rows wrap around; a stretch may have fewer rows than are taken together."""
@@ -99,27 +102,18 @@ class Section:
         code.jump(again)
         code.label(end)
 
-    def _next_current(self, again: str) -> None:
-        self.code.integer("add", word(Word.CURRENT), 1)
-        self.code.integer("mov", RAX, word(Word.CURRENT))
-        self.code.integer("cmp", RAX, word(Word.COUNT))
-        self.code.jump(again, "l")
-
     def _each_row(self, statement: steps.EachRow) -> None:
-        code, again, end = self.code, self.code.new_label(), self.code.new_label()
+        code, end = self.code, self.code.new_label()
+        code.integer("mov", RAX, word(Word.COUNT))
         if statement.last:
-            code.integer("mov", RAX, word(Word.COUNT))
             code.integer("sub", RAX, 1)
             code.integer("mov", word(Word.CURRENT), RAX)
             self._program(statement.body)
             return
-        code.integer("mov", word(Word.CURRENT), 0)
-        code.integer("mov", RAX, word(Word.COUNT))
         code.integer("cmp", RAX, 0)
         code.jump(end, "le")
-        code.label(again)
-        self._program(statement.body)
-        self._next_current(again)
+        with over_rows(code):
+            self._program(statement.body)
         code.label(end)
 
     def _keep_earlier(self, _: steps.KeepEarlier) -> None:
@@ -214,30 +208,25 @@ class Section:
         call_copy(self.code, list(rectangles((len(numbers),), row, row)))
 
     def _copy(self, statement: steps.Copy) -> None:
+        """Copy in a loop over vectors, then what is left of one."""
+        code, width = self.code, self.target.width
         self._address(RSI, statement.source)
         self._address(RDI, statement.to)
-        width, size = self.target.width, statement.size
-        self._loop(size // width, lambda: self._copy_vectors([width]), (RSI, RDI), 8 * width)
-        rest = [1 << bit for bit in (2, 1, 0) if size % width >> bit & 1]
-        self._copy_vectors(rest)
+        rounds, rest = divmod(statement.size, width)
+        if rounds:
+            code.integer("mov", RCX, rounds)
+            with code.counted_down(RCX):
+                self._copy_vector(0, width)
+                for pointer in (RSI, RDI):
+                    code.integer("add", pointer, 8 * width)
+        for part in (4, 2, 1):
+            if rest & part:
+                self._copy_vector(rest & ~(2 * part - 1), part)
 
-    def _copy_vectors(self, widths: Sequence[int]) -> None:
-        at = 0
-        for width in widths:
-            register = Vec(0, 8 * width)
-            self.evaluator.load(register, Mem(RSI, at))
-            self.evaluator.store(Mem(RDI, at), register)
-            at += 8 * width
-
-    def _loop(self, rounds: int, body: Callable[[], None], pointers: Sequence[Reg], by: int) -> None:
-        """Run the body in rounds, and move the pointers on after each. RCX counts."""
-        if not rounds:
-            return
-        self.code.integer("mov", RCX, rounds)
-        with self.code.counted_down(RCX):
-            body()
-            for pointer in pointers:
-                self.code.integer("add", pointer, by)
+    def _copy_vector(self, at: int, width: int) -> None:
+        register = Vec(0, 8 * width)
+        self.evaluator.load(register, Mem(RSI, 8 * at))
+        self.evaluator.store(Mem(RDI, 8 * at), register)
 
     def _address(self, to: Reg, place: Place) -> None:
         self.code.integer("lea", to, Mem(W, 8 * place.base))
@@ -303,14 +292,14 @@ class Section:
             self._unless_batch_ends(word(Word.COUNT), label)
         elif condition == Fact.UNBOUNDED:
             unbounded = code.new_label()
-            self._about_lists().unless_bounded(unbounded)
+            self.lists.unless_bounded(unbounded)
             code.jump(label)
             code.label(unbounded)
         elif condition == Fact.EVERY_INPUT_OF_ROWS:
-            self._about_lists().unless_all_listed(label)
+            self.lists.unless_all_listed(label)
         elif condition == Fact.EVERY_INPUT:
             self._list(RSI)
-            code.integer("cmp", Mem(RSI), self._about_lists().count)
+            code.integer("cmp", Mem(RSI), self.lists.count)
             code.jump(label, "ne")
         else:
             for which, wanted, jump in _COMPARISONS[condition]:
@@ -328,15 +317,11 @@ class Section:
 
     # --- zeros -------------------------------------------------------------------------------------------------------
 
-    def _about_lists(self) -> Lists:
-        assert self.lists is not None
-        return self.lists
-
     def _measure_weights(self, _: steps.MeasureWeights) -> None:
-        self._about_lists().measure_weights()
+        self.lists.measure_weights()
 
     def _list_inputs(self, statement: steps.ListInputs) -> None:
-        self.code.integer("lea", RSI, Mem(W, 8 * self._about_lists().first))
+        self.code.integer("lea", RSI, Mem(W, 8 * self.lists.first))
         self._list(RDI)
         self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
 
@@ -344,13 +329,13 @@ class Section:
         self.code.integer("lea", to, Mem(W, 8 * self.step.area("live").start))
 
     def _list_rows(self, statement: steps.ListRows) -> None:
-        self._about_lists().list_rows(statement.at)
+        self.lists.list_rows(statement.at)
 
     def _turn_lists(self, _: steps.TurnLists) -> None:
-        self._about_lists().turn()
+        self.lists.turn()
 
     def _check_factors(self, statement: steps.CheckFactors) -> None:
-        lists = self._about_lists()
+        lists = self.lists
 
         def ends(label: str) -> None:
             self.code.integer("mov", RAX, word(Word.TAKEN))
