@@ -217,10 +217,3 @@ def test_nothing_is_skipped_if_something_else_updates_a_weight(what):
 @pytest.mark.parametrize("name", ["moons", "conv-1d"])
 def test_nothing_is_skipped_if_inputs_differ_between_lanes(name):
     assert skip_zeros(plain(reroll(tape_of_workload(workloads.load(name)))), form()).skips is None
-
-
-def test_a_program_with_nothing_to_skip_still_runs():
-    engine = usable("rerolled-clang-sparse")
-    x, p = engine.Value(0.0), engine.Value(3.0)
-    program = engine.compile((x - p) ** 2, inputs=[x], parameters=[p])
-    assert list(program.train(array("d", [0.0, 1.0]), rate=0.25)) == [9.0, 0.25]
