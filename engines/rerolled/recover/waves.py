@@ -9,9 +9,9 @@ If some parameter is read at several depths, sums of equal *colour* wait for eac
 
 - A parameter that several values read has its own colour. The *level* of a sum is the number of such layers below
   it: the most sums with a shared parameter on a way from the leaves.
-- The colour of a sum is a hash of its level and its surroundings: its templates, and the colours of its operands,
-  RADIUS sums deep. It ignores how many terms there are, because attention has a term for each earlier position. A
-  product with a shared parameter ignores which sum the other operand is: all copies of a neuron have one colour.
+- The colour of a sum is a hash of its level, its templates, and of its operands: which shared parameter, which kind of
+  leaf, or any sum. So all copies of a neuron have one colour. It ignores how many terms there are, because attention
+  has a term for each earlier position. The colour of a gradient also covers that of its value.
 - A sum is due at the largest depth of any sum of its colour. The next wave is all sums that are ready, and due first.
 
 Any such order is right, because a sum is ready once its operands are computed, and the order of terms stays. Colours
@@ -53,8 +53,6 @@ from zoomgrad.engines.rerolled.recover.sums import (
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
 
-RADIUS = 2
-"""Rounds of hashing."""
 PATIENCE = 4
 """Up to this many waves for each depth, sums wait."""
 ODD = 0x9E3779B97F4A7C15
@@ -210,25 +208,20 @@ def _colours(sums: Sums, is_shared: Ints, level: Ints) -> Ints:
     """Node -> its colour. is_shared: node -> whether several values read it. level: of each sum."""
     import numpy as np
 
-    any_sum = sums.nodes
-    """The node in place of a sum that a product with a shared parameter reads. The one after it is for NONE."""
-    is_sum = np.append(sums.kind >= COMPUTED, False)
-    slots = np.where(is_shared[sums.slots].any(axis=0) & is_sum[sums.slots], any_sum, sums.slots).astype(np.int64)
-    colours = np.append(np.minimum(sums.kind, COMPUTED), (COMPUTED, NONE)).astype(np.uint64)
-    named = np.flatnonzero(is_shared)
-    colours[named] = (sums.number[named].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
+    colours = np.append(np.minimum(sums.kind, COMPUTED), NONE).astype(np.uint64)
+    shared = np.flatnonzero(is_shared)
+    colours[shared] = (sums.number[shared].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
+    key = sums.template.astype(np.uint64)
+    for operands in sums.slots:
+        key *= np.uint64(ODD)
+        key += colours.take(operands, mode="wrap")
+        key = mix(key)
+    # The smallest and the largest hash of a term do not depend on how many terms there are.
+    least, largest = np.minimum.reduceat(key, sums.first), np.maximum.reduceat(key, sums.first)
+    own = mix((mix(least * np.uint64(ODD) + largest) + level.astype(np.uint64)) * np.uint64(ODD))
+    colours[sums.node] = own
     mirrored = sums.mirrors[sums.node]
-    for _ in range(RADIUS + 1):
-        key = sums.template.astype(np.uint64)
-        for operands in slots:
-            key *= np.uint64(ODD)
-            key += colours.take(operands, mode="wrap")
-            key = mix(key)
-        # The smallest and the largest hash of a term do not depend on how many terms there are.
-        least, largest = np.minimum.reduceat(key, sums.first), np.maximum.reduceat(key, sums.first)
-        own = mix((mix(least * np.uint64(ODD) + largest) + level.astype(np.uint64)) * np.uint64(ODD))
-        colours[sums.node] = own
-        colours[sums.node] = mix(own + np.where(mirrored == NONE, np.uint64(0), colours[mirrored]))
+    colours[sums.node] = mix(own + np.where(mirrored == NONE, np.uint64(0), colours[mirrored]))
     return colours
 
 
