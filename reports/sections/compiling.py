@@ -40,10 +40,13 @@ def compiling(view: View) -> Section | None:
         return None
     compiled, charts = _of_one(view, rows[rows["compile_seconds"] > 0]), []
     sheets = [_phases(compiled)] if len(compiled) else []
-    sheets.append(_figures(_of_one(view, rows)))
+    if (figures := _figures(_of_one(view, rows))).rows:
+        sheets.append(figures)
     for sheet, chart in _growth(points(view.table)):
         sheets.append(sheet)
         charts.append(chart)
+    if not sheets:
+        return None
     return Section("compiling", "What does compiling cost?", _answer(compiled), tuple(sheets), tuple(charts))
 
 
@@ -100,13 +103,14 @@ def _phases(rows: pd.DataFrame) -> Sheet:
 
 
 def _figures(rows: pd.DataFrame) -> Sheet:
-    """Return the range of every recorded figure that any of these engines has, with its meaning."""
+    """Return the range of every recorded figure that any of these cells has, with its meaning."""
     lines = []
     for name, field in Figures.model_fields.items():
         if name in FIGURES and rows[name].notna().any():
             least, most = (Figure(units.by_name(name, value)) for value in (rows[name].min(), rows[name].max()))
             lines.append((Figure(name), Figure(str(field.description), mark="reason"), least, most))
-    return Sheet("Recorded figures", 2, ("figure", "meaning", "least", "most"), tuple(lines))
+    title = f"Figures: {rows['workload'].iloc[0]}, {rows['interpreter'].iloc[0]}"
+    return Sheet(title, 2, ("figure", "meaning", "least", "most"), tuple(lines))
 
 
 def _growth(curve: pd.DataFrame) -> Iterator[tuple[Sheet, Drawing]]:

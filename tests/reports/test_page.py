@@ -25,6 +25,9 @@ STATES = {
         lambda record: example.stopped(record.cell, record.block, "failed", "ValueError: no", "Mend it.")
     ),
     "without baseline": lambda example: example.only(lambda cell: cell.engine != "baseline"),
+    "without figures": lambda example: example.only(lambda cell: cell.engine == "tuple").mapped(
+        lambda record: record.model_copy(update={"peak_bytes": 0})
+    ),
 }
 SENTENCES = {
     "whole": ("18 of 30 cells measured.", "Lower the rate.", "zoomgrad run --preset quick --note 'a b'", "0123abc"),
