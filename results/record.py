@@ -167,7 +167,7 @@ class Figures(Model):
     tape_rows: Count = 0
     """Rows of the compiled tape."""
     source_bytes: Bytes = 0
-    """Generated source text."""
+    """Generated source."""
     object_bytes: Bytes = 0
     """Compiled shared object."""
     translation_units: Count = 0
@@ -175,7 +175,7 @@ class Figures(Model):
     parallel_compilers: Count = 0
     """C files compiled at once."""
     vector_doubles: Count = 0
-    """Doubles in the widest vector; 1: scalar."""
+    """Doubles in the widest vector."""
     threads: Count = 0
     """The most threads that divide a step, where that pays."""
     compiler: OneLine = ""

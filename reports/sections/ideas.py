@@ -48,7 +48,7 @@ def ideas(view: View) -> Section | None:
         rows = tuple(_line(view, gain, longest) for gain in pairs if _is_option(gain) == is_option)
         if rows:
             sheets.append(Sheet(title, 2, ("engine", "over", "gain", "a step", "on", "idea"), rows))
-    note = "Gain: a step of “over” divided by the engine's. Grey: their intervals overlap."
+    note = "Gain: a step of “over” divided by the engine's. Grey: intervals overlap."
     answer = _answer(pairs, {*graph_rows(view.table)["engine"]})
     return Section("ideas", "What does each idea gain?", answer, tuple(sheets), (), (note,))
 
