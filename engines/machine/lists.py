@@ -12,11 +12,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Optional
+from typing import ClassVar, Optional
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.target import Target, W, Word, word
+from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place
 from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Step
@@ -116,28 +117,28 @@ class Lists:
         self.code.jump(label)
         self.code.label(below)
 
-    def measure_weights(self) -> None:
+    def _measure_weights(self, _: steps.MeasureWeights) -> None:
         """`bound = 1 + the sum of the weights' squares`, because |x| <= 1 + x * x."""
         assert self.step.skips is not None
         self._sum_of_squares(self.step.skips.weights)
         self._add_one()
         self.evaluator.store(word(Word.BOUND), Vec(0, 8))
 
-    def check_factors(self, at: Optional[Place], ends: Callable[[str], None], list_address: Callable[[], None]) -> None:
-        """List every input unless all products with factors are bounded; raise the bound on weights by their bound.
-
-        ends: jumps to a label unless the row ends its batch. list_address: puts the address of the row's list in RDI.
-        """
+    def _check_factors(self, statement: steps.CheckFactors) -> None:
+        """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
         assert self.step.skips is not None
         code, middle, few = self.code, self.code.new_label(), self.code.new_label()
-        self._sum_of_squares(self.step.skips.inputs, at)
+        self._sum_of_squares(self.step.skips.inputs, statement.at)
         self._add_one()
         self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
         self._sum_of_squares(self.step.skips.factors)
         self._add_one()
         reach, other = Vec(0, 8), Vec(1, 8)
         code.vector("vmulsd", reach, reach, Mem(RSP, -16))
-        ends(middle)
+        code.integer("mov", RAX, word(Word.TAKEN))
+        code.integer("add", RAX, word(Word.COUNT) if statement.at else 1)
+        code.integer("cmp", RAX, word(Word.BATCH))
+        code.jump(middle, "ne")  # the row does not end its batch
         code.integer("mov", RAX, word(Word.RATES))
         self.evaluator.load(other, Mem(RAX))
         code.vector("vmulsd", other, other, other)
@@ -151,7 +152,7 @@ class Lists:
         self._unless_below(other, Mem(RSP, -16), unbounded)
         code.jump(few)
         code.label(unbounded)
-        list_address()
+        self.point_to_list(RDI, of_row=statement.at is not None)
         code.call(LIST_EVERY)
         code.label(few)
 
@@ -191,22 +192,30 @@ class Lists:
             code.vector("vaddsd", Vec(0, 8), Vec(0, 8), Mem(RSP, -128 + 8 * lane))
         code.vector("vaddsd", Vec(0, 8), Vec(0, 8), singles)
 
-    # --- lists of rows taken together --------------------------------------------------------------------------------
+    # --- lists --------------------------------------------------------------------------------------------------------
 
-    def list_rows(self, at: Place) -> None:
+    def _list_inputs(self, statement: steps.ListInputs) -> None:
+        self.code.integer("lea", RSI, Mem(W, 8 * self.first))
+        self.point_to_list(RDI)
+        self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
+
+    def _list_rows(self, statement: steps.ListRows) -> None:
         """List the inputs of each row taken together."""
-        code = self.code
+        code, at = self.code, statement.at
         with over_rows(code):
             code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
             code.integer("lea", RSI, Mem(RSI, 8 * (at.base + self.first), W))
-            self.list_of_row(RDI)
+            self.point_to_list(RDI, of_row=True)
             code.integer("mov", Mem(RDI), 0)
             code.call(LIST_INPUTS)
 
-    def list_of_row(self, to: Reg) -> None:
-        """The address of the current row's list."""
-        self.code.integer("imul", to, word(Word.CURRENT), self.list_bytes)
-        self.code.integer("lea", to, Mem(to, 8 * self.step.area("lists").start, W))
+    def point_to_list(self, to: Reg, *, of_row: bool = False) -> None:
+        """The address of the list; or of the list of the current one of the rows taken together."""
+        if of_row:
+            self.code.integer("imul", to, word(Word.CURRENT), list_bytes(self.step))
+            self.code.integer("lea", to, Mem(to, 8 * self.step.area("lists").start, W))
+        else:
+            self.code.integer("lea", to, Mem(W, 8 * self.step.area("live").start))
 
     def unless_all_listed(self, label: str) -> None:
         """Jump to the label unless the lists of all rows taken together hold every input."""
@@ -216,11 +225,11 @@ class Lists:
         code.label(again)
         code.integer("cmp", Mem(RSI), self.count)
         code.jump(label, "ne")
-        code.integer("add", RSI, self.list_bytes)
+        code.integer("add", RSI, list_bytes(self.step))
         code.integer("sub", RCX, 1)
         code.jump(again, "g")
 
-    def turn(self) -> None:
+    def _turn(self, _: steps.TurnLists) -> None:
         """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
         code, start = self.code, 8 * self.step.area("turned").start
         row, entry, done, end = (code.new_label() for _ in range(4))
@@ -228,7 +237,7 @@ class Lists:
         code.integer("mov", RCX, self.count)
         with code.counted_down(RCX):
             code.integer("mov", Mem(RSI), 0)
-            code.integer("add", RSI, self.turned_bytes)
+            code.integer("add", RSI, turned_bytes(self.step))
         code.integer("mov", R8, 0)
         code.integer("lea", RDI, Mem(W, 8 * self.step.area("lists").start))
         code.label(row)
@@ -239,7 +248,7 @@ class Lists:
         code.integer("cmp", RDX, Mem(RDI))
         code.jump(done, "ge")
         code.integer("movsxd", RAX, Mem(RDI, 8, RDX, 4))
-        code.integer("imul", RSI, RAX, self.turned_bytes)
+        code.integer("imul", RSI, RAX, turned_bytes(self.step))
         code.integer("lea", RSI, Mem(RSI, start, W))
         code.integer("mov", RCX, Mem(RSI))
         code.move_int(Mem(RSI, 8, RCX, 4), R8)
@@ -248,18 +257,18 @@ class Lists:
         code.integer("add", RDX, 1)
         code.jump(entry)
         code.label(done)
-        code.integer("add", RDI, self.list_bytes)
+        code.integer("add", RDI, list_bytes(self.step))
         code.integer("add", R8, 1)
         code.jump(row)
         code.label(end)
 
-    @property
-    def list_bytes(self) -> int:
-        return list_bytes(self.step)
-
-    @property
-    def turned_bytes(self) -> int:
-        return turned_bytes(self.step)
+    WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
+        steps.MeasureWeights: _measure_weights,
+        steps.ListInputs: _list_inputs,
+        steps.ListRows: _list_rows,
+        steps.TurnLists: _turn,
+        steps.CheckFactors: _check_factors,
+    }
 
 
 @contextmanager

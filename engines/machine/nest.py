@@ -215,13 +215,13 @@ class Nest:
         """Write the nest of a run over one row."""
         lanes = self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)
         with self._hoisted_rate():
-            self._over_lanes(0, lambda: block(self, lanes).write())
+            self._over_lanes(0, block(self, lanes).write)
 
     def _over_lanes(self, level: int, body: Callable[[], None]) -> None:
         if level == len(self.limits):
             body()
             return
-        if self.index[level]:  # ROUND
+        if self.index[level]:  # ROUND, or the lane count of tiles
             self._over_lanes(level + 1, body)
             return
         if level == self.run.live_lane:
@@ -285,22 +285,12 @@ class Nest:
             else:
                 code.integer("cmp", RAX, word(Word.COUNT))
             code.jump(end, "g")
-            self._inner_lanes(1, step)
+            self._over_lanes(0, Block(self, self.lanes(step)).write)
             code.integer("add", index, step)
             code.jump(again)
             code.label(end)
         self.index[0] = None
         self.registers.give_back(index)
-
-    def _inner_lanes(self, level: int, tall: int) -> None:
-        """Loops over the lane counts between the rows and the innermost lanes."""
-        if level >= len(self.limits) - 1:
-            Block(self, self.lanes(tall)).write()
-        elif self.limits[level] == 1:
-            self._inner_lanes(level + 1, tall)
-        else:
-            with self._counted(level, 0, self.limits[level], 1):
-                self._inner_lanes(level + 1, tall)
 
     @contextmanager
     def listed(self) -> Iterator[Reg]:

@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.copies import call_copy, rectangles
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.functions import DESCEND
-from zoomgrad.engines.machine.lists import LIST_EVERY, LIST_INPUTS, Lists, over_rows
+from zoomgrad.engines.machine.lists import Lists, over_rows
 from zoomgrad.engines.machine.rows import READ_ROW
 from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy, Operand
@@ -59,9 +59,13 @@ class Section:
 
     def _program(self, program: Program) -> None:
         for statement in program:
-            if type(statement) not in self._WRITERS:
-                raise NotImplementedError(f"machine code has no {type(statement).__name__}: add it to Section._WRITERS")
-            self._WRITERS[type(statement)](self, statement)
+            kind = type(statement)
+            if kind in self._WRITERS:
+                self._WRITERS[kind](self, statement)
+            elif kind in Lists.WRITERS:
+                Lists.WRITERS[kind](self.lists, statement)
+            else:
+                raise NotImplementedError(f"machine code has no {kind.__name__}: add it to Section._WRITERS")
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -298,7 +302,7 @@ class Section:
         elif condition == Fact.EVERY_INPUT_OF_ROWS:
             self.lists.unless_all_listed(label)
         elif condition == Fact.EVERY_INPUT:
-            self._list(RSI)
+            self.lists.point_to_list(RSI)
             code.integer("cmp", Mem(RSI), self.lists.count)
             code.jump(label, "ne")
         else:
@@ -314,45 +318,6 @@ class Section:
         code.integer("cmp", RAX, word(Word.BATCH))
         code.jump(label, "l")
         code.integer("mov", word(Word.TAKEN), 0)
-
-    # --- zeros -------------------------------------------------------------------------------------------------------
-
-    def _measure_weights(self, _: steps.MeasureWeights) -> None:
-        self.lists.measure_weights()
-
-    def _list_inputs(self, statement: steps.ListInputs) -> None:
-        self.code.integer("lea", RSI, Mem(W, 8 * self.lists.first))
-        self._list(RDI)
-        self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
-
-    def _list(self, to: Reg) -> None:
-        self.code.integer("lea", to, Mem(W, 8 * self.step.area("live").start))
-
-    def _list_rows(self, statement: steps.ListRows) -> None:
-        self.lists.list_rows(statement.at)
-
-    def _turn_lists(self, _: steps.TurnLists) -> None:
-        self.lists.turn()
-
-    def _check_factors(self, statement: steps.CheckFactors) -> None:
-        lists = self.lists
-
-        def ends(label: str) -> None:
-            self.code.integer("mov", RAX, word(Word.TAKEN))
-            if statement.at is None:
-                self.code.integer("add", RAX, 1)
-            else:
-                self.code.integer("add", RAX, word(Word.COUNT))
-            self.code.integer("cmp", RAX, word(Word.BATCH))
-            self.code.jump(label, "ne")
-
-        def address() -> None:
-            if statement.at is None:
-                self._list(RDI)
-            else:
-                lists.list_of_row(RDI)
-
-        lists.check_factors(statement.at, ends, address)
 
     def _end_turn(self, _: steps.EndTurn) -> None:
         self._return(1)
@@ -372,10 +337,5 @@ class Section:
         steps.If: _if,
         steps.EachRow: _each_row,
         steps.KeepEarlier: _keep_earlier,
-        steps.MeasureWeights: _measure_weights,
-        steps.ListInputs: _list_inputs,
-        steps.ListRows: _list_rows,
-        steps.TurnLists: _turn_lists,
-        steps.CheckFactors: _check_factors,
         steps.EndTurn: _end_turn,
     }
