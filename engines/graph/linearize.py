@@ -35,26 +35,17 @@ def linearize(
     with _WALKING:
         if hasattr(loss, "_record"):
             recorded = loss._record(tuple(inputs), tuple(parameters), tuple(outputs))
-            if recorded is not None:
-                return _from_columns(recorded, len(inputs), len(parameters))
+            if recorded is not None:  # the walk in C has filled buffers of bytes
+                ops, left, right, index, constants, row, rows = recorded
+                left, right, index = (memoryview(column).cast("i") for column in (left, right, index))
+                return Tape(ops, left, right, index, constants, row, rows, len(inputs), len(parameters))
             if any(v._has_own_backward for v in loss.topo()):
                 refuse_closure("a compiled engine")
         return Tape(*_walk(loss, inputs, parameters, outputs), len(inputs), len(parameters))
 
 
-def _from_columns(recorded: Recorded, inputs: int, parameters: int) -> Tape:
-    """The tape of columns that the walk in C has filled."""
-    ops, left, right, index, constants, loss, outputs = recorded
-    left_column, right_column, indices = (memoryview(column).cast("i") for column in (left, right, index))
-    return Tape(ops, left_column, right_column, indices, constants, loss, outputs, inputs, parameters)
-
-
-Recorded = tuple[bytearray, bytearray, bytearray, bytearray, list[Number], int, tuple[int, ...]]
-"""The columns `ops`, `left`, `right` and `index`, the constants, the row of the loss, and those of the outputs."""
-
 _WALKING = threading.Lock()
 """Values store their rows during a walk, so threads that compile the same graph must take turns."""
-
 
 Walked = tuple[bytes, "array[int]", "array[int]", "array[int]", list[Number], int, tuple[int, ...]]
 """A tape's columns, its constants, the row of the loss, and those of the outputs."""

@@ -48,7 +48,6 @@ from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     CONSTANT,
     NONE,
-    PARAMETER,
     SINK,
     SLOTS,
     VALUE,
@@ -290,21 +289,17 @@ def _most_regular_order(sums: Sums, lanes: Ints, origins: _Origins) -> tuple[Int
     """Order the lanes so that the addresses of their operands form the fewest nests. Return their number, too.
 
     The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
-    one matrix, then all of another one, then the rest of the first. The alternatives sort by the operands of the last
-    term: by its first slot, then its second, or the reverse.
+    one matrix, then all of another one, then the rest of the first. The alternative sorts by the operands of the last
+    term: by its second slot, then its first.
     """
     import numpy as np
 
     last = sums.first.take(lanes) + sums.count.take(lanes) - 1
-    operands = a, b, _ = origins.rank.take(sums.slots.take(last, axis=1))
-    fewest = len(nests(operands))
-    if fewest == 1:
-        return lanes, 1
-    best = lanes
-    is_parameter = sums.kind[sums.slots[0, last[0]]] == PARAMETER
-    for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
-        order = np.lexsort(keys)
-        pieces = len(nests(operands[:, order]))
-        if pieces < fewest:
-            fewest, best = pieces, lanes[order]
-    return best, fewest
+    operands = first, second, _ = origins.rank.take(sums.slots.take(last, axis=1))
+    pieces = len(nests(operands))
+    if pieces > 1:
+        order = np.lexsort((first, second))
+        fewer = len(nests(operands[:, order]))
+        if fewer < pieces:
+            return lanes[order], fewer
+    return lanes, pieces
