@@ -539,6 +539,13 @@ DEFECTS = (
         "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
+        "machine: rows of the caller's parameters are copied to the wrong distance",
+        "engines/machine/copies.py",
+        'code.integer("add", R11, Mem(RBP, 40))',
+        'code.integer("add", R11, Mem(RBP, 32))',
+        "engines/machine/test_machine.py::test_parameters_and_outputs_in_any_order",
+    ),
+    Defect(
         "machine: a count of a series does not change from round to round",
         "engines/machine/nest.py",
         "self._add_moved(to, ROUND, count.change, 1)",

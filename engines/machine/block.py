@@ -121,15 +121,14 @@ class Block:
             assert total is not None
             place = self.nest.memory(target, lanes, 0)
             if run.in_place:
-                total = self._subtracted(place, total)
+                total = self._subtracted(place, Value(total, True), lanes.width)
             self.evaluator.store(place, total)
             self.registers.hold(total, Known(place, total.size))
             self.registers.release(total)
 
-    def _subtracted(self, place: Mem, total: Vec) -> Vec:
-        """What the place becomes: `-= rate * total`."""
-        width = total.size // 8
-        change = self.evaluator.binary("mul", Value(total, True), Value(self._rate(width)), width)
+    def _subtracted(self, place: Mem, change: Value, width: int) -> Vec:
+        """What the place becomes: `-= rate * change`."""
+        change = self.evaluator.binary("mul", change, Value(self._rate(width)), width)
         old = Value(self.evaluator.read(place, width), True)
         new = self.evaluator.binary("sub", old, change, width).operand
         assert isinstance(new, Vec)
@@ -385,11 +384,8 @@ class Block:
             known = self.evaluator.read(factor.place, width, spread=True)
         by = Value(known, True) if known else Value(factor.place)
         change = self.evaluator.binary("mul", Value(old._replace(size=8 * width)), by, width)
-        change = self.evaluator.binary("mul", change, Value(self._rate(width)), width)
         place = self.nest.memory(weights, lanes, term)
-        now = Value(self.evaluator.read(place, width), True)
-        new = self.evaluator.binary("sub", now, change, width).operand
-        assert isinstance(new, Vec)
+        new = self._subtracted(place, change, width)
         self.evaluator.store(place, new)
         return new
 

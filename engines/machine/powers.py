@@ -13,7 +13,7 @@ import struct
 from array import array
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
@@ -59,8 +59,8 @@ class Powers:
         registers.release(size)
         result = self._pair(x, exponent)
         low, high = (self._copy(result.tail) for _ in range(2))
-        self._fused("vfnmadd231sd", low, result.head, self._number(MARGIN))
-        self._fused("vfmadd231sd", high, result.head, self._number(MARGIN))
+        self.code.vector("vfnmadd231sd", low, result.head, self._number(MARGIN))
+        self.code.vector("vfmadd231sd", high, result.head, self._number(MARGIN))
         code.vector("vaddsd", low, result.head, low)
         code.vector("vaddsd", high, result.head, high)
         self.evaluator.load(to, low)
@@ -87,14 +87,14 @@ class Powers:
         self.code.vector("vmulsd", head, x, x)
         self.evaluator.clear(tail)
         self.code.vector("vsubsd", tail, tail, head)
-        self._fused("vfmadd231sd", tail, x, x)
+        self.code.vector("vfmadd231sd", tail, x, x)
         return Pair(head, tail)
 
     def _inverse(self, x: Vec) -> Pair:
         """1 / x"""
         head, tail = self._load(1.0), self._load(1.0)
         self.code.vector("vdivsd", head, head, x)
-        self._fused("vfnmadd231sd", tail, x, head)
+        self.code.vector("vfnmadd231sd", tail, x, head)
         self.code.vector("vmulsd", tail, tail, head)
         return Pair(head, tail)
 
@@ -104,12 +104,12 @@ class Powers:
         self.code.vector("vsqrtsd", root, x, x)
         self.code.vector("vdivsd", head, head, root)
         self.evaluator.load(excess, x)
-        self._fused("vfnmadd231sd", excess, root, root)
-        self._fused("vfnmadd231sd", lack, root, head)
+        self.code.vector("vfnmadd231sd", excess, root, root)
+        self.code.vector("vfnmadd231sd", lack, root, head)
         # tail = head * (lack - 0.5 * excess * head * head), in the order of the C
         self.code.vector("vmulsd", excess, excess, self._number(-0.5))
         self.code.vector("vmulsd", excess, excess, head)
-        self._fused("vfmadd231sd", lack, excess, head)
+        self.code.vector("vfmadd231sd", lack, excess, head)
         self.code.vector("vmulsd", lack, lack, head)
         self.evaluator.registers.release(root, excess)
         return Pair(head, lack)
@@ -118,10 +118,10 @@ class Powers:
         head, tail, rest = self._new(), self._new(), self._new()
         self.code.vector("vmulsd", head, a.head, b.head)
         self.code.vector("vmulsd", rest, a.tail, b.head)
-        self._fused("vfmadd231sd", rest, a.head, b.tail)
+        self.code.vector("vfmadd231sd", rest, a.head, b.tail)
         self.evaluator.clear(tail)
         self.code.vector("vsubsd", tail, tail, head)
-        self._fused("vfmadd231sd", tail, a.head, b.head)
+        self.code.vector("vfmadd231sd", tail, a.head, b.head)
         self.code.vector("vaddsd", tail, tail, rest)
         self.evaluator.registers.release(*dict.fromkeys((*a, *b)), rest)  # a square has one pair
         return Pair(head, tail)
@@ -141,9 +141,6 @@ class Powers:
 
     def _number(self, number: float) -> Mem:
         return self.evaluator.constant(number, 1)
-
-    def _fused(self, name: str, to: Vec, first: Vec, second: Union[Vec, Mem]) -> None:
-        self.code.vector(name, to, first, second)
 
 
 @cache
