@@ -11,7 +11,7 @@ If some parameter is read at several depths, sums of equal *colour* wait for eac
   it: the most sums with a shared parameter on a way from the leaves.
 - The colour of a sum is a hash of its level, its templates, and of its operands: which shared parameter, which kind of
   leaf, or any sum. So all copies of a neuron have one colour. It ignores how many terms there are, because attention
-  has a term for each earlier position. The colour of a gradient also covers that of its value.
+  has a term for each earlier position.
 - A sum is due at the largest depth of any sum of its colour. The next wave is all sums that are ready, and due first.
 
 Any such order is right, because a sum is ready once its operands are computed, and the order of terms stays. Colours
@@ -218,10 +218,7 @@ def _colours(sums: Sums, is_shared: Ints, level: Ints) -> Ints:
         key = mix(key)
     # The smallest and the largest hash of a term do not depend on how many terms there are.
     least, largest = np.minimum.reduceat(key, sums.first), np.maximum.reduceat(key, sums.first)
-    own = mix((mix(least * np.uint64(ODD) + largest) + level.astype(np.uint64)) * np.uint64(ODD))
-    colours[sums.node] = own
-    mirrored = sums.mirrors[sums.node]
-    colours[sums.node] = mix(own + np.where(mirrored == NONE, np.uint64(0), colours[mirrored]))
+    colours[sums.node] = mix((mix(least * np.uint64(ODD) + largest) + level.astype(np.uint64)) * np.uint64(ODD))
     return colours
 
 
