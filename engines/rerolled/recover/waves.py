@@ -9,7 +9,7 @@ If some parameter is read at several depths, sums of equal *colour* wait for eac
 
 - A parameter that several values read has its own colour. The *level* of a sum is the number of such layers below
   it: the most sums with a shared parameter on a way from the leaves.
-- The colour of a sum is a hash of its level, its templates, and of its operands: which shared parameter, which kind of
+- The colour of a sum is a hash of the level, the templates and the operands: which shared parameter, which kind of
   leaf, or any sum. So all copies of a neuron have one colour. It ignores how many terms there are, because attention
   has a term for each earlier position.
 - A sum is due at the largest depth of any sum of its colour. The next wave is all sums that are ready, and due first.
