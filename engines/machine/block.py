@@ -28,6 +28,7 @@ STRAIGHT = 16
 there are few sums. At least 7, so that every loop has two rounds."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
+Loaded = dict[Hashable, Vec]
 
 
 class Source:
@@ -284,7 +285,7 @@ class Block:
         for of_sum in keys:
             for slot, key in enumerate(of_sum):
                 left[key] += terms.uses[slot]
-        loaded: dict[Hashable, Vec] = {}
+        loaded: Loaded = {}
         old = None
         if terms.before:
             width = max(lanes.width for lanes in self.vectors)
@@ -300,7 +301,7 @@ class Block:
                 elif isinstance(source, float):
                     leaves.append(self.evaluator.constant(source, lanes.width))
                 else:
-                    leaves.append(self._leaf(source, key, lanes, term, left, loaded))
+                    leaves.append(self._leaf(source, key, lanes, term, left[key], loaded))
             self._add(terms.segment.template, leaves, n)
             if updated:
                 self.registers.release(updated)
@@ -326,21 +327,13 @@ class Block:
     def _value(self, source: Source, lanes: Vector, term: int) -> Known:
         return Known(self.nest.memory(source, lanes, term), 8 * lanes.width, source.is_same(lanes.width))
 
-    def _leaf(
-        self,
-        source: Source,
-        key: Hashable,
-        lanes: Vector,
-        term: int,
-        left: Counter[Hashable],
-        loaded: dict[Hashable, Vec],
-    ) -> Operand:
+    def _leaf(self, source: Source, key: Hashable, lanes: Vector, term: int, left: int, loaded: Loaded) -> Operand:
         """The operand, in a register if it is known, read several times, the same in all lanes, or listed."""
         if key in loaded:
             return loaded[key]
         value = key if isinstance(key, Known) else self._value(source, lanes, term)
         register = self.registers.held(value)
-        if register is None and left[key] == 1 and not value.is_spread and source.list is None:
+        if register is None and left == 1 and not value.is_spread and source.list is None:
             return value.place
         if register is None:
             register = self.evaluator.read(value.place, lanes.width, spread=value.is_spread)

@@ -53,7 +53,8 @@ class Lists:
         code.integer("mov", Mem(RDI), RAX)
         code.plain("ret")
         code.label(LIST_INPUTS)
-        self.unless_bounded(LIST_EVERY)
+        self.compare(word(Word.BOUND))
+        code.jump(LIST_EVERY, "be")
         width = self.target.width
         wide = self.count // width if self.count >= 4 * width else 0  # a store writes entries beyond the last one
         code.integer("mov", RCX, 0)
@@ -105,17 +106,10 @@ class Lists:
 
     # --- bounds ------------------------------------------------------------------------------------------------------
 
-    def unless_bounded(self, label: str) -> None:
-        """Jump to the label unless the bound on weights is below LIMIT."""
-        self._unless_below(Vec(0, 8), word(Word.BOUND), label)
-
-    def _unless_below(self, register: Vec, bound: Mem, label: str) -> None:
-        below = self.code.new_label()
-        self.evaluator.load(register, self.evaluator.constant(LIMIT, 1))
-        self.code.vector("vucomisd", register, None, bound)
-        self.code.jump(below, "a")
-        self.code.jump(label)
-        self.code.label(below)
+    def compare(self, bound: Mem) -> None:
+        """Compare LIMIT with a bound: `a` if the bound is below it, else `be`, also for NaN."""
+        self.evaluator.load(Vec(1, 8), self.evaluator.constant(LIMIT, 1))
+        self.code.vector("vucomisd", Vec(1, 8), None, bound)
 
     def _measure_weights(self, _: steps.MeasureWeights) -> None:
         """`bound = 1 + the sum of the weights' squares`, because |x| <= 1 + x * x."""
@@ -148,10 +142,8 @@ class Lists:
         self.evaluator.store(Mem(RSP, -16), reach)
         code.vector("vaddsd", other, reach, word(Word.BOUND))
         self.evaluator.store(word(Word.BOUND), other)
-        unbounded = code.new_label()
-        self._unless_below(other, Mem(RSP, -16), unbounded)
-        code.jump(few)
-        code.label(unbounded)
+        self.compare(Mem(RSP, -16))
+        code.jump(few, "a")
         self.point_to_list(RDI, of_row=statement.at is not None)
         code.call(LIST_EVERY)
         code.label(few)

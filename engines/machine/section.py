@@ -295,10 +295,8 @@ class Section:
         elif condition == Fact.ENDS_WITH_ROWS:
             self._unless_batch_ends(word(Word.COUNT), label)
         elif condition == Fact.UNBOUNDED:
-            unbounded = code.new_label()
-            self.lists.unless_bounded(unbounded)
-            code.jump(label)
-            code.label(unbounded)
+            self.lists.compare(word(Word.BOUND))
+            code.jump(label, "a")
         elif condition == Fact.EVERY_INPUT_OF_ROWS:
             self.lists.unless_all_listed(label)
         elif condition == Fact.EVERY_INPUT:
