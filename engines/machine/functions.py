@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from zoomgrad.engines.machine.copies import in_steps
 from zoomgrad.engines.machine.encode import R8, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Vec
@@ -123,33 +124,36 @@ def _write_train(code: Assembler) -> None:
         code.integer("mov", RAX, word(Word.STEP))
 
 
-def _write_set_input(code: Assembler) -> None:
-    code.label(label_of("set_input"))
-    for to, source in ((RAX, RCX), (R8, RDX), (RDX, RSI)):
-        code.integer("mov", to, source)
-    code.call(READ_COLUMNS)
+@contextmanager
+def _simple(code: Assembler, name: str) -> Iterator[None]:
+    """A function that changes no register of its caller's."""
+    code.label(label_of(name))
+    yield
     code.plain("vzeroupper")
     code.plain("ret")
+
+
+def _write_set_input(code: Assembler) -> None:
+    with _simple(code, "set_input"):
+        for to, source in ((RAX, RCX), (R8, RDX), (RDX, RSI)):
+            code.integer("mov", to, source)
+        code.call(READ_COLUMNS)
 
 
 def _write_zero_grad(code: Assembler, target: Target, evaluator: Evaluator, parameters: int) -> None:
-    code.label(label_of("zero_grad"))
-    code.integer("mov", RCX, parameters)
-    evaluator.clear(Vec(0, 8))
-    for step in (target.width, 1):
-        in_steps(code, step, lambda step=step: evaluator.store(Mem(RDI), Vec(0, 8 * step)), 0)  # type: ignore[misc]
-    code.plain("vzeroupper")
-    code.plain("ret")
+    with _simple(code, "zero_grad"):
+        code.integer("mov", RCX, parameters)
+        evaluator.clear(Vec(0, 8))
+        for step in (target.width, 1):
+            in_steps(code, step, partial(evaluator.store, Mem(RDI), Vec(0, 8 * step)), 0)
 
 
 def _write_update(code: Assembler, parameters: int) -> None:
-    code.label(label_of("update"))
-    for to, source in ((RAX, RDI), (RDI, RSI), (RSI, RAX)):
-        code.integer("mov", to, source)
-    code.integer("mov", RCX, parameters)
-    code.call(DESCEND)
-    code.plain("vzeroupper")
-    code.plain("ret")
+    with _simple(code, "update"):
+        for to, source in ((RAX, RDI), (RDI, RSI), (RSI, RAX)):
+            code.integer("mov", to, source)
+        code.integer("mov", RCX, parameters)
+        code.call(DESCEND)
 
 
 def _write_descend(code: Assembler, target: Target, evaluator: Evaluator) -> None:
@@ -175,7 +179,7 @@ def _write_descend(code: Assembler, target: Target, evaluator: Evaluator) -> Non
     code.jump(alone, "e")
     for divided in (True, False):
         for step in (target.width, 1):
-            in_steps(code, step, lambda step=step, divided=divided: descend(step, divided), 8)  # type: ignore[misc]
+            in_steps(code, step, partial(descend, step, divided), 8)
         if divided:
             code.jump(end)
             code.label(alone)
