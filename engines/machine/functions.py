@@ -56,6 +56,13 @@ def write_functions(code: Assembler, step: Step, target: Target, evaluator: Eval
     return [name for name in PROTOTYPES if name != "train" or step.goes_over_rows]
 
 
+def loss_of(step: Step, evaluator: Evaluator) -> Mem:
+    """The loss as an operand."""
+    loss = step.loops.loss
+    assert isinstance(loss, (float, Access))
+    return Mem(W, 8 * loss.base) if isinstance(loss, Access) else evaluator.constant(loss, 1)
+
+
 def label_of(name: str) -> str:
     """The label of a function, which may have the name of a section."""
     return f"{name}()"
@@ -86,9 +93,7 @@ def _write_pass(code: Assembler, step: Step, evaluator: Evaluator, name: str, la
             code.integer("mov", word(which), register)
         _align(code)
         code.call(name)
-        loss = step.loops.loss
-        assert isinstance(loss, (float, Access))
-        evaluator.load(Vec(0, 8), Mem(W, 8 * loss.base) if isinstance(loss, Access) else evaluator.constant(loss, 1))
+        evaluator.load(Vec(0, 8), loss_of(step, evaluator))
 
 
 def _write_train(code: Assembler) -> None:

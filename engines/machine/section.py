@@ -14,11 +14,11 @@ from typing import ClassVar, Union
 from zoomgrad.engines.machine.copies import call_copy, rectangles
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.functions import DESCEND
+from zoomgrad.engines.machine.functions import DESCEND, loss_of
 from zoomgrad.engines.machine.lists import Lists, over_rows
 from zoomgrad.engines.machine.rows import READ_ROW
 from zoomgrad.engines.machine.target import Target, W, Word, word
-from zoomgrad.engines.rerolled.recover.loops import Access, Copy, Operand
+from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program
@@ -133,7 +133,7 @@ class Section:
         """Record the loss; if it is finite, go on to the next row."""
         code, finite, same = self.code, self.code.new_label("finite"), self.code.new_label()
         loss, rest = Vec(0, 8), Vec(1, 8)
-        self.evaluator.load(loss, self._single(self.step.loops.loss))
+        self.evaluator.load(loss, loss_of(self.step, self.evaluator))
         code.integer("mov", RAX, word(Word.LOSSES))
         code.integer("mov", RCX, word(Word.STEP))
         self.evaluator.store(Mem(RAX, 0, RCX, 8), loss)
@@ -151,12 +151,6 @@ class Section:
         code.integer("mov", RAX, 0)
         code.label(same)
         code.integer("mov", word(Word.ROW), RAX)
-
-    def _single(self, operand: Operand) -> Mem:
-        if isinstance(operand, float):
-            return self.evaluator.constant(operand, 1)
-        assert isinstance(operand, Access)
-        return Mem(W, 8 * operand.base)
 
     # --- copies ------------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ FORMS = {
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", "rerolled-machine-sparse", *FORMS])
 def found(request):
-    """The network, compiled once with zeros skipped: by two engines, by TCC without vectors, and by gcc with vectors."""
+    """The network, compiled once with zeros skipped: by two engines, TCC without vectors, and gcc with vectors."""
     chosen = FORMS.get(request.param)
     engine = usable(of_form(request.param.split(",")[0], chosen) if chosen else request.param)
     with pytest.MonkeyPatch.context() as patch:
