@@ -1,4 +1,7 @@
-"""Workload -> Trainer, for every engine that compiles a graph."""
+"""Workload -> Trainer, for every engine that compiles a graph.
+
+What only compiling needs is imported in functions, because a list of engines must be quick.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from functools import partial
 from typing import Any, Optional
 
 from zoomgrad.engines.api import Trainer, Unavailable, Workload
-from zoomgrad.engines.compile import compile as compile_graph
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.trace import Graph, trace
@@ -16,12 +18,8 @@ from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
-from zoomgrad.engines.lengths.prepare import prepare_lengths
-from zoomgrad.engines.machine import target
-from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.native.recorder import recorder
 from zoomgrad.engines.options import Options
-from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.row import Row
 from zoomgrad.engines.threads import pool
 from zoomgrad.engines.translated.rpython import translator
@@ -29,6 +27,9 @@ from zoomgrad.engines.translated.rpython import translator
 
 def prepare(workload: Workload, options: Options) -> Trainer:
     """Compile the workload's step and check its rows."""
+    from zoomgrad.engines.compile import compile as compile_graph
+    from zoomgrad.engines.lengths.prepare import prepare_lengths
+
     if workload.varies or (workload.learns and workload.optimiser is not SGD):
         return prepare_lengths(workload, options)
     clock = Clock()
@@ -47,12 +48,19 @@ class Compiled:
         return recorder()
 
     def check(self, row: Row) -> None:
-        """Find and build now what no timed phase should: compilers, the recorder, NumPy, the pool of threads."""
+        """Import, find and build now what no timed phase should: stages, compilers, the recorder, NumPy, threads."""
+        import zoomgrad.engines.compile
+        import zoomgrad.engines.lengths.prepare  # noqa: F401
+        from zoomgrad.engines.rerolled.fitted import fitted
+
         options = row.options
         if options.code == "loops":
             _import_numpy()
         recorder()
         if options.target == "machine":
+            from zoomgrad.engines.machine import target
+            from zoomgrad.engines.machine.powers import are_those_of_libm
+
             target.check()
             interface()
             are_those_of_libm()
@@ -91,6 +99,8 @@ class Compiled:
 
 def compile_for_user(row: Row, graph: Graph) -> Program:
     """Compile a graph. Raises the errors of `compile`."""
+    from zoomgrad.engines.compile import compile as compile_graph
+
     if row.options.frozen:
         raise Unavailable(
             f"{row.name} runs workloads only",
