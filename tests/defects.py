@@ -540,7 +540,7 @@ DEFECTS = (
     ),
     Defect(
         "machine: rows of the caller's parameters are copied to the wrong distance",
-        "engines/machine/copies.py",
+        "engines/machine/buffers/copies.py",
         'code.integer("add", R11, Mem(RBP, 40))',
         'code.integer("add", R11, Mem(RBP, 32))',
         "engines/machine/test_machine.py::test_parameters_and_outputs_in_any_order",

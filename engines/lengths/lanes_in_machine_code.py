@@ -14,9 +14,9 @@ from zoomgrad.engines.kernel.buffers import address
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, buffers, lanes, numbers
 from zoomgrad.engines.machine import target
+from zoomgrad.engines.machine.buffers.functions import function
 from zoomgrad.engines.machine.encode import RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator, Value
-from zoomgrad.engines.machine.functions import function
 from zoomgrad.engines.machine.memory import Memory, caller
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters, Registers

@@ -1,9 +1,8 @@
 """Step -> machine code for x-86-64, without a compiler.
 
 The stages, in order and one per file: `nest` writes a run of a routine as loops over lanes, `block` and `across` write
-the sums inside them, `section` writes the statements around the routines, `functions` writes what kernel.h declares
+the sums inside them, `section` writes the statements around the routines, `buffers` writes what kernel.h declares
 around the sections, `program` puts all together, `memory` makes the bytes executable, and `kernel` calls them. `encode`
 is the assembler that they write to, `registers` knows what registers hold, `expression` and `powers` evaluate a term,
-`copies` and `rows` read and write the caller's buffers, `lists` lists the inputs that are not 0.0, and `target` says
-what processor and which words of memory the code is for.
+`lists` lists the inputs that are not 0.0, and `target` says what processor and which words of memory the code is for.
 """

@@ -8,10 +8,10 @@ from typing import Any
 
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.kernel.library import Library, interface
-from zoomgrad.engines.machine.functions import ALIGNMENT, PROTOTYPES
+from zoomgrad.engines.machine.buffers.functions import ALIGNMENT, PROTOTYPES
+from zoomgrad.engines.machine.buffers.rows import further_words
 from zoomgrad.engines.machine.memory import Memory, is_under_perf, write_symbols
 from zoomgrad.engines.machine.program import Code
-from zoomgrad.engines.machine.rows import further_words
 
 
 class MachineKernel(Library):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
-from zoomgrad.engines.machine.copies import write_copy
+from zoomgrad.engines.machine.buffers.copies import write_copy
+from zoomgrad.engines.machine.buffers.functions import label_of, write_functions
+from zoomgrad.engines.machine.buffers.rows import write_rows
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.functions import label_of, write_functions
 from zoomgrad.engines.machine.lists import Lists
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.registers import Registers
-from zoomgrad.engines.machine.rows import write_rows
 from zoomgrad.engines.machine.section import Section
 from zoomgrad.engines.machine.target import Target
 from zoomgrad.engines.rerolled.form import Form

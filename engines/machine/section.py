@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar, Union
 
-from zoomgrad.engines.machine.copies import call_copy, rectangles
+from zoomgrad.engines.machine.buffers.copies import call_copy, rectangles
+from zoomgrad.engines.machine.buffers.functions import DESCEND, loss_of
+from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.functions import DESCEND, loss_of
 from zoomgrad.engines.machine.lists import Lists, over_rows
-from zoomgrad.engines.machine.rows import READ_ROW
 from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.recover.nest import nests

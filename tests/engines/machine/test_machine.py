@@ -19,11 +19,11 @@ from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.machine import target
+from zoomgrad.engines.machine.buffers.rows import Words
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.kernel import MachineKernel
 from zoomgrad.engines.machine.memory import Memory, caller
 from zoomgrad.engines.machine.program import assemble
-from zoomgrad.engines.machine.rows import Words
 from zoomgrad.engines.machine.target import AVX2, AVX512, Target, Word, features, form_of
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange

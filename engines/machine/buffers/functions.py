@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from zoomgrad.engines.machine.copies import in_steps
+from zoomgrad.engines.machine.buffers.copies import in_steps
+from zoomgrad.engines.machine.buffers.rows import READ_COLUMNS
 from zoomgrad.engines.machine.encode import R8, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.rows import READ_COLUMNS
 from zoomgrad.engines.machine.target import CALLEE_SAVED, T, Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step.step import Step

@@ -7,7 +7,7 @@ from enum import IntEnum
 from functools import cache
 
 from zoomgrad.engines.columns import BYTES, Column
-from zoomgrad.engines.machine.copies import copy_doubles, in_steps
+from zoomgrad.engines.machine.buffers.copies import copy_doubles, in_steps
 from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.target import Target, Word, word
