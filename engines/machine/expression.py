@@ -130,7 +130,7 @@ class Evaluator:
         if name in ("add", "mul") and isinstance(first.operand, Mem):
             first, second = second, first
         one = self.in_register(first, width)
-        self.release(one, second)  # before the result takes a register: it may be one of theirs
+        self.release(one, second)  # first, because the result may take the register of an operand
         to = self.registers.vector(width)
         self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, one.register, second.operand)
         return Value(to, True)

@@ -160,11 +160,11 @@ class Section:
         takes = isinstance(statement, steps.Take)
         if takes and what == "parameters" and step.reads_numbers:
             self._put_numbers()
-        theirs, ours = (R8, R9) if takes else (R9, R8)
-        code.integer("mov", theirs, word(_BUFFERS[what]))
-        code.integer("lea", ours, Mem(W, 8 * step.away * (what == "gradients")))
+        caller, own = (R8, R9) if takes else (R9, R8)
+        code.integer("mov", caller, word(_BUFFERS[what]))
+        code.integer("lea", own, Mem(W, 8 * step.away * (what == "gradients")))
         if what == "outputs":
-            self._point_to_outputs(theirs)
+            self._store_numbers(caller)
         copied = [
             rectangle
             for counts, place, index in self._copies(what)
@@ -188,11 +188,8 @@ class Section:
             for nest in (nests(np.array(outputs).T) if outputs else ())
         ]
 
-    def _point_to_outputs(self, to: Reg) -> None:
-        """The address of the current step's outputs. Stores those that are numbers."""
-        self.code.integer("mov", RAX, word(Word.STEP))
-        self.code.integer("imul", RAX, word(Word.Y_STEP))
-        self.code.integer("lea", to, Mem(to, 0, RAX, 8))
+    def _store_numbers(self, to: Reg) -> None:
+        """Store the outputs that are numbers."""
         for at, output in enumerate(self.step.loops.outputs):
             if isinstance(output, float):
                 self.evaluator.load(Vec(0, 8), self.evaluator.constant(output, 1))

@@ -76,6 +76,13 @@ def test_bits_within_guarded_buffers(name, width, kind):
     assert bits(p) == bits([number - 0.1 * gradient / 3 for number, gradient in zip(*expected)])
     kernel.zero_grad(q)
     assert not any(q)
+    every = at_the_end_of_a_page(3 * len(y))
+    without = Stretch(data, 0, 3, 1, 0, array("d"), array("d", bytes(24)), learns=False, y_step=len(y))
+    assert kernel.train((x, p, w, every, q), without) == 3
+    for row in range(3):
+        kernel.set_input(x, data, row % data[0].rows)
+        kernel.forward(x, p, w, y)
+        assert bits(every[len(y) * row : len(y) * (row + 1)]) == bits(y)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
