@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND
 from tests.engines.graphs import REFERENCE, bits
 from tests.engines.ladder import of_each_value, promised, runs_here
 from tests.engines.of_table import EveryOp, apply, at_point, build, of_op, points, program, weight
@@ -100,7 +101,7 @@ WORKLOAD = replace(
 )
 
 
-@pytest.mark.parametrize("engine", [name for name in (*ENGINES, "bytecode", "tcc") if name != REFERENCE])
+@pytest.mark.parametrize("engine", [name for name in (*ENGINES, *ONE_OF_EACH_KIND) if name != REFERENCE])
 def test_training_with_every_op_keeps_the_reference_bits(engine):
     """`replay` has a second forward pass, and a compiled engine has its own of everything."""
     if not runs_here(engine):

@@ -157,13 +157,7 @@ def test_an_exponent_may_be_any_real_number(Value):
     for wrong in (2j, "2", None, Decimal(2), [2], Value(3.0)):
         with pytest.raises(TypeError, match=r"exponent of \*\* must be a real number, not .*\n  If"):
             Value(2.0) ** wrong
-    for huge in (Fraction(10**400), Fraction(-(10**400), 3)):
-        with pytest.raises(ValueError, match=r"exponent of \*\* must be a finite number, not Fraction"):
+    for huge in (Fraction(-(10**400), 3), -math.inf, math.nan, 10**309):
+        # A tape and C can't hold infinity or NaN as constants, and a power with a huge int takes forever.
+        with pytest.raises(ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers"):
             Value(2.0) ** huge
-
-
-@pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan, 10**309, -(10**400)], ids=lambda k: repr(k)[:5])
-def test_an_exponent_must_be_finite(Value, exponent):
-    """A tape and C can't hold infinity or NaN as constants, and a power with a huge int takes forever."""
-    with pytest.raises(ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers are constants"):
-        Value(1.0) ** exponent
