@@ -121,19 +121,6 @@ def test_our_own_file_is_replaced_and_any_other_on_request(file):
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):
-    save_parameters(file, [1.0])
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        save_parameters(file, [2.0])
-    assert list(file.parent.iterdir()) == [file]
-    assert load_parameters(file).parameters[0] == 1.0
-
-
 # --- programs --------------------------------------------------------------------------------------------------------
 
 ROWS = array("d", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])

@@ -1,6 +1,5 @@
 """Builds that no graph changes: only what was kept is ever loaded, from folders that nobody else could have changed."""
 
-import errno
 import os
 import stat
 
@@ -126,16 +125,6 @@ def test_a_file_that_cannot_be_trusted_is_removed(file, how):
 
 
 # --- atomic writing ---------------------------------------------------------------------------------------------------
-
-
-def test_a_write_that_fails_leaves_nothing(file, monkeypatch):
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
-        write_atomically(file.with_name("more"), b"more")
-    assert list(file.parent.iterdir()) == [file]
 
 
 def test_a_planted_draft_is_not_followed(tmp_path, monkeypatch):

@@ -134,14 +134,6 @@ def test_a_loss_that_is_not_finite():
             trained(engine, workload, parameters=start)
 
 
-def test_invented_names():
-    """They are the same with every engine, and fit the context."""
-    workload = workloads.load(SMALL)
-    found = samples(workload, trained("tcc", workload).predict, 5)
-    assert found == samples(workload, trained("tuple", workload).predict, 5)
-    assert all(len(name) <= 4 and not set(name) - set(names.ALPHABET) for name in found)
-
-
 def test_names_of_a_length_that_no_row_has():
     """A model of names with four letters has one graph, which predicts shorter beginnings too."""
     few = names._divided([*map("".join, itertools.product("ab", repeat=4))])._replace(context=9)

@@ -174,16 +174,6 @@ def test_rounds_keep_the_reference_bits(width):
     hunt(engine_of("", form_of(KINDS["dense"], Target(width)), **LOOPS), texts, 20)
 
 
-def test_an_output_that_is_a_parameter_has_its_value_before_the_update():
-    outputs = []
-    for engine in (engines.load("tcc"), engine_of("", form_of(KINDS["dense"], target.native()), **LOOPS)):
-        x, w, unused = map(engine.Value, (1.0, 0.5, 3.0))
-        program = engine.compile((w * x - 1.0) ** 2, inputs=[x], parameters=[w, unused], outputs=[w, unused, x])
-        program.train(array("d", [1.0, 2.0]), rate=0.1, steps=2)
-        outputs.append(bits(program.outputs))
-    assert outputs[0] == outputs[1]
-
-
 def test_a_processor_without_the_instructions_runs_no_code(monkeypatch):
     """Also if nobody asked `check`: the process would end at the first call."""
     monkeypatch.setattr(target, "features", lambda: frozenset(("fma",)))

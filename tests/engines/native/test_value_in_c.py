@@ -83,33 +83,6 @@ def without_negative_zeros(text):
     return str(text).replace("-0.0)", "0.0)").replace("-0.0,", "0.0,")
 
 
-WRONG = {
-    "a string on the right": lambda V: V(1.5) + "a",
-    "a string on the left": lambda V: "a" + V(1.5),
-    "a list": lambda V: V(1.5) - [1],
-    "a Value as exponent": lambda V: V(1.5) ** V(2.0),
-    "an int too large for a float": lambda V: V(10**400) * 1.5,
-    "relu of a complex number": lambda V: (V(-8.0) ** 0.5).relu(),
-    "gradient of log(0)": lambda V: gradient_of_zero(V),
-}
-
-
-def gradient_of_zero(V):
-    x = V(1.0)
-    y = x.log()
-    x.data = 0.0
-    y.backward()
-
-
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_it_refuses_in_the_words_of_hoisted(wrong):
-    with pytest.raises(Exception) as expected:
-        wrong(Reference)
-    with pytest.raises(expected.type) as found:
-        wrong(Value)
-    assert str(found.value) == str(expected.value)
-
-
 @pytest.mark.parametrize("wrong", ["1.5", None, [1.0], b"1", {}])
 def test_data_are_numbers(wrong):
     with pytest.raises(TypeError, match=r"(?s)holds a number, not .*Convert it first"):

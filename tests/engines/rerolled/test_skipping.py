@@ -18,7 +18,6 @@ from tests.engines.compiled.compiling import (
     compiled,
     difference,
     reference,
-    set_leaves,
     train_by_hand,
     training_difference,
     usable,
@@ -168,19 +167,6 @@ def test_random_rows_weights_and_rates(found):
         assert difference(found, numbers, reference(GRAPH, numbers)) == ""
 
     agree()
-
-
-def test_a_call_begins_with_the_current_weights(found):
-    """The next call notices a weight that was set to infinity between calls."""
-    program, rows = found.program, array("d", ROWS["zeros"])
-    set_leaves(found, GRAPH.numbers)
-    program.zero_grad()
-    program.train(rows, rate=0.1, steps=3)
-    program.parameters[0] = math.inf
-    numbers = (*ROWS["zeros"], *program.parameters)
-    expected = train_by_hand(GRAPH, KINDS, numbers, [ROWS["zeros"]], [0.1] * 3, 1, 3)
-    assert expected.failed is None
-    assert list(program.train(rows, rate=0.1, steps=3)) == expected.losses
 
 
 # --- loops that skip zeros ---------------------------------------------------------------------------------------

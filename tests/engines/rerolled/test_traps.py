@@ -26,6 +26,7 @@ ENGINES = {
     "rerolled-numpy": lambda: usable("rerolled-numpy"),
     "tcc, three rows": lambda: usable(of_form("tcc", form(rows=3))),
     "vectors": lambda: usable(of_form("gcc", form(width=8, rows=2))),
+    "rerolled-machine": lambda: usable("rerolled-machine"),
 }
 
 
