@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import signal
 import threading
@@ -16,11 +17,12 @@ def raise_on_interrupts() -> None:
         # A shell's background job ignores Ctrl-C, and `nohup` ignores a hangup.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    atexit.register(_ignore_to_the_end)
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # A second signal must not cut short what the first one began. A function, not SIG_IGN, because the second one may
-    # have arrived already, and Python would print a traceback about SIG_IGN.
+    # A second signal must not cut short what the first one began. It may have arrived already: Python then calls its
+    # function next, and prints a traceback about the race if it finds SIG_IGN instead.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
             signal.signal(each, _ignore)
@@ -29,6 +31,18 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _ignore(number: int, frame: object) -> None:
     """Do nothing."""
+
+
+def _ignore_to_the_end() -> None:
+    """Ignore the signals without Python, which drops its functions before the process ends: the command is done.
+
+    They are blocked meanwhile, so none can arrive between the call of its function and the change.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    for each in INTERRUPTS:
+        if callable(signal.getsignal(each)):
+            signal.signal(each, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
