@@ -50,14 +50,14 @@ def expected():
     return array("d", [*losses, *(v.data for v in outputs)])
 
 
-@pytest.mark.parametrize("engine", runnable(most_compile_row_seconds=FAST_TO_COMPILE))
+@pytest.mark.parametrize(
+    "engine",
+    [
+        *runnable(most_compile_row_seconds=FAST_TO_COMPILE),
+        *(pytest.param(name, marks=pytest.mark.host) for name in FROZEN),
+    ],
+)
 def test_a_workload_that_does_not_learn_runs_forward_passes_only(engine):
-    assert promised(engine, expected()) == evaluated(engine)
-
-
-@pytest.mark.host
-@pytest.mark.parametrize("engine", FROZEN)
-def test_a_frozen_engine_keeps_the_bits(engine):
     usable(engine)
     assert promised(engine, expected()) == evaluated(engine)
 

@@ -38,17 +38,6 @@ def state(program):
 # --- a step ------------------------------------------------------------------------------------------------------
 
 
-def test_a_step_by_hand(program):
-    program.set_input([2.0, 4.0, 1.0])
-    assert program.forward() == 16.0
-    program.backward()
-    assert list(program.gradients) == [-16.0, -32.0]
-    program.backward()
-    assert list(program.gradients) == [-32.0, -64.0], "the second backward pass did not add to the gradients"
-    program.update(0.25, 2)
-    assert state(program) == ([4.5, 7.0], [0.0, 0.0])
-
-
 BOUND = """
 import gc, sys, engines
 engine = engines.load(sys.argv[1])

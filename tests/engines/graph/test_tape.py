@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -100,33 +101,43 @@ def _below(root):
     return found
 
 
-A, B, STRANGER = Value(1.0), Value(2.0), engines.load("tuple").Value(3.0)
-LOSS = A * B + A
-REFUSED = {
-    "a loss of another engine": (STRANGER, {}, TypeError, r"the loss is Value\(data=3.0, grad=0\), not a Value of a"),
-    "a number": (2.0, {}, TypeError, r"the loss is 2.0, not a Value of a compiled engine\n  Build the graph from"),
-    "an output": (LOSS, {"outputs": [LOSS, STRANGER]}, TypeError, r"outputs\[1\] is Value"),
-    "an input": (LOSS, {"inputs": [STRANGER]}, TypeError, r"inputs\[0\] is Value"),
-    "a parameter": (LOSS, {"inputs": [A], "parameters": [STRANGER]}, TypeError, r"parameters\[0\] is Value"),
-    "no leaf": (LOSS, {"inputs": [A, LOSS]}, ValueError, r"inputs\[1\] is the result of '\+'\n  Name the leaf"),
-    "twice": (LOSS, {"inputs": [A, B, A]}, ValueError, r"inputs\[2\] is already inputs\[0\]\n  Name each leaf once"),
-    "both": (LOSS, {"inputs": [A, B], "parameters": [B]}, ValueError, r"parameters\[0\] is already inputs\[1\]"),
-    "an unknown operation": (
-        Value(2.0, (A,), "sine"),
-        {},
-        ValueError,
-        "'sine' of .* is not in the op table\n",
-    ),
-    "a leaf's name": (Value(2.0, (A,), "input"), {}, ValueError, "the operation 'input' of .* is not in the op table"),
-}
+def refused(Value):
+    """Name -> loss, other arguments, error and message; and the Values, which must keep no mark."""
+    a, b, stranger = Value(1.0), Value(2.0), engines.load("tuple").Value(3.0)
+    loss = a * b + a
+    return {
+        "a loss of another engine": (
+            stranger,
+            {},
+            TypeError,
+            r"the loss is Value\(data=3.0, grad=0\), not a Value of a",
+        ),
+        "a number": (2.0, {}, TypeError, r"the loss is 2.0, not a Value of a compiled engine\n  Build the graph from"),
+        "an output": (loss, {"outputs": [loss, stranger]}, TypeError, r"outputs\[1\] is Value"),
+        "an input": (loss, {"inputs": [stranger]}, TypeError, r"inputs\[0\] is Value"),
+        "a parameter": (loss, {"inputs": [a], "parameters": [stranger]}, TypeError, r"parameters\[0\] is Value"),
+        "no leaf": (loss, {"inputs": [a, loss]}, ValueError, r"inputs\[1\] is the result of '\+'\n  Name the leaf"),
+        "twice": (
+            loss,
+            {"inputs": [a, b, a]},
+            ValueError,
+            r"inputs\[2\] is already inputs\[0\]\n  Name each leaf once",
+        ),
+        "both": (loss, {"inputs": [a, b], "parameters": [b]}, ValueError, r"parameters\[0\] is already inputs\[1\]"),
+        "an infinite constant": (loss + math.inf, {"inputs": [a, b]}, ValueError, "finite"),
+        "an unknown operation": (Value(2.0, (a,), "sine"), {}, ValueError, r"'sine' of .* is not in the op table\n"),
+        "a leaf's name": (Value(2.0, (a,), "input"), {}, ValueError, "the operation 'input' of .* is not in the op"),
+    }, loss
 
 
-@pytest.mark.parametrize("why", REFUSED)
-def test_what_cannot_be_recorded_is_refused(why):
-    loss, leaves, error, message = REFUSED[why]
+@pytest.mark.parametrize("recorder", dict.fromkeys([Value, engines.load("bytecode").Value]), ids=lambda v: v.__module__)
+@pytest.mark.parametrize("why", refused(Value)[0])
+def test_what_cannot_be_recorded_is_refused(recorder, why):
+    cases, whole = refused(recorder)
+    loss, leaves, error, message = cases[why]
     with pytest.raises(error, match=message):
         linearize(loss, **leaves)
-    assert clean(LOSS)
+    assert clean(whole)
 
 
 @pytest.mark.parametrize("outputs", [False, True], ids=["below the loss", "below an output"])
