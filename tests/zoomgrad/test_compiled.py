@@ -7,7 +7,6 @@ import pickle
 import random
 import subprocess
 import sys
-import threading
 import warnings
 from array import array
 from collections import namedtuple
@@ -128,14 +127,6 @@ def test_a_backward_pass_repeats_what_the_function_would_do(engine):
     w.data, xs[0] = 5.0, 7.0
     with pytest.raises(RuntimeError, match=r"has changed\n  Use the loss before"):
         loss.backward()
-
-
-def test_outputs_and_returned_parameters(engine):
-    """A Value that only an output uses keeps its gradient, and a parameter is returned itself."""
-    a, b = engine.Value(2.0), engine.Value(5.0)
-    total, other, same = compile_with(engine, lambda a, b: (a * a, b * a, b))(a, b)
-    total.backward()
-    assert same is b and (other.data, a.grad, repr(b)) == (10.0, 4.0, repr(engine.Value(5.0)))
 
 
 # --- losses in other expressions, and of other expressions -----------------------------------------------------------
@@ -305,26 +296,6 @@ def test_a_method_is_compiled_for_each_object(engine):
 
     two, three = Model(2.0), Model(3.0)
     assert [two.loss(5.0).data, three.loss(5.0).data, two.loss(1.0).data] == [10.0, 15.0, 2.0]
-
-
-def test_threads_share_a_function(engine):
-    loss = compile_with(engine, lambda w, x: w * w * x)
-    wrong = []
-
-    def work(number):
-        w = engine.Value(float(number))
-        for x in range(40):
-            got, w.grad = loss(w, float(x)), 0
-            got.backward()
-            if got.data != number * number * x or w.grad != 2 * number * x:
-                wrong.append((number, x))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 @zoomgrad.compiled(ENGINE)
