@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zoomgrad.reports.break_even import NEVER, Cost, costs, overtakes, winners
-from zoomgrad.reports.measured.table import cells
+from zoomgrad.reports.break_even import NEVER, Cost, overtakes, winners
 
 
 def cost(compile_seconds, sample_seconds, engine="one"):
@@ -45,12 +44,3 @@ def test_at_any_number_of_images_the_last_winner_so_far_has_the_least_total(foun
     least = min(one.total_seconds(images) for one in found)
     # A crossing is rounded as a quotient, but a total is rounded as a sum.
     assert last.cost.total_seconds(images) == pytest.approx(least, rel=1e-9)
-
-
-def test_a_cost_has_all_phases_and_the_median_time_of_a_sample(example):
-    table = cells(example.run, example.records)
-    by_name = {one.engine: one for one in costs(table[table["workload"] == "mnist"], "cpython-3.13")}
-    one = by_name["clang-O1"]
-    assert one.compile_seconds == pytest.approx(1.1 + 15.2)
-    assert one.sample_seconds == pytest.approx(1.6e-4 * 1.01 * 1.01)
-    assert by_name["tuple"].compile_seconds == 0.0

@@ -13,7 +13,6 @@ from zoomgrad.reports.sections.history import history
 from zoomgrad.reports.story import story
 
 pytestmark = in_browser
-MOST_QUICK_WORDS = 1_200
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +109,6 @@ def test_the_first_screen_answers(full_page, tmp_path, width, height, rows, char
     assert (seen["headline"], seen["charts"]) == (1, charts)
     assert seen["fastest"] == ["rerolled-clang-sparse", "handwritten-sparse"]
     assert seen["rows"] >= rows
-
-
-def test_a_quick_runs_page_is_short(quick_page, tmp_path):
-    act = """
-      for (const part of document.querySelectorAll(".question")) part.open = true;
-      return document.body.innerText.split(/\\s+/).length;
-    """
-    assert answers(quick_page, tmp_path, act, 1400) <= MOST_QUICK_WORDS
 
 
 ACT = """

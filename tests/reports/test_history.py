@@ -35,14 +35,6 @@ def rows(told):
     return [tuple(figure.text for figure in row) for row in told.sheet.rows]
 
 
-def test_the_largest_change_since_the_first_run_leads(twice):
-    first, second, *others = rows(twice)
-    assert {row[:2] for row in (first, second)} == {("tuple", "cpython-3.11"), ("tuple", "cpython-3.13")}
-    assert {row[7] for row in (first, second)} == {"2.00×"}
-    assert {row[7] for row in others} == {"1.00×"}
-    assert twice.finding.startswith("Largest change: tuple on mnist, cpython-3.1")
-
-
 def test_another_machines_runs_are_a_separate_series(small):
     """On the other machine `tuple` is three times as fast, but no run of either machine changed anything."""
     runs = [

@@ -37,11 +37,6 @@ def test_two_processes_give_a_time_but_no_interval(example):
     assert math.isnan(found.speedup_low)
 
 
-def test_compile_time_comes_from_the_blocks_that_compiled(example):
-    loaded = [example.measured(CELL, block, phases={"compile": 12.0} if block == 0 else {}) for block in range(3)]
-    assert row(example.with_records(CELL, *loaded), CELL.key).compile_seconds == 12.0
-
-
 @pytest.mark.parametrize("status", ["failed", "timed-out"])
 def test_one_block_without_a_result_leaves_none(example, status):
     """The blocks that survive a timeout are the fast ones."""
