@@ -11,7 +11,6 @@ from tests.engines.compiled.compiling import CLASSIFIER_ROWS, compiled, differen
 from tests.engines.compiled.test_differential import spread
 from tests.engines.graphs import NAMED, classifier
 from zoomgrad import engines
-from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled import driver
 from zoomgrad.engines.graph.optimisers import power
 from zoomgrad.engines.translated import rpython
@@ -97,11 +96,3 @@ def test_the_bytecode_interpreter_computes_the_loss(engine):
 @pytest.mark.host
 def test_the_translated_library_has_the_reference_bits():
     assert has_the_reference_bits(usable("rpython"))
-
-
-def test_without_the_package_the_remedy_installs_it(monkeypatch):
-    rpython.translator.cache_clear()
-    monkeypatch.setenv(rpython.SETTING, sys.executable)
-    with pytest.raises(Unavailable, match=r"pip install .*rpython==") as raised:
-        rpython.translator()
-    assert len(str(raised.value).splitlines()) == 2

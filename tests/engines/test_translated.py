@@ -3,9 +3,6 @@
 If the tools are installed, the conformance tests run both engines.
 """
 
-import importlib.metadata
-import sys
-
 import pytest
 
 from zoomgrad import engines
@@ -13,13 +10,11 @@ from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.interpreted.trainer import RebuildingTrainer
 from zoomgrad.engines.kernel.building import BuildFailed
-from zoomgrad.engines.kernel.extension import check_header, check_python
+from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.engines.kernel.toolchains import usable
 from zoomgrad.engines.translated import build
 from zoomgrad.engines.translated.build import Translated, Translator, source
 from zoomgrad.harness import workloads
-
-CPYTHON = sys.implementation.name == "cpython"
 
 
 def trained(trainer):
@@ -34,22 +29,6 @@ def test_the_prepared_text_gives_the_reference_bits():
     assert trained(RebuildingTrainer(nn.bind(names["Value"]), workload)) == trained(
         engines.load("tuple").prepare(workload)
     )
-
-
-@pytest.mark.skipif(not CPYTHON, reason="for CPython")
-@pytest.mark.parametrize(("name", "package"), [("cython", "cython"), ("mypyc", "mypy")])
-def test_without_the_package_the_remedy_installs_it(name, package, monkeypatch):
-    check_header()
-
-    def version(package):
-        raise importlib.metadata.PackageNotFoundError(package)
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    tool = {"cython": build.CYTHON, "mypyc": build.MYPYC}[name]
-    with pytest.raises(Unavailable) as raised:
-        build.value(tool)
-    assert raised.value.reason == f"{package} is not installed"
-    assert f"pip install {'--python' if '--python' in raised.value.remedy else package}" in raised.value.remedy
 
 
 MODULE = """

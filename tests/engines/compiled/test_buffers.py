@@ -167,13 +167,10 @@ def test_rows_that_are_resized_while_arguments_are_read(program, which):
 
 WRONG_COLUMNS = (
     (Column(doubles(1.0), 2**63), ValueError, "a column's width must be a whole number"),
-    (Column(doubles(1.0), -1), ValueError, "a column's width must be a whole number"),
-    (Column(bytes(8), 2**61), ValueError, "a column's width must be a whole number"),
     (Column(b"\0", 2**53, one_hot=True), ValueError, "has 9,007,199,254,740,992 numbers in its"),
     (Column(doubles(1.0), None), ValueError, "a column's width must be a whole number"),
     (Column(b"", 1), ValueError, "at least one"),
     (Column(b"1", 1, 0.0), ValueError, "a column's divisor must not be 0"),
-    (Column(b"1", 1, float("nan")), ValueError, "a column's divisor must be a finite number"),
     (Column(b"1", 1, 10**400), ValueError, "a column's divisor must be a finite number"),
     (Column(b"1", 1, "2"), TypeError, "a column's divisor must be a number, not str"),
     ([Column(b"1", 1)] * 5000, ValueError, f"5,000 columns, and the limit is {MOST_COLUMNS}"),

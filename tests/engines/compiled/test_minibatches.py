@@ -182,10 +182,7 @@ def test_rows_of_numpy(model):
     refused = {
         "float32": rows.astype(np.float32),
         "Fortran's order": np.asfortranarray(rows),
-        "reversed": rows[::-1],
-        "part of the columns": np.zeros((4, 5))[:, :3],
         "a pair with float32": (features, targets.astype(np.float32)),
-        "three dimensions": rows.reshape(2, 2, 3),
     }
     for wrong in refused.values():
         for use in (model.accumulate, model.predict, lambda rows: model.train(rows, rate=0.1)):

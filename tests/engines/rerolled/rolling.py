@@ -13,7 +13,6 @@ from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.plain import plain
 
 REROLLED = [name for name in COMPILED if name.startswith("rerolled")]
-QUICK = [name for name in REROLLED if not is_slow(name)]
 SLOW = [name for name in REROLLED if is_slow(name)]
 
 

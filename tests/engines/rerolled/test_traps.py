@@ -145,12 +145,8 @@ def test_a_parameter_that_the_graph_does_not_use_is_updated_too(engine, batch):
     program = chosen.compile(p * x, inputs=[x], parameters=[unused, p])
     program.gradients[:] = array("d", [8.0, 4.0])
     program.train(array("d", [1.0, 1.0]), rate=0.5, batch=batch)
-    straight = usable("tcc").compile(p * x, inputs=[x], parameters=[unused, p])
-    straight.gradients[:] = array("d", [8.0, 4.0])
-    straight.train(array("d", [1.0, 1.0]), rate=0.5, batch=batch)
-    assert list(program.parameters) == list(straight.parameters)
-    assert list(program.gradients) == list(straight.gradients) == [0.0, 0.0]
-    assert program.parameters[0] == 3.0 - 0.5 * 8.0 / batch
+    assert list(program.parameters) == {1: [-1.0, -1.0], 2: [1.0, 0.5]}[batch]
+    assert list(program.gradients) == [0.0, 0.0]
 
 
 # --- columns of bytes ---------------------------------------------------------------------------------------------
