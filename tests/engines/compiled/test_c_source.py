@@ -67,8 +67,9 @@ TAPES = {
 
 @pytest.mark.parametrize("tape", TAPES)
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
-def test_no_compiler_warns(tmp_path, compiler, tape):
+def test_no_compiler_warns(tmp_path, monkeypatch, compiler, tape):
     """Each form gives one or two files. gcc and Clang compile them all in one run, TCC one at a time."""
+    monkeypatch.setattr(weight_reuse, "MANY", 1)
     tool = usable(engine_of(compiler, Form())).toolchain()
     warnings, forms = ["-Wall", "-Werror"], FORMS
     if compiler != "tcc":
