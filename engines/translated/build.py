@@ -79,7 +79,7 @@ class Translator(NamedTuple):
         try:
             versions = [importlib.metadata.version(package) for package in self.packages]
         except importlib.metadata.PackageNotFoundError as error:
-            raise Unavailable(f"{error.name} is not installed", _remedy(self.packages)) from None
+            raise Unavailable(f"{error.args[0]} is not installed", _remedy(self.packages)) from None
         return versions[0]
 
 
