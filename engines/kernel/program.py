@@ -121,7 +121,7 @@ class Program:
         self._q = Buffer("gradients", [0.0] * len(parameters))
         self._last = array("d", inputs)
         """The traced graph's inputs, for rows that leave some out."""
-        self._alone = _Alone()
+        self._alone = Alone("Program", "Compile the graph once for each thread")
         self._ran_forward = False
         self._taken = 0
         self.tape = tape
@@ -385,17 +385,18 @@ class Program:
             return losses[:done], losses[done] if done < steps else None
 
 
-class _Alone:
+class Alone:
     """A lock that raises RuntimeError if it is taken. Waiting could deadlock: the holder may be the same thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str, remedy: str) -> None:
         self._lock = threading.Lock()
+        self._what, self._remedy = what, remedy
 
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                "this Program is already running: in another thread, or its rate schedule called it\n"
-                "  Compile the graph once for each thread; let a schedule only compute rates."
+                f"this {self._what} is already running: in another thread, or its rate schedule called it\n"
+                f"  {self._remedy}; let a schedule only compute rates."
             )
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ from zoomgrad.engines.arguments import finite_rates, whole
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.kernel.buffers import at_cache_line
-from zoomgrad.engines.kernel.program import Doubles, Kernel
+from zoomgrad.engines.kernel.program import Alone, Doubles, Kernel
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
 from zoomgrad.engines.training import Training
 
@@ -47,6 +47,7 @@ class TrainerOfLengths(Training):
         members.
         """
         self._order = order
+        self._alone = Alone("Trainer", "Prepare the workload once for each thread")
         super().__init__(self._as_in_the_model(parameters), workload.batch)
         self.phases, self.sizes = phases, sizes
         self._workload = workload
@@ -100,7 +101,8 @@ class TrainerOfLengths(Training):
             losses,
             workload.learns,
         )
-        done = self._conductor.take(course)
+        with self._alone:  # lanes list unsure parameters in one buffer
+            done = self._conductor.take(course)
         self.losses.extend(losses[:done])
         if done < steps:
             raise NonFiniteLoss(len(self.losses), losses[done])

@@ -283,3 +283,20 @@ def test_an_update_without_lanes_is_numpys(optimiser):
     pytest.importorskip("numpy")
     shared = Shared(*([array("d", [1.0])] * 2), [array("d", [0.0]) for _ in optimiser.states])
     assert type(conductor_in_machine_code(optimiser, False, [], shared)) is ConductorInNumPy
+
+
+def test_a_trainer_serves_one_thread():
+    trainer = engines.load("python-source").prepare(workloads.load("microgpt-L1-D8-H2-T4"))
+    conductor, again = trainer._conductor, []
+
+    class During:
+        def take(self, course):
+            with pytest.raises(RuntimeError, match="this Trainer is already running"):
+                trainer.train(1)
+            again.append(course)
+            return conductor.take(course)
+
+    trainer._conductor = During()
+    trainer.train(1)
+    trainer.train(1)
+    assert len(again) == len(trainer.losses) == 2
