@@ -84,7 +84,7 @@ static int take_column(struct taken *t, PyObject *fields, struct column *column,
         || PyObject_GetBuffer(data, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
         return 0;
     t->count++;
-    char format = view->format && !view->format[1] ? view->format[0] : view->format ? '?' : 'B';
+    char format = view->format && view->format[0] && !view->format[1] ? view->format[0] : view->format ? '?' : 'B';
     if ((format != 'd' && format != 'B') || (one_hot && format != 'B'))
         PyErr_SetString(PyExc_TypeError, "a column must hold doubles or bytes, and class labels are bytes");
     else if (width < (one_hot ? 0 : 1) || view->len / view->itemsize % (one_hot ? 1 : width))

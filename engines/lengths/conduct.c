@@ -1,4 +1,4 @@
-/* Steps over the kernels over several lengths.
+/* Steps with the kernels of several lengths.
 
    `in_c.py` fills the structures, whose fields all take 8 bytes, defines FACTORS, the number of factors of an update, and
    writes `set_factors` and `update_one` from the optimiser's expressions. */

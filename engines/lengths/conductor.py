@@ -1,4 +1,4 @@
-"""Steps over the kernels over several lengths, in Python. Reference implementation of `conduct.c`."""
+"""Steps with the kernels of several lengths, in Python. Reference implementation of `conduct.c`."""
 
 from __future__ import annotations
 

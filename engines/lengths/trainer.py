@@ -65,7 +65,7 @@ class TrainerOfLengths(Training):
                 raise ValueError("a shape names more rows than its columns hold")
         if set(rows) != set(range(len(rows))):
             raise ValueError("the shapes' rows must be numbered from 0 without gaps")
-        self._members, self._places = (array("q", bytes(8 * len(rows))) for _ in "mp")
+        self._members, self._places = (array("q", bytes(8 * len(rows))) for _ in range(2))
         for number, each in enumerate(built):
             for place, row in enumerate(each.shape.rows):
                 self._members[row], self._places[row] = number, place
@@ -113,9 +113,9 @@ class TrainerOfLengths(Training):
     def gradients(self) -> array[float]:
         return self._as_in_the_model(self._shared.q)
 
-    def _as_in_the_model(self, ours: Sequence[float]) -> array[float]:
+    def _as_in_the_model(self, numbers: Sequence[float]) -> array[float]:
         in_model = array("d", bytes(8 * len(self._order)))
-        for number, index in zip(ours, self._order):
+        for number, index in zip(numbers, self._order):
             in_model[index] = number
         return in_model
 
