@@ -146,7 +146,7 @@ def put_together(
     number_of: Callable[[float, type], Any],
     keep: Callable[..., Any] = lambda container, *_: container,
 ) -> Any:
-    """What was taken apart, with these Values in place of its own.
+    """What was taken apart, with these Values in place of the original ones.
 
     number_of: makes a number, or what stands for it, of a float and its type. keep: sees each new container, and also
     the values of a dict. It returns the container.

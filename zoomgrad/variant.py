@@ -27,7 +27,7 @@ from zoomgrad.trace import Traced, is_datum
 
 
 class Call(NamedTuple):
-    """What the results of a call remember."""
+    """The call that computed a result."""
 
     variant: Variant
     parameters: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Call(NamedTuple):
     data: tuple[float, ...]
     """The parameters' numbers."""
     arguments: Any
-    """Those of the function, and the named ones."""
+    """Positional and named arguments of the function."""
 
 
 _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)

@@ -208,7 +208,7 @@ class Waiting:
 
 @contextlib.contextmanager
 def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]]:
-    """Start a compiler. The block's end kills it and any that was added. Raises BuildFailed.
+    """Start a compiler. At the block's end, kill all that still run. Raises BuildFailed.
 
     Yields None if the compiler also links.
     """
@@ -225,7 +225,7 @@ def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]
 
 
 def _programs(folder: Path) -> asking.Programs:
-    """Programs that run in that folder, within limits."""
+    """Programs that run in a folder, within limits."""
     # Keep temporary files in the private directory too.
     environment = {**asking.surroundings(), "TMPDIR": str(folder)}
     limits = {"AS": BYTES, "FSIZE": LARGEST_FILE_BYTES}

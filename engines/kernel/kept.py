@@ -24,7 +24,7 @@ from zoomgrad.engines.files import cache_folder, write_atomically
 from zoomgrad.engines.kernel.building import Built, private_folder, write
 
 MOST_BYTES = 256 << 20
-"""Of an object. A longer file is refused."""
+"""The size limit of an object. A longer file is refused."""
 _SECONDS = struct.Struct("<d")
 """How long the build took, before the object's bytes."""
 
@@ -73,7 +73,10 @@ def keep(file: Path, content: bytes) -> None:
 
 
 def read(file: Path) -> Optional[bytes]:
-    """The content of a file; None if there is none. Raises Unsound, and then removes a file that can't be trusted."""
+    """The content of a file; None if there is none.
+
+    Raises Unsound for a folder or a file that can't be trusted, and removes the file.
+    """
     try:
         _check_private(file.parent)
         facts = file.lstat()

@@ -15,12 +15,12 @@ struct member {
     double *y;
 };
 
-/* The buffers that all members share, in one order of the parameters. */
+/* The buffers that all members share, in the same order of parameters. */
 struct shared {
     const struct member *members;
     double *p;
     double *q;
-    double *const *states; /* those that the optimiser keeps */
+    double *const *states; /* the optimiser's state buffers */
     long long parameters;
     /* Updates whole vectors, and lists the lanes that it leaves: see `lanes_in_machine_code`. 0 if there are no lanes. */
     void (*lanes)(const double *numbers, long long *words);
@@ -47,20 +47,21 @@ static void set_factors(double *numbers, double update);
 static void update_one(const struct shared *shared, const double *numbers, long long i);
 
 enum { BATCH = FACTORS + 1, NUMBERS = FACTORS + 2, COPIES = 8 };
+enum { WHOLE, LIST }; /* the first words, as in `lanes_in_machine_code` */
 
-/* Update whole vectors. numbers: those of `lanes.py`. Returns how many parameters that were. */
+/* Update whole vectors. numbers: in the order of `lanes.numbers`. Returns how many parameters that were. */
 static long long update_lanes(const struct shared *shared, const double *numbers)
 {
     double copies[NUMBERS * COPIES];
     for (int i = 0; i < NUMBERS * COPIES; i++)
         copies[i] = numbers[i / COPIES];
-    shared->words[1] = (long long)shared->list;
+    shared->words[LIST] = (long long)shared->list;
     shared->lanes(copies, shared->words);
-    for (const long long *entry = shared->list; entry < (const long long *)shared->words[1]; entry += 2)
+    for (const long long *entry = shared->list; entry < (const long long *)shared->words[LIST]; entry += 2)
         for (int lane = 0; lane < COPIES; lane++)
             if (entry[1] >> lane & 1)
                 update_one(shared, numbers, entry[0] + lane);
-    return shared->words[0];
+    return shared->words[WHOLE];
 }
 
 /* Update every parameter by a batch, and set the gradients to 0. index: of the update, from 0. */

@@ -29,7 +29,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Shared:
-    """The buffers that all members share, in one order of the parameters."""
+    """The buffers that all members share, in the same order of parameters."""
 
     p: Doubles
     q: Doubles
@@ -110,7 +110,7 @@ class Conductor:
 
 
 def _passes(member: Member, shared: Shared) -> tuple[Callable[[int], None], Callable[[], float], Callable[[], None]]:
-    """Functions that read a row and run the passes. Those of a library have their buffers converted once."""
+    """Functions that read a row and run the passes. The functions of a library convert their buffers once."""
     kernel, shape, x, w, y = member
     if isinstance(kernel, Library):
         return (kernel.bind_rows(x, shape.columns), *kernel.bind(x, shared.p, w, y, shared.q))

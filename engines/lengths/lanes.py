@@ -2,8 +2,8 @@
 
 The result is a list of statements over doubles, for the lanes of a vector, in the language of `graph/expr.py`. It has
 further primitives: `fma(a, b, c)` is a * b + c, and `fnma(a, b, c)` is c - a * b, both rounded once. `sqrt` is the
-processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a relative error of at most 2^-14. `xor`, `or` and `minus` are
-those of the bits.
+processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a relative error of at most 2^-14. `xor` and `or` are bitwise,
+and `minus` subtracts bits as integers.
 
 A vector has libm's bits in nearly every lane. `unsure` is not 0 in the other lanes, which keep their numbers. The
 caller updates these parameters one by one.
@@ -158,7 +158,7 @@ class _Writer:
         powers = [pair for pair in pairs if pair.value != pair.other]
         if len(powers) > 1:
             raise NoLanes("lanes compute one power in an expression")
-        if powers:  # name what both have in common
+        if powers:  # one slot for each operand without a power, which value and other share
             pairs = [pair if pair in powers else _Pair.same(self._let(pair.value)) for pair in pairs]
         return _Pair(*(Apply(expr.primitive, operands) for operands in zip(*pairs)))
 

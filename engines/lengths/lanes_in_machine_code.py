@@ -38,7 +38,7 @@ INSTRUCTIONS = {
 }
 """Primitive -> instruction."""
 FUSED = {"fma": "vfmadd{}pd", "fnma": "vfnmadd{}pd"}
-"""Primitive -> instruction, whose digits name the operands: the result replaces the first one of 213 and of 231."""
+"""Primitive -> instruction, without its digits. The result of 213 replaces the first factor, that of 231 the addend."""
 ALL_BUT_SIGN = struct.pack("<q", 2**63 - 1)
 NOT_EQUAL = 4
 """The predicate of a comparison that is true for NaN."""
@@ -133,7 +133,7 @@ class LoadedLanes:
         self.function(1)
 
     def function(self, batch: int) -> tuple[Memory, Callable[[Any, Any], None]]:
-        """The code for batches of that many steps, and a function that calls it with the numbers and the words."""
+        """The code for batches of that many steps, and a function that calls it with the numbers and `words`."""
         is_single = batch == 1
         if is_single not in self._functions:
             code = write_lanes(self._optimiser, self._target, is_single=is_single, is_fast=self._is_fast)
@@ -142,7 +142,7 @@ class LoadedLanes:
         return self._functions[is_single]
 
     def update(self, values: Sequence[float], batch: int) -> Iterator[int]:
-        """Update whole vectors. values: of `numbers`. Returns the parameters that are still to be updated."""
+        """Update whole vectors, when iterated, and yield the parameters of unsure lanes. values: of `numbers`."""
         start = address(memoryview(self.list))
         self.words[LIST] = start
         self.function(batch)[1](array("d", [value for value in values for _ in range(COPIES)]), self.words)
@@ -164,7 +164,7 @@ def load_lanes(optimiser: Optimiser, state: Sequence[Doubles], *, is_fast: bool 
 def write_lanes(optimiser: Optimiser, target: Target, *, is_single: bool, is_fast: bool = False) -> Assembler:
     """The function that updates whole vectors of parameters.
 
-    RDI: the address of the numbers of the update, each in all lanes. RSI: that of the words. Raises NoLanes and
+    RDI: the address of the numbers of the update, each in all lanes. RSI: that of `words`. Raises NoLanes and
     OutOfRegisters.
     """
     update = lanes(optimiser, target.width, is_single=is_single, is_fast=is_fast)

@@ -44,7 +44,7 @@ class Section:
 
     @cached_property
     def lists(self) -> Lists:
-        """Writes what is about lists of inputs, if the step skips zeros."""
+        """Writes the statements on lists of inputs, if the step skips zeros."""
         return Lists(self.code, self.step, self.target, self.evaluator)
 
     def write(self, name: str) -> None:
@@ -65,7 +65,7 @@ class Section:
             elif kind in Lists.WRITERS:
                 Lists.WRITERS[kind](self.lists, statement)
             else:
-                raise NotImplementedError(f"machine code has no {kind.__name__}: add it to Section._WRITERS")
+                raise NotImplementedError(f"machine code has no {kind.__name__}: add it to a table of WRITERS")
 
     # --- rows --------------------------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ def native() -> Target:
 class Word(IntEnum):
     """The words of 8 bytes at T, in order. Addresses point to doubles."""
 
-    # `struct stretch`, of which training moves on the row, the rows taken, and the address of the rates
+    # `struct stretch`; training advances ROW, TAKEN and RATES
     COLUMNS = 0
     COLUMN_COUNT = 1
     ROWS = 2

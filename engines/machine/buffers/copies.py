@@ -105,14 +105,14 @@ def copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
         in_steps(code, step, partial(copy, Vec(0, 8 * step)), 8)
 
 
-def in_steps(code: Assembler, step: int, body: Callable[[], None], from_bytes: int) -> None:
-    """Run the body while at least that many of RCX numbers are left. from_bytes: how far RSI moves for a number."""
+def in_steps(code: Assembler, step: int, body: Callable[[], None], source_bytes: int) -> None:
+    """Run the body while at least that many of RCX numbers are left. source_bytes: how far RSI moves for a number."""
     again, end = code.new_label(), code.new_label()
     code.integer("cmp", RCX, step)
     code.jump(end, "l")
     code.label(again)
     body()
-    code.integer("add", RSI, from_bytes * step)
+    code.integer("add", RSI, source_bytes * step)
     code.integer("add", RDI, 8 * step)
     code.integer("sub", RCX, step)
     code.integer("cmp", RCX, step)

@@ -115,7 +115,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
 
 
 def _share_all_else(step: Step, pair: Pair) -> bool:
-    """Whether other loops don't read the pair's inputs, which are not copied for each row, and the pair no values."""
+    """Whether only the pair reads its inputs, which are not copied for each row, and the pair reads no values."""
     forward = step.loops.loops[pair.forward]
     others = [loop for number, loop in enumerate(step.loops.loops) if number not in (pair.forward, pair.sink)]
     return (

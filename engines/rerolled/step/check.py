@@ -57,7 +57,7 @@ def _check_span(step: Step, where: str, place: Place, size: int, rows: int = 1) 
 
 
 def _check_division(step: Step, section: str, divided: Divided) -> None:
-    """Check that no thread needs what another one computes meanwhile, or changes what all of them need."""
+    """Check that no thread reads what another thread writes, or writes what all threads read."""
     allowed = (TakeRows, Perform, EachRow) if divided.by == "rows" else (Perform, Update)
     if not all(isinstance(s, allowed) for s in divided.body) or (len(divided.body) > 1 and divided.by == "lanes"):
         raise BrokenStep(f"{section}: something is divided by {divided.by} that can't be")

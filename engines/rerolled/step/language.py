@@ -104,19 +104,19 @@ class Fact(Enum):
     ALONE = "alone"
     """Each row is a batch, and all gradients are zero."""
     BATCHED = "batches have 2 rows"
-    """They have at least 2."""
+    """Batches have at least 2 rows."""
     WHOLE = "the rows are a batch"
-    """The rows taken together are one, and all gradients are zero."""
+    """The rows taken together are one whole batch, and all gradients are zero."""
     ENDS = "batch ends"
-    """The row completes the batch. To ask this counts the row."""
+    """The row completes the batch. Evaluating this condition counts the row."""
     ENDS_WITH_ROWS = "batch ends with the rows"
-    """The same for all rows taken together."""
+    """The rows taken together complete the batch. Evaluating this condition counts them."""
     EVERY_INPUT = "every input counts"
     """The list holds every input, so that nothing is skipped."""
     EVERY_INPUT_OF_ROWS = "every input of the rows counts"
-    """The lists of all rows taken together do."""
+    """The list of each row holds every input."""
     UNBOUNDED = "weights may be infinite"
-    """A weight may be infinite or NaN, as far as the bound shows."""
+    """The bound does not exclude an infinite or NaN weight."""
 
     def __str__(self) -> str:
         return str(self.value)
@@ -143,7 +143,7 @@ Spell = Callable[[Any], str]
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement. A subclass gives its text, or spells it if the text depends on the fields."""
+    """A statement. A subclass has a text, or spells one from its fields."""
 
     TEXT: ClassVar[str] = ""
     """Text form, with fields in braces."""

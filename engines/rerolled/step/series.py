@@ -33,7 +33,7 @@ class Count(int):
     change: Stride
 
     def __new__(cls, first: int, change: Stride) -> Count:
-        """change: from round to round, or for each round from the first one."""
+        """change: the same from round to round, or the change from the first round to each round."""
         made = super().__new__(cls, first)
         made.change = change
         return made
