@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.own import ENGINE, WORKLOADS
+from zoomgrad.harness.machine.project import importable
 from zoomgrad.results.store import Store, latest
 
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
@@ -74,13 +75,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def zoomgrad(folder, tmp_path):
+    """Run the command of this checkout, also in an environment that has another one installed."""
     own = {"ZOOMGRAD_RUNS": tmp_path / "runs", "ZOOMGRAD_LOCK": tmp_path / "lock", "COLUMNS": 300}
     environment = {**os.environ, **{name: str(value) for name, value in own.items()}}
 
     def start(*arguments, site=""):
         return subprocess.run(
             [sys.executable, "-m", "zoomgrad", *map(str, arguments)],
-            env={**environment, "PYTHONPATH": site},
+            env={**environment, "PYTHONPATH": os.pathsep.join(filter(None, map(str, (importable(), site))))},
             cwd=folder,
             capture_output=True,
             text=True,
