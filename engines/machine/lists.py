@@ -152,7 +152,7 @@ class Lists:
         self.code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
 
     def _sum_of_squares(self, span: Span, at: Optional[Place] = None) -> None:
-        """The sum of the squares of these places, in xmm0. at: where the current row has its own places instead."""
+        """The sum of the squares of these places, in xmm0. at: the place for the current row, if rows differ."""
         code, width = self.code, self.target.width
         sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
         one, singles = Vec(4, 8), Vec(5, 8)

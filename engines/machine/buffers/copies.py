@@ -1,7 +1,7 @@
 """Copies between the caller's buffers and the workspace, which keep the same numbers in different orders.
 
-What is copied is cut into rectangles, and a routine copies those of a table. Example: a matrix of 3 rows and 2 columns
-whose rows lie 16 places apart in the workspace is one rectangle of the buffer, in which rows lie 2 places apart:
+A copy is cut into rectangles, which stand in a table, and one routine copies them all. Example: a matrix of 3 rows and
+2 columns, whose rows lie 16 places apart in the workspace and 2 places apart in the buffer, is one rectangle:
 
     buffer  0 1 2 3 4 5      workspace  0 1 … 16 17 … 32 33
 """
@@ -23,7 +23,7 @@ COPY = "copy"
 ROW = struct.Struct("<8q")
 """A rectangle in the table."""
 SIDE = 8
-"""A matrix that is turned goes in strips of so many rows, which share each cache line of the other side."""
+"""A transposed matrix is copied in strips of so many rows, which share each cache line of the other side."""
 
 
 class Rectangle(NamedTuple):

@@ -181,13 +181,13 @@ def differing_updates(kind, optimiser, gradients, batches=(1, 2, 1)):
     """How many numbers differ from those of the update in Python. The buffers end at a page without access."""
     count = len(gradients)
     buffers = [[at_the_end_of_a_page(count) for _ in ("p", "q", *optimiser.states)] for _ in range(2)]
-    ours, theirs = (Shared(p, q, tuple(states)) for p, q, *states in buffers)
-    conductors, differing = (conductor(kind, optimiser, ours), Conductor(optimiser, [], theirs)), 0
+    own, expected = (Shared(p, q, tuple(states)) for p, q, *states in buffers)
+    conductors, differing = (conductor(kind, optimiser, own), Conductor(optimiser, [], expected)), 0
     for update, batch in enumerate(batches):
-        for conductor_, shared in zip(conductors, (ours, theirs)):
+        for conductor_, shared in zip(conductors, (own, expected)):
             shared.q[:] = array("d", gradients[update:] + gradients[:update])
             conductor_.update(update, 0.01, batch)
-        differing += sum(not same(x, y) for a, b in zip(ours.all, theirs.all) for x, y in zip(a, b))
+        differing += sum(not same(x, y) for a, b in zip(own.all, expected.all) for x, y in zip(a, b))
     return differing
 
 
