@@ -14,9 +14,6 @@ from zoomgrad.results.comparability import unlike_tools
 from zoomgrad.results.compare import COMPILE_TIME, FAILING, SPEEDUP, STEP, WORDS, Verdict
 from zoomgrad.results.record import Run
 
-QUIET = ("same", "new")
-"""Verdicts that need no action."""
-
 
 @dataclass(frozen=True)
 class VerdictTable:
@@ -27,12 +24,10 @@ class VerdictTable:
     failed: bool
     sentence: str
     rows: tuple[tuple[str, ...], ...]
-    """Verdicts that may need action, with one text for each heading."""
-    quiet: tuple[tuple[str, ...], ...]
+    """A text for each heading, worst verdict first."""
     notes: tuple[str, ...]
     """What else a reader must know, and how to read the figures."""
-    verdicts: tuple[Verdict, ...] = ()
-    """All of them, worst first."""
+    verdicts: tuple[Verdict, ...]
 
     def markdown(self) -> str:
         """Return the table for the summary of a CI job."""
@@ -58,14 +53,12 @@ def verdict_table(
     failing = [verdict for verdict in ranked if verdict.fails]
     counts = Counter(verdict.word for verdict in ranked)
     counted = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing was compared"
-    rows = [(verdict.word, _row(verdict)) for verdict in ranked]
     return VerdictTable(
         title,
         ("verdict", "cell", "what", *sides, "takes", "may take"),
         bool(failing),
         f"{'FAILED' if failing else 'Passed'} against {against or sides[0]}: {counted}.",
-        tuple(row for word, row in rows if word not in QUIET),
-        tuple(row for word, row in rows if word in QUIET),
+        tuple(map(_row, ranked)),
         tuple(notes),
         tuple(ranked),
     )

@@ -18,20 +18,18 @@ def conclude(
     file: Path | None,
     *,
     as_json: bool,
-    with_quiet: bool = True,
     remedy: str = "",
     interrupted: bool = False,
 ) -> None:
     """Print the table and write it to the file, if there is one. Exits with 1 if the new side is worse.
 
-    with_quiet: also print the rows that need no action. remedy: what to do if the new side is worse on purpose.
+    remedy: what to do if the new side is worse on purpose.
     """
     if file:
         write_atomically(file, table.markdown())
     if as_json:
         say_json(table.content())
-    rows = [*table.rows, *(table.quiet if with_quiet else ())]
-    out.print("", display.table(table.title, table.headings, rows), "")
+    out.print("", display.table(table.title, table.headings, table.rows), "")
     out.print(*table.notes, sep="\n", markup=False, soft_wrap=True)
     parts = (
         "Interrupted." if interrupted else "",

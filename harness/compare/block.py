@@ -61,11 +61,12 @@ LONGEST_SECONDS = 600.0
 
 
 class Failed(Exception):
-    """A side could not do its part, or `both` could not; empty if it is not known. Holds the side and the reason."""
+    """A side could not do its part, or `both sides` could not; empty if it is not known which."""
 
     def __init__(self, side: str, reason: str) -> None:
-        super().__init__(reason)
+        super().__init__(f"no result{side and f' on {side}'}: {reason}")
         self.side = side
+        self.reason = reason
 
 
 class Figures(Model):
@@ -215,7 +216,7 @@ def play(job: Job) -> dict[str, Any]:
                 except Failed as failed:
                     failures.append(failed)
             if len(failures) == len(SIDES):
-                raise Failed("both", str(failures[0]))
+                raise Failed("both sides", failures[0].reason)
             if failures:
                 raise failures[0]
             return answers

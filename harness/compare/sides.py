@@ -9,7 +9,7 @@ import contextlib
 import re
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,8 +21,6 @@ from zoomgrad.results.files import Unreadable
 from zoomgrad.results.places import IS_CHECKOUT, ROOT
 
 SIDES = ("base", "head")
-NEEDED = "zoomgrad/engines"
-"""The package that both sides import. Older commits have their engines elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,6 @@ def sides(a: str, b: str, hosts: Sequence[str]) -> Sides:
     are_interpreters = [name in by_name for name in names]
     if not any(are_interpreters):
         commits = [commit(a), commit(b)]
-        refuse_changes(commits)
         everything, asked = interpreters.asked(hosts, everything)
         chosen = [interpreters.choose(name, everything) for name in asked] or [interpreters.reference(everything)]
         by_name = {one.name: one for one in chosen}
@@ -101,29 +98,7 @@ def commit(name: str, repository: Path = ROOT) -> Side:
             "  Name two runs, two interpreters (`zoomgrad list`), or two commits, as `git log --oneline` shows them. A "
             "shallow clone lacks old commits."
         )
-    if not git(repository, "ls-tree", "--name-only", sha, NEEDED):
-        raise Unreadable(
-            f"{shown}: this commit has no {NEEDED}: it is older than the package `zoomgrad.engines`, which both sides "
-            "import\n  Name a newer commit, or run `zoomgrad compare` from a checkout of that time."
-        )
     return Side(shown, sha)
-
-
-def refuse_changes(commits: Iterable[Side], repository: Path = ROOT) -> None:
-    """Raise Unreadable if the checkout has uncommitted changes to a commit that is compared.
-
-    The comparison would measure the commit without them, which is hardly what its user expects.
-    """
-    here = git(repository, "rev-parse", "HEAD").strip()
-    changed = git(repository, "status", "--porcelain", "--untracked-files=no").splitlines()
-    names = [each.name for each in commits if each.sha == here]
-    if changed and names:
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        raise Unreadable(
-            f"{names[-1]} is checked out with uncommitted changes, which a comparison would leave out: "
-            f"{one_line(changed[0][3:], 80)}{more}\n"
-            "  Commit them, or put them aside with `git stash`."
-        )
 
 
 @contextlib.contextmanager

@@ -16,13 +16,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from zoomgrad.engines.asking import one_line
 from zoomgrad.harness.compare import block
 from zoomgrad.harness.compare.block import Block, Failed, Job
 from zoomgrad.harness.compare.sides import Sides
 from zoomgrad.results import compare, units
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP, Verdict
 from zoomgrad.results.files import Unreadable, first_of
-from zoomgrad.results.printable import printable
 from zoomgrad.results.record import Cell
 
 COMPILE_WITHIN = 0.05
@@ -30,8 +30,6 @@ COMPILE_WITHIN = 0.05
 than a step's."""
 
 FIGURES = (STEP, COMPILE_TIME)
-MOST_CHARACTERS = 2000
-"""Longest reason that is kept."""
 
 Play = Callable[[Job], dict[str, Any]]
 """Play one block and return each side's figures. Raises Failed. Tests replace it."""
@@ -82,7 +80,10 @@ class Comparison:
                 self._play(cell, random.Random(f"{self.seed} {number} {cell.key}").randrange(2**32))
                 longest = max(longest, self.clock() - start)
                 yield cell, number
-            self._refuse_hopeless()
+            if not any(self.blocks.values()):
+                cell, absence = next(iter(self.absences.items()))
+                try_it = "Nothing could be measured. Try the engine with `zoomgrad run --preset smoke` there."
+                raise Unreadable(f"{self.subject(cell)}: {absence}\n  {try_it}")
             unsure = {one.cell for one in self.verdicts() if one.word == "unsure"}
             cells = [cell for cell in self.cells if cell in unsure]
             if not cells:
@@ -94,28 +95,16 @@ class Comparison:
             figures = self.play(Job(cell, self.sides, seed, known[0].steps if known else 0))
             known.append(Block.model_validate(figures))
         except Failed as failed:
-            reason = printable(str(failed))[:MOST_CHARACTERS].strip() or "no reason given"
-            self.absences[cell] = Failed(failed.side, reason)
+            self.absences[cell] = Failed(failed.side, one_line(failed.reason))
         except ValidationError as error:
             self.absences[cell] = Failed("", f"its figures are out of range: {first_of(error)}")
-
-    def _refuse_hopeless(self) -> None:
-        if any(self.blocks.values()):
-            return
-        cell, absence = next(iter(self.absences.items()))
-        where = self.sides.get(absence.side, "both sides")
-        raise Unreadable(
-            f"{where}: {self.subject(cell)} has no result: {str(absence).splitlines()[-1]}\n"
-            "  Nothing could be measured. Try the engine with `zoomgrad run --preset smoke` there."
-        )
 
     def verdicts(self) -> list[Verdict]:
         """Return what the blocks show of the result of each cell, and of its figures."""
         failures = []
         for cell, one in self.absences.items():
             word: compare.Word = "lost" if one.side in ("head", "") else "unsure"
-            reason = f"no result{f' on {one.side}' if one.side else ''}: {one}"
-            failures.append(Verdict(self.subject(cell), RESULT, word, reason=reason))
+            failures.append(Verdict(self.subject(cell), RESULT, word, reason=str(one)))
         for cell, blocks in self.blocks.items():
             if cell.engine in self.strict and any(one.base.bits != one.head.bits for one in blocks):
                 reason = "both sides compute different losses or parameters"

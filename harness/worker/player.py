@@ -115,6 +115,8 @@ def _waits() -> int:
 class Refused(Exception):
     """The engine does not run this workload."""
 
+    reason = property(str)
+
 
 class Layout:
     """Where code and data lie, drawn anew for each process.
@@ -206,9 +208,7 @@ def main() -> None:
             player = player or Player(checkout, job)
             answer = getattr(player, name)(**values)
         except Exception as error:  # a commit may fail in any way, and its reason is the answer
-            reason = getattr(error, "reason", "") or str(error) or type(error).__name__
-            is_told = isinstance(error, Refused) or hasattr(error, "reason")
-            answer = {"failed": str(reason) if is_told else f"{type(error).__name__}: {reason}"}
+            answer = {"failed": str(getattr(error, "reason", "") or f"{type(error).__name__}: {error}")}
         print(json.dumps(answer), file=answers, flush=True)
 
 

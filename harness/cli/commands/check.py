@@ -143,7 +143,7 @@ def _conclude(
     sides = "baseline run", "now"
     table = verdict_table(f"Gate: {store.run.id}", sides, verdicts, notes, against=baseline_run.run.id)
     remedy = f"If the change is intended: {accept}"
-    conclude(table, store.file("check.md"), as_json=as_json, with_quiet=False, remedy=remedy)
+    conclude(table, store.file("check.md"), as_json=as_json, remedy=remedy)
 
 
 def _keep(store: Store, file: Path) -> None:

@@ -16,14 +16,16 @@ from zoomgrad import engines as all_engines
 from zoomgrad.harness import workloads as all_workloads
 from zoomgrad.harness.cli import display, options
 from zoomgrad.harness.cli.app import app
-from zoomgrad.harness.cli.console import out, say
+from zoomgrad.harness.cli.console import complain, out, say
 from zoomgrad.harness.cli.measuring import alone
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.compare.sides import SIDES, placed, sides
 from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Comparison
+from zoomgrad.harness.machine import facts
 from zoomgrad.results import units
 from zoomgrad.results.compare import ERROR, RESULT
 from zoomgrad.results.files import Unreadable, inside, mark
+from zoomgrad.results.places import ROOT
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import RUNS, Store, stored
 
@@ -71,6 +73,8 @@ def compare(
         _compare_runs(*runs, within or WITHIN, as_json=as_json)
         return
     both = sides(a, b, chosen.interpreters)
+    if both["head"].sha and facts.commit(ROOT).endswith("+"):
+        complain("this checkout has uncommitted changes, which are in neither commit")
     cells = tuple(
         dict.fromkeys(
             Cell(engine=all_engines.load(engine).name, interpreter=host, workload=all_workloads.load(workload).name)
@@ -134,7 +138,7 @@ def _print_progress(comparison: Comparison, played: Iterable[tuple[Cell, int]]) 
     last = -1
     for cell, number in played:
         if failed := comparison.absences.get(cell):
-            say(f"{comparison.subject(cell)}: no result{f' on {failed.side}' if failed.side else ''}: {failed}")
+            say(f"{comparison.subject(cell)}: {failed}")
         elif number != last:  # the first cell of another block
             compared = [one for one in comparison.verdicts() if one.figure != RESULT]
             known = sum(one.word != "unsure" for one in compared)

@@ -48,19 +48,3 @@ def test_what_is_no_commit_is_refused_in_one_line(name, repository):
     with pytest.raises(Unreadable, match="or a commit of this repository") as refused:
         commits.commit(name, repository)
     assert len(str(refused.value).splitlines()) == 2
-
-
-def test_a_commit_from_before_the_package_is_refused(repository):
-    git(repository, "rm", "--quiet", PART)
-    git(repository, "commit", "--quiet", "--message=third")
-    with pytest.raises(Unreadable, match=r"it is older than the package `zoomgrad\.engines`"):
-        commits.commit("main", repository)
-
-
-def test_uncommitted_changes_of_a_compared_commit_are_refused(repository):
-    found = both(repository)
-    commits.refuse_changes(found.values(), repository)
-    (repository / PART).write_text("changed\n")
-    with pytest.raises(Unreadable, match=rf"main is checked out with uncommitted changes.*: {PART}"):
-        commits.refuse_changes(found.values(), repository)
-    commits.refuse_changes([found["base"]], repository)
