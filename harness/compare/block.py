@@ -74,20 +74,10 @@ class Figures(Model):
 
     step_seconds: Annotated[tuple[StepSeconds, ...], Field(min_length=1)]
     """Seconds per step of each value. The n-th value of the other side was taken just before or after the n-th."""
-    processor_seconds: tuple[Seconds, ...] = ()
-    """The processor's seconds per step of each value, over all threads."""
-    waits: Count = 0
-    """How often the process gave up its processor during all values, to wait for a thread or a file."""
     compile_seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)] = (0.0,)
     """Sum of the phases of each preparation."""
     bits: OneLine
     """Digest of the losses and parameters after training."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether it kept one processor busy, so that only other processes can have interrupted it."""
-        pairs = [*zip(self.step_seconds, self.processor_seconds, strict=False)]
-        return not self.waits and len(pairs) == len(self.step_seconds) and all(0 < b <= 1.02 * a for a, b in pairs)
 
     def seconds(self, figure: str) -> float:
         """The figure, as the median over values or preparations."""
@@ -113,18 +103,13 @@ class Block(Model):
     def log_ratio(self, figure: str) -> float | None:
         """Logarithm of the head's time over the base's; None if either compiles nothing.
 
-        Values that were taken in the same turn are compared, so that only what lasts shorter than a turn disturbs. The
-        processor's seconds are compared if neither side waited for anything, because a process that waits for the
-        processor is not slow. Otherwise they would leave out what a thread or a file costs. Each pair of layouts has
-        one vote, the median of its turns.
+        Values that were taken in the same turn are compared, so that only what lasts shorter than a turn disturbs. Each
+        pair of layouts has one vote, the median of its turns.
         """
         if figure == COMPILE_TIME:
             base, head = self.base.seconds(figure), self.head.seconds(figure)
             return math.log(head / base) if min(base, head) > TICK_SECONDS else None
-        if self.base.is_busy and self.head.is_busy:
-            pairs = zip(self.base.processor_seconds, self.head.processor_seconds, strict=True)
-        else:
-            pairs = zip(self.base.step_seconds, self.head.step_seconds, strict=True)
+        pairs = zip(self.base.step_seconds, self.head.step_seconds, strict=True)
         logs = [math.log(head / base) for base, head in pairs]
         return fmean(median(logs[start :: self.layouts]) for start in range(min(self.layouts, len(logs))))
 
@@ -238,8 +223,6 @@ def play(job: Job) -> dict[str, Any]:
     sides = {
         side: {
             "step_seconds": [turn[side]["seconds"] / steps for turn in turns],
-            "processor_seconds": [turn[side]["processor_seconds"] / steps for turn in turns],
-            "waits": sum(turn[side]["waits"] for turn in turns),
             "compile_seconds": [each[side]["seconds"] for each in prepared],
             "bits": warm[side]["bits"],
         }

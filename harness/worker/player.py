@@ -12,20 +12,16 @@ import hashlib
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 VALUE_SECONDS = 0.02
 """Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
-
-MOST_SECONDS = 0.5
-"""A value of a program that mostly waits takes no longer than about this."""
 
 MOST_PADDINGS = 8
 """The padding is linked up to this many times, so that each link moves the code behind it."""
@@ -66,15 +62,10 @@ class Player:
         return {}
 
     def scout(self) -> dict[str, Any]:
-        """Return how many steps fill a value, in whole batches, so that each value has its share of updates.
-
-        Time in which other processes have the processor does not count.
-        """
+        """Return how many steps fill a value, in whole batches, so that each value has its share of updates."""
         steps = self._workload.batch
-        times = self._pass(steps)
-        while 2 * min(times) <= VALUE_SECONDS and max(times) < MOST_SECONDS:
+        while 2 * self._pass(steps) <= VALUE_SECONDS:
             steps *= 2
-            times = self._pass(steps)
         return {"steps": steps}
 
     def warm(self, steps: int, seconds: float, processor: int) -> dict[str, Any]:
@@ -93,23 +84,16 @@ class Player:
         return {"bits": digest(self._trainers[0].losses, self._trainers[0].parameters())}
 
     def value(self, steps: int, layout: int) -> dict[str, Any]:
-        """Return the seconds of these first steps of training, the processor's seconds, and how often it waited."""
-        waits = _waits()
-        seconds, processor_seconds = self._pass(steps, layout)
-        return {"seconds": seconds, "processor_seconds": processor_seconds, "waits": _waits() - waits}
+        """Return the seconds of these first steps of training."""
+        return {"seconds": self._pass(steps, layout)}
 
-    def _pass(self, steps: int, layout: int = 0) -> tuple[float, float]:
-        """Train those steps from the start. Return the seconds, and the processor's seconds."""
+    def _pass(self, steps: int, layout: int = 0) -> float:
+        """Train those steps from the start. Return the seconds."""
         trainer = self._trainers[layout]
         trainer.restart(batch=self._workload.batch)
-        start, processor = perf_counter(), process_time()
+        start = perf_counter()
         trainer.train(steps)
-        return perf_counter() - start, process_time() - processor
-
-
-def _waits() -> int:
-    """How often this process gave up its processor to wait for something."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+        return perf_counter() - start
 
 
 class Refused(Exception):

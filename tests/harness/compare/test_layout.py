@@ -1,9 +1,7 @@
-"""What a player does: how it links, what it does not compile again, and how long its values are."""
-
-from types import SimpleNamespace
+"""What a player does: how it links, and what it does not compile again."""
 
 from zoomgrad.harness.compare import block
-from zoomgrad.harness.worker.player import MOST_PADDINGS, Layout, Player
+from zoomgrad.harness.worker.player import MOST_PADDINGS, Layout
 
 
 def made(**draw):
@@ -40,11 +38,3 @@ def test_another_layout_copies_what_was_linked_before(tmp_path):
 def test_padding_is_code():
     with block.padding(block.CODE_ALIGNMENT) as made:
         assert made is None or made.stat().st_size > block.CODE_ALIGNMENT
-
-
-def test_a_busy_machine_does_not_shorten_values():
-    """On a busy machine a pass takes ten times as long as its processor time; nothing else may count then."""
-    player = Player.__new__(Player)
-    player._workload = SimpleNamespace(batch=4)
-    player._pass = lambda steps: (0.01 * steps, 0.001 * steps)
-    assert player.scout() == {"steps": 16}

@@ -37,7 +37,7 @@ def scripted(ratio=1.0, bits="b", failing=()):
 
         def side(factor, bits):
             seconds = [factor * rng.uniform(0.99, 1.01)] * 4
-            return {"step_seconds": seconds, "processor_seconds": seconds, "bits": bits}
+            return {"step_seconds": seconds, "bits": bits}
 
         return {"steps": 8, "base": side(1.0, "b"), "head": side(ratio, bits)}
 
@@ -49,7 +49,7 @@ def test_a_real_block_of_two_processes(monkeypatch):
     _, comparison = measured(cells=CELLS[:1], until=1)
     (played,) = comparison.blocks[CELLS[0]]
     assert played.base.bits == played.head.bits
-    assert len(played.base.step_seconds) == len(played.head.processor_seconds) > 1
+    assert len(played.base.step_seconds) == len(played.head.step_seconds) > 1
     assert played.layouts > 1
 
 

@@ -23,10 +23,8 @@ def shown(blocks, *cells, sha="0" * 40):
     return made
 
 
-def side(seconds, compiled=0.0, bits="same", processor=None, waits=0):
-    values = (seconds,) * 3
-    busy = values if processor is None else (processor,) * 3
-    return Figures(step_seconds=values, processor_seconds=busy, compile_seconds=(compiled,), bits=bits, waits=waits)
+def side(seconds, compiled=0.0, bits="same"):
+    return Figures(step_seconds=(seconds,) * 3, compile_seconds=(compiled,), bits=bits)
 
 
 def blocks(ratios, base_compiled=0.0, **changes):
@@ -54,18 +52,11 @@ def test_a_verdict_follows_from_the_whole_interval(ratio, word):
     assert found.ratio.low <= found.ratio.value <= found.ratio.high
 
 
-def test_a_process_that_waits_for_the_processor_is_not_slow():
-    assert blocks([2.0], processor=1.0)[0].log_ratio(STEP) == 0.0
-    # But one that waits for a thread or a file is, and so is one that keeps several processors busy.
-    assert blocks([2.0], processor=1.0, waits=1)[0].log_ratio(STEP) == pytest.approx(math.log(2))
-    assert blocks([2.0], processor=4.0)[0].log_ratio(STEP) == pytest.approx(math.log(2))
-
-
 def test_each_pair_of_layouts_has_one_vote():
     (block,) = blocks([1.0])
     # Layouts 0 and 1 in turns: the head is 4 % slower in the first and 2 % faster in the second, but for one burst.
-    head = block.head.model_copy(update={"step_seconds": (1.04, 0.98, 9.0, 0.98, 1.04, 0.98), "processor_seconds": ()})
-    base = block.base.model_copy(update={"step_seconds": (1.0,) * 6, "processor_seconds": ()})
+    head = block.head.model_copy(update={"step_seconds": (1.04, 0.98, 9.0, 0.98, 1.04, 0.98)})
+    base = block.base.model_copy(update={"step_seconds": (1.0,) * 6})
     found = block.model_copy(update={"base": base, "head": head, "layouts": 2}).log_ratio(STEP)
     assert found == pytest.approx((math.log(1.04) + math.log(0.98)) / 2)
 
