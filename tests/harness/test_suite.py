@@ -61,20 +61,20 @@ def test_the_suite_of_the_page_gates_an_engine(tmp_path):
     )
     (tmp_path / "gate.toml").write_text(text)
 
-    def check(*options):
+    def zoomgrad(command, *options):
         environment = {**os.environ, "ZOOMGRAD_RUNS": str(tmp_path / "runs"), "ZOOMGRAD_LOCK": str(tmp_path / "lock")}
-        command = [sys.executable, "-m", "zoomgrad", "check", "--suite", "gate.toml", "--run", *options]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        words = [sys.executable, "-m", "zoomgrad", command, "--suite", "gate.toml", *options]
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
 
-    missing = check()
+    missing = zoomgrad("check", "--run")
     assert missing.returncode == 2
     assert "baseline.jsonl.xz: no baseline run" in missing.stderr
-    made = check("--update")
-    assert made.returncode == 0, made.stdout + made.stderr
-    passed = check()
+    for made in zoomgrad("run"), zoomgrad("check", "--update"):
+        assert made.returncode == 0, made.stdout + made.stderr
+    passed = zoomgrad("check", "--run")
     assert passed.returncode == 0, passed.stdout + passed.stderr
     (tmp_path / "engine.py").write_text(own.SLOWED)
-    failed = check()
+    failed = zoomgrad("check", "--run")
     assert failed.returncode == 1, failed.stdout + failed.stderr
     assert re.search(r"(?m)^SLOWER +mine/", failed.stdout)
     assert sorted(path.name for path in tmp_path.iterdir()) == [

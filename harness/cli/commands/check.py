@@ -38,7 +38,9 @@ READING = (
 @app.command()
 def check(
     context: typer.Context,
-    run: Annotated[Optional[str], options.a_run("Finished run to check", "a new one")] = None,
+    run: Annotated[
+        Optional[str], options.a_run("Finished run to check", "a new one; for --update, the newest")
+    ] = None,
     measure: Annotated[
         bool, typer.Option("--run", help="Measure the new run. Without it, only print what would be measured.")
     ] = False,
@@ -56,25 +58,24 @@ def check(
     interpreters: options.Interpreters = None,
     blocks: options.Blocks = None,
     timeout: options.Timeout = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Store the run as the baseline run instead of checking it.")
-    ] = False,
+    update: Annotated[bool, typer.Option("--update", help="Make a finished run the baseline run.")] = False,
     wait: options.Wait = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
     chosen = options.selection(engines, workloads, interpreters)
-    finished = store_of(run) if run else None
+    finished = store_of(run) if run or update else None
     if finished:
-        others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout}
+        others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout, "--run": measure and update}
         chosen_options = [*chosen.options, *(option for option, value in others.items() if value)]
         of_suite = context.default_map or {}
-        options.refuse_useless(str(run), (option for option in chosen_options if option[2:] not in of_suite))
+        options.refuse_useless(finished.run.id, (option for option in chosen_options if option[2:] not in of_suite))
     preset = finished.run.preset if finished else preset or "smoke"
-    file = _baseline_file(against, preset, chosen.options if not finished else []) if update else None
-    # A new baseline run need not be comparable with the one before it.
-    baseline_run = None if file else _baseline_run(against, preset)
+    if finished and update:
+        _keep(finished, _baseline_file(against, preset))
+        return
+    baseline_run = _baseline_run(against, preset)
     from zoomgrad.reports.gate import rules
     from zoomgrad.reports.gate.limits import Limits
 
@@ -82,8 +83,6 @@ def check(
     limits = suite.gate if suite else Limits()
 
     def judge(store: Store) -> list[Verdict]:
-        if not baseline_run:
-            return []
         return rules.verdicts(rules.measured_run(store), rules.measured_run(baseline_run), limits)
 
     words = {"--suite": suite_file and short(suite_file), "--against": against}
@@ -92,23 +91,18 @@ def check(
     if store is None:
         planned = partial(new_plan, preset, chosen, blocks=blocks, **options.limits(timeout))
         plan = fetched(planned) if measure else planned()
-        if baseline_run:
-            rules.refuse_incomparable(plan.run, baseline_run.run)
+        rules.refuse_incomparable(plan.run, baseline_run.run)
         show_plan(plan, "plus remeasuring suspected regressions")
         if not measure:  # the exit code of wrong use, so that no script takes it for a passed check
-            does = f"compare it with {baseline_run.run.id}" if baseline_run else "make it the baseline run"
-            say_next(f"Nothing was measured. To measure this run and {does}, add --run.")
+            say_next(f"Nothing was measured. To measure this run and compare it with {baseline_run.run.id}, add --run.")
             raise typer.Exit(WRONG_USE)
         with measuring(plan, then=f"zoomgrad check {plan.run.id}{more}", wait=wait) as schedule:
             schedule.execute()
             notes += settle(schedule, judge, limits)
         store = schedule.store
-    if baseline_run:
-        name = short(store.path) if isinstance(store, RunFile) else store.run.id
-        accept = f"zoomgrad check {name} --update{more}"
-        _conclude(store, baseline_run, judge(store), notes, accept, as_json=as_json)
-    elif file:
-        _keep(store, file)
+    name = short(store.path) if isinstance(store, RunFile) else store.run.id
+    accept = f"zoomgrad check {name} --update{more}"
+    _conclude(store, baseline_run, judge(store), notes, accept, as_json=as_json)
 
 
 def settle(schedule: Schedule, judge: Callable[[Store], list[Verdict]], limits: Limits) -> list[str]:
@@ -164,13 +158,8 @@ def _keep(store: Store, file: Path) -> None:
     say_next(f"{store.run.id} is now the baseline run. Commit {short(kept.path)}")
 
 
-def _baseline_file(against: Optional[str], preset: str, chosen: list[str]) -> Path:
-    """The file to write. Raises Unreadable if the run lacks cells of the preset, or for a name without the suffix."""
-    if chosen and not against:
-        raise Unreadable(
-            "a preset's baseline run must have all of its cells\n"
-            f"  Leave out {', '.join(chosen)}, or name a file of your own: --against mine{SUFFIX}."
-        )
+def _baseline_file(against: Optional[str], preset: str) -> Path:
+    """The file to write. Raises Unreadable for a name without the suffix."""
     if against and not against.endswith(SUFFIX):
         raise Unreadable(f"{against}: --update writes a file\n  Name one that ends with {SUFFIX}.")
     return Path(against) if against else inside(BASELINE_RUNS, f"{preset}{SUFFIX}")
@@ -186,5 +175,5 @@ def _baseline_run(against: Optional[str], preset: str) -> Store:
         return baseline
     raise Unreadable(
         f"{short(files[0])}: no baseline run for preset {preset}\n"
-        "  Make one with the same command and --run --update, or name a run with --against."
+        f"  Make one: `zoomgrad run --preset {preset}`, then `zoomgrad check --update`. Or name a run with --against."
     )
