@@ -43,14 +43,9 @@ PLAYER = Path(__file__).parents[1] / "worker" / "player.py"
 TURNS = 40
 """Values of each side in a block."""
 
-PREPARATIONS, PREPARE_SECONDS = 4, 1.0
-"""Prepare at most this often, and not again after this time. One preparation varies by a third."""
-
-LAYOUTS, LAYOUT_SECONDS = 8, 1.5
-"""Layouts of each side in a block, which its values use in turns; no further one after this time.
-
-Two links of the same objects differ by up to a tenth. A link is much cheaper than a process and a compilation.
-"""
+PREPARATIONS, PREPARE_SECONDS = 8, 2.5
+"""Prepare at most this often, and not again after this time. One preparation takes up to a third longer than another,
+and two links of the same objects differ by up to a tenth in speed, so a side's values use its preparations in turns."""
 MOST_HEAP_OBJECTS = 1000
 CODE_ALIGNMENT, CODE_PLACES = 16, 256
 """Code begins at multiples of 16 bytes, so these are all its places within a page."""
@@ -136,10 +131,9 @@ class Process:
     def __init__(self, side: str, job: Job, layout: Mapping[str, Any], draw: Draw, folder: Path) -> None:
         self.side = side
         checkout = job.sides[side].checkout
-        (folder / side).mkdir()
         self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
         part: dict[str, Any] = {"engine": job.cell.engine, "workload": job.cell.workload}
-        part["layout"] = {**layout, "objects": str(folder / side)}
+        part["layout"] = layout
         self._known = adopt_orphans()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [str(job.python(side)[0]), str(PLAYER), str(checkout), json.dumps(part)],
@@ -191,6 +185,8 @@ def play(job: Job) -> dict[str, Any]:
         layout = {"link_seed": rng.randrange(2**32), "heap_objects": rng.randrange(MOST_HEAP_OBJECTS)}
         padded = stack.enter_context(padding(CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1)))
         arguments = (job, {**layout, "code_padding": str(padded or "")}, draw, folder)
+        # A JIT would have to warm up for each program, and threads of idle programs may wait by spinning.
+        has_one = has_jit or "threads" in job.cell.engine
         processes = [stack.enter_context(Process(side, *arguments)) for side in rng.sample(SIDES, k=len(SIDES))]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
@@ -206,16 +202,11 @@ def play(job: Job) -> dict[str, Any]:
                 raise failures[0]
             return answers
 
-        prepared, start = [in_turn("prepare")], time.perf_counter()
+        prepared, start = [in_turn("prepare", alone=has_one)], time.perf_counter()
         while len(prepared) < PREPARATIONS and time.perf_counter() - start < PREPARE_SECONDS:
-            prepared.append(in_turn("prepare"))
+            prepared.append(in_turn("prepare", alone=has_one))
+        layouts = 1 if has_one else len(prepared)
         steps = job.steps or min(answer["steps"] for answer in in_turn("scout").values())
-        layouts, start = 1, time.perf_counter()
-        # A JIT would have to warm up for each, and threads of idle programs may wait by spinning.
-        has_one = has_jit or "threads" in job.cell.engine
-        while not has_one and layouts < LAYOUTS and time.perf_counter() - start < LAYOUT_SECONDS:
-            in_turn("again", steps=steps)
-            layouts += 1
         # Two processors are not equally busy. On one of them, both sides meet the same neighbours.
         seconds = JIT_WARM_SECONDS if has_jit else WARM_SECONDS
         warm = in_turn("warm", steps=steps, seconds=seconds, processor=processor)

@@ -15,7 +15,7 @@ import random
 import subprocess
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -47,19 +47,13 @@ class Player:
             raise Refused(refusal)
         self._workload.data()
 
-    def prepare(self) -> dict[str, Any]:
-        """Compile, and return the seconds of all phases."""
-        self._trainers.clear()
+    def prepare(self, alone: bool) -> dict[str, Any]:
+        """Compile with another layout, and return the seconds of all phases. alone: forget the programs before."""
+        if alone:
+            self._trainers.clear()
         with self._layout.linking():
             self._trainers.append(self._engine.prepare(self._workload))
-        return {"seconds": sum(dict(self._trainers[0].phases).values())}
-
-    def again(self, steps: int) -> dict[str, Any]:
-        """Prepare once more with another layout, without compiling where that is possible, and train once."""
-        with self._layout.linking(again=True):
-            self._trainers.append(self._engine.prepare(self._workload))
-        self._pass(steps, len(self._trainers) - 1)
-        return {}
+        return {"seconds": sum(dict(self._trainers[-1].phases).values())}
 
     def scout(self) -> dict[str, Any]:
         """Return how many steps fill a value, in whole batches, so that each value has its share of updates."""
@@ -78,7 +72,8 @@ class Player:
         until = perf_counter() + seconds
         while perf_counter() < until:
             self._pass(steps)
-        self._pass(steps)
+        for layout in range(len(self._trainers)):
+            self._pass(steps, layout)
         if hasattr(os, "sched_setaffinity") and "threads" not in self._engine.name:
             os.sched_setaffinity(0, {processor})
         return {"bits": digest(self._trainers[0].losses, self._trainers[0].parameters())}
@@ -113,24 +108,16 @@ class Layout:
     def __init__(self, draw: dict[str, Any]) -> None:
         self._rng = random.Random(draw["link_seed"])
         self._padding = draw["code_padding"]  # path of an object of that many bytes of code; empty for none
-        self._kept = Path(draw["objects"]) if draw.get("objects") else None  # folder for compiled objects
-        self._links = 0
         # Kept, so that all later allocations lie behind it.
         self._heap = [bytearray(self._rng.randrange(16, 512)) for _ in range(draw["heap_objects"])]
 
     @contextlib.contextmanager
-    def linking(self, *, again: bool = False) -> Iterator[None]:
-        """Change each command that links a shared object in this block: padding first, then its objects, shuffled.
-
-        again: copy the objects that the last such block linked instead of compiling them. Only if it linked one
-        program, because objects of different programs may have the same names.
-        """
+    def linking(self) -> Iterator[None]:
+        """Change each command that links a shared object in this block: padding first, then its objects, shuffled."""
         start = subprocess.Popen.__init__
-        if not again:
-            self._links = 0
 
         def started(process: Any, command: Any, *rest: Any, **named: Any) -> None:
-            start(process, self.changed(command, again=again), *rest, **named)
+            start(process, self.changed(command), *rest, **named)
 
         subprocess.Popen.__init__ = started  # type: ignore[assignment, method-assign]
         try:
@@ -138,36 +125,20 @@ class Layout:
         finally:
             subprocess.Popen.__init__ = start  # type: ignore[method-assign]
 
-    def changed(self, command: Any, *, again: bool = False) -> Any:
-        """The command, with another layout if it links; a copy of what was compiled before if it compiles again."""
+    def changed(self, command: Any) -> Any:
+        """The command, with another layout if it links."""
         words = [*map(str, command)] if isinstance(command, (list, tuple)) else []
-        if "-o" not in words[:-1]:
+        if "-o" not in words[:-1] or "-c" in words:
             return command
         target = words.index("-o") + 1
-        if "-c" in words:
-            kept = self._kept / Path(words[target]).name if again and self._links == 1 and self._kept else None
-            return ["cp", str(kept), words[target]] if kept and kept.is_file() else command
         inputs = [i for i, word in enumerate(words) if i != target and word.endswith((".o", ".c"))]
         if not words[target].endswith(".so") or not inputs:
             return command
-        if not again:
-            self._links += 1
-            self._keep(Path(words[i]) for i in inputs)
         changed = [*words]
         for place, taken in zip(inputs, self._rng.sample(inputs, len(inputs))):
             changed[place] = words[taken]
         padding = [self._padding] * self._rng.randint(1, MOST_PADDINGS) if self._padding else []
         return [*changed[: inputs[0]], *padding, *changed[inputs[0] :]]
-
-    def _keep(self, objects: Iterable[Path]) -> None:
-        """Give the objects a second name, because their folder is removed after the link."""
-        for file in objects:
-            if self._kept and file.suffix == ".o":
-                kept = self._kept / file.name
-                with contextlib.suppress(OSError):
-                    kept.unlink()
-                with contextlib.suppress(OSError):  # another file system: it is compiled again
-                    os.link(file, kept)
 
 
 def digest(*numbers: Sequence[float]) -> str:

@@ -38,9 +38,7 @@ READING = (
 @app.command()
 def check(
     context: typer.Context,
-    run: Annotated[
-        Optional[str], options.a_run("Finished run to check", "a new one; for --update, the newest")
-    ] = None,
+    run: Annotated[Optional[str], options.a_run("Finished run to check", "a new one; for --update, the newest")] = None,
     measure: Annotated[
         bool, typer.Option("--run", help="Measure the new run. Without it, only print what would be measured.")
     ] = False,
