@@ -12,6 +12,13 @@ from zoomgrad.harness.cli.console import out, say_json, say_next, short
 from zoomgrad.reports.verdicts import VerdictTable
 from zoomgrad.results.files import write_atomically
 
+OF_RUNS = (
+    "“takes” is the change of a time in steps of its run's baseline, new over old: median of blocks and 95 % interval. "
+    "The seconds of two runs are never compared. “may take” is the limit. “slower”: the whole interval is beyond it; "
+    "equal code is called slower in at most one comparison in a hundred. “unsure”: the interval includes the limit."
+)
+"""How to read a table of two runs."""
+
 
 def conclude(
     table: VerdictTable,

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel import building, toolchains
@@ -88,13 +88,6 @@ class Block(Model):
     base: Figures
     head: Figures
 
-    @model_validator(mode="after")
-    def _refuse_values_without_a_partner(self) -> Self:
-        here, there = len(self.base.step_seconds), len(self.head.step_seconds)
-        if here != there:
-            raise ValueError(f"{here} values of base and {there} of head can't be compared in pairs")
-        return self
-
     def log_ratio(self, figure: str) -> float | None:
         """Logarithm of the head's time over the base's; None if either compiles nothing.
 
@@ -132,8 +125,7 @@ class Process:
         self.side = side
         checkout = job.sides[side].checkout
         self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
-        part: dict[str, Any] = {"engine": job.cell.engine, "workload": job.cell.workload}
-        part["layout"] = layout
+        part = {"engine": job.cell.engine, "workload": job.cell.workload, "layout": layout}
         self._known = adopt_orphans()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [str(job.python(side)[0]), str(PLAYER), str(checkout), json.dumps(part)],
@@ -196,10 +188,8 @@ def play(job: Job) -> dict[str, Any]:
                     answers[process.side] = process(do, values)
                 except Failed as failed:
                     failures.append(failed)
-            if len(failures) == len(SIDES):
-                raise Failed("both sides", failures[0].reason)
             if failures:
-                raise failures[0]
+                raise failures[0] if answers else Failed("both sides", failures[0].reason)
             return answers
 
         prepared, start = [in_turn("prepare", alone=has_one)], time.perf_counter()

@@ -65,8 +65,8 @@ class Comparison:
         """Key of a cell, without the interpreter if interpreters are compared."""
         return cell.key if self.sides["base"].sha else f"{cell.engine}/{cell.workload}"
 
-    def measure(self, until: float) -> Iterator[tuple[Cell, int]]:
-        """Yield each cell and block that was played, until all cells have verdicts, or it is that time on the clock.
+    def measure(self, until: float) -> Iterator[int]:
+        """Play blocks, and yield the number of each, until all cells have verdicts, or it is that time on the clock.
 
         Raises Unreadable if no cell has figures: a commit does not build, or no engine runs here.
         """
@@ -79,11 +79,11 @@ class Comparison:
                     return
                 self._play(cell, random.Random(f"{self.seed} {number} {cell.key}").randrange(2**32))
                 longest = max(longest, self.clock() - start)
-                yield cell, number
             if not any(self.blocks.values()):
                 cell, absence = next(iter(self.absences.items()))
                 try_it = "Nothing could be measured. Try the engine with `zoomgrad run --preset smoke` there."
                 raise Unreadable(f"{self.subject(cell)}: {absence}\n  {try_it}")
+            yield number
             unsure = {one.cell for one in self.verdicts() if one.word == "unsure"}
             cells = [cell for cell in self.cells if cell in unsure]
             if not cells:

@@ -35,7 +35,7 @@ class Player:
         from zoomgrad.harness import workloads
 
         if checkout.absolute() not in Path(str(engines.__file__)).absolute().parents:
-            raise Refused(f"engines was imported from {engines.__file__}, not from the checkout")
+            raise engines.Unavailable(f"engines was imported from {engines.__file__}, not from the checkout", "")
         self._engine: Any = engines.load(job["engine"])
         self._workload: Any = workloads.load(job["workload"])
         self._layout = Layout(job["layout"])
@@ -44,7 +44,7 @@ class Player:
             self._engine.check()
         refusal = self._engine.supports(self._workload)
         if refusal:
-            raise Refused(refusal)
+            raise engines.Unavailable(refusal, "")
         self._workload.data()
 
     def prepare(self, alone: bool) -> dict[str, Any]:
@@ -89,12 +89,6 @@ class Player:
         start = perf_counter()
         trainer.train(steps)
         return perf_counter() - start
-
-
-class Refused(Exception):
-    """The engine does not run this workload."""
-
-    reason = property(str)
 
 
 class Layout:

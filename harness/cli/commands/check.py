@@ -27,13 +27,6 @@ from zoomgrad.results.store import BASELINE_RUNS, PACKAGED_RUNS, RunFile, Store,
 if TYPE_CHECKING:  # importing pandas takes a second, which would delay the error about a missing run
     from zoomgrad.reports.gate.limits import Limits
 
-READING = (
-    "“takes” is the change of a time relative to the baseline's, new run over baseline run: median of blocks and 95 % "
-    "interval. The gate never compares the seconds of two runs. “may take” is the limit. “slower”: the whole interval "
-    "is beyond the limit; equal code is called slower in at most one run in a hundred. “unsure”: the interval includes "
-    "the limit."
-)
-
 
 @app.command()
 def check(
@@ -128,10 +121,10 @@ def _conclude(
 
     accept: the command that makes this run the baseline run.
     """
-    from zoomgrad.harness.cli.verdicts import conclude
+    from zoomgrad.harness.cli.verdicts import OF_RUNS, conclude
     from zoomgrad.reports.verdicts import other_tools, verdict_table
 
-    notes = [*notes, *other_tools(store.run, baseline_run.run), READING]
+    notes = [*notes, *other_tools(store.run, baseline_run.run), OF_RUNS]
     sides = "baseline run", "now"
     table = verdict_table(f"Gate: {store.run.id}", sides, verdicts, notes, against=baseline_run.run.id)
     remedy = f"If the change is intended: {accept}"

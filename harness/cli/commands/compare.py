@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -34,11 +33,6 @@ WORKLOADS = ("digits",)
 WITHIN = 0.02
 BUDGET_SECONDS = 570.0
 """Leaves half a minute of ten for starting, for the last block and for the table."""
-OF_RUNS = (
-    "Speedups over baseline are compared, each within its own run, and compile times in steps of the baseline; seconds "
-    "are never compared across runs. “takes” is the change of the time, with a 95 % interval. Equal code is called "
-    "slower or faster in at most one comparison in a hundred."
-)
 
 
 def _a_side(name: str, text: str) -> Any:
@@ -99,7 +93,10 @@ def compare(
         most = f"{units.count(len(cells), 'cell')}, at most {display.seconds_text(seconds)}"
         say(f"{both['head'].name} against {both['base'].name}, seed {seed}: {most}")
         try:
-            _print_progress(comparison, comparison.measure(time.monotonic() + seconds))
+            for number in comparison.measure(time.monotonic() + seconds):
+                compared = [one for one in comparison.verdicts() if one.figure != RESULT]
+                known = sum(one.word != "unsure" for one in compared)
+                say(f"[{known}/{len(compared)} known] block {number + 1}")
         except KeyboardInterrupt:  # print the verdicts so far
             interrupted = True
     _conclude_turns(comparison, folder / "compare.md", as_json=as_json, interrupted=interrupted)
@@ -121,7 +118,7 @@ def _runs(a: str, b: str) -> tuple[Store, Store] | None:
 def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> None:
     """Compare the speedups and compile times of two finished runs, as the gate does but without its tolerance."""
     # Imported late: pandas takes a second, which would delay the error about a missing run.
-    from zoomgrad.harness.cli.verdicts import conclude
+    from zoomgrad.harness.cli.verdicts import OF_RUNS, conclude
     from zoomgrad.reports.gate import rules
     from zoomgrad.reports.gate.limits import Limits
     from zoomgrad.reports.verdicts import other_tools, verdict_table
@@ -131,19 +128,6 @@ def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> No
     notes = (*other_tools(new.run, old.run), OF_RUNS)
     table = verdict_table(f"{new.run.id} against {old.run.id}", (old.run.id, new.run.id), compared, notes)
     conclude(table, None, as_json=as_json)
-
-
-def _print_progress(comparison: Comparison, played: Iterable[tuple[Cell, int]]) -> None:
-    """Print a failure at once, and one line for each block: how many figures are known so far."""
-    last = -1
-    for cell, number in played:
-        if failed := comparison.absences.get(cell):
-            say(f"{comparison.subject(cell)}: {failed}")
-        elif number != last:  # the first cell of another block
-            compared = [one for one in comparison.verdicts() if one.figure != RESULT]
-            known = sum(one.word != "unsure" for one in compared)
-            say(f"[{known}/{len(compared)} known] block {number + 1}")
-            last = number
 
 
 def _conclude_turns(comparison: Comparison, file: Path, *, as_json: bool, interrupted: bool) -> None:
