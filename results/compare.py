@@ -12,9 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from statistics import median
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from zoomgrad.results.record import Cell
+from pydantic import Field
+
+from zoomgrad.results.record import Cell, Model
 from zoomgrad.results.stats import intervals, sequential
 from zoomgrad.results.stats.intervals import Interval
 
@@ -31,6 +33,21 @@ FAILING: tuple[Word, ...] = ("wrong", "weaker", "lost", "slower")
 
 STEP, SPEEDUP, COMPILE_TIME, RESULT = "step", "speedup", "compile time", "result"
 """The figures of verdicts."""
+
+Growth = Annotated[float, Field(ge=1e-6, le=100.0)]
+"""A share of 0 would allow nothing."""
+
+
+class Limits(Model):
+    """Limits on regressions, as shares: 0.10 lets a time grow by a tenth. The table `gate` of a suite changes them."""
+
+    slowdown: Growth = 0.10
+    compile_growth: Growth = 0.50
+    elsewhere: Annotated[float, Field(ge=1.0)] = 5.0
+    """Factor on `slowdown` and `compile_growth` if the baseline run is another machine's: processors differ."""
+    reruns: Annotated[int, Field(ge=0, le=10, strict=True)] = 3
+    """How often suspects are measured again before they fail the gate, each time with twice the blocks."""
+
 
 Sides = tuple[intervals.Samples, intervals.Samples]
 """The baseline's and the engine's samples of one run, from the blocks that have both."""

@@ -741,17 +741,17 @@ DEFECTS = (
     ),
     Defect(
         "gate: a bound in place of identical bits is no weaker",
-        "reports/gate/rules.py",
+        "reports/gate.py",
         "        if facts is None or facts.strict:\n            return 0.0",
         "        if facts is None or facts.strict:\n            return math.inf",
-        "reports/gate/test_rules.py",
+        "reports/test_gate.py",
     ),
     Defect(
         "gate: a compile time is compared as measured",
-        "reports/gate/rules.py",
+        "reports/gate.py",
         "compiled_seconds(at_pace)",
         "compiled_seconds(store.records())",
-        "reports/gate/test_rules.py",
+        "reports/test_gate.py",
     ),
     Defect(
         "table: rows without a result count as measured",

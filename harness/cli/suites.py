@@ -18,7 +18,7 @@ from zoomgrad import engines
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, add_files
 from zoomgrad.harness import workloads
-from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.results.compare import Limits
 from zoomgrad.results.fields import Limit
 from zoomgrad.results.files import NotAsWritten, Unreadable, first_of, read_bytes
 from zoomgrad.results.record import Model

@@ -52,7 +52,10 @@ def history(races: Iterable[Race], left_out: Sequence[str] = ()) -> History | No
     newest["change"] = newest["speedup"] / newest["first"]
     newest = newest.iloc[np.argsort(-np.abs(np.log(newest["change"].to_numpy())), kind="stable")]
     sheet = Sheet("", 4, _HEADINGS, tuple(map(_row, each(newest))), (_NOTE, *_machines_said(runs), *left_out))
-    return History(_lead(runs), _finding(newest.iloc[0]), sheet, _charted(table))
+    largest = newest.iloc[0]
+    where = f"{largest.engine} on {largest.workload}, {largest.interpreter}"
+    finding = f"Largest change: {where}: {units.ratio(largest.change)} the speedup of the first run."
+    return History(_lead(runs), finding, sheet, _charted(table))
 
 
 def _row(row: Any) -> tuple[Figure, ...]:
@@ -64,11 +67,6 @@ def _row(row: Any) -> tuple[Figure, ...]:
         Figure(units.ratio(row.speedup)),
         Figure(units.ratio(row.change)),
     )
-
-
-def _finding(row: Any) -> str:
-    where = f"{row.engine} on {row.workload}, {row.interpreter}"
-    return f"Largest change: {where}: {units.ratio(row.change)} the speedup of the first run."
 
 
 def _lead(runs: Sequence[Run]) -> str:

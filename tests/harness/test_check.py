@@ -6,8 +6,8 @@ from tests.harness.test_schedule import Observer, Plan, plan, python_of
 from tests.harness.workers import Workers
 from zoomgrad.harness.cli.commands.check import settle
 from zoomgrad.harness.run.schedule import Schedule
-from zoomgrad.reports.gate import rules
-from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.reports import gate
+from zoomgrad.results.compare import Limits
 from zoomgrad.results.record import EngineFacts
 from zoomgrad.results.store import Store
 
@@ -44,11 +44,11 @@ def measured(tmp_path, name, slowdown=lambda block: 1.0):
     ],
 )
 def test_suspects_are_measured_again_with_their_baseline_before_they_fail(tmp_path, slowdown, more, failing):
-    old = rules.measured_run(measured(tmp_path, "baseline-run")[0].store)
+    old = gate.measured_run(measured(tmp_path, "baseline-run")[0].store)
     schedule, workers = measured(tmp_path, "new", slowdown)
 
     def judge(store):
-        return rules.verdicts(rules.measured_run(store), old, Limits(slowdown=0.10))
+        return gate.verdicts(gate.measured_run(store), old, Limits(slowdown=0.10))
 
     notes = settle(schedule, judge, Limits(slowdown=0.10))
     assert notes == ([f"Suspected regressions were measured again in {more} more blocks."] if more else [])

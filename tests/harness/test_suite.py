@@ -9,7 +9,7 @@ import pytest
 
 from tests import own
 from zoomgrad.harness.cli.suites import read_suite
-from zoomgrad.reports.gate.limits import Limits
+from zoomgrad.results.compare import Limits
 from zoomgrad.results.files import Unreadable
 
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -19,13 +19,10 @@ from zoomgrad.harness.cli.preparing import fetched
 from zoomgrad.harness.cli.stores import store_of
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.results import units
-from zoomgrad.results.compare import Verdict
+from zoomgrad.results.compare import Limits, Verdict
 from zoomgrad.results.files import Unreadable, inside
 from zoomgrad.results.run_file import SUFFIX
 from zoomgrad.results.store import BASELINE_RUNS, PACKAGED_RUNS, RunFile, Store, stored
-
-if TYPE_CHECKING:  # importing pandas takes a second, which would delay the error about a missing run
-    from zoomgrad.reports.gate.limits import Limits
 
 
 @app.command()
@@ -64,17 +61,16 @@ def check(
         options.refuse_useless(finished.run.id, (option for option in chosen_options if option[2:] not in of_suite))
     preset = finished.run.preset if finished else preset or "smoke"
     if finished and update:
-        _keep(finished, _baseline_file(against, preset))
+        _keep(finished, against)
         return
     baseline_run = _baseline_run(against, preset)
-    from zoomgrad.reports.gate import rules
-    from zoomgrad.reports.gate.limits import Limits
+    from zoomgrad.reports import gate
 
     suite_file, suite = context.obj or (None, None)
     limits = suite.gate if suite else Limits()
 
     def judge(store: Store) -> list[Verdict]:
-        return rules.verdicts(rules.measured_run(store), rules.measured_run(baseline_run), limits)
+        return gate.verdicts(gate.measured_run(store), gate.measured_run(baseline_run), limits)
 
     words = {"--suite": suite_file and short(suite_file), "--against": against}
     more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)
@@ -82,7 +78,7 @@ def check(
     if store is None:
         planned = partial(new_plan, preset, chosen, blocks=blocks, **options.limits(timeout))
         plan = fetched(planned) if measure else planned()
-        rules.refuse_incomparable(plan.run, baseline_run.run)
+        gate.refuse_incomparable(plan.run, baseline_run.run)
         show_plan(plan, "plus remeasuring suspected regressions")
         if not measure:  # the exit code of wrong use, so that no script takes it for a passed check
             say_next(f"Nothing was measured. To measure this run and compare it with {baseline_run.run.id}, add --run.")
@@ -101,11 +97,11 @@ def settle(schedule: Schedule, judge: Callable[[Store], list[Verdict]], limits: 
 
     judge: compares a run with the baseline run. Returns a sentence about what was measured again; none if nothing was.
     """
-    from zoomgrad.reports.gate import rules
+    from zoomgrad.reports import gate
 
     added = 0
     for turn in range(limits.reruns):
-        suspects = rules.suspects(judge(schedule.store), measured_again=turn > 0)
+        suspects = gate.suspects(judge(schedule.store), measured_again=turn > 0)
         before = added
         for _ in range(schedule.plan.run.blocks << turn if suspects else 0):
             added += schedule.add_block(suspects)
@@ -131,8 +127,11 @@ def _conclude(
     conclude(table, store.file("check.md"), as_json=as_json, remedy=remedy)
 
 
-def _keep(store: Store, file: Path) -> None:
+def _keep(store: Store, against: Optional[str]) -> None:
     """Store the run as a baseline run. Raises Unreadable if later runs could not be compared with it."""
+    if against and not against.endswith(SUFFIX):
+        raise Unreadable(f"{against}: --update writes a file\n  Name one that ends with {SUFFIX}.")
+    file = Path(against) if against else inside(BASELINE_RUNS, f"{store.run.preset}{SUFFIX}")
     from zoomgrad.reports.measured.outcome import MEASURED, outcomes
 
     of_cells = outcomes(store.run, store.records())
@@ -147,13 +146,6 @@ def _keep(store: Store, file: Path) -> None:
         say(f"replacing {short(file)}")
     kept = store.keep_as(file)
     say_next(f"{store.run.id} is now the baseline run. Commit {short(kept.path)}")
-
-
-def _baseline_file(against: Optional[str], preset: str) -> Path:
-    """The file to write. Raises Unreadable for a name without the suffix."""
-    if against and not against.endswith(SUFFIX):
-        raise Unreadable(f"{against}: --update writes a file\n  Name one that ends with {SUFFIX}.")
-    return Path(against) if against else inside(BASELINE_RUNS, f"{preset}{SUFFIX}")
 
 
 def _baseline_run(against: Optional[str], preset: str) -> Store:

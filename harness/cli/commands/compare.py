@@ -22,7 +22,7 @@ from zoomgrad.harness.compare.sides import SIDES, placed, sides
 from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Comparison
 from zoomgrad.harness.machine import facts
 from zoomgrad.results import units
-from zoomgrad.results.compare import ERROR, RESULT
+from zoomgrad.results.compare import ERROR, RESULT, Limits
 from zoomgrad.results.files import Unreadable, inside, mark
 from zoomgrad.results.places import ROOT
 from zoomgrad.results.record import Cell
@@ -119,12 +119,11 @@ def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> No
     """Compare the speedups and compile times of two finished runs, as the gate does but without its tolerance."""
     # Imported late: pandas takes a second, which would delay the error about a missing run.
     from zoomgrad.harness.cli.verdicts import OF_RUNS, conclude
-    from zoomgrad.reports.gate import rules
-    from zoomgrad.reports.gate.limits import Limits
+    from zoomgrad.reports import gate
     from zoomgrad.reports.verdicts import other_tools, verdict_table
 
     limits = Limits(slowdown=within, compile_growth=max(within, COMPILE_WITHIN), reruns=0)
-    compared = rules.verdicts(rules.measured_run(new), rules.measured_run(old), limits, tolerant=False)
+    compared = gate.verdicts(gate.measured_run(new), gate.measured_run(old), limits, tolerant=False)
     notes = (*other_tools(new.run, old.run), OF_RUNS)
     table = verdict_table(f"{new.run.id} against {old.run.id}", (old.run.id, new.run.id), compared, notes)
     conclude(table, None, as_json=as_json)

@@ -8,10 +8,9 @@ import pytest
 
 from tests.harness.runs import NOW, cell
 from tests.harness.runs import run as made
-from zoomgrad.reports.gate import rules
-from zoomgrad.reports.gate.limits import Limits
-from zoomgrad.reports.gate.rules import measured_run, suspects
-from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP
+from zoomgrad.reports import gate
+from zoomgrad.reports.gate import measured_run, suspects
+from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP, Limits
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import EngineFacts, Proof, Record, Run, Settings
 
@@ -33,7 +32,7 @@ class Race(NamedTuple):
 
 def verdicts(new, old, limits, **how):
     stores = (SimpleNamespace(run=race.run, records=lambda race=race: race.records) for race in (new, old))
-    return rules.verdicts(*map(measured_run, stores), limits, **how)
+    return gate.verdicts(*map(measured_run, stores), limits, **how)
 
 
 def race(

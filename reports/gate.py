@@ -1,4 +1,4 @@
-"""Two runs -> a verdict for each cell, with the evidence.
+"""Two runs -> a verdict for each cell: the rules of the gate. `zoomgrad check` measures.
 
 Speedups are compared, never seconds. Compile times are compared in units of the baseline's step time in the same block,
 so that a faster machine can't hide a regression. All times are at the median pace of their run.
@@ -16,11 +16,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from zoomgrad.reports.gate.limits import Limits
 from zoomgrad.reports.measured.outcome import MEASURED, Outcome, outcomes, promise
 from zoomgrad.results import units
 from zoomgrad.results.comparability import same_machine, unlike_settings
-from zoomgrad.results.compare import COMPILE_TIME, ERROR, RESULT, SPEEDUP, Verdict, Word, between_runs
+from zoomgrad.results.compare import COMPILE_TIME, ERROR, RESULT, SPEEDUP, Limits, Verdict, Word, between_runs
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import BASELINE, Cell, Run
 from zoomgrad.results.samples import Blocks, at_median_pace, baseline_of, common, compiled_seconds, step_seconds
