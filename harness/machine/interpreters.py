@@ -248,7 +248,7 @@ def probe(path: Path) -> Facts | NoAnswer:
     if reason:
         return NoAnswer(reason)
     try:
-        return Facts.model_validate_json(ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False))
+        return Facts.model_validate_json(ask([str(path), "-IS", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False))
     except NoAnswer as none:
         return none
     except ValidationError as error:

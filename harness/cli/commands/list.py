@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from zoomgrad import engines
-from zoomgrad.harness import workloads
-from zoomgrad.harness.cli import display
+from concurrent.futures import ThreadPoolExecutor
+
 from zoomgrad.harness.cli.app import app
-from zoomgrad.harness.cli.console import say_next
-from zoomgrad.harness.cli.display import Part
 from zoomgrad.harness.cli.options import Json
 from zoomgrad.harness.machine import interpreters
-from zoomgrad.harness.plan import presets
-from zoomgrad.harness.workloads import microgpt
 
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List engines, workloads, interpreters and presets."""
+    with ThreadPoolExecutor(1) as asking:
+        installed = asking.submit(interpreters.discover)
+        # Imported late: the interpreters answer meanwhile.
+        from zoomgrad import engines
+        from zoomgrad.harness import workloads
+        from zoomgrad.harness.cli import display
+        from zoomgrad.harness.cli.console import say_next
+        from zoomgrad.harness.cli.display import Part
+        from zoomgrad.harness.plan import presets
+        from zoomgrad.harness.workloads import microgpt
     loaded = [engines.load(name) for name in engines.names()]
     parts = [
         Part(
@@ -35,7 +40,7 @@ def list_(as_json: Json = False) -> None:
         Part(
             "interpreters",
             ("name", "version", "path"),
-            [(i.name, i.version, str(i.path)) for i in interpreters.discover()],
+            [(i.name, i.version, str(i.path)) for i in installed.result()],
         ),
         Part(
             "presets",
