@@ -13,6 +13,10 @@ TRUSTED_SECONDS = 4.0
 TRUSTED_STEPS = 1024
 """Limits on `tuple`'s training: in seconds, unless a candidate's time is shorter, and in steps."""
 
+REPEAT_SECONDS = 600.0
+"""A cell whose worker took longer, because a compiler takes minutes, is measured in one block: an interval would cost
+hours."""
+
 JIT_SECONDS = 2.0
 """Training time on an interpreter with a JIT before the steps of a value are counted. On PyPy, a step of `baseline` on
 `xor` takes 1 ms at first and 36 µs after 1.5 s. If the steps were counted while cold, a value would last only

@@ -9,7 +9,15 @@ from zoomgrad import engines
 from zoomgrad.engines import Engine
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine.interpreters import Interpreter
-from zoomgrad.harness.procedure import CANDIDATES, DRILLS, JIT_SECONDS, MOST_STEPS, TRUSTED, TRUSTED_SECONDS
+from zoomgrad.harness.procedure import (
+    CANDIDATES,
+    DRILLS,
+    JIT_SECONDS,
+    MOST_STEPS,
+    REPEAT_SECONDS,
+    TRUSTED,
+    TRUSTED_SECONDS,
+)
 from zoomgrad.harness.workloads import Workload
 from zoomgrad.results.record import Cell, Settings
 
@@ -51,7 +59,7 @@ def vouching_seconds(workload: str, settings: Settings) -> float:
 
 
 def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:
-    """Approximate time of the cell's workers in that block; 0 if its interpreter is missing."""
+    """Approximate time of the cell's workers in that block; 0 if there is none."""
     if interpreter is None:
         return 0.0
     engine, rows = engines.load(cell.engine), tape_rows(cell.workload)
@@ -65,7 +73,8 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
     warmups = settings.jit_warmups if interpreter.warms_up else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
-    return STARTUP_SECONDS + compilation + proof + calibration + values
+    seconds = STARTUP_SECONDS + compilation + proof + calibration + values
+    return 0.0 if block and seconds > REPEAT_SECONDS else seconds
 
 
 def _refuses(engine: Engine, workload: Workload) -> bool:

@@ -2,6 +2,7 @@
 
 Each block is shuffled anew, so that drift in the machine's speed affects all cells equally. A record is on disk before
 the next cell's worker starts. A cell without a result is not tried again in later blocks, and never stops the others.
+Nor is one whose worker takes more than `REPEAT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.procedure import REPEAT_SECONDS
 from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, Isolate
 from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_times
 from zoomgrad.harness.run.vouchers import Vouchers
@@ -54,7 +56,7 @@ class Observer:
         """One more block with this number of cells was added."""
 
     def abandoned(self) -> None:
-        """A further block of a cell without a result is skipped."""
+        """A further block of a cell is skipped."""
 
     def admitted(self, host: str, facts: HostFacts) -> None:
         """A fleet's host got its name in the run."""
@@ -87,7 +89,7 @@ class Schedule:
     observer: Observer
     _vouched: dict[str, Vouching | NoResult] = field(default_factory=dict)
     _given_up: set[Cell] = field(default_factory=set)
-    """Cells without a result, which are not tried again."""
+    """Cells that are not measured again."""
 
     def execute(self) -> None:
         """Measure all cells and blocks missing from the store."""
@@ -113,7 +115,7 @@ class Schedule:
         """
         records = [record for record in self.store.records() if _is_final(record)]
         finished = {(record.block, record.cell) for record in records}
-        self._given_up |= {record.cell for record in records if record.status != "measured"}
+        self._given_up |= {record.cell for record in records if _is_last(record)}
         earlier = {record.cell: record for record in records if record.steps_per_value}
         todo = [point for point in points if point not in finished]
         estimates = self._estimates(todo)
@@ -128,10 +130,10 @@ class Schedule:
             record = self._record(cell, block, earlier.get(cell))
             self.store.write(record)
             written += 1
-            if record.status == "measured":
-                earlier[cell] = record
-            else:
+            if _is_last(record):
                 self._given_up.add(cell)
+            else:
+                earlier[cell] = record
             self.observer.finished(record, progress.seconds_left(estimate, monotonic() - began))
         return written
 
@@ -233,6 +235,11 @@ def lock_of(engine: str) -> str:
     """The lock file of an engine's environment. Only peers have environments of their own."""
     loaded = engines.load(engine)
     return str(getattr(loaded, "environment", WORKER)) if is_peer(loaded) else WORKER
+
+
+def _is_last(record: Record) -> bool:
+    """Whether the cell is not measured again after this block."""
+    return record.status != "measured" or record.worker_seconds > REPEAT_SECONDS
 
 
 def _is_final(record: Record) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from tests.harness.runs import cell, run
 from tests.harness.workers import Workers
 from zoomgrad.harness.machine.interpreters import Interpreter, Missing
-from zoomgrad.harness.procedure import MOST_STEPS
+from zoomgrad.harness.procedure import MOST_STEPS, REPEAT_SECONDS
 from zoomgrad.harness.run import schedule
 from zoomgrad.harness.run.schedule import Plan, Schedule
 from zoomgrad.results.record import InterpreterFacts, Settings
@@ -153,6 +153,18 @@ def test_a_cell_without_a_result_is_one_record_and_does_not_stop_other_cells(tmp
     again = Workers(tmp_path)
     execute(plan(), again, tmp_path)
     assert sorted(again.measured) == ([("slots", block) for block in range(3)] if status == "skipped" else [])
+
+
+def test_a_cell_whose_worker_takes_minutes_is_measured_in_one_block(tmp_path):
+    class Slow(Workers):
+        def __call__(self, task, python, job, **rest):
+            answer = super().__call__(task, python, job, **rest)
+            return replace(answer, seconds=REPEAT_SECONDS + 1) if job["engine"] == "slots" else answer
+
+    for _ in range(2):  # the second time, resumed
+        store, observer = execute(plan(blocks=3), Slow(tmp_path), tmp_path)
+        assert [block for engine, block in statuses(store) if engine == "slots"] == [0]
+        assert (len(statuses(store)), observer.abandoned_blocks) == (10, 2)
 
 
 def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
