@@ -38,9 +38,9 @@ class Signature(NamedTuple):
 
 def take_apart(value: Any, whole: Any) -> Signature:
     """Flatten tuples, lists, dicts and arrays. Raises NotTraced for a part that is neither data nor a constant."""
-    signature = Signature(None, [], [], [])
+    parts = Signature(None, [], [], [])
     try:
-        return signature._replace(structure=_flatten(value, whole, signature, {}))
+        return Signature(_flatten(value, whole, parts, {}), parts.values, parts.numbers, parts.objects)
     except NotTraced:
         raise
     except Exception as error:  # such as a list that holds itself, or an object that answers every question
@@ -59,7 +59,7 @@ def _flatten(value: Any, a: Any, into: Signature, places: dict[int, int]) -> Any
         into.numbers.append(a)
         return float
     if kind in (list, tuple):
-        if {*map(type, a)} == {float}:  # the usual row of data, and much quicker
+        if a and type(a[0]) is float and {*map(type, a)} == {float}:  # the usual row of data, and much quicker
             into.numbers.extend(a)
             return ("floats", kind, len(a))
         return (kind, *[_flatten(value, each, into, places) for each in a])
