@@ -76,11 +76,10 @@ class Powers:
             return self._square(x)
         if exponent == -1.0:
             return self._inverse(x)
-        root = self._inverse_root(x)
         if exponent == -0.5:
-            return root
+            return self._inverse_root(x)
         inverse = self._inverse(x)
-        return self._product(inverse, inverse if exponent == -2.0 else root)
+        return self._product(inverse, inverse if exponent == -2.0 else self._inverse_root(x))
 
     def _square(self, x: Vec) -> Pair:
         head, tail = self._new(), self._new()

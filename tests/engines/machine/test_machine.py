@@ -23,10 +23,11 @@ from zoomgrad.engines.machine.buffers.rows import Words
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.kernel import MachineKernel
 from zoomgrad.engines.machine.memory import Memory, caller
+from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.target import AVX2, AVX512, Target, Word, features, form_of
 from zoomgrad.engines.options import Options
-from zoomgrad.engines.rerolled.rearrange import rearrange
+from zoomgrad.engines.rerolled.rearrange import rearrange, whole_batches
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.harness import workloads
@@ -51,8 +52,9 @@ def step_of(name, options, width):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", STEPS)
-def test_bits_within_guarded_buffers(name, width, kind):
+def test_bits_within_guarded_buffers(name, width, kind, monkeypatch):
     """Every buffer ends at a page without access, so a read or a write beyond it ends the process."""
+    monkeypatch.setattr(whole_batches, "MANY", 1)
     options, workload, steps = KINDS[kind], workloads.load(name), STEPS[name]
     step, start = step_of(name, options, width)
     kernel = MachineKernel(assemble(step, form_of(options, Target(width))))
@@ -189,3 +191,20 @@ def test_code_takes_no_buffer_that_it_could_not_write():
     call(bytearray(8), bytearray(8))
     with pytest.raises((TypeError, BufferError)):
         call(bytes(8), bytearray(8))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["digits", "attention", "microgpt"])
+def test_no_loop_keeps_a_register(name, kind, monkeypatch):
+    """With fewer registers, the tiles of all later loops are smaller."""
+    write, kept = Writer._loop, []
+
+    def loop(writer, *arguments):
+        write(writer, *arguments)
+        kept.append(dict(writer.registers.users))
+
+    monkeypatch.setattr(Writer, "_loop", loop)
+    step, _ = step_of(name, KINDS[kind], 4)
+    assemble(step, form_of(KINDS[kind], Target(4)))
+    assert kept
+    assert not any(kept)
