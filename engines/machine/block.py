@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from zoomgrad.engines.machine.nest import Nest
 
 STRAIGHT = 16
-"""Up to this many terms of all sums are written one after the other; more are a loop, of several terms at a time if
-there are few sums. At least 7, so that every loop has two rounds."""
+"""Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time. At
+least 7, so that every loop has two rounds."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 Loaded = dict[Hashable, Vec]
@@ -191,7 +191,7 @@ class Block:
             self.nest.put_count(counter, count)
             self._counted_down(counter, lambda: self._advance(terms, level, self._over(terms, level + 1)))
             return count
-        together = count if self._fits(count) else 4 // min(4, len(self.vectors))
+        together = count if self._fits(count) else 4 if len(self.vectors) == 1 else 2
         rounds = count // together
 
         def body() -> None:
