@@ -14,7 +14,7 @@ from zoomgrad.engines.machine.expression import Operand, Value
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
-from zoomgrad.engines.rerolled.recover.loops import Access, Phase, Segment
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Phase, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
@@ -106,6 +106,8 @@ class Block:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
         adds = loop.phase == Phase.SINK and not run.in_place
+        if run.rows > 1 and loop.phase == Phase.SINK:
+            self._prefetch(self.nest.target())
         if adds or loop.segments[0].counts:
             self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]
             target = self.nest.target() if adds else None
@@ -128,16 +130,29 @@ class Block:
             self.registers.release(total)
 
     def _subtracted(self, place: Mem, change: Value, width: int) -> Vec:
-        """What the place becomes: `-= rate * change`."""
-        change = self.evaluator.binary("mul", change, Value(self._rate(width)), width)
+        """What the place becomes: `-= rate * change`, or `rate * change / batch` for the rows of a whole batch."""
+        rate = self.nest.rate
+        by = Value(rate._replace(size=8 * width)) if rate else self._word(Word.RATE, width)
+        change = self.evaluator.binary("mul", change, by, width)
+        if self.nest.run.rows > 1:
+            change = self.evaluator.binary("div", change, self._word(Word.SIZE, width), width)
         old = Value(self.evaluator.read(place, width), True)
         new = self.evaluator.binary("sub", old, change, width).operand
         assert isinstance(new, Vec)
         return new
 
-    def _rate(self, width: int) -> Vec:
-        assert self.nest.rate is not None
-        return self.nest.rate._replace(size=8 * width)
+    def _word(self, which: Word, width: int) -> Value:
+        """A double among the words, in every lane."""
+        return Value(self.evaluator.read(word(which), width, spread=width > 1), True)
+
+    def _prefetch(self, target: Source) -> None:
+        """Fetch the numbers that the next tile changes while this one adds its terms, if they are far away."""
+        nest = self.nest
+        if 16 * nest.loop.lanes <= nest.writer.form.cache:
+            return
+        for (outer, *rest), width in self.vectors:
+            if width > 1 and rest[-1] % VECTOR == 0:
+                self.code.prefetch(nest.memory(target, Vector((outer + nest.steps[0], *rest), width), 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 

@@ -323,7 +323,7 @@ class Nest:
 
     @contextmanager
     def _hoisted_rate(self) -> Iterator[None]:
-        if self.run.takes_rate:
+        if self.run.takes_rate and self.run.rows == 1:  # a tile needs the register for its sums
             width = max(self.strips.widths)
             self.rate = self.registers.vector(width)
             self.evaluator.spread(self.rate, word(Word.RATE))

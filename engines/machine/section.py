@@ -237,12 +237,19 @@ class Section:
         self.code.integer("mov", word(Word.RATE), RCX)
         self.code.integer("add", word(Word.RATES), 8)
 
-    def _update(self, _: steps.Update) -> None:
-        """Update all parameters, and clear the gradients in the same pass."""
+    def _update(self, statement: steps.Update) -> None:
+        """Update parameters, and clear their gradients in the same pass."""
         code, p, q = self.code, self.step.area("p"), self.step.area("q")
-        code.integer("lea", RSI, Mem(W, 8 * p.start))
-        code.integer("lea", RDI, Mem(W, 8 * q.start))
-        self._descend(p.stop - p.start)
+        spans = [(0, p.stop - p.start)]
+        if statement.but is not None:
+            loop = self.step.loops.loops[statement.but]
+            first, stop = (place - q.start for place in loop.target.extent(loop.counts))
+            spans = [(0, first), (stop, p.stop - p.start)]
+        for start, stop in spans:
+            if start < stop:
+                code.integer("lea", RSI, Mem(W, 8 * (p.start + start)))
+                code.integer("lea", RDI, Mem(W, 8 * (q.start + start)))
+                self._descend(stop - start)
         for index in self.step.loops.unused:  # the caller may have set their gradients
             for pointer, which in ((RSI, Word.P), (RDI, Word.Q)):
                 code.integer("mov", pointer, word(which))
@@ -285,6 +292,12 @@ class Section:
             self._unless_batch_ends(1, label)
         elif condition == Fact.ENDS_WITH_ROWS:
             self._unless_batch_ends(word(Word.COUNT), label)
+        elif condition == Fact.WHOLE:
+            code.integer("mov", RAX, word(Word.COUNT))
+            code.integer("cmp", RAX, word(Word.BATCH))
+            code.jump(label, "ne")
+            code.integer("cmp", word(Word.ZERO), 1)
+            code.jump(label, "ne")
         elif condition == Fact.UNBOUNDED:
             self.lists.compare(word(Word.BOUND))
             code.jump(label, "a")
