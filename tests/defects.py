@@ -553,6 +553,20 @@ DEFECTS = (
         "engines/machine/test_machine.py::test_rounds_keep_the_reference_bits",
     ),
     Defect(
+        "machine: the sums of a whole batch are not divided by its rows",
+        "engines/machine/block.py",
+        "        if self.nest.run.rows > 1:\n            change =",
+        "        if not self.nest.run:\n            change =",
+        "engines/machine/test_machine.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
+    ),
+    Defect(
+        "machine: a power of -2 keeps the registers of a root",
+        "engines/machine/powers.py",
+        "self._product(inverse, inverse if exponent == -2.0 else self._inverse_root(x))",
+        "self._product(inverse, (self._inverse_root(x), inverse)[exponent == -2.0])",
+        "engines/machine/test_machine.py::test_no_loop_keeps_a_register[digits-dense]",
+    ),
+    Defect(
         "machine: the last window of terms across lanes adds the wrong columns",
         "engines/machine/across.py",
         "range(width - rest, width)",
