@@ -28,7 +28,7 @@ def drawn(full_story):
 @pytest.mark.parametrize("name", ["compile_against_epoch", "total_time"])
 def test_leading_engines_are_labelled_and_labels_do_not_overlap(drawn, name):
     found = list(labels(drawn[name].svg))
-    assert "tcc" in {text for text, *_ in found}
+    assert "rerolled-machine-sparse" in {text for text, *_ in found}
     for one, other in itertools.combinations(found, 2):
         apart = one[2] <= other[1] or other[2] <= one[1] or abs(one[3] - other[3]) >= 12
         assert apart, (one, other)
