@@ -53,8 +53,8 @@ enum { WHOLE, LIST }; /* the first words, as in `lanes_in_machine_code` */
 static long long update_lanes(const struct shared *shared, const double *numbers)
 {
     double copies[NUMBERS * COPIES];
-    for (int i = 0; i < NUMBERS * COPIES; i++)
-        copies[i] = numbers[i / COPIES];
+    for (int i = 0; i < NUMBERS; i++)
+        copies[i * COPIES] = numbers[i];
     shared->words[LIST] = (long long)shared->list;
     shared->lanes(copies, shared->words);
     for (const long long *entry = shared->list; entry < (const long long *)shared->words[LIST]; entry += 2)

@@ -17,13 +17,13 @@ from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import function
 from zoomgrad.engines.machine.encode import RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator, Value
-from zoomgrad.engines.machine.memory import Memory, caller
+from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import T, Target, W
 
 COPIES = 8
-"""Each number of an update is in memory this many times, for the widest vector."""
+"""Room for each number of an update, so that the code can copy it into all lanes of the widest vector."""
 WHOLE, LIST, BUFFERS = range(3)
 """The words that code reads through T: where whole vectors end, where the list of unsure lanes ends, and the addresses
 of p, q and the states. An entry of the list is the index of a vector's first parameter, and a bit for each unsure lane.
@@ -128,27 +128,31 @@ class LoadedLanes:
         count, width = len(state[0]), self._target.width
         buffers_: Sequence[Any] = state
         self.list = array("q", bytes(16 * (count // width + 1)))
+        self._start = address(memoryview(self.list))
+        self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser))))
         self.words = array("q", [count - count % width, 0, *(address(memoryview(each)) for each in buffers_)])
-        self._functions: dict[bool, tuple[Memory, Callable[[Any, Any], None]]] = {}
+        self._functions: dict[bool, tuple[Memory, Callable[[], None]]] = {}
         self.function(1)
 
-    def function(self, batch: int) -> tuple[Memory, Callable[[Any, Any], None]]:
-        """The code for batches of that many steps, and a function that calls it with the numbers and `words`."""
+    def function(self, batch: int) -> tuple[Memory, Callable[[], None]]:
+        """The code for batches of that many steps, and a call of it with the numbers and `words`."""
         is_single = batch == 1
         if is_single not in self._functions:
             code = write_lanes(self._optimiser, self._target, is_single=is_single, is_fast=self._is_fast)
             memory = Memory(code.finish()[0])
-            self._functions[is_single] = memory, caller(memory.start)
+            self._functions[is_single] = memory, bound(memory.start, self._numbers, self.words)
         return self._functions[is_single]
 
     def update(self, values: Sequence[float], batch: int) -> Iterator[int]:
         """Update whole vectors, when iterated, and yield the parameters of unsure lanes. values: of `numbers`."""
-        start = address(memoryview(self.list))
-        self.words[LIST] = start
-        self.function(batch)[1](array("d", [value for value in values for _ in range(COPIES)]), self.words)
-        for at in range(0, (self.words[LIST] - start) // 8, 2):
-            first, marks = self.list[at : at + 2]
-            yield from (first + lane for lane in range(COPIES) if marks >> lane & 1)
+        self._numbers[::COPIES] = array("d", values)
+        self.words[LIST] = self._start
+        self.function(batch)[1]()
+        for at in range(0, (self.words[LIST] - self._start) // 8, 2):
+            first, marks = self.list[at], self.list[at + 1]
+            while marks:
+                yield first + (marks & -marks).bit_length() - 1
+                marks &= marks - 1
 
 
 def load_lanes(optimiser: Optimiser, state: Sequence[Doubles], *, is_fast: bool = False) -> Optional[LoadedLanes]:
@@ -164,7 +168,7 @@ def load_lanes(optimiser: Optimiser, state: Sequence[Doubles], *, is_fast: bool 
 def write_lanes(optimiser: Optimiser, target: Target, *, is_single: bool, is_fast: bool = False) -> Assembler:
     """The function that updates whole vectors of parameters.
 
-    RDI: the address of the numbers of the update, each in all lanes. RSI: that of `words`. Raises NoLanes and
+    RDI: the address of the numbers of the update, each with room for COPIES. RSI: that of `words`. Raises NoLanes and
     OutOfRegisters.
     """
     update = lanes(optimiser, target.width, is_single=is_single, is_fast=is_fast)
@@ -179,8 +183,12 @@ def write_lanes(optimiser: Optimiser, target: Target, *, is_single: bool, is_fas
             code.integer("mov", base, Mem(T, 8 * number))
         places = [Mem(base, 0, at, 8) for base in bases]
         slots: dict[int, Any] = dict(enumerate(places))
+        copies = registers.vector(width)
         for number in range(len(numbers(optimiser))):
-            slots[len(slots)] = Mem(W, 8 * COPIES * number)
+            place = slots[len(slots)] = Mem(W, 8 * COPIES * number)
+            evaluator.spread(copies, place)
+            evaluator.store(place, copies)
+        registers.release(copies)
         evaluator.write(update.shared, slots, {})
         again, end = code.new_label(), code.new_label()
         code.integer("mov", at, 0)

@@ -10,6 +10,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -47,12 +48,12 @@ class Memory:
         self.size = len(code)
 
 
-def caller(address: int) -> Callable[[Any, Any], None]:
-    """A function that calls machine code with the addresses of two writable buffers."""
+def bound(address: int, *buffers: Any) -> Callable[[], None]:
+    """A call of machine code with the addresses of two writable buffers, which it keeps."""
     ffi = interface()
     function = ffi.cast("void (*)(void *, void *)", address)
     # Without True, PyPy's cffi silently copies a buffer that it can't address.
-    return lambda first, second: function(*(ffi.from_buffer("char[]", each, True) for each in (first, second)))
+    return partial(function, *(ffi.from_buffer("char[]", each, True) for each in buffers))
 
 
 def function_of_libm(name: str) -> int:

@@ -146,7 +146,7 @@ class Powers:
 def are_those_of_libm() -> bool:
     """Whether libm is glibc 2.28 or newer and agrees on 256 random numbers for each exponent."""
     from zoomgrad.engines.machine.expression import Evaluator
-    from zoomgrad.engines.machine.memory import Memory, caller
+    from zoomgrad.engines.machine.memory import Memory, bound
     from zoomgrad.engines.machine.registers import Registers
     from zoomgrad.engines.machine.target import Target
 
@@ -171,9 +171,8 @@ def are_those_of_libm() -> bool:
         memory = Memory(code.finish()[0])
     except (Unavailable, OSError):  # another processor, or no executable pages
         return False
-    call = caller(memory.start)
     for at in range(len(numbers)):
-        call(memoryview(numbers)[at:], results)
+        bound(memory.start, memoryview(numbers)[at:], results)()
         for exponent, result in zip(EXPONENTS, results):
             if result == result and result != math.pow(numbers[at], exponent):
                 return False

@@ -22,7 +22,7 @@ from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.rows import Words
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.kernel import MachineKernel
-from zoomgrad.engines.machine.memory import Memory, caller
+from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.target import AVX2, AVX512, Target, Word, features, form_of
@@ -187,10 +187,9 @@ def test_code_takes_no_buffer_that_it_could_not_write():
     code = Assembler()
     code.plain("ret")
     memory = Memory(code.finish()[0])
-    call = caller(memory.start)
-    call(bytearray(8), bytearray(8))
+    bound(memory.start, bytearray(8), bytearray(8))()
     with pytest.raises((TypeError, BufferError)):
-        call(bytes(8), bytearray(8))
+        bound(memory.start, bytes(8), bytearray(8))
 
 
 @pytest.mark.parametrize("kind", KINDS)
