@@ -23,7 +23,7 @@ struct shared {
     double *const *states; /* the optimiser's state buffers */
     long long parameters;
     /* Updates whole vectors, and lists the lanes that it leaves: see `lanes_in_machine_code`. 0 if there are no lanes. */
-    void (*lanes)(const double *numbers, long long *words);
+    void (*lanes)(double *numbers, long long *words);
     long long *words;
     const long long *list;
 };

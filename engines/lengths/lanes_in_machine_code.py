@@ -135,7 +135,7 @@ class LoadedLanes:
         self.function(1)
 
     def function(self, batch: int) -> tuple[Memory, Callable[[], None]]:
-        """The code for batches of that many steps, and a call of it with the numbers and `words`."""
+        """The code for batches of that many steps, and a function that calls it with the numbers and `words`."""
         is_single = batch == 1
         if is_single not in self._functions:
             code = write_lanes(self._optimiser, self._target, is_single=is_single, is_fast=self._is_fast)
@@ -144,7 +144,10 @@ class LoadedLanes:
         return self._functions[is_single]
 
     def update(self, values: Sequence[float], batch: int) -> Iterator[int]:
-        """Update whole vectors, when iterated, and yield the parameters of unsure lanes. values: of `numbers`."""
+        """Update whole vectors, when iterated, and yield the parameters of unsure lanes. values: of `numbers`.
+
+        All updates use one list, so an iterator must end before the next one starts.
+        """
         self._numbers[::COPIES] = array("d", values)
         self.words[LIST] = self._start
         self.function(batch)[1]()
@@ -168,8 +171,8 @@ def load_lanes(optimiser: Optimiser, state: Sequence[Doubles], *, is_fast: bool 
 def write_lanes(optimiser: Optimiser, target: Target, *, is_single: bool, is_fast: bool = False) -> Assembler:
     """The function that updates whole vectors of parameters.
 
-    RDI: the address of the numbers of the update, each with room for COPIES. RSI: that of `words`. Raises NoLanes and
-    OutOfRegisters.
+    RDI: the address of the numbers of the update, each with room for COPIES, which the code fills. RSI: that of
+    `words`. Raises NoLanes and OutOfRegisters.
     """
     update = lanes(optimiser, target.width, is_single=is_single, is_fast=is_fast)
     code, width, names = Assembler(), target.width, buffers(optimiser)

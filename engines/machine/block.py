@@ -130,7 +130,7 @@ class Block:
             self.registers.release(total)
 
     def _subtracted(self, place: Mem, change: Value, width: int) -> Vec:
-        """What the place becomes: `-= rate * change`, or `rate * change / batch` for the rows of a whole batch."""
+        """What the place becomes: `-= rate * change`; `-= rate * change / batch` for the rows of a whole batch."""
         rate = self.nest.rate
         by = Value(rate._replace(size=8 * width)) if rate else self._word(Word.RATE, width)
         change = self.evaluator.binary("mul", change, by, width)

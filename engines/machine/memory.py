@@ -49,7 +49,7 @@ class Memory:
 
 
 def bound(address: int, *buffers: Any) -> Callable[[], None]:
-    """A call of machine code with the addresses of two writable buffers, which it keeps."""
+    """A function that calls machine code with the addresses of two writable buffers, and keeps these alive."""
     ffi = interface()
     function = ffi.cast("void (*)(void *, void *)", address)
     # Without True, PyPy's cffi silently copies a buffer that it can't address.

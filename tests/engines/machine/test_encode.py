@@ -148,7 +148,7 @@ def test_the_stack_and_the_cache(name):
         if name == "call":
             code.call(Mem(Reg(number), 8))
         elif name == "prefetcht0":
-            code.prefetch(Mem(Reg(number), 8))
+            code.prefetch(Mem(Reg(number), 4096, Reg(9), 8))
         else:
             code.stack(name, Reg(number))
         (line,) = code.lines
