@@ -747,7 +747,7 @@ DEFECTS = (
         "results/test_compare.py",
     ),
     Defect(
-        "compare: one burst counts as much as every other turn",
+        "compare: a burst counts as much as any other turn",
         "harness/compare/block.py",
         "fmean(median(logs[start :: self.layouts])",
         "fmean(fmean(logs[start :: self.layouts])",

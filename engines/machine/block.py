@@ -105,15 +105,16 @@ class Block:
     def write(self) -> None:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
-        adds = loop.phase == Phase.SINK and not run.in_place
-        if run.rows > 1 and loop.phase == Phase.SINK:
-            self._prefetch(self.nest.target())
+        is_sink = loop.phase == Phase.SINK
+        adds = is_sink and not run.in_place
+        target = self.nest.target() if is_sink and (adds or run.rows > 1) else None
+        if target and run.rows > 1:
+            self._prefetch(target)
         if adds or loop.segments[0].counts:
             self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]
-            target = self.nest.target() if adds else None
             for register, lanes in zip(self.sums, self.vectors):
                 assert register is not None
-                if target:
+                if target and adds:
                     self.evaluator.load(register, self.nest.memory(target, lanes, 0))
                 else:
                     self.evaluator.clear(register)
@@ -147,12 +148,11 @@ class Block:
 
     def _prefetch(self, target: Source) -> None:
         """Fetch the numbers that the next tile changes while this one adds its terms, if they are far away."""
-        nest = self.nest
-        if 16 * nest.loop.lanes <= nest.writer.form.cache:
+        if 16 * self.nest.loop.lanes <= self.nest.writer.form.cache:
             return
         for (outer, *rest), width in self.vectors:
             if width > 1 and rest[-1] % VECTOR == 0:
-                self.code.prefetch(nest.memory(target, Vector((outer + nest.steps[0], *rest), width), 0))
+                self.code.prefetch(self.nest.memory(target, Vector((outer + self.nest.steps[0], *rest), width), 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 

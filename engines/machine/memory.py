@@ -48,12 +48,12 @@ class Memory:
         self.size = len(code)
 
 
-def bound(address: int, *buffers: Any) -> Callable[[], None]:
+def bound(address: int, first: Any, second: Any) -> Callable[[], None]:
     """A function that calls machine code with the addresses of two writable buffers, and keeps these alive."""
     ffi = interface()
     function = ffi.cast("void (*)(void *, void *)", address)
     # Without True, PyPy's cffi silently copies a buffer that it can't address.
-    return partial(function, *(ffi.from_buffer("char[]", each, True) for each in buffers))
+    return partial(function, *(ffi.from_buffer("char[]", each, True) for each in (first, second)))
 
 
 def function_of_libm(name: str) -> int:

@@ -156,8 +156,7 @@ def are_those_of_libm() -> bool:
             return False
     except (ValueError, OSError, AttributeError):
         return False
-    code, numbers = Assembler(), array("d", (random.Random(1).lognormvariate(0.0, 2.0) for _ in range(256)))
-    results = array("d", bytes(8 * len(EXPONENTS)))
+    code, number, results = Assembler(), array("d", [0.0]), array("d", bytes(8 * len(EXPONENTS)))
     registers = Registers(Target(4), code)
     evaluator = Evaluator(code, Target(4), registers)
     for at, exponent in enumerate(EXPONENTS):
@@ -171,9 +170,11 @@ def are_those_of_libm() -> bool:
         memory = Memory(code.finish()[0])
     except (Unavailable, OSError):  # another processor, or no executable pages
         return False
-    for at in range(len(numbers)):
-        bound(memory.start, memoryview(numbers)[at:], results)()
+    call, rng = bound(memory.start, number, results), random.Random(1)
+    for _ in range(256):
+        number[0] = rng.lognormvariate(0.0, 2.0)
+        call()
         for exponent, result in zip(EXPONENTS, results):
-            if result == result and result != math.pow(numbers[at], exponent):
+            if result == result and result != math.pow(number[0], exponent):
                 return False
     return True

@@ -23,7 +23,7 @@ COPY = "copy"
 ROW = struct.Struct("<8q")
 """A rectangle in the table."""
 SIDE = 8
-"""A transposed matrix is copied in strips of so many rows, which share each cache line of the other side."""
+"""Rows of a strip. A transposed matrix is copied strip by strip, to use each cache line of the other side whole."""
 
 
 class Rectangle(NamedTuple):

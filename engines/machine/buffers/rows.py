@@ -17,7 +17,7 @@ READ_ROW, READ_COLUMNS = "read_row", "read_columns"
 
 
 class Words(IntEnum):
-    """The words of a column: those of `struct column`, then HIGH and LOW."""
+    """The words of a column: the fields of `struct column`, then HIGH and LOW."""
 
     DATA = 0
     WIDTH = 1
