@@ -14,7 +14,7 @@ from zoomgrad.engines.machine.expression import Operand, Value
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Phase, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Phase, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
@@ -105,16 +105,13 @@ class Block:
     def write(self) -> None:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
-        is_sink = loop.phase == Phase.SINK
-        adds = is_sink and not run.in_place
-        target = self.nest.target() if is_sink and (adds or run.rows > 1) else None
-        if target and run.rows > 1:
-            self._prefetch(target)
+        adds = loop.phase == Phase.SINK and not run.in_place
         if adds or loop.segments[0].counts:
             self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]
+            target = self.nest.target() if adds else None
             for register, lanes in zip(self.sums, self.vectors):
                 assert register is not None
-                if target and adds:
+                if target:
                     self.evaluator.load(register, self.nest.memory(target, lanes, 0))
                 else:
                     self.evaluator.clear(register)
@@ -145,14 +142,6 @@ class Block:
     def _word(self, which: Word, width: int) -> Value:
         """A double among the words, in every lane."""
         return Value(self.evaluator.read(word(which), width, spread=width > 1), True)
-
-    def _prefetch(self, target: Source) -> None:
-        """Fetch the numbers that the next tile changes while this one adds its terms, if they are far away."""
-        if 16 * self.nest.loop.lanes <= self.nest.writer.form.cache:
-            return
-        for (outer, *rest), width in self.vectors:
-            if width > 1 and rest[-1] % VECTOR == 0:
-                self.code.prefetch(self.nest.memory(target, Vector((outer + self.nest.steps[0], *rest), width), 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 

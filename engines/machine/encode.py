@@ -389,13 +389,6 @@ class Assembler:
         self.code += bytes((0x50, 0xC0 | to.number << 3 | source.number & 7))
         self._done(start, "vmovmskpd", to, source)
 
-    def prefetch(self, place: Mem) -> None:
-        """Fetch the cache line of a place."""
-        start = len(self.code)
-        forms = _integer_in_memory(0x40, b"\x0f\x18", 1, place.base, place.index, place.scale)
-        self._operand(forms, place.disp, place.label, 0)
-        self._done(start, "prefetcht0", place)
-
     def mask_to(self, to: Reg, mask: int) -> None:
         """Copy the lowest 8 bits of a mask register."""
         start = len(self.code)

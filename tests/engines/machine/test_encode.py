@@ -141,14 +141,12 @@ def test_an_integer_instruction(name):
             assert operands(found) == operands(str(line).partition(" ")[2]), (str(line), found)
 
 
-@pytest.mark.parametrize("name", ["push", "pop", "call", "prefetcht0"])
-def test_the_stack_and_the_cache(name):
+@pytest.mark.parametrize("name", ["push", "pop", "call"])
+def test_the_stack(name):
     for number in range(16):
         code = Assembler()
         if name == "call":
             code.call(Mem(Reg(number), 8))
-        elif name == "prefetcht0":
-            code.prefetch(Mem(Reg(number), 4096, Reg(9), 8))
         else:
             code.stack(name, Reg(number))
         (line,) = code.lines
