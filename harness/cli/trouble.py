@@ -14,10 +14,9 @@ from zoomgrad.engines.api import Unavailable, UnknownName
 from zoomgrad.harness.cli.app import FAILED, WRONG_USE
 from zoomgrad.harness.cli.console import complain
 from zoomgrad.harness.machine.environments import NoEnvironment
-from zoomgrad.harness.workloads.changes import InvalidChange
 from zoomgrad.results.files import Unreadable, first_of
 
-KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange)
+KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment)
 """Exceptions whose texts are written for users."""
 
 SPACE = "Free some space, then try again."

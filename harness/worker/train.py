@@ -1,7 +1,6 @@
-"""Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
+"""Training for `zoomgrad train`: epochs with loss and accuracy, until the workload's tolerance is reached.
 
-`python -m zoomgrad.harness.worker.train SETTINGS` prints the text of each event of `train`: `epoch`, then `end`. On a
-terminal, `progress` is one line that changes.
+`python -m zoomgrad.harness.worker.train '["ENGINE", "WORKLOAD", EPOCHS, SEED]'` prints them.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import NamedTuple, Optional
 
 from zoomgrad import datasets
 from zoomgrad.datasets.idx import CorruptData
@@ -23,79 +22,85 @@ from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.job import Misbehaved, ready
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.workloads import Workload
-from zoomgrad.harness.workloads.changes import InvalidChange, changed
-from zoomgrad.harness.workloads.microgpt import Sizes, samples
+from zoomgrad.harness.workloads.microgpt import Decay, Sizes, samples
 
-REPORT_SECONDS = 0.2
-"""Approximate interval of progress events, which come only between steps."""
+PORTION_SECONDS = 0.2
+"""Approximate interval of progress, which is shown only between steps."""
 
 EVALUATION_SECONDS = 2.0
 """Approximate training time between two accuracies on all evaluation rows, which exclude their own time."""
 
+ERASE = "\r\x1b[K"
+"""Clears the terminal's line."""
+
 SAMPLES = 20
 """Names that a model of names invents at the end."""
 
-Settings = Mapping[str, Any]
-"""`engine`, `workload`, and the options of `zoomgrad train`. Absent or None keeps the workload's value."""
-
-Event = dict[str, Any]
-"""`event` is its kind, and `text` is what to print. The other keys of `end` are the figures of the training."""
+FAILURES = (Unavailable, UnknownName, datasets.Unavailable, CorruptData, Misbehaved, NonFiniteLoss)
+"""How a training fails. The text has the remedy."""
 
 
-def task(settings: Settings) -> Workload:
-    """The workload with its changes. Raises UnknownName and InvalidChange."""
-    workload = changed(workloads.load(settings["workload"]), settings)
+class Trained(NamedTuple):
+    """A training that has ended."""
+
+    epochs: int
+    loss: float
+    """Mean loss of the last epoch's steps."""
+    within_tolerance: bool
+    accuracy: float
+    samples: list[str]
+
+
+def task(name: str, epochs: Optional[int], seed: Optional[int]) -> Workload:
+    """The workload with these epochs and this seed; None keeps its own. Raises UnknownName and Unavailable."""
+    workload = workloads.load(name)
     if not workload.learns:
-        raise InvalidChange(
-            f"{workload.name} runs forward passes only, so there is nothing to train",
-            "Choose a workload that learns, such as `digits`.",
-        )
-    seed = settings.get("seed")
+        raise Unavailable(f"{name} runs forward passes only", "Choose a workload that learns, such as `digits`.")
+    if epochs is not None:
+        workload = replace(workload, epochs=epochs)
+        if isinstance(workload.rate, Decay):
+            workload = replace(workload, rate=replace(workload.rate, steps=epochs * workload.steps_per_epoch))
     return workload if seed is None else replace(workload, seed=seed)
 
 
-def train(settings: Settings) -> Iterator[Event]:
-    """Yield the events of a training. Raises one of FAILURES."""
-    workload = task(settings)
-    try:
-        engine = ready(settings["engine"], workload)
-    except Unavailable as none:
-        raise Unavailable(f"{settings['engine']} can't run this: {none.reason}", none.remedy) from None
-    workload.evaluation_rows()  # raise for missing data now, not after an epoch
+def train(engine_name: str, workload: Workload) -> Trained:
+    """Train, and print lines about epochs, the step and the end. Raises one of FAILURES."""
+    engine = ready(engine_name, workload)
+    evaluated_on, _ = workload.evaluation_rows()  # raise for missing data now, not after an epoch
     trainer = engine.prepare(workload)
-    tolerance, stopping, steps = workload.tolerance, workload.stopping, workload.steps_per_epoch
-    seconds = shown_at = evaluated_at = 0.0
-    converged, epoch, loss, figure = False, 0, math.nan, math.nan
-    while not converged and epoch < workload.epochs:
+    steps, tolerance = workload.steps_per_epoch, workload.tolerance
+    seconds = evaluated_at = 0.0
+    within, epoch, loss = False, 0, math.nan
+    while not within and epoch < workload.epochs:
         if epoch and seconds - evaluated_at >= EVALUATION_SECONDS:
             evaluated_at, accuracy = seconds, _accuracy(trainer, workload)
-            text = f"epoch {epoch}: mean loss {loss:.4g}, accuracy {accuracy:.2%}, {seconds:.2f} s"
-            yield {"event": "epoch", "text": text}
+            tell(f"epoch {epoch}: mean loss {loss:.4g}, accuracy {accuracy:.2%}, {seconds:.2f} s")
         epoch += 1
         for portion_seconds in _portions(trainer, steps):
             seconds += portion_seconds
-            if seconds - shown_at >= REPORT_SECONDS:
-                shown_at, step = seconds, len(trainer.losses) - (epoch - 1) * steps
-                at = f"seed {workload.seed}  epoch {epoch}/{workload.epochs}  step {step:,}/{steps:,}"
-                yield {"event": "progress", "text": f"{at}  loss {trainer.losses[-1]:.4g}"}
+            at = f"epoch {epoch}/{workload.epochs}  step {len(trainer.losses) - (epoch - 1) * steps:,}/{steps:,}"
+            tell(f"{at}  loss {trainer.losses[-1]:.4g}", passing=True)
         loss = math.fsum(each / steps for each in trainer.losses[-steps:])
-        figure = stopping.measure(loss, workload.samples_per_step)
-        converged = tolerance is not None and stopping.reached(figure, tolerance)
-    if stopping.before_update:  # return to the parameters before the last update by training up to it again
+        within = tolerance is not None and math.sqrt(loss) / workload.samples_per_step <= tolerance
+    if tolerance is not None:  # return to the parameters that gave the loss by training up to the last update
         trainer.restart(batch=workload.batch)
         trainer.train(epoch * steps - 1)
-    end = {
-        "seed": workload.seed,
-        "epochs": epoch,
-        "steps": epoch * steps,
-        "converged": None if tolerance is None else converged,
-        "loss": loss,
-        "figure": (stopping.figure, figure),
-        "accuracy": _accuracy(trainer, workload),
-        "evaluated_on": workload.evaluation_rows()[0],
-        "samples": _invented(workload, trainer),
-    }
-    yield {"event": "end", "text": _end(end, seconds), **end}
+    accuracy, names = _accuracy(trainer, workload), _invented(workload, trainer)
+    stopped = "" if tolerance is None else f"{'within the tolerance' if within else 'tolerance not reached'}, "
+    tell(
+        f"seed {workload.seed}: {epoch:,} epoch{'s' * (epoch != 1)}, loss {loss:.4g}, {stopped}accuracy {accuracy:.2%} "
+        f"on {evaluated_on}, {seconds:.3f} s, {1e6 * seconds / (epoch * steps):.1f} µs per step"
+    )
+    if names:
+        tell(f"invented: {', '.join(names)}")
+    return Trained(epoch, loss, within, accuracy, names)
+
+
+def tell(text: str, *, passing: bool = False) -> None:
+    """Print a line; a passing one only on a terminal, where the next line replaces it."""
+    is_live = sys.stdout.isatty()
+    if is_live or not passing:
+        print(f"{ERASE if is_live else ''}{text}", end="" if passing else "\n", flush=True)
 
 
 def _accuracy(trainer: Trainer, workload: Workload) -> float:
@@ -114,7 +119,7 @@ def _invented(workload: Workload, trainer: Trainer) -> list[str]:
 
 
 def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
-    """Take the steps in portions of about `REPORT_SECONDS`. Yield the seconds of each."""
+    """Take the steps in portions of about `PORTION_SECONDS`. Yield the seconds of each."""
     portion = 1
     while steps:
         taken = min(portion, steps)
@@ -123,47 +128,17 @@ def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
         seconds = perf_counter() - start
         yield seconds
         steps -= taken
-        portion = max(1, round(taken * REPORT_SECONDS / seconds)) if seconds else 2 * portion
-
-
-def _end(end: Event, seconds: float) -> str:
-    """Text about a training that has ended."""
-    parts = [f"seed {end['seed']}: {end['epochs']:,} epoch{'s' * (end['epochs'] != 1)}, loss {end['loss']:.4g}"]
-    if end["converged"] is not None:
-        figure, value = end["figure"]
-        shown = f"{figure} {value:.4g}, " if value != end["loss"] else ""
-        parts.append(shown + ("within the tolerance" if end["converged"] else "tolerance not reached"))
-    parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
-    text = ", ".join([*parts, f"{seconds:.3f} s, {1e6 * seconds / end['steps']:.1f} µs per step"])
-    return f"{text}\ninvented: {', '.join(end['samples'])}" if end["samples"] else text
-
-
-def printable(text: str) -> str:
-    """The text with its newlines, but without other control characters: an engine may be hostile."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-FAILURES = (
-    *(Unavailable, UnknownName, InvalidChange, datasets.Unavailable, CorruptData),
-    *(Misbehaved, NonFiniteLoss),
-)
-"""How a training fails. The text has the remedy."""
+        portion = max(1, round(taken * PORTION_SECONDS / seconds)) if seconds else 2 * portion
 
 
 def main() -> None:
     """Print the training that the first argument describes in JSON. Exit with 1 if it failed, and 130 after Ctrl-C."""
     end_with_the_harness()
-    is_live = sys.stdout.isatty()
-    erase = "\r\x1b[K" if is_live else ""
-    settings = json.loads(sys.argv[1])
+    engine, name, epochs, seed = json.loads(sys.argv[1])
     try:
-        for event in train(settings):
-            is_progress = event["event"] == "progress"
-            if is_live or not is_progress:
-                print(f"{erase}{printable(event['text'])}", end="" if is_progress else "\n", flush=True)
+        train(engine, task(name, epochs, seed))
     except FAILURES as failure:
-        seed = f"seed {task(settings).seed}: " if isinstance(failure, NonFiniteLoss) else ""
-        print(f"zoomgrad: {seed}{printable(str(failure))}", file=sys.stderr, flush=True)
+        print(f"zoomgrad: {failure}", file=sys.stderr, flush=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

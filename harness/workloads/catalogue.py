@@ -10,7 +10,6 @@ from typing import Any
 from zoomgrad.datasets import digits, mnist, moons, synthetic, tour, xor
 from zoomgrad.harness.workloads import models
 from zoomgrad.harness.workloads.losses import (
-    TOUR,
     by_cross_entropy,
     by_hinge_and_l2,
     by_squared_error,
@@ -40,7 +39,6 @@ def _tour(name: str, activation: str) -> Workload:
         rate=constant(0.05),
         whole_set=True,
         tolerance=0.05,
-        stopping=TOUR,
         epochs=100,
     )
 

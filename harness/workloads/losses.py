@@ -1,11 +1,9 @@
-"""Losses of the workloads, over Values; criteria for a correct output, and for the end of `zoomgrad train`."""
+"""Losses of the workloads, over Values; and criteria for a correct output."""
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from zoomgrad.engines.nn import cross_entropy, hinge, l2, squared_error
 
@@ -52,25 +50,3 @@ def same_side(outputs: Sequence[float], targets: Sequence[float]) -> bool:
 def within(tolerance: float) -> IsCorrect:
     """Criterion that every output is nearer to its target than `tolerance`."""
     return lambda outputs, targets: all(abs(o - t) < tolerance for o, t in zip(outputs, targets))
-
-
-class Stopping(NamedTuple):
-    """What an epoch is judged by, and where in the epoch training stops."""
-
-    figure: str
-    """Name of what is compared with the tolerance."""
-    measure: Callable[[float, int], float]
-    """(mean loss of the epoch's steps, samples of a step) -> that figure."""
-    reached: Callable[[float, float], bool]
-    """(figure, tolerance) -> whether to stop."""
-    before_update: bool = False
-    """Whether the last epoch computes its loss but does not change the parameters. For whole-set workloads only.
-
-    An epoch's accuracy is then that of the parameters that gave its loss.
-    """
-
-
-MEAN_LOSS = Stopping("mean loss", lambda loss, samples: loss, operator.lt)
-
-TOUR = Stopping("metric", lambda loss, samples: math.sqrt(loss) / samples, operator.le, before_update=True)
-"""As "Tour de micrograd" stops: after a forward pass over all samples, before the update. Needs the squared error."""

@@ -15,7 +15,7 @@ from zoomgrad.engines.api import Network, Shape
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.optimisers import SGD, Optimiser
 from zoomgrad.engines.nn import as_list
-from zoomgrad.harness.workloads.losses import MEAN_LOSS, NAMES, IsCorrect, Loss, Stopping
+from zoomgrad.harness.workloads.losses import NAMES, IsCorrect, Loss
 from zoomgrad.harness.workloads.models import Build, Mlp
 
 SEED = 1337
@@ -40,8 +40,11 @@ class Workload:
     held_out: Optional[Callable[[], Dataset]] = None
     """Reader of a separate test set, if the dataset does not include one."""
     tolerance: Optional[float] = None
-    """Where `zoomgrad train` stops, by the rule below."""
-    stopping: Stopping = MEAN_LOSS
+    """`zoomgrad train` stops once the square root of the loss, over the samples of a step, is at most this.
+
+    It stops before the update, as "Tour de micrograd" does, so the parameters are those that gave the loss. For
+    workloads whose step is the whole training set, with squared errors.
+    """
     learns: bool = True
     """Whether a step trains. If not, it runs the forward pass and records its loss, and no parameter changes."""
     optimiser: Optimiser = SGD

@@ -14,7 +14,6 @@ from zoomgrad.engines.graph.optimisers import ADAM
 from zoomgrad.engines.peers import driver as peers
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.evidence import compare, left_by
-from zoomgrad.harness.workloads.changes import changed
 from zoomgrad.harness.workloads.models import Mlp
 
 pytestmark = pytest.mark.host
@@ -57,7 +56,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name):
 
 
 def test_a_loss_that_is_not_finite_stops_the_training():
-    trainer = prepared("numpy", changed(workloads.load("mlp-6x3x2"), {"rate": 1e200}))
+    trainer = prepared("numpy", replace(workloads.load("mlp-6x3x2"), rate=lambda update: 1e200))
     with pytest.raises(NonFiniteLoss) as error:
         trainer.train(20)
     assert len(trainer.losses) == error.value.step < 20

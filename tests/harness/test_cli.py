@@ -205,7 +205,7 @@ def test_a_training_that_diverges_fails_and_names_the_step(asked):
     # Too deep for the rate: each layer makes the gradients larger.
     result = asked("train", f"mlp-{'16x' * 20}1", "--epochs", 1)
     assert result.returncode == 1
-    assert re.search(r"seed 1337: the loss of step \d+ is not a finite number", result.stderr)
+    assert re.search(r"the loss of step \d+ is not a finite number", result.stderr)
     assert "Lower the rate" in result.stderr
     assert "Traceback" not in result.stderr
 
