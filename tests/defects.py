@@ -120,7 +120,7 @@ DEFECTS = (
     ),
     Defect(
         "anatomy: the collector's pause also counts for the part that it interrupts",
-        "harness/worker/profiling/anatomy.py",
+        "harness/worker/anatomy.py",
         "seconds = elapsed - pauses",
         "seconds = elapsed",
         "harness/worker/test_profile.py::test_a_moment_belongs_to_one_part",

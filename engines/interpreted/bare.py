@@ -1,7 +1,7 @@
 """A number with a Value's operators that records nothing: no children, operation, closure or gradient.
 
 It makes one object per operation, so a model's time over this class is the cost of the forward pass alone. Any further
-time of an engine goes into its graph (`harness/worker/profiling/anatomy.py`). This is not an engine: it can't train.
+time of an engine goes into its graph (`harness/worker/anatomy.py`). This is not an engine: it can't train.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 There are two trainers. One builds a new graph for every step, as micrograd does; the other builds it once and replays
 it. They differ only in how they take a step. A step is a sequence of stages, one method each, so that a profiler can
-time them (`harness/worker/profiling/anatomy.py`).
+time them (`harness/worker/anatomy.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Profilers, one module each, and the loop that runs those that fit a cell and stores their profiles.
 
-Timing is in `harness.run`, in separate processes with separate records; the code inside a profiled worker is in
-`harness.worker.profiling`.
+Timing is in `harness.run`, in separate processes with separate records; the code inside a profiled worker is
+`harness.worker.profile`. anatomy: seconds of building the graph, ordering it, forward, backward, update, freeing,
+collecting, by step. memory: the worker's resident bytes while it trains.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from zoomgrad.harness.containment import Limits, Run
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
-from zoomgrad.harness.profile import perf, probes, scalene
-from zoomgrad.harness.profile.profile_session import ENDING_SECONDS, Profiler, Session
+from zoomgrad.harness.profile import perf, scalene
+from zoomgrad.harness.profile.session import Profiler, Session, observed
 from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.files import first_of
 from zoomgrad.results.profile import PROFILE, AnyProfile
@@ -29,11 +30,14 @@ from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
 
 PROFILERS: dict[str, Profiler] = {
-    "anatomy": probes.anatomy,
-    "memory": probes.memory,
+    "anatomy": observed,
+    "memory": observed,
     "scalene": scalene.profile,
     "perf": perf.profile,
 }
+
+ENDING_SECONDS = 60.0
+"""Extra time of a worker beyond the profiled time: start, preparation, and the profiler's own processing."""
 
 
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
@@ -73,23 +77,23 @@ def run_profilers(
 
 
 def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, run: Run) -> AnyProfile:
-    started_at = datetime.now(UTC)
-    common = {"profiler": name, "cell": cell, "started_at": started_at}
+    common = {"profiler": name, "cell": cell, "started_at": datetime.now(UTC)}
     absent = plan.missing.get(cell.interpreter)
     try:
         if absent:
             raise NoResult("skipped", absent.reason, absent.remedy)
         limits = Limits.of(plan.run.settings)
+        timeout_seconds = max(limits.timeout_seconds, seconds + ENDING_SECONDS)
         session = Session(
-            cell=cell,
-            engine=engines.load(cell.engine),
-            interpreter=plan.interpreters[cell.interpreter],
-            seconds=seconds,
-            limits=replace(limits, timeout_seconds=max(limits.timeout_seconds, seconds + ENDING_SECONDS)),
-            folder=store.profile_folder(cell),
-            run=run,
+            name,
+            cell,
+            plan.interpreters[cell.interpreter],
+            seconds,
+            replace(limits, timeout_seconds=timeout_seconds),
+            store.profile_folder(cell),
+            run,
         )
-        fields = {"status": "measured", **PROFILERS[name](session)}
+        fields = {**PROFILERS[name](session), "status": "measured"}
     except NoResult as none:
         fields = none.why
     except NoEnvironment as error:
@@ -97,7 +101,7 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     except Exception as error:  # any failure becomes a profile and never stops the other profilers
         fields = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     try:
-        return PROFILE.validate_python({**common, **fields})
+        return PROFILE.validate_python({**fields, **common})
     except ValidationError as error:  # figures of an engine or a tool that are out of range
         reason = f"{cell.engine}: the figures of {name} are invalid: {first_of(error)}"
         return PROFILE.validate_python({**common, "status": "failed", "reason": reason})

@@ -1,14 +1,12 @@
-"""perf on Linux: samples by C function of the interpreter, with Python functions on the stacks from 3.13 on.
+"""perf on Linux: samples by C function of the interpreter, and whether it collected garbage or evaluated bytecode.
 
 perf samples every few milliseconds of CPU time by the software clock, because many machines offer no hardware counters.
-Builds of Python rarely keep frame pointers, so perf unwinds a copy of the stack (`--call-graph dwarf`). Python's frames
-appear only if its trampoline describes itself to the unwinder (`-X perf_jit`). The worker switches perf on and off
-through a pipe, so that its start is not sampled.
+Builds of Python rarely keep frame pointers, so perf unwinds a copy of the stack (`--call-graph dwarf`). The worker
+switches perf on and off through a pipe, so that its start is not sampled.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -16,11 +14,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from zoomgrad.engines.asking import NoAnswer, ask, which
-from zoomgrad.harness.profile.profile_session import WORKER, Session, common
-from zoomgrad.harness.profile.symbols import Frame, group_of
+from zoomgrad.harness.profile.session import WORKER, Session
 from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.profile import Symbol
 
@@ -38,37 +35,41 @@ FEWEST = 50
 
 REMEDY = "Install it, for example `apt install linux-perf`."
 
+COLLECTING = re.compile(
+    # gc_collect_main was named collect until 3.11. The C compiler may have inlined either.
+    r"^(_?Py)?_?gc_collect|^collect(_main|_generations|_with_callback|_increment|_young|_full)?(\.|$)"
+    r"|^visit_(decref|reachable|move|add)|^(subtract|update)_refs|^(move|deduce|untrack)_(unreachable|tuples)"
+)
+EVALUATING = re.compile(r"^_?PyEval_|^_Py_HandlePending")
+_FRAME = re.compile(r"\s+[0-9a-f]+ (?P<symbol>.+?) \((?P<object>.*)\)")
+
+
+class Frame(NamedTuple):
+    """A function on a sampled stack, and the file name of its library or program."""
+
+    symbol: str
+    object: str
+
 
 def profile(session: Session) -> dict[str, Any]:
-    """Shares of samples by symbol and by group. Also stores the stacks."""
+    """Shares of samples by symbol and by group."""
     program = find()
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as name:
         folder = Path(name)
-        control = folder / "control"
+        control, data = folder / "control", folder / "perf.data"
         os.mkfifo(control, 0o600)
-        data = folder / "perf.data"
-        host = session.interpreter
-        has_trampoline = host.implementation == "cpython" and host.minor >= (3, 13)
-        python = [session.python(), *(("-X", "perf_jit") if has_trampoline else ())]
         command = [
-            *(program, "record", "--quiet", "--event=cpu-clock", f"--freq={HERTZ}", "--clockid=monotonic"),
+            *(program, "record", "--quiet", "--event=cpu-clock", f"--freq={HERTZ}"),
             *(f"--call-graph=dwarf,{STACK_BYTES}", "--no-buildid", "--no-buildid-cache", f"--output={data}"),
-            *("--delay=-1", f"--control=fifo:{control}", "--", *python, *WORKER),
+            *("--delay=-1", f"--control=fifo:{control}", "--", session.python(), *WORKER),
         ]
-        reply = session.work(command, ZOOMGRAD_PERF_CONTROL=str(control))
-        with _without_litter(reply["pid"]):
-            if has_trampoline:
-                injected = folder / "injected.data"
-                with contextlib.suppress(NoResult):
-                    _read([program, "inject", "--jit", f"--input={data}", f"--output={injected}"], folder)
-                data = injected if injected.exists() else data
-            text = _read([program, "script", "--no-inline", "--fields=ip,sym,dso", f"--input={data}"], folder)
+        fields = session.work(command, ZOOMGRAD_PERF_CONTROL=str(control))
+        text = _read([program, "script", "--no-inline", "--fields=ip,sym,dso", f"--input={data}"], folder)
+        version = _read([program, "version"], folder).strip().replace(" version", "")
     stacks = list(samples(text.splitlines()))
     if len(stacks) < FEWEST:
         raise NoResult("failed", f"perf took only {len(stacks)} samples", "Give it longer with --seconds.")
-    _keep_stacks(stacks, session.folder / "perf.folded")
-    version = _read([program, "version"], session.folder).strip().replace(" version", "")
-    return {**common(reply), "tool": version, **shares(stacks)}
+    return {**fields, "tool": version, **shares(stacks)}
 
 
 def shares(stacks: Sequence[Sequence[Frame]]) -> dict[str, Any]:
@@ -87,46 +88,23 @@ def shares(stacks: Sequence[Sequence[Frame]]) -> dict[str, Any]:
     }
 
 
+def group_of(stack: Sequence[Frame]) -> str:
+    """Kind of work of a sample: a collection anywhere on the stack, or else the innermost function, decides."""
+    if any(COLLECTING.search(frame.symbol) for frame in stack):
+        return "garbage collector"
+    return "evaluation loop" if EVALUATING.search(stack[0].symbol) else "others"
+
+
 def samples(lines: Iterable[str]) -> Iterator[list[Frame]]:
     """Parse the output of `perf script` into stacks, innermost frame first. An empty line ends a sample."""
     stack: list[Frame] = []
     for line in (*lines, ""):
         match = _FRAME.fullmatch(line)
         if match:
-            stack.append(_frame(match["symbol"], match["object"]))
+            stack.append(Frame(match["symbol"], Path(match["object"].removesuffix(" (deleted)")).name))
         elif stack:
             yield stack
             stack = []
-
-
-_FRAME = re.compile(r"\s+[0-9a-f]+ (?P<symbol>.+?) \((?P<object>.*)\)")
-
-
-def _frame(symbol: str, path: str) -> Frame:
-    """`py::Value.f:/a/b.py` belongs to that source file, not to the object that Python's trampoline made for perf."""
-    if symbol.startswith("py::"):
-        function, _, file = symbol.removeprefix("py::").rpartition(":")
-        return Frame(f"py::{function}", Path(file).name)
-    return Frame(symbol, Path(path.removesuffix(" (deleted)")).name)
-
-
-def _keep_stacks(stacks: Iterable[Sequence[Frame]], file: Path) -> None:
-    """Write folded stacks, outermost first: Python functions inside `exercise`, then C called by the innermost one.
-
-    Omits the interpreter's C frames between two Python functions, because they are always the same.
-    """
-    counts: Counter[str] = Counter()
-    for stack in stacks:
-        python = [n for n, frame in enumerate(stack) if frame.symbol.startswith("py::")]
-        work = next((n for n in python if stack[n].symbol == "py::exercise"), len(stack))
-        shown = [n for n in range(work) if not python or n < python[0] or n in python]
-        counts[";".join(_name(stack[n]) for n in reversed(shown)) or "exercise"] += 1
-    file.write_text("".join(f"{stack} {count}\n" for stack, count in sorted(counts.items())), encoding="utf-8")
-
-
-def _name(frame: Frame) -> str:
-    name = frame.symbol.replace(";", ",")
-    return f"{name.removeprefix('py::')} ({frame.object})" if name.startswith("py::") else name
 
 
 def find() -> str:
@@ -161,15 +139,3 @@ def _read(command: list[str], folder: Path) -> str:
         )
     except NoAnswer as none:
         raise NoResult("timed-out" if none.is_late else "failed", f"perf {command[1]} {none}") from None
-
-
-@contextlib.contextmanager
-def _without_litter(pid: int) -> Iterator[None]:
-    """Remove the files that Python and perf leave in /tmp, a location that CPython hard-codes."""
-    try:
-        yield
-    finally:
-        for pattern in (f"jit-{pid}.dump", f"jitted-{pid}-*.so", f"perf-{pid}.map"):
-            for file in Path("/tmp").glob(pattern):  # noqa: S108  (only what is named after our own process)
-                with contextlib.suppress(OSError):
-                    file.unlink()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from zoomgrad.harness.profile.profile_session import DRAW, WORKER, Session, common
+from zoomgrad.harness.profile.session import DRAW, WORKER, Session
 from zoomgrad.harness.run import isolate
 from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.places import IS_CHECKOUT, PACKAGE, ROOT
@@ -35,13 +35,9 @@ def profile(session: Session) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         file = Path(folder) / "scalene.json"
         options = (*scalene, "run", "--off", "-o", str(file), "--program-path", str(SHOWN))
-        reply = session.work([*options, *WORKER, "---"])
+        fields = session.work([*options, *WORKER, "---"])
         if not file.exists():
-            raise NoResult(
-                "failed",
-                f"Scalene wrote nothing after {reply['seconds']:.1f} s: {reply['output'] or 'no output'}",
-                "Give it longer with --seconds.",
-            )
+            raise NoResult("failed", "Scalene wrote no profile", "Give it longer with --seconds.")
         content = json.loads(file.read_text(encoding="utf-8"))
         limits = replace(session.limits, timeout_seconds=PAGE_SECONDS)
         surroundings = isolate.worker_environment(DRAW)
@@ -57,7 +53,7 @@ def profile(session: Session) -> dict[str, Any]:
     stacks = "".join(f"{stack} {weight:.6f}\n" for stack, weight in folded(content))
     (session.folder / "scalene.folded").write_text(stacks, encoding="utf-8")
     return {
-        **common(reply),
+        **fields,
         "tool": f"Scalene {version.split()[-1] if version else ''}".strip(),
         **{part: min(1.0, sum(getattr(line, part) for line in lines)) for part in ("python", "native", "system")},
         "peak_bytes": content["max_footprint_mb"] * MIB,

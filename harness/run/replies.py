@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from zoomgrad.results.fields import Count, OneLine, Seconds, Text
+from zoomgrad.results.fields import OneLine, Text
 from zoomgrad.results.files import NotAsWritten, first_of, read_bytes
 from zoomgrad.results.record import Figures, Model
 
@@ -61,12 +61,8 @@ class Profiled(Model):
     """Reply of a profiled worker."""
 
     status: Literal["measured"]
-    steps: Positive
-    seconds: Seconds
-    preparations: Count
-    first_step_seconds: Seconds
-    pid: Positive
-    readings: dict[str, Any]
+    fields: dict[str, Any]
+    """Fields of the profile, which are validated with it."""
 
 
 class Absent(Model):

@@ -69,8 +69,7 @@ class ProfileJob(TypedDict):
 
     engine: str
     workload: str
-    probe: str
-    """What the worker itself observes: a key of `profile.PROBES`."""
+    profiler: str
     seconds: float
     """Approximate duration."""
 

@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zoomgrad import engines
-from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.machine import interpreters
-from zoomgrad.harness.profile.profile_session import Session
+from zoomgrad.harness.profile.session import Session
 from zoomgrad.results.record import Cell
 
 
@@ -30,14 +28,12 @@ class MakeSession:
         self._running = running
         self.common = {}
 
-    def __call__(
-        self, engine, workload="xor", *, seconds=0.3, timeout_seconds=90.0, interpreter=None, run=containment.run
-    ):
+    def __call__(self, profiler, engine, workload="xor", *, seconds=0.3, timeout_seconds=90.0, interpreter=None):
         chosen = interpreter or self._running
         cell = Cell(engine=engine, interpreter=chosen.name, workload=workload)
         self.common = {"cell": cell, "status": "measured", "started_at": datetime.now(UTC)}
 
-        return Session(cell, engines.load(engine), chosen, seconds, Limits(timeout_seconds), self.folder, run)
+        return Session(profiler, cell, chosen, seconds, Limits(timeout_seconds), self.folder)
 
     @property
     def has_symbols(self):

@@ -1,12 +1,11 @@
 """Parsing of perf's output, and perf itself where it is allowed to profile."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 from zoomgrad.harness.profile import perf
-from zoomgrad.harness.profile.symbols import Frame
+from zoomgrad.harness.profile.perf import Frame, group_of
 from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.profile import SymbolProfile
 
@@ -15,9 +14,6 @@ SCRIPT = """\
 \t          25c732 gc_collect_main (/usr/lib/libpython3.13.so.1.0)
 \t          266df3 _Py_HandlePending (/usr/lib/libpython3.13.so.1.0)
 \t          2329e4 _PyEval_EvalFrameDefault (/usr/lib/libpython3.13.so.1.0)
-\t             80f py::Value.__init__:/home/me/engines/interpreted/baseline.py (/tmp/jitted-7-9.so)
-\t          2329e4 _PyEval_EvalFrameDefault (/usr/lib/libpython3.13.so.1.0)
-\t             80f py::exercise:/home/me/harness/worker/profile.py (/tmp/jitted-7-1.so)
 \t            1080 _start (/usr/bin/python3.13)
 
 \tffffffff817aacc8 exc_page_fault ([kernel.kallsyms])
@@ -34,20 +30,26 @@ def stacks():
 def test_each_sample_is_a_stack_with_the_innermost_frame_first():
     first, second, third = stacks()
     assert [frame.symbol for frame in first][:2] == ["gc_collect_main", "_Py_HandlePending"]
-    assert first[3] == Frame("py::Value.__init__", "baseline.py")
     assert second == [Frame("exc_page_fault", "[kernel.kallsyms]")]
     assert third == [Frame("[unknown]", "program.so"), Frame("operator new(unsigned long)", "libstdc++.so.6")]
     assert list(perf.samples([])) == []
 
 
-def test_folded_stacks_show_pythons_functions_and_what_the_innermost_called(tmp_path):
-    file = tmp_path / "perf.folded"
-    perf._keep_stacks(stacks(), file)
-    assert file.read_text().splitlines() == [
-        "Value.__init__ (baseline.py);_PyEval_EvalFrameDefault;_Py_HandlePending;gc_collect_main 1",
-        "exc_page_fault 1",
-        "operator new(unsigned long);[unknown] 1",
-    ]
+CASES = {
+    ("gc_collect_main",): "garbage collector",
+    ("collect.constprop.0",): "garbage collector",  # 3.9 and 3.10
+    ("visit_decref",): "garbage collector",
+    ("_PyEval_EvalFrameDefault",): "evaluation loop",
+    ("_PyObject_Malloc", "_PyEval_EvalFrameDefault"): "others",
+    # everything below a collection counts for the collector
+    ("set_dealloc", "_PyObject_ClearInstanceAttributes", "gc_collect_main", "_PyObject_GC_Link"): "garbage collector",
+}
+"""Functions on a stack, innermost first -> their group."""
+
+
+def test_the_group_of_a_stack():
+    python = "libpython3.13.so.1.0"
+    assert {symbols: group_of([Frame(symbol, python) for symbol in symbols]) for symbols in CASES} == CASES
 
 
 def test_without_perf_there_is_a_remedy(monkeypatch):
@@ -69,8 +71,7 @@ def usable():
 
 @pytest.mark.alone
 def test_a_real_perf(session, usable):
-    before = set(Path("/tmp").glob("jit*-*"))
-    fields = perf.profile(session("tuple", "digits", seconds=2.0))
+    fields = perf.profile(session("perf", "tuple", "digits", seconds=2.0))
     profile = SymbolProfile.model_validate({**session.common, **fields})
     assert profile.samples >= perf.FEWEST
     assert sum(profile.groups.values()) == pytest.approx(1)
@@ -78,8 +79,3 @@ def test_a_real_perf(session, usable):
     if session.has_symbols:
         assert profile.groups["evaluation loop"] > 0.05
         assert profile.groups["garbage collector"] > 0
-    text = (session.folder / "perf.folded").read_text()
-    assert ";" in text
-    if sys.version_info >= (3, 13):
-        assert "Value.__init__ (tuple.py)" in text
-    assert set(Path("/tmp").glob("jit*-*")) <= before, "files that Python and perf left there must be removed"

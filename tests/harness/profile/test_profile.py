@@ -38,8 +38,7 @@ class Fake:
     """Fake worker that gives the same reply to every command, and keeps the commands and jobs."""
 
     def __init__(self, **reply):
-        figures = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "first_step_seconds": 0.5}
-        self.reply = {**figures, **reply} if reply["status"] == "measured" else reply
+        self.reply = reply
         self.commands, self.jobs = [], []
 
     def __call__(self, command, environment, folder, limits):
@@ -62,18 +61,19 @@ def test_profilers_by_cell(installed, running):
         assert of_cell["gcc-O1", interpreter] == [*lines, "perf"]
 
 
-READINGS = {"points": [(0.0, 10), (1.0, 30), (2.0, 20)]}
+POINTS = [{"seconds": float(n), "resident_bytes": resident} for n, resident in enumerate((10, 30, 20))]
+FIELDS = {"steps": 4, "seconds": 2.0, "points": POINTS}
 
 
-def test_a_workers_readings_are_stored(plan, store):
-    fake = Fake(status="measured", readings=READINGS)
+def test_a_workers_figures_are_stored(plan, store):
+    fake = Fake(status="measured", fields=FIELDS)
     ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["memory"], 2.0, run=fake)
     assert nothing is None
     assert name == "memory"
     assert (kept.status, kept.steps, [point.resident_bytes for point in kept.points]) == ("measured", 4, [10, 30, 20])
     assert store.profiles() == [kept]
-    assert fake.jobs[0]["probe"] == "memory"
-    assert fake.commands[0][1:3] == ["-m", "zoomgrad.harness.worker.profiling.profile"]
+    assert fake.jobs[0]["profiler"] == "memory"
+    assert fake.commands[0][1:3] == ["-m", "zoomgrad.harness.worker.profile"]
 
 
 @pytest.mark.parametrize("status", ["skipped", "failed"])
@@ -89,7 +89,7 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
         raise ZeroDivisionError("no samples")
 
     monkeypatch.setitem(profile.PROFILERS, "perf", break_)
-    fake = Fake(status="measured", readings=READINGS)
+    fake = Fake(status="measured", fields=FIELDS)
     kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "memory"], 2.0, run=fake) if p]
     assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("memory", "measured")]
     assert kept[0].reason == "ZeroDivisionError: no samples"

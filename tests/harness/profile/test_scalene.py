@@ -25,7 +25,7 @@ def test_stacks_begin_with_the_work_and_mark_time_in_c():
 
 @pytest.mark.alone
 def test_a_real_scalene(session):
-    content = scalene.profile(session("tuple", "digits", seconds=3.0))
+    content = scalene.profile(session("scalene", "tuple", "digits", seconds=3.0))
     profile = LineProfile.model_validate({**session.common, **content})
     assert profile.tool.startswith("Scalene 2")
     assert profile.steps >= 1

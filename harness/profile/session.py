@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoomgrad.engines.api import Engine
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Limits, Run
 from zoomgrad.harness.machine import environments
@@ -21,9 +20,9 @@ from zoomgrad.results.record import Cell
 
 DRAW = isolate.Draw()
 """The same draw for all profiles, so that two profiles differ only in their cells."""
-ENDING_SECONDS = 60.0
-"""Extra time of a worker beyond the profiled time: start, preparation, and the profiler's own processing."""
 
+WORKER = ("-m", "zoomgrad.harness.worker.profile")
+"""Arguments between the Python and the job's file."""
 
 GENERATED = STATE / "generated"
 """Folder for generated Python. Scalene shows only lines of files below the project."""
@@ -33,8 +32,8 @@ GENERATED = STATE / "generated"
 class Session:
     """One cell under one profiler."""
 
+    profiler: str
     cell: Cell
-    engine: Engine
     interpreter: Interpreter
     seconds: float
     """How long to profile."""
@@ -48,38 +47,30 @@ class Session:
         """Path of the Python in the environment with the lock file's packages. Raises NoEnvironment."""
         return str(environments.environment(self.interpreter, lock=lock))
 
-    def work(
-        self, command: Sequence[str], *, probe: str = "nothing", seconds: float | None = None, **variables: str
-    ) -> dict[str, Any]:
-        """Train the cell in a worker, and return its reply. Raises NoResult with the worker's reason.
+    def work(self, command: Sequence[str], **variables: str) -> dict[str, Any]:
+        """Train the cell in a worker, and return fields of its profile. Raises NoResult with the worker's reason.
 
-        command: runs WORKER, and gets the job's file as its last argument. seconds: duration, by default the session's.
-        variables: of the worker's environment.
+        command: runs WORKER, and gets the job's file as its last argument. variables: of the worker's environment.
         """
         job: ProfileJob = {
             "engine": self.cell.engine,
             "workload": self.cell.workload,
-            "probe": probe,
-            "seconds": self.seconds if seconds is None else seconds,
+            "profiler": self.profiler,
+            "seconds": self.seconds,
         }
         self.folder.mkdir(parents=True, exist_ok=True)
         surroundings = {**isolate.worker_environment(DRAW), "ZOOMGRAD_GENERATED": str(GENERATED), **variables}
         with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
-            reply, seconds_taken, output = isolate.work(
-                "profile", command, job, surroundings, folder, self.limits, self.run
-            )
+            reply, seconds, _ = isolate.work("profile", command, job, surroundings, folder, self.limits, self.run)
         if reply["status"] != "measured":
             raise NoResult(**reply)
-        return {**reply, "worker_seconds": seconds_taken, "output": output}
+        return {**reply["fields"], "worker_seconds": seconds}
 
-
-WORKER = ("-m", "zoomgrad.harness.worker.profiling.profile")
-"""Arguments between the Python and the job's file."""
 
 Profiler = Callable[[Session], dict[str, Any]]
 """Returns the fields of its Profile except those that `run_profilers` adds. Raises NoResult."""
 
 
-def common(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that every profile takes from a worker's reply."""
-    return {key: reply[key] for key in ("steps", "seconds", "preparations", "worker_seconds")}
+def observed(session: Session) -> dict[str, Any]:
+    """Profile by what the worker itself observes."""
+    return session.work([session.python(), *WORKER])

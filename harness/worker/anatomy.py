@@ -27,15 +27,19 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Callable
 
-from zoomgrad.engines import nn
+from zoomgrad.engines import Engine, nn
+from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.interpreted.bare import Bare
-from zoomgrad.harness.worker.profiling.probes import Observed, Subject, portions
 from zoomgrad.harness.workloads import Workload
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
 HAS_JIT = hasattr(gc, "hooks")
 WARM_UP = 0.5 if HAS_JIT else 0.0
 """Warm-up as a share of the time measured after it; at least one step."""
+INSTRUMENTED = 0.5
+"""Share of the time for wrapped steps, and for unwrapped steps before."""
+PORTION_SECONDS = 0.05
+"""Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""
 
 
 class Clock:
@@ -82,27 +86,45 @@ class Clock:
         self._paused += seconds
 
 
-def anatomy(subject: Subject) -> Observed:
+def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
+    """Train for about `seconds`. Return steps and seconds of each portion; the first one is a single step."""
+    timed: list[tuple[int, float]] = []
+    steps, end = 1, perf_counter() + seconds
+    while not timed or perf_counter() < end:
+        start = perf_counter()
+        trainer.train(steps)
+        taken = perf_counter() - start
+        timed.append((steps, taken))
+        if taken < PORTION_SECONDS:
+            steps *= 2
+    return timed
+
+
+def anatomy(engine: Engine, workload: Workload, trainer: Any, seconds: float) -> dict[str, Any]:
     """Train unwrapped first; then time every stage; then compute without a graph."""
-    trainer: Any = subject.trainer
-    portions(trainer, WARM_UP * subject.seconds)
-    plain = portions(trainer, subject.seconds)
+    seconds *= INSTRUMENTED
+    portions(trainer, WARM_UP * seconds)
+    plain_steps, plain_taken = map(sum, zip(*portions(trainer, seconds)))
     clock = Clock()
     with _wrapped(trainer, clock), pauses(clock):
-        portions(trainer, WARM_UP * subject.seconds)
+        portions(trainer, WARM_UP * seconds)
         clock.reset()
-        timed = portions(trainer, subject.seconds)
-    steps = sum(count for count, _ in timed)
-    parts = {part: seconds / steps for part, seconds in clock.seconds.items()}
+        steps, taken = map(sum, zip(*portions(trainer, seconds)))
+    parts = {part: total / steps for part, total in clock.seconds.items()}
     if "build" in trainer.STAGES:
-        parts["forward"] = min(forward_seconds(subject.workload, subject.seconds / 4), parts["build"])
+        parts["forward"] = min(forward_seconds(workload, seconds / 4), parts["build"])
         parts["build"] -= parts["forward"]
-    readings = {
+    # Only the clock around whole steps sees the time of a call or two.
+    parts["rest"] = max(0.0, parts["rest"] + taken / steps - sum(parts.values()))
+    return {
+        "tool": "stages of a step, timed by the interpreter's own clock",
+        "steps": steps,
+        "seconds": taken,
         "parts": parts,
-        "pauses": {part: seconds / steps for part, seconds in clock.pauses.items() if seconds},
-        "plain_step_seconds": sum(seconds for _, seconds in plain) / sum(count for count, _ in plain),
+        "step_seconds": sum(parts.values()),
+        "pauses": {part: total / steps for part, total in clock.pauses.items() if total},
+        "plain_step_seconds": plain_taken / plain_steps,
     }
-    return Observed(timed, readings)
 
 
 @contextmanager
