@@ -8,18 +8,15 @@ from pathlib import Path
 from zoomgrad.reports.measured.races import NEEDED, Race, race, same_run, speedups
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.plot import Drawing, standalone
-from zoomgrad.reports.profiling.flame_graph import flame
-from zoomgrad.reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, profile_index
-from zoomgrad.reports.profiling.stacks import folded
+from zoomgrad.reports.profiling.profile_index import SCALENE_PAGE, ProfileIndex, profile_index
 from zoomgrad.reports.sections.history import History
 from zoomgrad.reports.story import Story, story
-from zoomgrad.results.files import Unreadable, inside, read_text, write_atomically
+from zoomgrad.results.files import Unreadable, inside, write_atomically
 from zoomgrad.results.printable import printable
 from zoomgrad.results.run_file import SUFFIX
 from zoomgrad.results.store import Store, stored
 
 CHARTS = "charts"
-MOST_STACK_BYTES = 64 * 2**20
 
 
 def build(store: Store) -> Path:
@@ -38,15 +35,12 @@ def tell(store: Store, *, elsewhere: bool = False) -> Story:
 def write(store: Store, story: Story, into: Path | None = None) -> Path:
     """Write the report beside the records, or into a folder with `index.html` as its page; return the page's path.
 
-    Files: the page, report.md, the headline workload's charts as SVG and, if the run has profiles, flame graphs.
-    Raises results.store.Unreadable.
+    Files: the page, report.md and the headline workload's charts as SVG. Raises results.store.Unreadable.
     """
     folder = into or store.pages_folder()
     inside(folder, CHARTS).mkdir(parents=True, exist_ok=True)
     for name, drawing in charts(story):
         write_atomically(inside(folder, CHARTS, f"{name}.svg"), standalone(drawing))
-    if story.profile_index:
-        _draw_flames(store, story.profile_index)
     write_atomically(inside(folder, "report.md"), markdown.page(story))
     page = inside(folder, "index.html" if into else "report.html")
     write_atomically(page, html.page(story))
@@ -97,22 +91,6 @@ def write_history(folder: Path, history: History) -> Path:
 
 def _profile_index(store: Store, *, linked: bool) -> ProfileIndex:
     profiles = store.profiles()
-    folders = {profile.cell: store.profile_folder(profile.cell) for profile in profiles}
-    files = {
-        cell: frozenset(path.name for path in folder.iterdir() if path.is_file())
-        for cell, folder in folders.items()
-        if linked and folder.is_dir()
-    }
-    return profile_index(store.run, profiles, files)
-
-
-def _draw_flames(store: Store, index: ProfileIndex) -> None:
-    for cell, names in index.files.items():
-        for name in sorted(name for name in names if name.endswith(STACKS)):
-            file = store.profile_folder(cell) / name
-            profiler = name.removesuffix(STACKS)
-            try:
-                stacks = folded(read_text(file, MOST_STACK_BYTES))
-            except ValueError as error:
-                raise Unreadable(f"{file}: {error}\n  Remove the file, then profile the cell again.") from error
-            write_atomically(file.with_name(flame_name(profiler)), flame(stacks, f"{cell}, by {profiler}"))
+    cells = {profile.cell for profile in profiles if linked}
+    pages = {cell for cell in cells if (store.profile_folder(cell) / SCALENE_PAGE).is_file()}
+    return profile_index(store.run, profiles, pages)

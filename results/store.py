@@ -9,7 +9,7 @@ A run kept as a baseline run is one file instead: see results/run_file.py.
     <run>/vouching/<workload>.json   the cells that vouch for the workload's engines
     <run>/evidence/<cell>/           losses, gradients and parameters of a vouching cell
     <run>/profiles/<cell>--<profiler>.json
-    <run>/profiles/<cell>/           other files of a profiler: Scalene's own page, stacks for a flame graph
+    <run>/profiles/<cell>/           other files of a profiler: Scalene's own page and stacks
     <run>/export/                    the run in other tools' formats
 
 A record is written to a draft beside its file, flushed to the disk and renamed, so that an interrupted run never leaves

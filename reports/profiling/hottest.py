@@ -1,15 +1,14 @@
-"""Line profiles -> the hottest lines of each cell, and links to the files that profilers left."""
+"""Line profiles -> the hottest lines of each cell, and links to Scalene's own pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from zoomgrad.reports.profiling.profile_index import SCALENE_PAGE, STACKS, ProfileIndex, flame_name
+from zoomgrad.reports.profiling.profile_index import ProfileIndex, page_of
 from zoomgrad.reports.text.figures import Bar, Figure, Link, Sheet, share
 from zoomgrad.results import units
 from zoomgrad.results.profile import Line, LineProfile
-from zoomgrad.results.record import Cell
 
 HOTTEST = 5
 """Rank up to which a line is one of the hottest."""
@@ -18,8 +17,6 @@ SHOWN = 3
 CALLERS = ("engines/kernel/library.py", "engines/straight/published.py")
 """Files whose hottest line calls compiled C, where Scalene sees no lines."""
 KINDS = ("python", "native", "system")
-PROFILERS = ("scalene", "perf")
-"""Profilers that may leave stacks or pages."""
 
 _NOTE = (
     "By Scalene, in shares of each profile's own samples. Bars: Python, native code that the line called, and the "
@@ -55,17 +52,18 @@ def hottest(index: ProfileIndex) -> Iterator[Sheet]:
         )
 
 
-def files(index: ProfileIndex) -> Iterator[Sheet]:
-    """Yield a sheet of links to flame graphs and Scalene's own pages, if there are any."""
-    rows = []
-    for cell in dict.fromkeys(profile.cell for profile in index.profiles):
-        columns = [tuple(_links(index, cell, name)) for name in PROFILERS]
-        if any(columns):
-            names = (Figure(cell.interpreter), Figure(cell.engine), Figure(cell.workload))
-            rows.append((*names, *(Figure("" if links else units.ABSENT, links=links) for links in columns)))
+def pages(index: ProfileIndex) -> Iterator[Sheet]:
+    """Yield a sheet of links to Scalene's own pages, if there are any."""
+    rows = tuple(
+        (
+            *map(Figure, (cell.interpreter, cell.engine, cell.workload)),
+            Figure("", links=(Link("Scalene's page", page_of(cell)),)),
+        )
+        for cell in dict.fromkeys(profile.cell for profile in index.profiles)
+        if cell in index.pages
+    )
     if rows:
-        headings = ("interpreter", "engine", "workload", "Scalene", "perf")
-        yield Sheet("Flame graphs and whole profiles", 5, headings, tuple(rows))
+        yield Sheet("Whole profiles", 4, ("interpreter", "engine", "workload", "Scalene"), rows)
 
 
 def _lines(profile: LineProfile) -> Iterator[tuple[Figure, ...]]:
@@ -84,10 +82,3 @@ def _lines(profile: LineProfile) -> Iterator[tuple[Figure, ...]]:
             Figure(share(line.cpu), bars=tuple(bars)),
             Figure(units.size(line.allocated_bytes)),
         )
-
-
-def _links(index: ProfileIndex, cell: Cell, profiler: str) -> Iterator[Link]:
-    if index.has(cell, f"{profiler}{STACKS}"):
-        yield Link("flame graph", index.path(cell, flame_name(profiler)))
-    if profiler == "scalene" and index.has(cell, SCALENE_PAGE):
-        yield Link("Scalene's page", index.path(cell, SCALENE_PAGE))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -19,8 +19,7 @@ Pair = tuple[str, str]
 COLLECTOR, EVALUATION = "garbage collector", "evaluation loop"
 """Symbol groups that claims are about."""
 SCALENE_PAGE = "scalene.html"
-STACKS = ".folded"
-"""Suffix of a file of folded stacks; its stem is the profiler."""
+"""Scalene's own standalone page, which it leaves in a cell's folder."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,8 @@ class ProfileIndex:
 
     run: Run
     profiles: tuple[AnyProfile, ...]
-    files: Mapping[Cell, frozenset[str]] = field(default_factory=dict)
-    """Names of the other files in a cell's folder."""
+    pages: Collection[Cell] = ()
+    """Cells with a page by Scalene."""
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the measured profiles of one kind."""
@@ -51,18 +50,13 @@ class ProfileIndex:
                 return f"{profile.status}: {profile.reason}" if profile.reason else f"{profiler} saw nothing of {cell}"
         return f"{profiler} did not run on {cell}"
 
-    def has(self, cell: Cell, name: str) -> bool:
-        """Whether the cell's folder has a file of that name."""
-        return name in self.files.get(cell, ())
 
-    def path(self, cell: Cell, name: str) -> str:
-        """Return such a file's path relative to the report, quoted for a link."""
-        return f"profiles/{quote(folder_name(cell))}/{quote(name)}"
+def page_of(cell: Cell) -> str:
+    """Return the path of Scalene's page relative to the report, quoted for a link."""
+    return f"profiles/{quote(folder_name(cell))}/{SCALENE_PAGE}"
 
 
-def profile_index(
-    run: Run, profiles: Iterable[AnyProfile], files: Mapping[Cell, frozenset[str]] | None = None
-) -> ProfileIndex:
+def profile_index(run: Run, profiles: Iterable[AnyProfile], pages: Collection[Cell] = ()) -> ProfileIndex:
     """Put profiles in the run's order; names unknown to the run come last."""
     orders = [
         {name: index for index, name in enumerate(names)} for names in (run.workloads, run.interpreters, run.engines)
@@ -74,9 +68,4 @@ def profile_index(
         known = (order.get(name, len(order)) for order, name in zip(orders, names, strict=True))
         return (*known, *names, profile.profiler)
 
-    return ProfileIndex(run, tuple(sorted(profiles, key=place)), files or {})
-
-
-def flame_name(profiler: str) -> str:
-    """Return the name of a flame graph's file."""
-    return f"flame-{profiler}.svg"
+    return ProfileIndex(run, tuple(sorted(profiles, key=place)), pages)

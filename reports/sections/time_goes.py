@@ -5,12 +5,12 @@ from __future__ import annotations
 from zoomgrad.reports.measured.outcome import MEASURED
 from zoomgrad.reports.profiling.anatomy import anatomies, largest_parts
 from zoomgrad.reports.profiling.claims import claims, verdict
-from zoomgrad.reports.profiling.hottest import files, hottest
+from zoomgrad.reports.profiling.hottest import hottest, pages
 from zoomgrad.reports.profiling.profile_index import ProfileIndex
 from zoomgrad.reports.text.figures import Section
 from zoomgrad.results import units
 
-ACCOUNTS = (anatomies, claims, hottest, files)
+ACCOUNTS = (anatomies, claims, hottest, pages)
 """Each yields its sheets, in this order."""
 
 

@@ -145,12 +145,9 @@ def full_page(full_story):
 
 @pytest.fixture(scope="session")
 def index():
-    """The profile index of a run, in which two profiles have further files."""
-    files = {
-        example_profiles.cell("baseline"): frozenset({"scalene.html", "scalene.folded", "perf.folded"}),
-        example_profiles.cell("baseline", example_profiles.PYPY): frozenset({"perf.folded"}),
-    }
-    return profile_index(example_profiles.run(), example_profiles.profiles(), files)
+    """The profile index of a run, in which Scalene left a page."""
+    pages = {example_profiles.cell("baseline")}
+    return profile_index(example_profiles.run(), example_profiles.profiles(), pages)
 
 
 @pytest.fixture(scope="session")

@@ -175,9 +175,3 @@ def profiles():
         missing(LineProfile, cell("tuple", OLD), "timed-out", "took longer than 60 s"),
         missing(SymbolProfile, cell("hoisted", PYPY), "failed", NASTY),
     ]
-
-
-STACKS = (
-    "Value.__init__ (baseline.py:25);C 3.5\nMLP.__call__ (nn.py:40);Value.__add__ (baseline.py:30) 6.25\n"
-    "MLP.__call__ (nn.py:40);gc_collect_main;visit_decref 1\nMLP.__call__ (nn.py:40);<script>alert(1)</script> 2\n"
-)

@@ -14,13 +14,12 @@ from zoomgrad.reports.profiling.hottest import SHOWN, hottest
 from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.reports.sections.time_goes import time_goes
 from zoomgrad.reports.story import story
-from zoomgrad.results.files import Unreadable
 from zoomgrad.results.profile import LineProfile, MemoryProfile, SymbolProfile
 from zoomgrad.results.store import Store
 
 
-def index_of(*profiles, files=None):
-    return profile_index(example_profiles.run(), profiles, files)
+def index_of(*profiles):
+    return profile_index(example_profiles.run(), profiles)
 
 
 def texts(row):
@@ -82,19 +81,12 @@ def test_missing_profiles_have_a_reason_and_a_remedy():
     assert texts(row)[2:] == ["perf is not installed", "Install it."]
 
 
-def test_build_draws_flame_graphs(tmp_path):
+def test_the_page_links_what_scalene_left(tmp_path):
     store = Store.create(example_profiles.run(), under=tmp_path)
     for profile in example_profiles.profiles():
         store.write_profile(profile)
     left = store.profile_folder(cell("baseline"))
     left.mkdir(parents=True)
-    (left / "scalene.folded").write_text(example_profiles.STACKS, encoding="utf-8")
-    page = build(store).read_text(encoding="utf-8")
-    links = re.findall(r'href="(profiles/[^"]+)"', page)
-    assert links
-    for path in links:
-        assert (store.folder / unquote(path)).is_file()
-    assert "baseline" in (left / "flame-scalene.svg").read_text(encoding="utf-8")
-    (left / "scalene.folded").write_text("a;b 3\na;c", encoding="utf-8")
-    with pytest.raises(Unreadable, match=r"scalene\.folded: no count at the end of 'a;c'\n  Remove"):
-        build(store)
+    (left / "scalene.html").write_text("<html>", encoding="utf-8")
+    (link,) = re.findall(r'href="(profiles/[^"]+)"', build(store).read_text(encoding="utf-8"))
+    assert (store.folder / unquote(link)).is_file()

@@ -11,6 +11,7 @@ import pyperf
 import pytest
 
 from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
+from zoomgrad.reports.exports.speedscope import folded
 from zoomgrad.reports.measured.table import cells, each, measured
 from zoomgrad.reports.view import view
 from zoomgrad.results.record import Cell
@@ -98,6 +99,7 @@ def test_speedscope_gets_the_stacks_of_each_profile(example):
     assert (stacks, profile["weights"], profile["endValue"]) == ([["a", "b"], ["a", "c"]], [4, 1], 5)
     with pytest.raises(NoExport, match="the stacks of x are damaged: no count"):
         EXPORTERS["speedscope"].export(replace(material_of(example), stacks={"x": "a;b"}))
+    assert folded("a;b c 1.5\n\na 2\na 1e3\n") == {"a;b c": 1.5, "a": 1002.0}
     with pytest.raises(NoExport, match="has no stacks"):
         EXPORTERS["speedscope"].export(replace(material_of(example), stacks={}))
 
