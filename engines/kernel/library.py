@@ -58,13 +58,6 @@ class Library:
         x, p, w, y, q = map(self._pointer, buffers)
         return self._kept(self._lib.forward, x, p, w, y), self._kept(self._lib.backward, x, p, w, q)
 
-    def bind_rows(self, x: Doubles, columns: Sequence[Column]) -> Callable[[int], None]:
-        """`set_input` of a row of these columns."""
-        described, alive = self.described(columns)
-        set_row: Any = self._kept(self._lib.set_input, self._pointer(x), described, len(columns))
-        set_row.alive = alive
-        return set_row  # type: ignore[no-any-return]
-
     def _kept(self, function: Any, *arguments: Any) -> Any:
         """A call of a function of the library, which stays loaded as long as the call exists.
 

@@ -1,12 +1,11 @@
 """Training over rows of several lengths, and with optimisers other than plain descent.
 
 `engines/compile.py` compiles one graph, whose kernel has a loop over rows and plain descent. Here, `prepare` compiles
-the graph of each length of a row, `trainer` holds their kernels, `conductor` takes steps over them in Python, and
-`in_c` does so in C: `conduct.c` calls the passes of the kernels and the update.
+the graph of each length of a row, `trainer` holds their kernels, and `conductor` takes steps over them in Python, as
+does `in_machine_code` over kernels whose functions have addresses.
 
 The update is written from the optimiser's expressions: `lanes` makes statements over whole vectors of parameters, and
-`lanes_in_machine_code` writes these as instructions. Parameters that vectors leave over are updated one by one, in
-Python or C.
+`lanes_in_machine_code` writes these as instructions. Parameters that vectors leave over are updated one by one.
 
 A kernel may order its parameters as it likes in its own workspace. The parameters, their gradients and the optimiser's
 numbers have one order here, so one update serves all kernels.

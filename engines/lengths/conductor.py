@@ -1,4 +1,4 @@
-"""Steps with the kernels of several lengths, in Python. Reference implementation of `conduct.c`."""
+"""Steps with the kernels of several lengths, in Python. Reference implementation of `in_machine_code`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Shape
 from zoomgrad.engines.graph.optimisers import Optimiser, power
-from zoomgrad.engines.kernel.library import Library
 from zoomgrad.engines.kernel.program import Doubles, Kernel
-from zoomgrad.engines.lengths.lanes_in_machine_code import WHOLE, LoadedLanes, load_lanes
 
 
 class Member(NamedTuple):
@@ -110,32 +108,13 @@ class Conductor:
 
 
 def _passes(member: Member, shared: Shared) -> tuple[Callable[[int], None], Callable[[], float], Callable[[], None]]:
-    """Functions that read a row and run the passes. The functions of a library convert their buffers once."""
+    """Functions that read a row and run the passes."""
     kernel, shape, x, w, y = member
-    if isinstance(kernel, Library):
-        return (kernel.bind_rows(x, shape.columns), *kernel.bind(x, shared.p, w, y, shared.q))
     return (
         partial(kernel.set_input, x, shape.columns),
         partial(kernel.forward, x, shared.p, w, y),
         partial(kernel.backward, x, shared.p, w, shared.q),
     )
-
-
-class ConductorInMachineCode(Conductor):
-    """Updates whole vectors by one call, and the other parameters one by one."""
-
-    def __init__(self, lanes: LoadedLanes, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
-        super().__init__(optimiser, members, shared)
-        self._lanes = lanes
-
-    def update(self, index: int, rate: float, batch: int) -> None:
-        step, numbers, (p, q, *states) = self._optimiser.function, self._optimiser.numbers(index, rate), self.shared.all
-        left = self._lanes.update([*numbers, float(batch)], batch)
-        for i in itertools.chain(left, range(self._lanes.words[WHOLE], len(p))):
-            p[i], *changed = step(p[i], q[i], *numbers, batch, *(state[i] for state in states))
-            q[i] = 0.0
-            for state, number in zip(states, changed):
-                state[i] = number
 
 
 class ConductorInNumPy(Conductor):
@@ -163,13 +142,3 @@ class ConductorInNumPy(Conductor):
             return self._numpy.array(list(map(math.pow, numbers, itertools.repeat(exponent))))
         except (ArithmeticError, ValueError):
             return self._numpy.array([power(each, exponent) for each in numbers])
-
-
-def conductor_in_machine_code(
-    optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared
-) -> Conductor:
-    """A conductor in machine code; in NumPy for an update without lanes."""
-    lanes = load_lanes(optimiser, shared.all, is_fast=is_fast)
-    if lanes is None:
-        return ConductorInNumPy(optimiser, members, shared)
-    return ConductorInMachineCode(lanes, optimiser, members, shared)

@@ -5,8 +5,8 @@ further primitives: `fma(a, b, c)` is a * b + c, and `fnma(a, b, c)` is c - a * 
 processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a relative error of at most 2^-14. `xor` and `or` are bitwise,
 and `minus` subtracts bits as integers.
 
-A vector has libm's bits in nearly every lane. `unsure` is not 0 in the other lanes, which keep their numbers. The
-caller updates these parameters one by one.
+A vector has libm's bits in nearly every lane. `unsure` is not 0 in the other lanes, which keep their numbers. These
+parameters are updated one by one: a vector of one lane calls libm.
 
 **Powers.** r, which is x * x or the square root of x, is the double nearest to the exact result, or nearly (see
 `_root`). libm's pow may return its neighbour, but only if the exact result is near the middle of the two. A fused
@@ -34,7 +34,7 @@ import struct
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal, call, where
-from zoomgrad.engines.graph.optimisers import BATCH, RATE, Optimiser
+from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
 
 WIDER = 1.032
 """Above 0.5 / (1 - 0.51507)."""
@@ -68,13 +68,19 @@ def buffers(optimiser: Optimiser) -> tuple[str, ...]:
 
 def numbers(optimiser: Optimiser) -> tuple[str, ...]:
     """The names of the slots after the buffers: numbers of an update that all lanes share."""
-    return (RATE.name, *optimiser.factors, BATCH.name)
+    return (RATE.name, *optimiser.factors, BATCH.name, UPDATE.name)
+
+
+def factors(optimiser: Optimiser) -> dict[str, Expr]:
+    """Slot of a factor -> its value, over the slot of UPDATE, with libm's powers."""
+    writer = _Writer(optimiser, 1, is_single=False)
+    return {writer.slots[name].name: writer.pair(expr).value for name, expr in optimiser.factors.items()}
 
 
 def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool = False) -> Lanes:
     """The update of a vector. is_single: whether a batch is one step. is_fast: whether last bits may differ.
 
-    Raises NoLanes for functions and exponents without lanes, and for two powers in one expression.
+    Raises NoLanes for exponents without lanes, and for two powers in one expression, unless width is 1.
     """
     writer = _Writer(optimiser, width, is_single=is_single, is_fast=is_fast)
     for target, expr in optimiser.steps():
@@ -96,7 +102,7 @@ class _Pair(NamedTuple):
 
 
 class _Writer:
-    def __init__(self, optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool) -> None:
+    def __init__(self, optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool = False) -> None:
         self._numbers = numbers(optimiser)
         names = (*buffers(optimiser), *self._numbers)
         self.slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
@@ -110,7 +116,7 @@ class _Writer:
 
     def step(self, target: str, expr: Expr) -> None:
         """The new value of a state, or of the parameter."""
-        value, other = self._pair(expr)
+        value, other = self.pair(expr)
         self.slots[target] = self.add(value)
         if value != other:
             self._mark(call("xor", self.slots[target], other))
@@ -138,23 +144,21 @@ class _Writer:
         bounded = self._let(where(raised < high, raised, high))
         self._mark(where(size < SMALLEST, 0.0, call("xor", bounded, size)))
 
-    def _pair(self, expr: Expr) -> _Pair:
-        """The expression over slots, without powers."""
+    def pair(self, expr: Expr) -> _Pair:
+        """The expression over slots. A vector of several lanes has no powers."""
         if isinstance(expr, Leaf):
             return _Pair.same(self.slots[expr.name])
         if not isinstance(expr, Apply):
             return _Pair.same(expr)
-        if expr.primitive == "pow":
+        if self._width > 1 and expr.primitive == "pow":
             return self._power(*expr.operands)
-        if expr.primitive not in ("add", "sub", "mul", "div"):
-            raise NoLanes(f"lanes have no {expr.primitive}")
         divisor = expr.operands[1]
         if expr.primitive == "div" and divisor == BATCH and self._is_single:
-            return self._pair(expr.operands[0])
+            return self.pair(expr.operands[0])
         if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self._numbers:
             inverse = self._let(1.0 / self.slots[divisor.name], self.shared)
-            return _Pair.same(self._pair(expr.operands[0]).value * inverse)
-        pairs = [self._pair(operand) for operand in expr.operands]
+            return _Pair.same(self.pair(expr.operands[0]).value * inverse)
+        pairs = [self.pair(operand) for operand in expr.operands]
         powers = [pair for pair in pairs if pair.value != pair.other]
         if len(powers) > 1:
             raise NoLanes("lanes compute one power in an expression")
@@ -164,7 +168,7 @@ class _Writer:
 
     def _sure(self, expr: Expr) -> Leaf:
         """The slot of a value without powers."""
-        value, other = self._pair(expr)
+        value, other = self.pair(expr)
         if value != other:
             raise NoLanes("lanes compute no power of a power")
         return value if isinstance(value, Leaf) and value.name in self.statements else self._let(value)

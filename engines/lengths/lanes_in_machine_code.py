@@ -1,33 +1,23 @@
-"""Lanes -> machine code that updates whole vectors of parameters, and lists the lanes that it leaves as they were."""
+"""Lanes -> machine code that updates all parameters: whole vectors first, then unsure lanes and the rest one by one."""
 
 from __future__ import annotations
 
 import struct
-from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any, Optional
+from collections.abc import Mapping, Sequence, Set
+from enum import IntEnum
+from typing import Any
 
-from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, leaves
-from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.kernel.buffers import address
-from zoomgrad.engines.kernel.program import Doubles
-from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, buffers, lanes, numbers
-from zoomgrad.engines.machine import target
-from zoomgrad.engines.machine.buffers.functions import function
-from zoomgrad.engines.machine.encode import RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
+from zoomgrad.engines.lengths.lanes import Lanes, buffers, factors, numbers
+from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator, Value
-from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.powers import are_those_of_libm
-from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
+from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.target import T, Target, W
 
 COPIES = 8
 """Room for each number of an update, so that the code can copy it into all lanes of the widest vector."""
-WHOLE, LIST, BUFFERS = range(3)
-"""The words that code reads through T: where whole vectors end, where the list of unsure lanes ends, and the addresses
-of p, q and the states. An entry of the list is the index of a vector's first parameter, and a bit for each unsure lane.
-"""
 INSTRUCTIONS = {
     "xor": "vxorpd",
     "or": "vorpd",
@@ -44,6 +34,39 @@ NOT_EQUAL = 4
 """The predicate of a comparison that is true for NaN."""
 
 
+class Word(IntEnum):
+    """The words of 8 bytes at T, in order: the fields of `Course`, then what all courses share."""
+
+    MEMBERS = 0
+    PLACES = 1
+    ROW = 2
+    ROWS = 3
+    STEPS = 4
+    BATCH = 5
+    TAKEN = 6
+    UPDATE = 7
+    """The number of updates so far."""
+    RATES = 8
+    LOSSES = 9
+    LEARNS = 10
+    STEP = 11
+    """The number of recorded losses, all finite."""
+    OF_MEMBERS = 12
+    """The address of what `member_words` says of each member."""
+    LIST = 13
+    """The address of the list of parameters to update one by one. An entry is the index of a vector's first parameter,
+    and a bit for each lane."""
+    END = 14
+    """Where the list ends."""
+    BUFFERS = 15
+    """The addresses of p, q and the states."""
+
+
+def word(which: int) -> Mem:
+    """The word as an operand."""
+    return Mem(T, 8 * which)
+
+
 class LaneEvaluator(Evaluator):
     """Knows the primitives that only lanes have."""
 
@@ -55,6 +78,8 @@ class LaneEvaluator(Evaluator):
         return value._replace(is_ours=True) if isinstance(expr, Leaf) and expr.name in self._ending else value
 
     def _call(self, expr: Apply, leaves: Any, width: int) -> Value:
+        if width == 1:
+            return super()._call(expr, leaves, width)
         values = [self.evaluate(operand, leaves, width) for operand in expr.operands]
         if expr.primitive in FUSED:
             return self._fused(FUSED[expr.primitive], values, width)
@@ -86,12 +111,14 @@ class LaneEvaluator(Evaluator):
         self.load(to, value.operand)
         return to
 
-    def write(self, statements: Mapping[str, Expr], slots: dict[int, Any], ends: Mapping[str, Sequence[str]]) -> None:
+    def write(
+        self, statements: Mapping[str, Expr], slots: dict[int, Any], ends: Mapping[str, Sequence[str]], width: int
+    ) -> None:
         """Compute slots. ends: statement -> the slots that no later statement uses."""
         for slot, expr in statements.items():
             last = ends.get(slot, ())
             self._ending = {each for each in last if [*leaves(expr)].count(Leaf(each)) == 1}
-            slots[int(slot)] = self._in_own_register(self.evaluate(expr, slots, self.target.width), self.target.width)
+            slots[int(slot)] = self._in_own_register(self.evaluate(expr, slots, width), width)
             self.registers.release(*(slots[int(each)] for each in last if each not in self._ending))
 
     def leave_unsure(self, unsure: Vec, at: Reg, places: Sequence[Mem], results: Sequence[Vec]) -> None:
@@ -106,108 +133,123 @@ class LaneEvaluator(Evaluator):
             code.signs_to(RAX, mask)
         code.integer("cmp", RAX, 0)
         code.jump(sure, "e")
-        code.integer("mov", RCX, Mem(T, 8 * LIST))
-        code.integer("mov", Mem(RCX), at)
-        code.integer("mov", Mem(RCX, 8), RAX)
-        code.integer("add", RCX, 16)
-        code.integer("mov", Mem(T, 8 * LIST), RCX)
+        self.append(at)
+        self.registers.release(zero)
         for place, register in zip(places, results):
             if isinstance(mask, int):
                 code.vector("vblendmpd", register, register, place, mask=mask)
             else:
                 code.vector("vblendvpd", register, register, place, immediate=mask.number << 4)
+        self.registers.release(unsure)
         code.label(sure)
 
-
-class LoadedLanes:
-    """Machine code for the lanes of an update of these buffers, and what the code reads and writes."""
-
-    def __init__(self, optimiser: Optimiser, state: Sequence[Doubles], *, is_fast: bool) -> None:
-        """state: p, q and the states. Raises NoLanes, OutOfRegisters or Unavailable."""
-        self._optimiser, self._target, self._is_fast = optimiser, target.native(), is_fast
-        count, width = len(state[0]), self._target.width
-        buffers_: Sequence[Any] = state
-        self.list = array("q", bytes(16 * (count // width + 1)))
-        self._start = address(memoryview(self.list))
-        self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser))))
-        self.words = array("q", [count - count % width, 0, *(address(memoryview(each)) for each in buffers_)])
-        self._functions: dict[bool, tuple[Memory, Callable[[], None]]] = {}
-        self.function(1)
-
-    def function(self, batch: int) -> tuple[Memory, Callable[[], None]]:
-        """The code for batches of that many steps, and a function that calls it with the numbers and `words`."""
-        is_single = batch == 1
-        if is_single not in self._functions:
-            code = write_lanes(self._optimiser, self._target, is_single=is_single, is_fast=self._is_fast)
-            memory = Memory(code.finish()[0])
-            self._functions[is_single] = memory, bound(memory.start, self._numbers, self.words)
-        return self._functions[is_single]
-
-    def update(self, values: Sequence[float], batch: int) -> Iterator[int]:
-        """Update whole vectors, when iterated, and yield the parameters of unsure lanes. values: of `numbers`.
-
-        All updates use one list, so an iterator must end before the next one starts.
-        """
-        self._numbers[::COPIES] = array("d", values)
-        self.words[LIST] = self._start
-        self.function(batch)[1]()
-        for at in range(0, (self.words[LIST] - self._start) // 8, 2):
-            first, marks = self.list[at], self.list[at + 1]
-            while marks:
-                yield first + (marks & -marks).bit_length() - 1
-                marks &= marks - 1
+    def append(self, at: Reg) -> None:
+        """Add the lanes marked in RAX to the list. at: the index of the vector's first parameter."""
+        self.code.integer("mov", RCX, word(Word.END))
+        self.code.integer("mov", Mem(RCX), at)
+        self.code.integer("mov", Mem(RCX, 8), RAX)
+        self.code.integer("add", word(Word.END), 16)
 
 
-def load_lanes(optimiser: Optimiser, state: Sequence[Doubles], *, is_fast: bool = False) -> Optional[LoadedLanes]:
-    """The lanes of an update; None where the processor, libm or the update has none."""
-    try:
-        if is_fast or are_those_of_libm():
-            return LoadedLanes(optimiser, state, is_fast=is_fast)
-    except (NoLanes, OutOfRegisters, Unavailable):
-        pass
-    return None
+class UpdateWriter:
+    """Writes the update of so many parameters, which sets their gradients to 0.
 
-
-def write_lanes(optimiser: Optimiser, target: Target, *, is_single: bool, is_fast: bool = False) -> Assembler:
-    """The function that updates whole vectors of parameters.
-
-    RDI: the address of the numbers of the update, each with room for COPIES, which the code fills. RSI: that of
-    `words`. Raises NoLanes and OutOfRegisters.
+    Code finds the words at T, and the numbers of an update at W, each with room for COPIES.
     """
-    update = lanes(optimiser, target.width, is_single=is_single, is_fast=is_fast)
-    code, width, names = Assembler(), target.width, buffers(optimiser)
-    registers = Registers(target, code)
-    evaluator = LaneEvaluator(code, target, registers)
-    with function(code, "update", room=8):
-        code.integer("mov", W, RDI)
-        code.integer("mov", T, RSI)
-        at, *bases = (registers.integer() for _ in ("at", *names))
-        for number, base in enumerate(bases, start=BUFFERS):
-            code.integer("mov", base, Mem(T, 8 * number))
-        places = [Mem(base, 0, at, 8) for base in bases]
-        slots: dict[int, Any] = dict(enumerate(places))
-        copies = registers.vector(width)
+
+    def __init__(self, code: Assembler, target: Target, optimiser: Optimiser, count: int) -> None:
+        self._code, self._optimiser, self._count = code, optimiser, count
+        self._registers = Registers(target, code)
+        self._registers.prefer_kept()
+        self._evaluator = LaneEvaluator(code, target, self._registers, powers=are_those_of_libm())
+        take = self._registers.integer
+        self._at, self._entry, self._marks = take(), take(), take()
+        self._bases = [take() for _ in buffers(optimiser)]
+        self._places = [Mem(base, 0, self._at, 8) for base in self._bases]
+        self._slots: dict[int, Any] = dict(enumerate(self._places))
         for number in range(len(numbers(optimiser))):
-            place = slots[len(slots)] = Mem(W, 8 * COPIES * number)
+            self._slots[len(self._slots)] = Mem(W, 8 * COPIES * number)
+
+    def write(self, update: Lanes, width: int, one: Lanes) -> None:
+        """Update whole vectors of that width, then other parameters one by one. Raises OutOfRegisters."""
+        for number, base in enumerate(self._bases, start=Word.BUFFERS):
+            self._code.integer("mov", base, word(number))
+        self._set_numbers()
+        self._over_vectors(update, width)
+        self._code.clear_upper()
+        self._over_list(one)
+
+    def _set_numbers(self) -> None:
+        """Compute the numbers of the update: the rate is the next one, and factors depend on the update's number."""
+        code, evaluator = self._code, self._evaluator
+        places = dict(zip(numbers(self._optimiser), list(self._slots.values())[len(self._places) :]))
+        number = Vec(0, 8)
+        code.integer("mov", RAX, word(Word.RATES))
+        evaluator.load(number, Mem(RAX))
+        evaluator.store(places[RATE.name], number)
+        code.integer("add", word(Word.RATES), 8)
+        code.integer("add", word(Word.UPDATE), 1)
+        for name, which in ((BATCH.name, Word.BATCH), (UPDATE.name, Word.UPDATE)):
+            code.vector("vcvtsi2sd", number, number, word(which))
+            evaluator.store(places[name], number)
+        for slot, expr in factors(self._optimiser).items():
+            value = evaluator.in_register(evaluator.evaluate(expr, self._slots, 1), 1)
+            evaluator.store(self._slots[int(slot)], value.register)
+            evaluator.release(value)
+
+    def _over_vectors(self, update: Lanes, width: int) -> None:
+        """Update whole vectors, and list what is left: unsure lanes, and the parameters after the last vector."""
+        code, evaluator = self._code, self._evaluator
+        slots, whole = dict(self._slots), self._count // width * width
+        copies = self._registers.vector(width)
+        for place in list(slots.values())[len(self._places) :]:
             evaluator.spread(copies, place)
             evaluator.store(place, copies)
-        registers.release(copies)
-        evaluator.write(update.shared, slots, {})
-        again, end = code.new_label(), code.new_label()
-        code.integer("mov", at, 0)
-        code.label(again)
-        code.integer("cmp", at, Mem(T, 8 * WHOLE))
+        self._registers.release(copies)
+        evaluator.write(update.shared, slots, {}, width)
+        code.integer("mov", RAX, word(Word.LIST))
+        code.integer("mov", word(Word.END), RAX)
+        if whole:
+            with code.counted_up(self._at, whole, width):
+                self._step(update, slots, width)
+        self._registers.release(*(slots[int(slot)] for slot in update.shared))
+        if whole < self._count:
+            code.integer("mov", self._at, whole)
+            code.integer("mov", RAX, (1 << self._count - whole) - 1)
+            evaluator.append(self._at)
+
+    def _over_list(self, one: Lanes) -> None:
+        """Update the listed parameters one by one."""
+        code, at, entry, marks = self._code, self._at, self._entry, self._marks
+        entries, bits, unmarked, end = (code.new_label() for _ in range(4))
+        code.integer("mov", entry, word(Word.LIST))
+        code.label(entries)
+        code.integer("cmp", entry, word(Word.END))
         code.jump(end, "ge")
-        evaluator.write(update.statements, slots, _last_uses(update))
-        results = [slots[int(update.results[name])] for name in names]
-        if update.unsure:
-            evaluator.leave_unsure(slots[int(update.unsure)], at, places, results)
-        for place, register in zip(places, results):
-            evaluator.store(place, register)
-        code.integer("add", at, width)
-        code.jump(again)
+        code.integer("mov", at, Mem(entry))
+        code.integer("mov", marks, Mem(entry, 8))
+        code.label(bits)
+        code.integer("mov", RAX, marks)
+        code.integer("and", RAX, 1)
+        code.jump(unmarked, "e")
+        self._step(one, dict(self._slots), 1)
+        code.label(unmarked)
+        code.integer("add", at, 1)
+        code.integer("shr", marks, 1)
+        code.jump(bits, "ne")
+        code.integer("add", entry, 16)
+        code.jump(entries)
         code.label(end)
-    return code
+
+    def _step(self, update: Lanes, slots: dict[int, Any], width: int) -> None:
+        """Update a vector of parameters."""
+        self._evaluator.write(update.statements, slots, _last_uses(update), width)
+        results = [slots[int(update.results[name])] for name in buffers(self._optimiser)]
+        if update.unsure:
+            self._evaluator.leave_unsure(slots[int(update.unsure)], self._at, self._places, results)
+        for place, register in zip(self._places, results):
+            self._evaluator.store(place, register)
+        self._registers.release(*results)
 
 
 def _last_uses(update: Lanes) -> dict[str, list[str]]:

@@ -13,17 +13,14 @@ from zoomgrad.engines.api import Shape, Workload
 from zoomgrad.engines.columns import columns
 from zoomgrad.engines.compile import kernel_of, tape_of
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.lower import lower_passes, sizes
 from zoomgrad.engines.compiled.trace import networks, trace
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.lengths import in_c
-from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, conductor_in_machine_code
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy
+from zoomgrad.engines.lengths.in_machine_code import conductor_in_machine_code
 from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
 from zoomgrad.engines.options import Options
-from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -34,34 +31,23 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     with COLLECTOR.paused():
         order, parameters = _order_of(workload, shapes[0], options, clock)
         built = [_built(workload, shape, options, order, clock) for shape in shapes]
-        with clock.phase("compile"):
-            conduct = conductor_of(workload.optimiser, options)
         clock.stop()
     return TrainerOfLengths(
         workload,
         built,
         parameters=parameters,
         order=order,
-        conduct=conduct,
+        conduct=conductor_of(workload.optimiser, options),
         phases=clock.phases,
         sizes=clock.sizes,
     )
 
 
 def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
-    """What takes steps over the kernels: in C, unless the kernels have no addresses."""
-    if options.target == "machine":
+    """What takes steps over the kernels: in machine code, unless the kernels have no addresses."""
+    if options.target == "machine" or (options.compiler and options.target != "module"):
         return partial(conductor_in_machine_code, optimiser, options.fast)
-    if not options.compiler or options.target == "module":
-        return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
-    tool, flags = toolchains.find(options.compiler), flags_of(options)
-    if not options.fast:
-        # The update has the bits of the Python text, so leave out flags that change rounding.
-        target = (flag for flag in flags if flag.startswith("-m") and flag not in toolchains.FUSED)
-        flags = (*toolchains.STRICT, *(("-O2",) if options.compiler != "tcc" else ()), *target)
-    lib = in_c.load(tool, flags, optimiser, is_fast=options.fast)
-    has_lanes = options.code == "loops" and fitted(options).width >= 4
-    return partial(in_c.ConductorInC, lib, optimiser, has_lanes=has_lanes, is_fast=options.fast)
+    return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
 
 
 def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Built:

@@ -163,6 +163,7 @@ INTEGERS = {
     "movzx": Integer(b"\x0f\xb6"),
     "popcnt": Integer(b"\x0f\xb8", prefix=b"\xf3"),
     "shl": Integer(constant=(b"\xc1", 4, 1)),
+    "shr": Integer(constant=(b"\xc1", 5, 1)),
 }
 
 

@@ -16,11 +16,9 @@ from zoomgrad import engines
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
-from zoomgrad.engines.graph.optimisers import ADAM
 from zoomgrad.engines.handwritten.mlp_source import mlp_source
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import FOLDER, read
-from zoomgrad.engines.lengths import in_c
 from zoomgrad.engines.native import build
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
@@ -97,11 +95,11 @@ def every_text(monkeypatch):
     """C of every kind, for a network that is large enough for the rearranging passes."""
     monkeypatch.setattr(divided, "LEAST_WORK", 0)
     tape = tape_of_workload(workloads.load("digits"))
-    rerolled = ("rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse", "rerolled-clang+threads")
+    rerolled = ("rerolled-tcc", *(f"rerolled-clang{more}" for more in ("", "-sparse", "-fast", "+threads")))
     names = ("tcc", "tcc-published", "tcc-extension", *rerolled)
     texts = [text_of(lower(tape, options), options) for options in (engines.load(name).options for name in names)]
     texts.append(build.source(toolchains.find("tcc")))
-    texts += [in_c.source(ADAM), in_c.source(ADAM, is_fast=True), pool.source()]
+    texts.append(pool.source())
     return [*texts, *(mlp_source(workloads.load(name).network, sparse=sparse) for name, sparse in BY_HAND)]
 
 

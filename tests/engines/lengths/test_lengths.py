@@ -7,6 +7,7 @@ import random
 import sys
 from array import array
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings, strategies
@@ -20,11 +21,15 @@ from zoomgrad import engines
 from zoomgrad.datasets import names
 from zoomgrad.engines.graph.expr import Leaf, call
 from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
-from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.lengths import in_c
-from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Shared, conductor_in_machine_code
-from zoomgrad.engines.lengths.lanes_in_machine_code import load_lanes
+from zoomgrad.engines.kernel.library import Library, interface
+from zoomgrad.engines.lengths import in_machine_code
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member, Shared
+from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode, conductor_in_machine_code
+from zoomgrad.engines.lengths.lanes_in_machine_code import Word
 from zoomgrad.engines.machine import target
+from zoomgrad.engines.machine.buffers.functions import PROTOTYPES
+from zoomgrad.engines.machine.encode import Assembler, Vec
+from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills
@@ -125,7 +130,7 @@ def test_the_proof_covers_every_shape():
 
 
 def test_a_loss_that_is_not_finite():
-    """The training stops before the update, in Python and in C."""
+    """The training stops before the update, in Python and in machine code."""
     workload = workloads.load(SMALL)
     start = trained("tuple", workload, pieces=()).parameters()
     start[:] = array("d", [1e200] * len(start))
@@ -154,27 +159,45 @@ def test_a_model_without_numbers_invents_nothing():
         samples(workload, trainer.predict, 1)
 
 
-NATIVE_FLAGS = (*toolchains.STRICT, "-O1", *toolchains.NATIVE)
 LANES = [
     pytest.param("numpy", marks=pytest.mark.host),
+    pytest.param("machine-1", marks=[pytest.mark.host, NEEDS_FUSED]),
     pytest.param("machine-4", marks=[pytest.mark.host, NEEDS_FUSED]),
     pytest.param("machine-8", marks=[pytest.mark.host, NEEDS_512_BITS]),
-    pytest.param("gcc", marks=pytest.mark.host),
-    pytest.param("tcc", marks=pytest.mark.host),
 ]
 
 
 def conductor(kind, optimiser, shared):
-    """What takes steps: in NumPy, in machine code for vectors of a width, or in C, with gcc over lanes."""
+    """What takes steps: in NumPy, or in machine code for vectors of a width. A width of 1: libm has no lanes."""
     if kind == "numpy":
         pytest.importorskip("numpy")
         return ConductorInNumPy(optimiser, [], shared)
-    if kind.startswith("machine"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(target, "native", lambda: target.Target(int(kind[-1])))
-            return conductor_in_machine_code(optimiser, False, [], shared)
-    lib = in_c.load(toolchains.find(kind), NATIVE_FLAGS if kind == "gcc" else toolchains.STRICT, optimiser)
-    return in_c.ConductorInC(lib, optimiser, [], shared, has_lanes=kind == "gcc")
+    width = int(kind[-1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target, "native", lambda: target.Target(max(4, width)))
+        patch.setattr(in_machine_code, "are_those_of_libm", lambda: width > 1)
+        return conductor_in_machine_code(optimiser, False, [still()], shared)
+
+
+def still():
+    """A member whose passes do nothing, with a loss of 0.0."""
+    code, loss = Assembler(), Vec(0, 16)
+    code.vector("vxorpd", loss, loss, loss)
+    code.plain("ret")
+    memory = Memory(code.finish()[0])
+    passes = {name: interface().cast(PROTOTYPES[name], memory.start) for name in ("set_input", "forward", "backward")}
+    kernel, one = Library(SimpleNamespace(memory=memory, **passes), 1), array("d", [0.0])
+    return Member(kernel, SimpleNamespace(columns=[]), one, one, one)
+
+
+def update(conductor_, index, batch):
+    """Make an update with a rate of 0.01. index: from 0."""
+    if isinstance(conductor_, ConductorInMachineCode):
+        zero, rates, losses = array("q", [0]), array("d", [0.01]), array("d", [math.nan])
+        assert conductor_.take(Course(zero, zero, 0, 1, 1, batch, batch - 1, index, rates, losses, learns=True)) == 1
+        assert losses[0] == 0.0
+    else:
+        conductor_.update(index, 0.01, batch)
 
 
 def differing_updates(kind, optimiser, gradients, batches=(1, 2, 1)):
@@ -183,10 +206,10 @@ def differing_updates(kind, optimiser, gradients, batches=(1, 2, 1)):
     buffers = [[at_the_end_of_a_page(count) for _ in ("p", "q", *optimiser.states)] for _ in range(2)]
     own, expected = (Shared(p, q, tuple(states)) for p, q, *states in buffers)
     conductors, differing = (conductor(kind, optimiser, own), Conductor(optimiser, [], expected)), 0
-    for update, batch in enumerate(batches):
+    for index, batch in enumerate(batches):
         for conductor_, shared in zip(conductors, (own, expected)):
-            shared.q[:] = array("d", gradients[update:] + gradients[:update])
-            conductor_.update(update, 0.01, batch)
+            shared.q[:] = array("d", gradients[index:] + gradients[:index])
+            update(conductor_, index, batch)
         differing += sum(not same(x, y) for a, b in zip(own.all, expected.all) for x, y in zip(a, b))
     return differing
 
@@ -224,10 +247,10 @@ def test_lanes_leave_few_powers(optimiser):
     rng = random.Random(3)
     shared = Shared(*(at_the_end_of_a_page(4000) for _ in "pq"), ())
     shared.q[:] = array("d", [rng.uniform(0.1, 10) for _ in range(4000)])
-    lanes = load_lanes(optimiser, shared.all)
-    left = list(lanes.update([0.01, 1.0], 1))
-    assert 0 < len(left) < 400
-    assert [i for i in range(4000) if shared.q[i]] == left  # they are as they were
+    conductor_ = ConductorInMachineCode(optimiser, False, [still()], shared)
+    update(conductor_, 0, 1)
+    entries = (conductor_._words[Word.END] - conductor_._words[Word.LIST]) // 16
+    assert 0 < sum(bin(marks).count("1") for marks in conductor_._list[1 : 2 * entries : 2]) < 400
 
 
 def update_expressions(names):
@@ -273,14 +296,18 @@ def test_the_update_of_any_optimiser(data):
     "optimiser",
     [
         Optimiser("exponent", call("pow", Q, 3.0)),
-        Optimiser("function", call("exp", Q)),
         Optimiser("powers", call("pow", Q, 2.0) + call("pow", Q, 0.5)),
-        Optimiser("states", Q, {f"s{number}": Q for number in range(14)}),  # more addresses than registers
     ],
     ids=lambda optimiser: optimiser.name,
 )
-def test_an_update_without_lanes_is_numpys(optimiser):
+def test_an_update_without_lanes_is_one_by_one(optimiser):
+    assert differing_updates("machine-4", optimiser, [0.01 * at for at in range(13)]) == 0
+
+
+@NEEDS_FUSED
+def test_an_update_with_more_addresses_than_registers_is_numpys():
     pytest.importorskip("numpy")
+    optimiser = Optimiser("states", Q, {f"s{number}": Q for number in range(14)})
     shared = Shared(*([array("d", [1.0])] * 2), [array("d", [0.0]) for _ in optimiser.states])
     assert type(conductor_in_machine_code(optimiser, False, [], shared)) is ConductorInNumPy
 

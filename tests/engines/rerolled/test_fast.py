@@ -8,6 +8,7 @@ from array import array
 import pytest
 
 from tests.engines.compiled.compiling import usable
+from tests.engines.lengths.test_lengths import still, update
 from zoomgrad.engines.graph.optimisers import OPTIMISERS
 from zoomgrad.engines.lengths.conductor import Conductor, Shared
 from zoomgrad.engines.lengths.prepare import conductor_of
@@ -46,12 +47,15 @@ def test_the_fast_update_is_nearly_that_in_python(optimiser):
     p, states = [rng.gauss(0, 1) for _ in range(101)], tuple([0.0] * 101 for _ in optimiser.states)
     special = [0.0, 5e-324, 1e-170, 1e-150, 1e153, 1e160]
     ours, theirs = (Shared(array("d", p), array("d", p), tuple(array("d", s) for s in states)) for _ in "ab")
-    in_c, in_python = conductor_of(optimiser, engine.options)([], ours), Conductor(optimiser, [], theirs)
-    for update in range(50):
+    in_machine_code, in_python = (
+        conductor_of(optimiser, engine.options)([still()], ours),
+        Conductor(optimiser, [], theirs),
+    )
+    for index in range(50):
         for shared in (ours, theirs):
-            shared.q[:] = array("d", (number * (1 + update % 3) for number in [*special, *p[len(special) :]]))
-        in_c.update(update, 0.01, 3)
-        in_python.update(update, 0.01, 3)
+            shared.q[:] = array("d", (number * (1 + index % 3) for number in [*special, *p[len(special) :]]))
+        update(in_machine_code, index, 3)
+        update(in_python, index, 3)
     assert ours.p.tolist() == pytest.approx(theirs.p.tolist(), rel=1e-12)
     assert ours.q == theirs.q
     if optimiser.name == "adam":

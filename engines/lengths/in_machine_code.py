@@ -1,0 +1,169 @@
+"""The conductor in machine code: `take` of `conductor`, with the update of `lanes_in_machine_code` in the loop."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.graph.optimisers import Optimiser
+from zoomgrad.engines.kernel.buffers import address
+from zoomgrad.engines.kernel.library import Library, interface
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member, Shared
+from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, lanes, numbers
+from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word, word
+from zoomgrad.engines.machine import target
+from zoomgrad.engines.machine.buffers.functions import function
+from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.memory import Memory, bound
+from zoomgrad.engines.machine.powers import are_those_of_libm
+from zoomgrad.engines.machine.registers import OutOfRegisters
+from zoomgrad.engines.machine.target import T, Target, W
+
+SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = range(8)
+"""The words of a member: functions of kernel.h, and what they take."""
+MEMBER_BYTES = 64
+
+
+class ConductorInMachineCode(Conductor):
+    """Takes the steps over kernels whose functions have addresses."""
+
+    def __init__(self, optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared) -> None:
+        """Raises OutOfRegisters or Unavailable."""
+        super().__init__(optimiser, members, shared)
+        self._is_fast, self._target = is_fast, target.native()
+        self._columns = [_library(member).described(member.shape.columns) for member in members]
+        self._of_members = array("q", itertools.chain(*map(_member_words, members, self._columns)))
+        self._list = array("q", bytes(16 * (len(shared.p) // self._target.width + 1)))
+        self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser))))
+        of_course = bytes(8 * Word.OF_MEMBERS)
+        self._words = array("q", [*array("q", of_course), *map(_word, (self._of_members, self._list, 0, *shared.all))])
+        self._functions: dict[bool, tuple[Memory, Callable[[], None]]] = {}
+        self._function(1)
+
+    def take(self, course: Course) -> int:
+        self._words[: len(course)] = array("q", map(_word, course))
+        self._function(course.batch)()
+        return self._words[Word.STEP]
+
+    def _function(self, batch: int) -> Callable[[], None]:
+        """The code for batches of that many steps. Batches of one step need no division."""
+        is_single = batch == 1
+        if is_single not in self._functions:
+            code = write_take(self._optimiser, self._target, len(self.shared.p), is_single, self._is_fast)
+            content, labels = code.finish()
+            memory = Memory(content, {name: labels[name] for name in code.functions})
+            self._functions[is_single] = memory, bound(memory.start, self._words, self._numbers)
+        return self._functions[is_single][1]
+
+
+def conductor_in_machine_code(
+    optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared
+) -> Conductor:
+    """A conductor in machine code; in NumPy or Python where the processor or the optimiser allows none."""
+    try:
+        return ConductorInMachineCode(optimiser, is_fast, members, shared)
+    except (OutOfRegisters, Unavailable):
+        return (ConductorInNumPy if find_spec("numpy") else Conductor)(optimiser, members, shared)
+
+
+def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: bool, is_fast: bool) -> Assembler:
+    """The function that takes the steps of a course. RDI: the words; RSI: the numbers of an update.
+
+    Raises OutOfRegisters.
+    """
+    code, loss = Assembler(), Vec(0, 8)
+    steps, after, same, end = (code.new_label() for _ in range(4))
+    with function(code, "take", room=8):
+        code.integer("mov", T, RDI)
+        code.integer("mov", W, RSI)
+        code.integer("mov", word(Word.STEP), 0)
+        code.label(steps)
+        code.integer("mov", RAX, word(Word.STEP))
+        code.integer("cmp", RAX, word(Word.STEPS))
+        code.jump(end, "ge")
+        _of_row(code, R12, Word.MEMBERS)
+        code.integer("imul", R12, R12, MEMBER_BYTES)
+        code.integer("add", R12, word(Word.OF_MEMBERS))
+        _of_row(code, RCX, Word.PLACES)
+        _call(code, SET_INPUT, (_of_member(X), _of_member(COLUMNS), _of_member(COLUMN_COUNT)))
+        _call(code, FORWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), _of_member(Y)))
+        code.integer("mov", RAX, word(Word.LOSSES))
+        code.integer("mov", RCX, word(Word.STEP))
+        code.vector("vmovsd_store", loss, None, Mem(RAX, 0, RCX, 8))
+        code.vector("vsubsd", loss, loss, loss)  # NaN unless the loss is finite
+        code.vector("vucomisd", loss, None, loss)
+        code.jump(end, "p")
+        code.integer("add", word(Word.STEP), 1)
+        code.integer("cmp", word(Word.LEARNS), 0)
+        code.jump(after, "e")
+        _call(code, BACKWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), word(Word.BUFFERS + 1)))
+        code.integer("mov", RAX, word(Word.TAKEN))
+        code.integer("add", RAX, 1)
+        code.integer("mov", word(Word.TAKEN), RAX)
+        code.integer("cmp", RAX, word(Word.BATCH))
+        code.jump(after, "l")
+        code.integer("mov", word(Word.TAKEN), 0)
+        one = lanes(optimiser, 1, is_single=is_single)
+        UpdateWriter(code, target_, optimiser, count).write(*_widest(optimiser, target_.width, is_single, is_fast), one)
+        code.label(after)
+        code.integer("mov", RAX, word(Word.ROW))
+        code.integer("add", RAX, 1)
+        code.integer("cmp", RAX, word(Word.ROWS))
+        code.jump(same, "ne")
+        code.integer("mov", RAX, 0)
+        code.label(same)
+        code.integer("mov", word(Word.ROW), RAX)
+        code.jump(steps)
+        code.label(end)
+    return code
+
+
+def _widest(optimiser: Optimiser, width: int, is_single: bool, is_fast: bool) -> tuple[Lanes, int]:
+    """The update of whole vectors, and their width: 1 where libm or the update has no lanes."""
+    if is_fast or are_those_of_libm():
+        try:
+            return lanes(optimiser, width, is_single=is_single, is_fast=is_fast), width
+        except NoLanes:
+            pass
+    return lanes(optimiser, 1, is_single=is_single), 1
+
+
+def _of_row(code: Assembler, to: Reg, which: Word) -> None:
+    """A number of the current row."""
+    code.integer("mov", RAX, word(which))
+    code.integer("mov", to, word(Word.ROW))
+    code.integer("mov", to, Mem(RAX, 0, to, 8))
+
+
+def _of_member(which: int) -> Mem:
+    return Mem(R12, 8 * which)
+
+
+def _call(code: Assembler, which: int, arguments: Sequence[Mem]) -> None:
+    """Call a function of the member at R12. A fourth argument may be in its register already."""
+    for register, argument in zip((RDI, RSI, RDX, RCX), arguments):
+        code.integer("mov", register, argument)
+    code.call(_of_member(which))
+
+
+def _member_words(member: Member, described: tuple[Any, Any]) -> list[int]:
+    library = _library(member)
+    functions = (library.address(name) for name in ("set_input", "forward", "backward"))
+    columns = int(interface().cast("uintptr_t", described[0]))
+    return [*functions, columns, len(member.shape.columns), *map(_word, (member.x, member.w, member.y))]
+
+
+def _word(field: Any) -> int:
+    """A number, or the address of a buffer."""
+    return field if isinstance(field, int) else address(memoryview(field))
+
+
+def _library(member: Member) -> Library:
+    """The library whose functions a member's kernel calls."""
+    library = getattr(member.kernel.forward, "__self__", None)
+    assert isinstance(library, Library)
+    return library
