@@ -1,8 +1,7 @@
 """Run one program, and write what became of it: `python child.py HOW SCRIPT REPLY`.
 
-HOW is empty to run the program by itself, with the published `micrograd` if it brings none; `exec` to run it as
-`zoomgrad exec` does; or `compiled:ENGINE` to do so with its losses under the decorator. It is a separate script, so
-that the program finds its own package `tests`.
+HOW is empty to run the program by itself, with the published `micrograd` if it brings none, or `exec` to run it as
+`zoomgrad exec` does. It is a separate script, so that the program finds its own package `tests`.
 
 Plots and pictures do nothing here. The program may write below its folder only, start no process and open no
 connection. That stops careless programs; it does not confine a hostile one.
@@ -16,7 +15,6 @@ import json
 import os
 import random
 import sys
-import time
 import types
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -31,18 +29,15 @@ from zoomgrad.harness.worker.programs.classes import WrongScript
 from zoomgrad.harness.worker.programs.execute import execute
 
 SHOWN_ONLY = {
-    "matplotlib",
-    "mpl_toolkits",
-    "seaborn",
-    "plotly",
-    "graphviz",
-    "pydot",
-    "pyvis",
-    "IPython",
-    "ipywidgets",
-    "networkx",
+    *("matplotlib", "mpl_toolkits", "seaborn", "plotly", "graphviz"),
+    *("pydot", "pyvis", "IPython", "ipywidgets", "networkx"),
 }
 """Packages whose results a program shows and does not compute with."""
+
+
+CHANGES = ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.symlink", "os.link", "os.chmod", "os.truncate")
+PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty")
+"""Audit events."""
 
 
 class Nothing(types.ModuleType):
@@ -116,61 +111,24 @@ def show(value):
         print(repr(value))
 
 
-class Sites:
-    """The losses that `wrap.py` found, compiled by `zoomgrad.compiled`."""
-
-    def __init__(self, engine):
-        self._engine = engine
-        self._sites = {}
-        self.calling = False
-
-    def call(self, number, function, arguments):
-        """Call the function of a site. The first function of each site stays, and with it what it compiled."""
-        from zoomgrad import compiled
-
-        if number not in self._sites:
-            self._sites[number] = compiled(self._engine)(function)
-        site = self._sites[number]
-        self.calling = True
-        try:
-            loss, others = site(*arguments)
-        finally:
-            self.calling = False
-        return (loss, *others)
-
-    def report(self):
-        """How many calls ran compiled, and what the decorator says of each site."""
-        texts = [line.strip() for site in self._sites.values() for line in site.report().splitlines()]
-        return {"calls": sum(site.calls for site in self._sites.values()), "report": texts[:20]}
-
-
-def confine(folder, sites):
-    """Refuse writes outside the folder, processes and connections, except while a site's call may compile."""
+def confine(folder):
+    """Refuse writes outside the folder, processes and connections."""
     inside = f"{os.path.realpath(folder)}{os.sep}"
     places = (inside, "/dev/null")
 
     def hook(event, arguments):
-        if sites.calling or is_probe(event):
+        if is_probe(event):
             return
         if event == "open":
             path, mode, flags = arguments
             writes = (mode and set(mode) & set("wax+")) or (flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
             if writes and isinstance(path, (str, bytes)) and not _below(path, places):
                 raise PermissionError(f"a program may write in its own folder only, not {path!r}")
-        elif event in (
-            "os.remove",
-            "os.rename",
-            "os.rmdir",
-            "os.mkdir",
-            "os.symlink",
-            "os.link",
-            "os.chmod",
-            "os.truncate",
-        ):
+        elif event in CHANGES:
             for path in arguments[:2]:
                 if isinstance(path, (str, bytes)) and not _below(path, places):
                     raise PermissionError(f"a program may write in its own folder only, not {path!r}")
-        elif event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"):
+        elif event in PROCESSES:
             raise PermissionError("a program may not start processes here")
         elif event in ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto"):
             raise ConnectionError("there is no network here")
@@ -191,8 +149,6 @@ def main():
     how, path, reply = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     cells = Cells()
     builtins._stranger_cell, builtins._stranger_show = cells.guard, show
-    sites = Sites(how.rpartition("compiled:")[2])
-    builtins._zoomgrad_call = sites.call
     baseline = SimpleNamespace(name="baseline", Value=Value)
     build.load()  # before processes are refused
     sys.meta_path.insert(0, Stubs())
@@ -204,8 +160,7 @@ def main():
         numpy.random.seed(1337)
     report = {"outcome": "ran"}
     answer = reply.open("w", encoding="utf-8")
-    confine(os.environ["STRANGER_FOLDER"], sites)
-    started = time.process_time()
+    confine(os.environ["STRANGER_FOLDER"])
     try:
         execute(path, [], **({} if how else {"engine": baseline}))
     except SystemExit as end:
@@ -216,10 +171,8 @@ def main():
         report["outcome"] = f"refused: {str(refused).splitlines()[0]}"
     except BaseException as error:
         report["outcome"] = f"{type(error).__name__}: {error}"[:300]
-    report["seconds"] = time.process_time() - started
     report["cells"] = {str(number): text for number, text in cells.failed.items()}
     report["backward"] = cells.backward
-    report["compiled"] = sites.report()
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     json.dump(report, answer)

@@ -1,4 +1,4 @@
-"""Runs of one program -> verdict: does `zoomgrad exec` print the same, was its Value replaced, and how fast is it?"""
+"""Runs of one program -> verdict: does `zoomgrad exec` print the same, and was its Value replaced?"""
 
 import difflib
 import functools
@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field
 
 from tests.literature.run import parts
-from tests.strangers.wrap import COMPILED, wrapped
 
 SAME, LAST_DIGITS = "same", "last digits"
 EXEC = "exec"
@@ -23,47 +22,25 @@ class Verdict:
     alone: str = ""  # empty if it runs by itself, else why not
     exec: str = ""  # SAME or LAST_DIGITS, or how the output differs, or why it fails
     lines: list = field(default_factory=list)  # what `exec` says of its classes
-    seconds: dict = field(default_factory=dict)
-    compiled: str = ""  # SAME if its losses run under the decorator with the same output, else why not
-    moved: int = 0  # lines that move or are new for that
 
     @property
     def replaced(self):
         return any("runs in C" in line for line in self.lines)
 
-    @property
-    def speedup(self):
-        return self.seconds[""] / self.seconds[EXEC]
 
-
-def judge(program, engine, run):
-    """Run a program by itself and under `exec`. engine: also with its losses compiled. run: program, how -> Run."""
+def judge(program, run):
+    """Run a program by itself and under `exec`. run: program, how -> Run."""
     alone = run(program, "")
     verdict = Verdict(program.name, program.defines, alone=_why_not(program, alone))
     if verdict.alone:
         return verdict
     found = run(program, EXEC)
     verdict.lines = [line for line in found.lines if ": left out " not in line]
-    verdict.seconds = {"": alone.seconds, EXEC: found.seconds}
     verdict.exec = _failure(found, alone) or _difference(alone, found)
     if verdict.exec not in (SAME, LAST_DIGITS) and found.ran:
         # What also differs from run to run, such as times and the order of sets, is no difference.
         verdict.exec = _failure(found, alone) or _beyond_noise(alone, run(program, ""), found, run(program, EXEC))
-    if engine:
-        verdict.moved = wrapped(program.source)[1]
-        found = run(program, f"{COMPILED}{engine}") if verdict.moved else None
-        verdict.compiled = _compiled(found, alone) if found else "no loss to move was found"
     return verdict
-
-
-def _compiled(found, alone):
-    """SAME if a loss ran compiled."""
-    if not found.ran:
-        return found.outcome
-    reasons = [text for text in found.compiled.get("report", []) if text.startswith("runs as it is: ")]
-    if not found.compiled.get("calls"):
-        return (reasons or [_failure(found, alone) or "no loss was called"])[0]
-    return SAME
 
 
 def _difference(alone, found):

@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 
 from tests.strangers.find import NOT_THEIRS
-from tests.strangers.wrap import COMPILED, wrapped
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("child.py")
@@ -31,10 +30,8 @@ class Run:
     outcome: str  # "ran", or why not
     output: str = ""
     lines: tuple = ()  # what zoomgrad wrote on standard error
-    seconds: float = 0.0
     cells: dict = dataclasses.field(default_factory=dict)  # a notebook's failing cells
     backward: int = 0  # a notebook's cells that called backward and ended
-    compiled: dict = dataclasses.field(default_factory=dict)  # of the decorator: calls, report
 
     @property
     def ran(self):
@@ -50,7 +47,7 @@ def run(program, how, *, seconds, python=sys.executable):
         script = project / program.path.with_suffix(".py")
         if program.path.suffix == ".ipynb":
             script = script.with_name(f"notebook_{script.name}")
-        script.write_text(wrapped(program.source)[0] if how.startswith(COMPILED) else program.source, encoding="utf-8")
+        script.write_text(program.source, encoding="utf-8")
         reply, output, errors = (Path(place, name) for name in ("reply.json", "output.txt", "errors.txt"))
         environment = {
             "PATH": os.environ.get("PATH", ""),

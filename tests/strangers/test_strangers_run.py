@@ -32,14 +32,14 @@ BACKWARD = "from micrograd.engine import Value\nv = Value(1.0)\nv.backward()\n"
 def fare(tmp_path):
     """Write a project, and return the line and the verdict of its only program."""
 
-    def fare(seconds=20, compiled="", **files):
+    def fare(seconds=20, **files):
         for name, text in files.items():
             file = tmp_path / "project" / name.replace("__", "/")
             file = file.with_suffix(".ipynb" if name.startswith("book") else ".py")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         (program,) = programs(tmp_path)
-        verdict = judge(program, compiled, functools.partial(run, seconds=seconds))
+        verdict = judge(program, functools.partial(run, seconds=seconds))
         return line(verdict), verdict
 
     return fare
@@ -48,14 +48,14 @@ def fare(tmp_path):
 def test_a_program_that_imports_micrograd(fare):
     usable("native")
     text, verdict = fare(program=TRAINS)
-    assert text.startswith("micrograd project/program.py: same; ")
+    assert text.startswith("project/program.py: micrograd; same")
     assert "\n".join(summary([verdict])).startswith("\n1 programs, of which 1 run by themselves\n  1 print the same")
 
 
 def test_a_class_that_runs_as_it_is(fare):
     usable("native")
     text, _ = fare(program=CLOSURES.replace("self.grad += out", "self.grad = out") + USE)
-    assert text.startswith("as it is  project/program.py: same; ")
+    assert text.startswith("project/program.py: as it is; same; ")
     assert "the gradient of a in" in text
 
 
@@ -84,9 +84,3 @@ def test_a_notebook_goes_on_after_a_failing_cell(fare):
     _, verdict = fare(book=book("%matplotlib inline\nimport absent_module", "!pip", "x = = 1", BACKWARD, "v * 2"))
     assert (verdict.alone, verdict.exec) == ("", "same")
     assert notebook.script(book("a = 1\na")) == "with _stranger_cell(1, False):\n    a = 1\n    _stranger_show(a)\n"
-
-
-def test_a_program_compiles_with_its_loss_in_a_function(fare):
-    text = TRAINS.replace("random.random()", "x").replace("loss = ", "x = 0.25\n    loss = ").replace("loss, ", "")
-    _, verdict = fare(compiled="tcc", program=text)
-    assert (verdict.compiled, verdict.moved) == ("same", 5)
