@@ -6,25 +6,23 @@
    The source texts that it generates and the numbers that it computes must equal the host's. CPythons between the
    oldest and the newest run only `BETWEEN`, PyPy only `WITH_A_JIT`.
 
-The summary shows how long each part took, the slowest tests, and which interpreters were covered. In CI (`CI` is set) a
-CPython 3.9, a CPython 3.13 and a PyPy must be among them, so that a run cannot be green without them. `--exhaustive`
-runs every test on every interpreter, with different random examples each time. With any other option or path, it is
-`pytest` on this interpreter.
+Each part shows its slowest tests, and the summary how long each part took and which interpreters were covered. In CI
+(`CI` is set) a CPython 3.9, a CPython 3.13 and a PyPy must be among them, so that a run cannot be green without them.
+`--exhaustive` runs every test on every interpreter, with different random examples each time. With any other option or
+path, it is `pytest` on this interpreter.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from zoomgrad.harness.machine import environments, interpreters, own_clang
@@ -56,6 +54,9 @@ REQUIRED_IN_CI = ("cpython-3.9", "cpython-3.13", "pypy-")
 HERE = f"{sys.implementation.name}-{sys.version_info[0]}.{sys.version_info[1]}"
 PROCESSES = 2
 SLOWEST = 10
+PASSED, NO_TESTS, FAILED = "passed", "no tests", "FAILED"
+OUTCOMES = {0: PASSED, 5: NO_TESTS}
+"""Exit code of pytest -> outcome."""
 
 
 @dataclass(frozen=True)
@@ -64,30 +65,25 @@ class Result:
 
     part: str
     seconds: float
-    failed: bool
-    counts: dict[str, int] = field(default_factory=dict)
-    """`passed`, `failed`, `skipped`."""
-    slowest: list[tuple[float, str]] = field(default_factory=list)
+    outcome: str
 
     def line(self) -> str:
         """The part's row of the summary."""
-        counts = ", ".join(f"{number:,} {outcome}" for outcome, number in self.counts.items() if number)
-        return f"{self.part:<32} {self.seconds:7.0f} s  {'FAILED: ' * self.failed}{counts or 'no tests'}"
+        return f"{self.part:<32} {self.seconds:7.0f} s  {self.outcome}"
 
 
 def pytest(part: str, python: str, options: Sequence[str], folder: Path, *, beside: bool = False) -> Result:
-    """Run one part, show its progress, and read its results from pytest's XML report.
+    """Run one part and show its progress.
 
     beside: another part runs at the same time, so show the output at the end, whole.
     """
     title, start = f"\n───── {part} ─────\n", time.perf_counter()
-    report = folder / f"{re.sub(r'[^a-z0-9.-]+', '-', part)}.xml"
-    output = report.with_suffix(".txt")
+    output = folder / f"{part}.txt"
     if not beside:
         print(title, end="", flush=True)
     with output.open("wb") if beside else contextlib.nullcontext() as stdout:
         code = subprocess.run(
-            [python, "-m", "pytest", "-q", *options, f"--junitxml={report}"],
+            [python, "-m", "pytest", "-q", f"--durations={SLOWEST}", *options],
             cwd=ROOT,
             env={**os.environ, "PYTHONPYCACHEPREFIX": str(ROOT / ".zoomgrad" / "bytecode" / part)} if beside else None,
             stdout=stdout,
@@ -96,23 +92,7 @@ def pytest(part: str, python: str, options: Sequence[str], folder: Path, *, besi
         ).returncode
     if beside:
         print(title + output.read_text(encoding="utf-8", errors="replace"), end="", flush=True)
-    try:
-        counts, slowest = read(report)
-    except (OSError, ElementTree.ParseError, IndexError):  # pytest itself failed and printed why
-        return Result(part, time.perf_counter() - start, failed=True)
-    return Result(part, time.perf_counter() - start, code != 0, counts, slowest)
-
-
-def read(report: Path) -> tuple[dict[str, int], list[tuple[float, str]]]:
-    """Read the counts by outcome and the slowest tests from a part's XML report."""
-    suite = ElementTree.parse(report).getroot()[0]
-    total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
-    failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-    cases = [
-        (float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in suite.iter("testcase")
-    ]
-    counts = {"passed": total - skipped - failed, "failed": failed, "skipped": skipped}
-    return counts, sorted(cases, reverse=True)[:SLOWEST]
+    return Result(part, time.perf_counter() - start, OUTCOMES.get(code, FAILED))
 
 
 def elsewhere(guests: Sequence[Interpreter], options: Sequence[str], folder: Path) -> list[Result]:
@@ -125,7 +105,7 @@ def elsewhere(guests: Sequence[Interpreter], options: Sequence[str], folder: Pat
             python = environments.environment(guest, lock="test-worker")
         except NoEnvironment as error:
             print(f"\n───── {guest.name} ─────\n{error}", flush=True)
-            return Result(guest.name, 0.0, failed=True)
+            return Result(guest.name, 0.0, FAILED)
         # Only the host uses pytest's cache, because interpreters would overwrite one another's entries.
         command = ["-rfE", "-p", "no:cacheprovider", "-n0", f"--host={host}", *options]
         command += WORKER_SAFE if options else ["--part=elsewhere", *(share_of(guest, guests) or WORKER_SAFE)]
@@ -147,19 +127,13 @@ def share_of(guest: Interpreter, guests: Sequence[Interpreter]) -> tuple[str, ..
 
 
 def summary(results: Sequence[Result], total_seconds: float, found: Sequence[Interpreter]) -> None:
-    """Print the slowest tests, how long each part and all of them took, and what was not covered."""
-    print(f"\n───── the {SLOWEST} slowest tests ─────")
-    slowest = sorted((each, result.part) for result in results for each in result.slowest)[-SLOWEST:]
-    for (seconds, test), part in reversed(slowest):
-        print(f"{seconds:7.1f} s  {test}  ({part})")
+    """Print how long each part and all of them took, and what was not covered."""
     print("\n───── all parts ─────")
     for result in results:
         print(result.line())
     for absent in interpreters.missing(found):
         print(f"{absent.name:<32} not covered: {absent.reason}; {absent.remedy}")
     print(f"{'total':<32} {total_seconds:7.0f} s")
-    totals = (f"{sum(r.counts.get(name, 0) for r in results)} {name}" for name in ("passed", "failed", "skipped"))
-    print(", ".join(totals))
 
 
 def get_clang() -> None:
@@ -191,11 +165,11 @@ def main(arguments: Sequence[str]) -> int:
         ]
         results += elsewhere(guests, arguments, folder)
     summary(results, time.perf_counter() - start, found)
-    ran = [result.part for result in results if result.counts.get("passed")]
+    ran = [result.part for result in results if result.outcome == PASSED]
     lacking = [name for name in REQUIRED_IN_CI if not any(part.startswith(name) for part in ran)]
     if os.environ.get("CI") and lacking:
         print(f"CI must cover {', '.join(lacking)} as well: install what .ci/run installs")
-    return int(any(result.failed for result in results) or bool(os.environ.get("CI") and lacking))
+    return int(any(result.outcome == FAILED for result in results) or bool(os.environ.get("CI") and lacking))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,6 @@
-"""`python -m tests`: the tests that each interpreter runs, and the summary of their results."""
+"""`python -m tests`: the tests that each interpreter runs."""
 
-from tests.__main__ import BETWEEN, ROOT, WITH_A_JIT, WORKER_SAFE, Result, read, share_of
-
-
-def test_results_are_read_from_pytests_xml(tmp_path):
-    file = tmp_path / "part.xml"
-    file.write_text(
-        '<testsuites><testsuite tests="4" failures="1" errors="0" skipped="1">'
-        '<testcase classname="tests.a" name="slow" time="2.5"/><testcase classname="tests.a" name="quick" time="0.1"/>'
-        "</testsuite></testsuites>"
-    )
-    counts, slowest = read(file)
-    assert counts == {"passed": 2, "failed": 1, "skipped": 1}
-    assert slowest == [(2.5, "tests.a::slow"), (0.1, "tests.a::quick")]
-    assert "FAILED: 2 passed, 1 failed, 1 skipped" in Result("part", 61.0, True, counts).line()
+from tests.__main__ import BETWEEN, ROOT, WITH_A_JIT, WORKER_SAFE, share_of
 
 
 class Guest:
