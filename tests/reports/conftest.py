@@ -1,18 +1,17 @@
 """The fixture run: five engines, three interpreters, two workloads, and one example of each kind of failure."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.reports import example_profiles
+from tests.harness.runs import run as run_named
 from zoomgrad.harness.plan.presets import PRESETS
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html
-from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.reports.story import story
 from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, Run, WorkloadFacts
-from zoomgrad.results.store import BASELINE_RUNS, RunFile
+from zoomgrad.results.store import BASELINE_RUNS, RunFile, Store
 
 NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
 REFERENCE = "cpython-3.13"
@@ -70,7 +69,6 @@ class Example:
     records: tuple[Record, ...]
     measured = staticmethod(measured)
     stopped = staticmethod(stopped)
-    phases = PHASES
     nasty = NASTY
 
     def only(self, wanted):
@@ -90,6 +88,27 @@ class Example:
         """Return the run with `change` applied to every record; None drops the record."""
         return replace(self, records=tuple(new for old in self.records if (new := change(old)) is not None))
 
+    def later(self, days, processor="Example CPU", seconds=1.0, **factors):
+        """Return a copy of the run, `days` later, with all step times multiplied by `seconds`.
+
+        factors: further factor for one engine's step times, by the engine's name.
+        """
+        made = NOW + timedelta(days=days)
+        facts = {"id": made.strftime("%Y-%m-%dT%H%M%S"), "created_at": made, "machine": {"processor": processor}}
+
+        def change(record):
+            factor = seconds * factors.get(record.cell.engine, 1.0)
+            return record.model_copy(update={"step_seconds": tuple(x * factor for x in record.step_seconds)})
+
+        return replace(self.mapped(change), run=self.run.model_copy(update=facts))
+
+    def stored(self, under):
+        """Write the run to disk and return its store."""
+        store = Store.create(self.run, under=under)
+        for record in self.records:
+            store.write(record)
+        return store
+
 
 def result(cell, block):
     """Return the record that the harness would have made for this cell and block, or None."""
@@ -106,29 +125,24 @@ def result(cell, block):
 
 
 @pytest.fixture(scope="session")
-def quick(full):
-    """The part of the committed run that the preset `quick` measures."""
-    parts = PRESETS["quick"].parts
-
-    def wanted(cell):
-        return any(
-            cell.workload in part.workloads
-            and cell.engine in part.engines
-            and (cell.interpreter == REFERENCE or (cell.interpreter == "pypy-3.9" and not part.cpython_only))
-            for part in parts
-        )
-
-    cut = Example(full.run, tuple(full.records())).only(wanted)
-    names = {key: {getattr(cell, key) for cell in cut.run.cells} for key in ("engine", "interpreter", "workload")}
-    known = {key: getattr(full.run, f"{key}s") for key in names}
-    facts = {f"{key}s": {name: one for name, one in known[key].items() if name in names[key]} for key in names}
-    return replace(cut, run=cut.run.model_copy(update=facts))
+def full():
+    """The committed baseline run, the largest one, with profiles."""
+    return RunFile(BASELINE_RUNS / "full.jsonl.xz")
 
 
 @pytest.fixture(scope="session")
-def full():
-    """The committed baseline run, the largest one."""
-    return RunFile(BASELINE_RUNS / "full.jsonl.xz")
+def quick(full):
+    """The part of the committed run that the preset `quick` measures."""
+
+    def wanted(cell):
+        return any(
+            cell.engine in part.engines
+            and cell.workload in part.workloads
+            and (cell.interpreter == REFERENCE or (cell.interpreter == "pypy-3.9" and not part.cpython_only))
+            for part in PRESETS["quick"].parts
+        )
+
+    return Example(full.run, tuple(full.records())).only(wanted)
 
 
 @pytest.fixture(scope="session")
@@ -144,19 +158,6 @@ def full_page(full_story):
 
 
 @pytest.fixture(scope="session")
-def index():
-    """The profile index of a run, in which Scalene left a page."""
-    pages = {example_profiles.cell("baseline")}
-    return profile_index(example_profiles.run(), example_profiles.profiles(), pages)
-
-
-@pytest.fixture(scope="session")
-def profiled_page(index):
-    """The page of the profiled run, in which nothing was timed."""
-    return html.page(story(index.run, [], index))
-
-
-@pytest.fixture(scope="session")
 def example():
     """The fixture run, as `zoomgrad run` would produce it."""
     plan = tuple(
@@ -165,15 +166,13 @@ def example():
         for engine in ENGINES
         for interpreter in SPEED
     )
-    run = Run(
-        id="2025-11-21T104500",
+    run = run_named(
+        "2025-11-21T104500",
         created_at=NOW,
         command=("zoomgrad", "run", "--preset", "quick", "--note", "a b"),
         preset="quick",
         seed=1337,
-        blocks=3,
         cells=plan,
-        reference_interpreter=REFERENCE,
         engines=ENGINES,
         workloads={
             "mnist": WorkloadFacts(
@@ -183,9 +182,7 @@ def example():
         },
         interpreters={
             "cpython-3.11": InterpreterFacts(version="3.11.7 (main) [GCC 12.2.0]"),
-            "cpython-3.13": InterpreterFacts(
-                version="3.13.0 (main) [Clang 19.1.0]", build={"CONFIG_ARGS": "--enable-optimizations --with-lto"}
-            ),
+            "cpython-3.13": InterpreterFacts(version="3.13.0 (main) [Clang 19.1.0]"),
             "pypy-3.9": InterpreterFacts(version="3.9.19, PyPy 7.3.16"),
         },
         machine={"cpu": "Example CPU @ 2.40 GHz", "cores": "2", "system": "Linux 6.1"},

@@ -5,24 +5,17 @@ from importlib import resources
 
 import pytest
 
-from tests.reports.another import another
 from tests.reports.browser import DARK, answers, in_browser, printed
 from zoomgrad.reports.measured.races import race
 from zoomgrad.reports.pages import html
 from zoomgrad.reports.sections.history import history
-from zoomgrad.reports.story import story
 
 pytestmark = in_browser
 
 
 @pytest.fixture(scope="module")
-def quick_page(quick):
-    return html.page(story(quick.run, quick.records))
-
-
-@pytest.fixture(scope="module")
 def history_page(example):
-    runs = [another(example, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)]
+    runs = [example.later(day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)]
     return html.history_page(history([race(one.run, one.records) for one in runs]))
 
 
@@ -77,14 +70,7 @@ WELL_SHOWN = {
 
 @pytest.mark.parametrize(
     ("which", "width"),
-    [
-        ("whole_page", 400),
-        ("quick_page", 1400),
-        ("full_page", 400),
-        ("full_page", 900),
-        ("profiled_page", 1400),
-        ("history_page", 400),
-    ],
+    [("whole_page", 400), ("full_page", 400), ("full_page", 1400), ("history_page", 400)],
 )
 def test_a_browser_shows_the_page_whole(which, width, request, tmp_path):
     page = request.getfixturevalue(which)
@@ -189,7 +175,7 @@ RULES = """
 
 @pytest.mark.parametrize(
     ("which", "flags"),
-    [("whole_page", ()), ("profiled_page", (DARK,)), ("quick_page", (DARK,)), ("history_page", ())],
+    [("whole_page", ()), ("full_page", (DARK,)), ("history_page", ())],
 )
 def test_the_page_is_accessible(which, flags, request, tmp_path):
     """By axe-core's rules for names, roles and contrast."""

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from tests.reports.another import stored
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.story import story
@@ -76,7 +75,7 @@ def test_hostile_text_stays_text(example, whole_page):
 
 
 def test_build_writes_pages_and_charts_beside_the_records(example, tmp_path):
-    store = build.Store(stored(example, tmp_path))
+    store = example.stored(tmp_path)
     page = build.build(store)
     assert page == store.folder / "report.html"
     assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.page(

@@ -8,7 +8,7 @@ import pytest
 from tests.reports import example_profiles
 from tests.reports.example_profiles import NASTY, NEW, cell
 from zoomgrad.reports.build import build
-from zoomgrad.reports.pages import markdown
+from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.profiling.anatomy import anatomies, largest_parts
 from zoomgrad.reports.profiling.hottest import SHOWN, hottest
 from zoomgrad.reports.profiling.profile_index import profile_index
@@ -20,6 +20,11 @@ from zoomgrad.results.store import Store
 
 def index_of(*profiles):
     return profile_index(example_profiles.run(), profiles)
+
+
+@pytest.fixture
+def index():
+    return index_of(*example_profiles.profiles())
 
 
 def texts(row):
@@ -62,10 +67,11 @@ def test_a_cell_whose_hottest_line_calls_c_is_left_out(file, is_shown):
     assert bool(list(hottest(index_of(example_profiles.lines(cell("tcc"), *lines))))) == is_shown
 
 
-def test_a_hostile_line_is_escaped(index, profiled_page):
-    assert profiled_page.count("<script") == 1
-    assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in profiled_page
-    short = markdown.page(story(index.run, [], index))
+def test_a_hostile_line_is_escaped(index):
+    told = story(index.run, [], index)
+    page, short = html.page(told), markdown.page(told)
+    assert page.count("<script") == 1
+    assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in page
     assert "<script" not in short
     assert NASTY not in short
 

@@ -37,7 +37,6 @@ def texts(sheet):
 @pytest.mark.parametrize(
     ("change", "title"),
     [
-        (lambda example: example.only(lambda cell: False), "The plan of this run is empty."),
         (
             lambda example: example.only(lambda cell: cell.engine == "baseline"),
             "No engine with identical bits was measured.",

@@ -19,15 +19,6 @@ def row(example, key):
 CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
 
 
-def test_figures_of_a_measured_cell(example):
-    found = row(example, "clang-O1/cpython-3.13/mnist")
-    assert found.step_seconds == pytest.approx(1.6e-4 * 1.01 * 1.01)
-    assert found.epoch_seconds == pytest.approx(found.step_seconds * 60_000)
-    assert found.compile_seconds == pytest.approx(sum(example.phases["clang-O1"].values()))
-    assert found.speedup_low <= found.speedup <= found.speedup_high
-    assert found.peak_bytes == 92_000_000
-
-
 def test_two_processes_give_a_time_but_no_interval(example):
     found = row(example, "tuple/cpython-3.11/xor")
     assert (found.status, found.blocks) == ("measured", 2)
