@@ -22,7 +22,7 @@ pytestmark = pytest.mark.host
 ROOT = Path(__file__).parent.parent
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
 
-WORKLOADS = """
+WORKLOAD = """
         Workload(
             "tiny",
             "2-[2,1], squared error",
@@ -33,18 +33,6 @@ WORKLOADS = """
             is_correct=within(0.5),
             batch=4,
             rate=constant(0.1),
-        ),
-        Workload(
-            "parabola",
-            "degree 2 in two inputs, squared error, 10 points in one graph",
-            partial(synthetic.surface, points=10),
-            train_rows=10,
-            build=partial(models.Polynomial, degree=2),
-            loss_of=by_squared_error,
-            is_correct=within(0.25),
-            batch=1,
-            rate=constant(0.005),
-            whole_set=True,
         ),
 """
 
@@ -99,10 +87,10 @@ def add_engine(project):
     edit(project / "docs/engines.md", r"(\| `slots`.*\n)", r"\1| `another` | the same |\n")
 
 
-def add_workloads(project):
-    """Add an MLP and another model: an entry of the catalogue and a row of the page for each."""
-    edit(project / "harness/workloads/catalogue.py", r"(for workload in \()\n", lambda found: found[1] + WORKLOADS)
-    edit(project / "docs/engines.md", r"(\| `xor`.*\n)", r"\1| `tiny`, `parabola` | small models | one row |\n")
+def add_workload(project):
+    """Add `tiny`: an entry of the catalogue, and a row of the page about engines and workloads."""
+    edit(project / "harness/workloads/catalogue.py", r"(for workload in \()\n", lambda found: found[1] + WORKLOAD)
+    edit(project / "docs/engines.md", r"(\| `xor`.*\n)", r"\1| `tiny` | a small model | one row |\n")
 
 
 def add_chart(project):
@@ -128,43 +116,32 @@ def edit(file, pattern, new):
     file.write_text(text, encoding="utf-8")
 
 
-def passing(project, *arguments):
-    """Run tests in the copy and return how many pass. None may fail."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    return int(re.search(r"(\d+) passed", done.stdout)[1])
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A copy of the project with all additions."""
     folder = tmp_path_factory.mktemp("additions") / "project"
     shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
-    for add in (add_op, add_engine, add_workloads, add_chart, add_figure):
+    for add in (add_op, add_engine, add_workload, add_chart, add_figure):
         add(folder)
     return folder
-
-
-EVERY_OP, PROGRAMS = "tests/engines/test_every_op.py", "tests/engines/test_bits.py"
-DISCOVERY, WORKLOAD = "tests/engines/test_discovery.py", "tests/harness/worker/test_workloads.py"
 
 
 MEASURED = """
 import sys
 from pathlib import Path
-from tests.harness.test_schedule import Observer, cell, plan
+from tests.harness.test_schedule import Observer, plan
 from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.reports.build import build
 from zoomgrad.reports.exports import EXPORTERS, Material
 from zoomgrad.reports.view import view
-from zoomgrad.results.record import Settings
+from zoomgrad.results.record import Cell, EngineFacts, Settings
 from zoomgrad.results.store import Store
 
 quick = Settings(values=1, value_seconds=0.01, vouch_seconds=0.1)
-planned = plan(cells=(cell("slots"),), blocks=1, settings=quick)
+cells = [Cell(engine=name, interpreter="cpython-3.13", workload="tiny") for name in ("slots", "another")]
+facts = {"another": EngineFacts(idea="the same", builds_on="slots", strict=True)}
+planned = plan(cells=tuple(cells), blocks=1, settings=quick, engines=facts)
 store = Store.create(planned.run, under=Path("runs"))
 Schedule(planned, store, isolate, lambda interpreter, lock=None: Path(sys.executable), Observer()).execute()
 build(store).rename("report.html")
@@ -172,26 +149,33 @@ sys.stdout.write(EXPORTERS["csv"].export(Material(view(store.run, store.records(
 """
 
 
-def test_a_figure_is_measured_exported_and_shown(project):
-    done = subprocess.run([sys.executable, "-c", MEASURED], cwd=project, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (row,) = csv.DictReader(io.StringIO(done.stdout))
-    assert float(row["processor_seconds"]) > 0, row["reason"]
+def run(project, *command):
+    """Run Python in the copy and return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_an_engine_a_workload_a_figure_and_a_chart_are_measured_and_shown(project):
+    rows = list(csv.DictReader(io.StringIO(run(project, "-c", MEASURED))))
+    assert [(row["engine"], row["workload"], row["reason"]) for row in rows] == [
+        ("slots", "tiny", ""),
+        ("another", "tiny", ""),
+    ]
     page = (project / "report.html").read_text(encoding="utf-8")
     assert re.search(r"<th[^>]*>processor_seconds</th>", page)
     assert "Processor time of the worker." in page
-    assert units.duration(float(row["processor_seconds"])).replace(" ", "\u00a0") in page
+    assert "2 cells were measured" in page
+    seconds = max(float(row["processor_seconds"]) for row in rows)
+    assert units.duration(seconds).replace(" ", "\u00a0") in page
 
 
-def test_an_op_and_an_engine(project):
-    chosen = "another or test_discovery or sin or training_with_every_op"
-    assert passing(project, EVERY_OP, PROGRAMS, DISCOVERY, "-k", chosen) > 40
-
-
-def test_workloads_are_trained_and_documented(project):
-    chosen = "tiny or parabola or unknown_names or every_engine"
-    assert passing(project, WORKLOAD, "tests/test_readme.py", "-k", chosen) > 8
-
-
-def test_a_chart(project):
-    assert passing(project, "tests/reports/test_page.py", "-k", "every_state") > 6
+def test_the_tests_of_the_copy_know_an_op_an_engine_and_a_workload(project):
+    files = ("engines/test_every_op.py", "engines/test_bits.py", "harness/worker/test_workloads.py", "test_readme.py")
+    chosen = "another or sin or training_with_every_op or tiny or every_engine"
+    options = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", chosen)
+    told = run(project, "-m", "pytest", *options, *(f"tests/{file}" for file in files))
+    assert int(re.search(r"(\d+) passed", told)[1]) > 40
