@@ -1,4 +1,4 @@
-"""The `Dataset` class, and the datasets that need no file: xor, tour, moons and the synthetic ones."""
+"""The `Dataset` class, and the datasets that need no download: xor, tour, moons, the synthetic ones and digits."""
 
 import hashlib
 import struct
@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from zoomgrad.datasets import Dataset, moons, synthetic, tour, xor
+from zoomgrad.datasets import Dataset, digits, moons, synthetic, tour, xor
 
 
 def digest(dataset):
@@ -35,6 +35,15 @@ def test_datasets_without_files_are_the_same_bytes_everywhere(name):
     assert digest(dataset) == expected
     assert dataset.features.typecode == dataset.targets.typecode == "d"
     assert dataset.rows == dataset.train_rows == len(dataset.targets)
+
+
+def test_digits_match_ucis_description():
+    """The pinned hash proves that nothing changed; UCI's class counts (optdigits.names) prove that it is right."""
+    dataset = digits.load()
+    counts = [bytes(dataset.targets).count(label) for label in range(10)]
+    assert counts == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert bytes(dataset.features[:8]) == bytes([0, 0, 5, 13, 9, 1, 0, 0])
+    assert (dataset.rows, dataset.width, dataset.train_rows, dataset.divisor) == (1797, 64, 1437, 16.0)
 
 
 def test_inputs_divide_bytes_and_append_the_one_hot_label():
