@@ -11,11 +11,11 @@ evidence of both into a folder. The evidence of every other engine is compared w
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -42,10 +42,6 @@ class Evidence(NamedTuple):
     parameters: array[float]
 
 
-DIVERGES = "diverges"
-"""Name of the evidence of a training that met a non-finite loss. It holds only the losses before that."""
-
-
 def drills(workload: Workload) -> tuple[Drill, ...]:
     """The drills of a workload, the most important first."""
     return (every_shape(len(workload.shapes())), *DRILLS) if workload.varies else DRILLS
@@ -58,7 +54,7 @@ def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
         for steps in how.pieces:
             trainer.train(steps)
     except NonFiniteLoss:
-        return _diverged(trainer)
+        return Evidence(array("d", trainer.losses), array("d"), array("d"))
     return left_by(trainer)
 
 
@@ -93,8 +89,6 @@ def stretches(
 ) -> Iterator[tuple[str, Evidence]]:
     """Yield (name, evidence) of stretches from start 0, then from others. A training that diverges ends there.
 
-    If that of start 0 diverges, its last evidence is DIVERGES.
-
     From start 0, each stretch is twice as long as the one before. The first is one step, however long that takes. The
     last one is the longest that is expected to end in time and has at most `steps` steps. The first `starts` others
     train as far, so that an engine can choose any length. Further ones have one length and an eighth of the time,
@@ -106,14 +100,11 @@ def stretches(
     def doubled(start: int, first: int, most: int, limit: float = math.inf) -> Iterator[tuple[str, Evidence]]:
         places.begin(start)()
         clock, taken = perf_counter(), 0
-        try:
+        with suppress(NonFiniteLoss):
             while not taken or (taken < most and 2 * (perf_counter() - clock) <= limit):
                 trainer.train(taken or first)
                 taken = len(trainer.losses)
                 yield name_of(taken, start), left_by(trainer)
-        except NonFiniteLoss:
-            if not start:
-                yield DIVERGES, _diverged(trainer)
 
     for name, evidence in doubled(0, 1, steps, 1.5 * seconds / (1 + starts) if starts else seconds):
         reached = max(reached, longest([name]))
@@ -131,10 +122,6 @@ def stretches(
 def power_of_two(most: int) -> int:
     """The largest power of two that is at most `most`."""
     return 1 << (most.bit_length() - 1)
-
-
-def _diverged(trainer: Trainer) -> Evidence:
-    return Evidence(array("d", trainer.losses), array("d"), array("d"))
 
 
 def left_by(trainer: Trainer) -> Evidence:
@@ -165,13 +152,12 @@ def compare(actual: Evidence, reference: Evidence) -> tuple[float, str]:
 # --- the folder ----------------------------------------------------------------------------------------------------
 
 _OF_START = re.compile(r"([1-9]\d*)x(\d+)")
-_DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
     """Write each piece of evidence to `NAME.doubles`, and return the names.
 
-    A file has a SHA-256 of the rest, the lengths of the three parts, and their numbers, in this machine's byte order.
+    A file has the lengths of the three parts, and their numbers, as doubles in this machine's byte order.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.doubles"):
@@ -179,7 +165,7 @@ def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> li
     names = []
     for name, parts in evidence:
         content = b"".join(part.tobytes() for part in (array("d", map(len, parts)), *parts))
-        (folder / f"{name}.doubles").write_bytes(hashlib.sha256(content).digest() + content)
+        (folder / f"{name}.doubles").write_bytes(content)
         names.append(name)
     return names
 
@@ -214,11 +200,6 @@ class Witness:
         matches = (_OF_START.fullmatch(name) for name in self._names)
         return sorted(int(match[1]) for match in matches if match and int(match[2]) == steps)
 
-    @property
-    def diverges_at(self) -> float:
-        """Step whose loss is not finite; infinity if the training did not reach one."""
-        return len(self.evidence(DIVERGES).losses) if DIVERGES in self else math.inf
-
     def check(self) -> None:
         """Read all pieces. Raises DamagedEvidence."""
         for name in self._names:
@@ -229,13 +210,12 @@ class Witness:
         file = self._folder / f"{name}.doubles"
         numbers, parts, at = array("d"), [], len(Evidence._fields)
         try:
-            content = file.read_bytes()
-            if hashlib.sha256(content[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
-                raise ValueError("was changed after it was written")
-            numbers.frombytes(content[_DIGEST_BYTES:])
+            numbers.frombytes(file.read_bytes())
             for length in map(int, numbers[:at]):
                 parts.append(numbers[at : at + length])
                 at += length
+            if at != len(numbers):
+                raise ValueError(f"holds {len(numbers):,} numbers instead of {at:,}")
             return Evidence(*parts)
         except (OSError, MemoryError, ValueError, OverflowError, TypeError) as error:
             raise DamagedEvidence(

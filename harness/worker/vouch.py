@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +15,6 @@ from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.evidence import (
-    DIVERGES,
     Evidence,
     Witness,
     compare,
@@ -67,16 +65,10 @@ def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[t
 def _difference(actual: Mapping[str, Evidence], witness: Witness) -> str:
     """Description of the first difference from the witness; empty if both agree on all evidence that both have."""
     for name, evidence in actual.items():
-        if name in witness and name != DIVERGES:
-            first = compare(evidence, witness.evidence(name))[1]
-            if first:
-                where = f"the first {int(name):,} steps" if name.isdigit() else f"the drill {name!r}"
-                return f"{where}: {first}"
-    # Both trainings must diverge at the same step, if both got that far.
-    here = len(actual[DIVERGES].losses) if DIVERGES in actual else math.inf
-    there = witness.diverges_at
-    if here != there and (here < witness.steps or there < longest(actual) or max(here, there) < math.inf):
-        return f"the step whose loss is not finite: {here:g} and {there:g}"
+        first = compare(evidence, witness.evidence(name))[1] if name in witness else ""
+        if first:
+            where = f"the first {int(name):,} steps" if name.isdigit() else f"the drill {name!r}"
+            return f"{where}: {first}"
     return ""
 
 

@@ -264,9 +264,6 @@ def changed(path, change):
 
 DAMAGE = {
     "no evidence": lambda store: shutil.rmtree(store.evidence_folder(cell("tcc"))),
-    "a flipped bit": lambda store: changed(
-        store.evidence_folder(cell("tcc")) / "64.doubles", lambda content: content[:-1] + bytes([content[-1] ^ 1])
-    ),
     "half a piece": lambda store: changed(store.evidence_folder(cell("tcc")) / "64.doubles", lambda text: text[:40]),
     "a lost piece": lambda store: (store.evidence_folder(cell("tcc")) / "short.doubles").unlink(),
     "no vouching": lambda store: changed(store.folder / "vouching" / "xor.json", lambda _: b"[]"),

@@ -1,6 +1,5 @@
 """The correctness proof: what counts as identical bits, which engines vouch, and that every engine passes."""
 
-import hashlib
 import math
 from array import array
 from dataclasses import replace
@@ -22,7 +21,6 @@ from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
 from zoomgrad.harness.worker.evidence import (
-    DIVERGES,
     Evidence,
     Starts,
     Witness,
@@ -34,7 +32,7 @@ from zoomgrad.harness.worker.evidence import (
 from zoomgrad.harness.worker.job import DamagedEvidence, Mismatch
 from zoomgrad.harness.worker.measure import Stretch
 from zoomgrad.harness.worker.proof import prepare_proof
-from zoomgrad.harness.worker.vouch import _difference, vouch
+from zoomgrad.harness.worker.vouch import vouch
 
 
 def doubles(*values):
@@ -264,17 +262,10 @@ class Diverging:
     parameters = gradients
 
 
-def evidence_of(last, steps=MOST_STEPS):
-    """Evidence of a training whose losses are 1, for `steps` steps or until it diverges at step `last`."""
-    trainer = Diverging(1 << 30 if last is None else last)
-    return dict(stretches(trainer, workloads.load("xor"), seconds=1e9, steps=steps, starts=0))
-
-
-def test_a_training_that_diverges_is_evidence_too():
-    evidence = evidence_of(11)
-    assert list(evidence) == ["1", "2", "4", "8", DIVERGES]
-    assert len(evidence[DIVERGES].losses) == 11
-    assert list(evidence_of(0)) == [DIVERGES]
+def test_the_evidence_of_a_training_that_diverges_ends_before_that():
+    for last, names in ((11, ["1", "2", "4", "8"]), (0, [])):
+        trainer = Diverging(last)
+        assert [name for name, _ in stretches(trainer, workloads.load("xor"), seconds=1e9, steps=99, starts=0)] == names
 
 
 # Vouching
@@ -298,40 +289,20 @@ def test_an_engine_that_disagrees_does_not_vouch(witness, tmp_path, name):
     assert not (tmp_path / "bytecode").exists()
 
 
-@pytest.mark.parametrize(
-    ("engine", "witness", "agree"),
-    [
-        ((16, 11), (16, 11), True),
-        ((16, 11), (8, None), True),  # the witness did not reach that step
-        ((4, None), (16, 11), True),
-        ((16, 11), (16, None), False),
-        ((16, None), (16, 11), False),
-    ],
-)
-def test_an_engine_that_diverges_alone_disagrees(tmp_path, engine, witness, agree):
-    write_evidence(tmp_path, evidence_of(witness[1], witness[0]).items())
-    difference = _difference(evidence_of(engine[1], engine[0]), Witness(tmp_path))
-    assert bool(difference) != agree
-    assert agree or "the step whose loss is not finite" in difference
-
-
 NUMBERS = Evidence(array("d", [1.0, 2.0]), array("d", [3.0]), array("d", [4.0]))
 
 
 DAMAGE = {
     "cut short": lambda content: content[:-8],
-    "a flipped bit": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
-    "no evidence": lambda content: b"x" * 32,
-    "part of a number": lambda content: hashlib.sha256(b"x").digest() + b"x",
-    "an infinite length": lambda content: hashlib.sha256(INFINITE).digest() + INFINITE,
-    "nothing": lambda content: hashlib.sha256(b"").digest(),
+    "part of a number": lambda content: content[:-1],
+    "an infinite length": lambda content: array("d", [math.inf] * 3).tobytes(),
+    "too long": lambda content: content + bytes(8),
+    "nothing": lambda content: b"",
 }
-INFINITE = array("d", [math.inf] * 3).tobytes()
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_changed_evidence_is_reported(tmp_path, damage):
-    """Also if a clever engine has made its checksum fit."""
     write_evidence(tmp_path, [("4", NUMBERS)])
     witness = Witness(tmp_path)
     witness.check()
