@@ -18,7 +18,6 @@ from zoomgrad.harness.workloads.losses import (
     within,
 )
 from zoomgrad.harness.workloads.models import Mlp
-from zoomgrad.harness.workloads.random_dag import RandomDag
 from zoomgrad.harness.workloads.workload import Workload
 
 
@@ -164,7 +163,7 @@ WORKLOADS = {
             "random-dag",
             "2,000 operations drawn at random over 4 inputs and 28 weights, squared error",
             partial(synthetic.products, width=4),
-            build=partial(RandomDag, inputs=4, weights=28, operations=2000),
+            build=partial(models.RandomDag, inputs=4, weights=28, operations=2000),
             **_SYNTHETIC,
             rate=constant(0.04),
             epochs=5,

@@ -1,7 +1,7 @@
 """Models, each written once over an engine's `nn`, as a user of micrograd would write it.
 
-The plain MLP comes first, then graphs with loops of other shapes, and last an MLP in shuffled order. A model has
-`parameters()` and is called with the features of one sample.
+The plain MLP comes first, then graphs with loops of other shapes, and last an MLP in shuffled order and random
+operations. A model has `parameters()` and is called with the features of one sample.
 """
 
 from __future__ import annotations
@@ -186,6 +186,41 @@ class Shuffled(Model):
             shuffled = [x[index] for index in heard]
             x = [neuron(shuffled) for neuron in layer]
         return x
+
+
+OPERATIONS: dict[Callable[[Any, Any], Any], int] = {
+    lambda a, b: (a + b).tanh(): 6,  # which keeps all values small
+    lambda a, b: a * b: 6,
+    lambda a, b: a.max(b): 2,
+    lambda a, b: a.relu(): 1,
+    lambda a, b: a**2: 1,
+}
+"""Operation on two Values, of which it may ignore the second -> its share."""
+
+
+class RandomDag:
+    """Random operations over inputs and weights, without loops to recover, and a linear read-out of unread values."""
+
+    def __init__(self, nn: Any, rng: random.Random, *, inputs: int, weights: int, operations: int) -> None:
+        order = random.Random(GRAPH_SEED)
+        self.applied = order.choices([*OPERATIONS], [*OPERATIONS.values()], k=operations)
+        self.operands, self.unread = [], list(range(inputs + weights))
+        for made in range(inputs + weights, inputs + weights + operations):
+            # The left operand is a value that none has read yet, so that every result is used.
+            left = self.unread.pop(order.randrange(len(self.unread)))
+            self.operands.append((left, order.randrange(made)))
+            self.unread.append(made)
+        self.weights = [nn.Neuron.Value(rng.uniform(-1, 1)) for _ in range(weights)]
+        self.read_out = scaled(1.0, nn.Neuron(len(self.unread), False, rng=rng))
+
+    def __call__(self, inputs: Sequence[Any]) -> Any:
+        values = [*inputs, *self.weights]
+        for apply, (left, right) in zip(self.applied, self.operands):
+            values.append(apply(values[left], values[right]))
+        return self.read_out([values[index] for index in self.unread])
+
+    def parameters(self) -> list[Any]:
+        return [*self.weights, *self.read_out.parameters()]
 
 
 def scaled(factor: float, part: Any) -> Any:
