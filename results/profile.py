@@ -111,15 +111,14 @@ class AnatomyProfile(Profile):
     `build` makes the graph, `forward` computes its data, `order` sorts it, `backward` computes gradients, `update` is
     one step's share of the parameter update, `free` drops the graph, `collector` is the garbage collector's pauses,
     which no other part includes, and `rest` is rows, checks and the loop. An engine that builds a graph for each step
-    computes while it builds: its `forward` is the time of the same model and loss over bare numbers, and `build` is
-    the remainder.
+    computes while it builds: its `build` includes `forward`.
     """
 
     profiler: Literal["anatomy"] = "anatomy"
     parts: dict[OneLine, Seconds] = Field(default_factory=dict)
     """Seconds per step for each of PARTS; they add up to `step_seconds`."""
     pauses: dict[OneLine, Seconds] = Field(default_factory=dict)
-    """Collector seconds per step, by the part that they interrupted. `build` includes those of `forward`."""
+    """Collector seconds per step, by the part that they interrupted."""
     step_seconds: Seconds = 0.0
     """Time of a step with timed stages."""
     plain_step_seconds: Seconds = 0.0

@@ -14,22 +14,19 @@ A garbage collection interrupts the part that allocates. Its pause counts as `co
 
 The backward pass of `native` orders the graph itself, so that its `backward` includes `order`.
 
-An engine that builds a graph for every step computes while it builds. Its `forward` is measured separately, as the same
-model and loss over bare numbers (`engines/interpreted/bare.py`). The remainder of that stage is `build`.
+An engine that builds a graph for every step computes while it builds, so its `build` includes the forward pass.
 """
 
 from __future__ import annotations
 
 import gc
-from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Callable
 
-from zoomgrad.engines import Engine, nn
+from zoomgrad.engines import Engine
 from zoomgrad.engines.api import Trainer
-from zoomgrad.engines.interpreted.bare import Bare
 from zoomgrad.harness.workloads import Workload
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
@@ -101,7 +98,7 @@ def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
 
 
 def anatomy(engine: Engine, workload: Workload, trainer: Any, seconds: float) -> dict[str, Any]:
-    """Train unwrapped first; then time every stage; then compute without a graph."""
+    """Train unwrapped first, then time every stage."""
     seconds *= INSTRUMENTED
     portions(trainer, WARM_UP * seconds)
     plain_steps, plain_taken = map(sum, zip(*portions(trainer, seconds)))
@@ -111,9 +108,6 @@ def anatomy(engine: Engine, workload: Workload, trainer: Any, seconds: float) ->
         clock.reset()
         steps, taken = map(sum, zip(*portions(trainer, seconds)))
     parts = {part: total / steps for part, total in clock.seconds.items()}
-    if "build" in trainer.STAGES:
-        parts["forward"] = min(forward_seconds(workload, seconds / 4), parts["build"])
-        parts["build"] -= parts["forward"]
     # Only the clock around whole steps sees the time of a call or two.
     parts["rest"] = max(0.0, parts["rest"] + taken / steps - sum(parts.values()))
     return {
@@ -171,24 +165,3 @@ def pauses(clock: Clock) -> Iterator[None]:
             hooks.reset()
         else:
             gc.callbacks.remove(notified)
-
-
-def forward_seconds(workload: Workload, seconds: float) -> float:
-    """Seconds to compute a step's loss over bare numbers, without garbage collections. Measures for about `seconds`."""
-    model = workload.model(nn.bind(Bare))
-
-    def evaluate(row: array[float]) -> Any:
-        inputs = [Bare(x) for x in row]
-        return workload.loss(model, inputs, workload.outputs(model, inputs))
-
-    gc.collect()
-    clock = Clock()
-    forward = clock.timed("forward", evaluate)
-    with pauses(clock):
-        for part in (2 * WARM_UP, 1.0):
-            clock.reset()
-            steps, end = 0, perf_counter() + part * seconds
-            while not steps or perf_counter() < end:
-                forward(workload.row(steps))
-                steps += 1
-    return clock.seconds["forward"] / steps

@@ -22,8 +22,8 @@ LABELS = {
 """Part -> its name in sentences."""
 
 _NOTE = (
-    "Each part is timed by itself, and a garbage collection counts only as collector. “build” is what making the graph "
-    "adds to “forward”, the same model and loss over bare numbers; “order” is the topological sort."
+    "Each part is timed by itself, and a garbage collection counts only as collector. An engine that builds a graph "
+    "for every step computes while it builds: its “build” includes “forward”. “order” is the topological sort."
 )
 
 
