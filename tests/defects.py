@@ -173,7 +173,7 @@ DEFECTS = (
         "engines/native/number.h",
         "    *hard |= is_numpy && !isfinite(d);\n",
         "    (void)hard;\n",
-        "engines/native/test_numpy_numbers.py",
+        "engines/native/test_value_in_c.py::test_it_computes_and_prints_what_tuple_does[of NumPy]",
     ),
     Defect(
         "notebook: errors do not name the cell",
@@ -529,14 +529,14 @@ DEFECTS = (
         "engines/machine/block.py",
         'new = self.evaluator.binary("sub", old, change, width).operand',
         'new = self.evaluator.binary("sub", change, old, width).operand',
-        "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
+        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
         "machine: a loop over terms is one round short",
         "engines/machine/block.py",
         "self.nest.put_count(counter, rounds)",
         "self.nest.put_count(counter, rounds - 1)",
-        "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
+        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
         "machine: rows of the caller's parameters are copied to the wrong distance",
@@ -557,7 +557,7 @@ DEFECTS = (
         "engines/machine/block.py",
         "        if self.nest.run.rows > 1:\n            change =",
         "        if not self.nest.run:\n            change =",
-        "engines/machine/test_machine.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
+        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
     ),
     Defect(
         "machine: a power of -2 keeps the registers of a root",
@@ -571,7 +571,7 @@ DEFECTS = (
         "engines/machine/across.py",
         "range(width - rest, width)",
         "range(rest)",
-        "engines/machine/test_machine.py::test_bits_within_guarded_buffers[digits-4-dense]",
+        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
         "lengths: an update keeps powers that libm may round to the other double",

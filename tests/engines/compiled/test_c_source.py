@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import subprocess
-from array import array
 
 import pytest
 
-from tests.engines.compiled.compiling import compiled, engine_of, tape_of, tape_of_workload, usable
+from tests.engines.compiled.compiling import engine_of, tape_of, tape_of_workload, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
 from tests.engines.rerolled.rolling import form, step_of
 from zoomgrad import engines
-from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.handwritten.mlp_source import mlp_source
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import FOLDER, read
 from zoomgrad.engines.native import build
-from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
 from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse
 from zoomgrad.engines.straight.c_source import Form, c_source
@@ -108,124 +103,3 @@ def test_every_c_file_is_part_of_some_unit(every_text):
     for file in FILES:
         assert (FOLDER / file).read_bytes().isascii()
         assert any(read(file) in text for text in every_text), file
-
-
-# --- sanitizers --------------------------------------------------------------------------------------------------
-
-MAIN = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-%(interface)s
-enum { X = %(inputs)d, P = %(parameters)d, W = %(workspace)d, Y = %(outputs)d, ROWS = 5, STEPS = 12 };
-enum { BATCH = %(batch)d };
-
-static double *numbers(long count)
-{
-    double *made = malloc(count * sizeof(double)); /* to the byte: an access beyond is reported */
-    for (long i = 0; i < count; i++)
-        made[i] = 0.0;
-    return made;
-}
-
-int main(void)
-{
-    static const double start[] = {%(start)s};
-    double *x = numbers(X), *p = numbers(P), *w = numbers(W), *y = numbers(Y), *q = numbers(P);
-    double *rates = numbers((STEPS + 2) / BATCH), *losses = numbers(STEPS), *doubles = numbers(ROWS);
-    unsigned char *bytes = malloc(2 * ROWS), *labels = malloc(ROWS);
-    for (int i = 0; i < P; i++)
-        p[i] = start[i];
-    for (int i = 0; i < (STEPS + 2) / BATCH; i++)
-        rates[i] = 0.1;
-    for (int row = 0; row < ROWS; row++) {
-        doubles[row] = 0.25 * row;
-        bytes[2 * row] = 51 * row;
-        bytes[2 * row + 1] = 255 - row;
-        labels[row] = row %% 3;
-    }
-    const struct column columns[] = {{doubles, 1, 1.0, 0}, {bytes, 2, 255.0, 1}, {labels, 3, 1.0, 2}};
-
-    set_input(x, columns, 3, ROWS - 1);
-    forward(x, p, w, y);
-    backward(x, p, w, q);
-    zero_grad(q);
-    for (int row = 3; row < ROWS; row++) { /* a partial batch of two */
-        set_input(x, columns, 3, row);
-        forward(x, p, w, y);
-        backward(x, p, w, q);
-    }
-    const struct buffers buffers = {x, p, w, y, q};
-    const struct stretch stretch = {columns, 3, ROWS, 1, STEPS, BATCH, 2, rates, losses, 1};
-    long long done = train(&buffers, &stretch);
-    update(p, q, 0.1, 1.0);
-    printf("%%lld\n", done);
-    for (int i = 0; i < STEPS; i++)
-        printf("%%a\n", losses[i]);
-    for (int i = 0; i < P; i++)
-        printf("%%a\n", p[i]);
-    free(x), free(p), free(w), free(y), free(q);
-    free(rates), free(losses), free(doubles), free(bytes), free(labels);
-    return 0;
-}
-""".replace("%(interface)s", read("kernel/kernel.h").replace("%", "%%"))
-"""Template of a C program that makes the same calls as `expected_of_main`, given a graph's sizes and start."""
-
-
-def expected_of_main(batch):
-    """Return what a Program computes for the same calls."""
-    graph, kinds = classifier()
-    program = compiled(usable(engine_of("tcc", Form())), graph, kinds, graph.numbers).program
-    columns = [
-        Column(array("d", [0.25 * row for row in range(5)]), 1),
-        Column(bytes(x for row in range(5) for x in (51 * row, 255 - row)), 2, 255.0),
-        Column(bytes(row % 3 for row in range(5)), 3, one_hot=True),
-    ]
-    program.train(columns, rate=0.0, batch=5, steps=2, first_row=3)
-    losses = program.train(columns, rate=0.1, batch=batch, steps=12, first_row=1)
-    program.update(0.1)
-    return [12, *losses, *program.parameters]
-
-
-@pytest.fixture
-def sanitizing(tmp_path):
-    """gcc's command with sanitizers, if a program that uses them compiles, links and runs."""
-    tool = usable(engine_of("gcc", Form())).toolchain()
-    command = [*tool.command, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
-    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
-    try:
-        subprocess.run([*command, "empty.c", "-o", "empty"], cwd=tmp_path, capture_output=True, check=True)
-        subprocess.run([str(tmp_path / "empty")], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("gcc has no libasan or libubsan here: apt install libasan6")
-    return command
-
-
-@pytest.mark.parametrize(("name", "batch"), [*itertools.product(FORMS, [5]), *itertools.product(REROLLED, [1, 5])])
-def test_the_code_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name, batch):
-    """On every path through training."""
-    monkeypatch.setattr(weight_reuse, "MANY", 1)
-    monkeypatch.setattr(c, "ENOUGH", 1)
-    graph, kinds = classifier()
-    tape = tape_of(graph, kinds, [0, 1, 2])
-    source = source_of(tape, {**FORMS, **REROLLED}[name])
-    start = [x for x, kind in zip(graph.numbers, kinds) if kind == "parameter"]
-    main = MAIN % {
-        "inputs": kinds.count("input"),
-        "parameters": len(start),
-        "workspace": source.workspace,
-        "outputs": 3,
-        "start": ", ".join(map(repr, start)),
-        "batch": batch,
-    }
-    files = {"main.c": main, **{f"unit_{index}.c": unit for index, unit in enumerate(source.units)}}
-    for file, text in files.items():
-        (tmp_path / file).write_text(text, encoding="ascii")
-    command = [*sanitizing, *toolchains.STRICT, f"-I{FOLDER}", "-Wno-psabi", *files, "-lm", "-o", "main"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # the leak detector needs ptrace
-    result = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False, env=environment)
-    assert (result.returncode, result.stderr) == (0, "")
-    done, *numbers = result.stdout.split()
-    assert [int(done), *map(float.fromhex, numbers)] == expected_of_main(batch)

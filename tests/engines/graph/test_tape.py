@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import replace
 
 import pytest
 
 from tests.engines.graphs import NAMED
-from tests.engines.rows import from_rows
 from zoomgrad import engines
 from zoomgrad.engines.api import CyclicGraph
 from zoomgrad.engines.graph.check import BrokenTape, check
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.engines.graph.passes import optimize
-from zoomgrad.engines.graph.tape import names
+from zoomgrad.engines.graph.tape import INPUT, NONE, PARAMETER, Tape, codes, names
 from zoomgrad.engines.graph.value import Value
 from zoomgrad.engines.kernel import c_text
 from zoomgrad.engines.nn import bind, squared_error
@@ -28,10 +28,10 @@ def text(tape):
 
 
 def mlp_tape():
-    model = bind(Value).MLP(2, [2, 1])
-    inputs = [Value(1.0) for _ in range(3)]
-    output = model(inputs[:2])
-    loss = squared_error([output], inputs[2:])
+    model = bind(Value).MLP(1, [1, 1])
+    inputs = [Value(1.0) for _ in range(2)]
+    output = model(inputs[:1])
+    loss = squared_error([output], inputs[1:])
     return linearize(loss, inputs=inputs, parameters=model.parameters(), outputs=[output])
 
 
@@ -50,7 +50,7 @@ def fixed_text_by_name(monkeypatch):
 
 def test_c(golden, fixed_text_by_name):
     """The functions are small, so the text shows how values pass between them."""
-    source = c_source(lower(optimize(mlp_tape())), Form(piece=12, expression=4))
+    source = c_source(lower(optimize(mlp_tape())), Form(piece=6, expression=4))
     golden("mlp.c", "".join(source.units))
 
 
@@ -146,10 +146,19 @@ def test_a_cycle_is_refused(outputs):
 # --- the checker -------------------------------------------------------------------------------------------------
 
 
-def tape(*rows, loss=None, outputs=(), inputs=1, parameters=1):
-    """Return a Tape of rows (op, left, right, number)."""
+def tape(*rows, loss=None, outputs=()):
+    """Return a Tape of rows (name, left operand, right operand, number) with one input and one parameter."""
+    code, ops, constants = codes(), bytearray(), []
+    left, right, index = (array("i") for _ in range(3))
+    for name, a, b, number in rows:
+        is_constant = number is not None and code[name] not in (INPUT, PARAMETER)
+        ops.append(code[name])
+        left.append(a)
+        right.append(b)
+        index.append(len(constants) if is_constant else NONE if number is None else number)
+        constants += [number] * is_constant
     loss = len(rows) - 1 if loss is None else loss
-    return from_rows(rows, loss=loss, outputs=outputs, inputs=inputs, parameters=parameters)
+    return Tape(ops, left, right, index, constants, loss, tuple(outputs), 1, 1)
 
 
 X, P, TWO = ("input", -1, -1, 0), ("parameter", -1, -1, 0), ("constant", -1, -1, 2.0)

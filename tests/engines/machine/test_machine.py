@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from array import array
-
 import pytest
 
 from tests.engines.compiled.compiling import compiled, difference, engine_of, reference
-from tests.engines.graphs import Graph, bits
-from tests.engines.guarded import at_the_end_of_a_page
+from tests.engines.graphs import Graph
 from tests.engines.rerolled.test_series import everywhere  # noqa: F401  (a fixture)
 from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
-from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.columns import Column, columns
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.library import interface
-from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.rows import Words
 from zoomgrad.engines.machine.encode import Assembler
-from zoomgrad.engines.machine.kernel import MachineKernel
 from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.target import AVX2, AVX512, Target, Word, features, form_of
 from zoomgrad.engines.options import Options
-from zoomgrad.engines.rerolled.rearrange import rearrange, whole_batches
+from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.harness import workloads
@@ -40,69 +33,12 @@ WIDTHS = [
 ]
 KINDS = {"dense": Options("loops", target="machine"), "sparse": Options("loops", target="machine", sparse=True)}
 LOOPS = {"code": "loops", "target": "machine"}
-STEPS = {"xor": 40, "tour": 20, "digits": 5, "recurrent": 3, "conv-2d": 2, "attention": 2, "mlp-64x32x10-b4": 11}
 
 
 def step_of(name, options, width):
     workload = workloads.load(name)
     graph = trace(workload, workload.row(0))
     return rearrange(plain(reroll(graph.tape())), form_of(options, Target(width))), graph.numbers()[1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", STEPS)
-def test_bits_within_guarded_buffers(name, width, kind, monkeypatch):
-    """Every buffer ends at a page without access, so a read or a write beyond it ends the process."""
-    monkeypatch.setattr(whole_batches, "MANY", 1)
-    options, workload, steps = KINDS[kind], workloads.load(name), STEPS[name]
-    step, start = step_of(name, options, width)
-    kernel = MachineKernel(assemble(step, form_of(options, Target(width))))
-    sizes = (step.loops.inputs, len(start), len(kernel.workspace()), len(step.loops.outputs), len(start))
-    x, p, w, y, q = buffers = tuple(map(at_the_end_of_a_page, sizes))
-    p[:] = array("d", start)
-    updates = steps // workload.batch
-    rates = array("d", [workload.rate(update) for update in range(updates + 1)])
-    losses = array("d", bytes(8 * steps))
-    data = columns(workload.columns(), len(x))
-    assert kernel.train(buffers, Stretch(data, 0, steps, workload.batch, 0, rates, losses)) == steps
-    reference = engines.load("tuple").prepare(workload)
-    reference.train(steps)
-    assert bits(losses) == bits(reference.losses)
-    assert bits(p) == bits(reference.parameters())
-    kernel.set_input(x, data, 0)
-    kernel.forward(x, p, w, y)
-    kernel.backward(x, p, w, q)
-    expected = [array("d", numbers) for numbers in (p, q)]
-    kernel.update(p, q, 0.1, 3)
-    assert bits(p) == bits([number - 0.1 * gradient / 3 for number, gradient in zip(*expected)])
-    kernel.zero_grad(q)
-    assert not any(q)
-    every = at_the_end_of_a_page(3 * len(y))
-    without = Stretch(data, 0, 3, 1, 0, array("d"), array("d", bytes(24)), learns=False, y_step=len(y))
-    assert kernel.train((x, p, w, every, q), without) == 3
-    for row in range(3):
-        kernel.set_input(x, data, row % data[0].rows)
-        kernel.forward(x, p, w, y)
-        assert bits(every[len(y) * row : len(y) * (row + 1)]) == bits(y)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_rows_of_every_kind_of_column(width):
-    """One row into inputs that end at a page without access. A divisor of 3 has sums of products, 255.5 has none."""
-    step, _ = step_of("xor", KINDS["dense"], width)
-    kernel = MachineKernel(assemble(step, form_of(KINDS["dense"], Target(width))))
-    numbers, cells = array("d", [at / 7 for at in range(3 * 11)]), bytes(range(3 * 13))
-    parts = (
-        Column(numbers, 11),
-        Column(cells, 13, 3.0),
-        Column(cells, 13, 255.5),
-        *(Column(bytes((4, 5, 0)), count, one_hot=True) for count in (5, 6)),
-    )
-    x = at_the_end_of_a_page(11 + 13 + 13 + 5 + 6)
-    for row in range(3):
-        kernel.set_input(x, parts, row)
-        assert bits(x) == bits([number for part in parts for number in part.values(row)])
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -41,7 +41,7 @@ def test_each_compiler_builds_it(name):
     """TCC sees the limited API of Python, the others the full one."""
     chosen = tool(name)
     with compiled(chosen, [build.source(chosen)], build.flags(chosen)) as built:
-        result = exercise(built.path, 20)
+        result = exercise(built.path, 10)
         value = build.class_in(built.path)
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
 
@@ -66,29 +66,8 @@ def test_the_source_has_no_warnings_and_sanitizers_find_nothing(tmp_path):
     checks = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fPIC", "-shared")
     checks += ("-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-Wno-unused-parameter")
     subprocess.run([*chosen.command, *build.flags(chosen), *checks, "-o", str(target), str(source)], check=True)
-    result = exercise(target, 40, LD_PRELOAD=library, PYTHONMALLOC="malloc", ASAN_OPTIONS="detect_leaks=0")
+    result = exercise(target, 20, LD_PRELOAD=library, PYTHONMALLOC="malloc", ASAN_OPTIONS="detect_leaks=0")
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
-
-
-ADDED_OP = """
-import math
-from zoomgrad.engines.graph.expr import A, G, call
-from zoomgrad.engines.graph.ops import OPS, Op
-OPS["sin"] = Op("sin", call("sin", A), (call("cos", A) * G,))
-from zoomgrad import engines
-Value = engines.load("native").Value
-x = Value(0.5)
-y = x.sin() * 2
-y.backward()
-assert (y.data, x.grad, x.sin()._op) == (math.sin(0.5) * 2, math.cos(0.5) * 2, "sin")
-program = engines.load("bytecode").compile(y, inputs=[], parameters=[x])
-assert program.forward() == y.data
-"""
-
-
-def test_an_op_added_to_the_table_is_a_method():
-    result = subprocess.run([sys.executable, "-c", ADDED_OP], cwd=ROOT, capture_output=True, text=True)
-    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_without_a_compiler_the_recorder_is_in_python(tmp_path):

@@ -77,8 +77,8 @@ def test_the_docstring_examples_are_correct(module):
 
 
 def test_c(golden, monkeypatch):
-    """Vectors of 4. An `#include` replaces each file that is the same for every graph."""
+    """The loops in vectors of 4. Differential tests cover the functions after them, which call the loops."""
     monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
     chosen = form(rows=0, width=4)
     source = c_source(step_of(tape_of_workload(workloads.load(NAME)), chosen), chosen)
-    golden("rerolled-mlp-2x2x1.c", "\n".join(source.units))
+    golden("rerolled-mlp-2x2x1.c", source.units[0].partition("static void values(")[0])

@@ -1,0 +1,133 @@
+"""Kernels whose buffers end at a page without access: a read or a write beyond them ends the process.
+
+C is compiled with gcc's checks of undefined behaviour, which end the process, too.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import cache
+
+import pytest
+
+pytest.importorskip("numpy")
+
+from tests.engines.compiled.compiling import engine_of, usable
+from tests.engines.graphs import bits
+from tests.engines.guarded import at_the_end_of_a_page
+from tests.engines.rerolled.rolling import form
+from zoomgrad import engines
+from zoomgrad.engines.columns import Column, columns
+from zoomgrad.engines.kernel.program import Stretch
+from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features, form_of
+from zoomgrad.engines.rerolled.emit import c
+from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
+from zoomgrad.engines.straight.c_source import Form
+from zoomgrad.harness import workloads
+
+pytestmark = pytest.mark.host
+
+CHECKED = ("-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
+WIDTHS = [
+    pytest.param(width, marks=pytest.mark.skipif(not features() >= needed, reason=f"no vectors of {width}"))
+    for width, needed in ((4, AVX2), (8, AVX512))
+]
+
+
+def machine(width, **options):
+    """Return the engine of machine code for vectors of that width."""
+    chosen = engine_of("", None, code="loops", target="machine", **options)
+    return engine_of("", form_of(chosen.options, Target(width)), code="loops", target="machine", **options)
+
+
+C = {
+    "lines in pieces": engine_of("gcc", Form(piece=9, expression=4, units=2), *CHECKED),
+    "lines in one piece": engine_of("gcc", Form(piece=0), *CHECKED),
+    "published": engine_of("gcc", None, *CHECKED, code="tape"),
+    **{
+        f"loops, {name}": engine_of("gcc", chosen, *CHECKED, code="loops")
+        for name, chosen in {
+            "scalars": form(rows=3),
+            "vectors": form(width=4, rows=2, registers=8, piece=9, units=3),
+            "zeros skipped": form(width=4, rows=2, accumulators=3, sparse=True),
+        }.items()
+    },
+}
+MACHINE = [
+    pytest.param(machine(*param.values, sparse=sparse), id=f"{param.values[0]}-{kind}", marks=param.marks)
+    for param in WIDTHS
+    for kind, sparse in (("dense", False), ("sparse", True))
+]
+EVERY = [*(pytest.param(engine, id=name) for name, engine in C.items()), *MACHINE]
+STEPS = {"xor": 40, "mlp-5x4x3-b5": 12, "tour": 20, "digits": 5, "mlp-64x32x10-b4": 11}
+STEPS |= {"recurrent": 3, "conv-2d": 2, "attention": 2}
+# gcc takes seconds for straight lines, and for the C of larger graphs.
+CASES = [
+    pytest.param(*param.values, name, id=f"{name}-{param.id}", marks=param.marks)
+    for param in EVERY
+    for name in list(STEPS)[: None if param in MACHINE else 4 if "loops" in param.id else 2]
+]
+
+
+@cache
+def expected(name):
+    """Losses and parameters of the reference."""
+    trainer = engines.load("tuple").prepare(workloads.load(name))
+    trainer.train(STEPS[name])
+    return bits(trainer.losses), bits(trainer.parameters())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_too_small(monkeypatch):
+    for module in (weight_reuse, whole_batches):
+        monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(c, "ENOUGH", 1)
+
+
+@pytest.mark.parametrize(("engine", "name"), CASES)
+def test_bits_within_guarded_buffers(engine, name):
+    """All calls of a kernel."""
+    workload, steps = workloads.load(name), STEPS[name]
+    program = usable(engine).prepare(workload)._program
+    kernel, start = program._kernel, program.parameters
+    sizes = (len(program.inputs), len(start), len(kernel.workspace()), len(program.outputs), len(start))
+    x, p, w, y, q = buffers = tuple(map(at_the_end_of_a_page, sizes))
+    p[:] = array("d", start)
+    rates = array("d", [workload.rate(update) for update in range(steps // workload.batch + 1)])
+    losses = array("d", bytes(8 * steps))
+    data = columns(workload.columns(), len(x))
+    assert kernel.train(buffers, Stretch(data, 0, steps, workload.batch, 0, rates, losses)) == steps
+    assert (bits(losses), bits(p)) == expected(name)
+    kernel.zero_grad(q)
+    kernel.set_input(x, data, 0)
+    kernel.forward(x, p, w, y)
+    kernel.backward(x, p, w, q)
+    before = [array("d", numbers) for numbers in (p, q)]
+    kernel.update(p, q, 0.1, 3)
+    assert bits(p) == bits([number - 0.1 * gradient / 3 for number, gradient in zip(*before)])
+    kernel.zero_grad(q)
+    assert not any(q)
+    every = at_the_end_of_a_page(3 * len(y))
+    without = Stretch(data, 0, 3, 1, 0, array("d"), array("d", bytes(24)), learns=False, y_step=len(y))
+    assert kernel.train((x, p, w, every, q), without) == 3
+    for row in range(3):
+        kernel.set_input(x, data, row % data[0].rows)
+        kernel.forward(x, p, w, y)
+        assert bits(every[len(y) * row : len(y) * (row + 1)]) == bits(y)
+
+
+@pytest.mark.parametrize("engine", EVERY)
+def test_rows_of_every_kind_of_column(engine):
+    """A divisor of 3 has sums of products in machine code, 255.5 has none."""
+    kernel = usable(engine).prepare(workloads.load("xor"))._program._kernel
+    numbers, cells = array("d", [at / 7 for at in range(3 * 11)]), bytes(range(3 * 13))
+    parts = (
+        Column(numbers, 11),
+        Column(cells, 13, 3.0),
+        Column(cells, 13, 255.5),
+        *(Column(bytes((4, 5, 0)), count, one_hot=True) for count in (5, 6)),
+    )
+    x = at_the_end_of_a_page(11 + 13 + 13 + 5 + 6)
+    for row in range(3):
+        kernel.set_input(x, parts, row)
+        assert bits(x) == bits([number for part in parts for number in part.values(row)])
