@@ -252,7 +252,7 @@ DEFECTS = (
         "engines/straight/pieces.py",
         'lines.append(language.store % (f"{GRADIENTS}[{instruction[1]}]", "1.0"))',
         'lines.append(accumulate % (instruction[1], "1.0"))',
-        "engines/compiled/test_program.py::test_a_parameter_as_the_loss[tcc-alone]",
+        "engines/compiled/test_program.py::test_a_parameter_as_the_loss[tcc]",
     ),
     Defect(
         "bytecode: runs are in discovery order, not sorted",
@@ -451,7 +451,7 @@ DEFECTS = (
         "engines/rerolled/step/plain.py",
         "(ClearSeeded(),) if loops.has_parameter_as_loss else ()",
         "()",
-        "engines/compiled/test_program.py::test_a_parameter_as_the_loss[rerolled-numpy-alone]",
+        "engines/compiled/test_program.py::test_a_parameter_as_the_loss[rerolled-numpy]",
     ),
     Defect(
         "step: a deferred update is not settled before weights are measured",

@@ -49,6 +49,10 @@ def usable(engine):
     return engine
 
 
+def doubles(*numbers):
+    return array("d", numbers)
+
+
 def is_slow(name):
     """Whether compiling is so slow that tests must limit it, which is true of gcc and Clang."""
     return engines.load(name).options.compiler not in ("", "tcc")

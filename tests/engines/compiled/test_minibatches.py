@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from array import array
 
 import pytest
 
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
-    ONE_OF_EACH_KIND,
     by_kernel,
     compiled,
+    doubles,
+    train_by_hand,
     usable,
 )
 from tests.engines.graphs import bits, classifier
-from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.value import Value
 
 NAN = math.nan
-
-
-@pytest.fixture(params=ONE_OF_EACH_KIND)
-def engine(request):
-    return usable(request.param)
-
-
-def doubles(*numbers):
-    return array("d", numbers)
 
 
 def state(program):
@@ -38,74 +28,25 @@ def state(program):
     return [bits(buffer) for buffer in (program.inputs, program.outputs, program.parameters, program.gradients)]
 
 
-# --- the same bits as row by row -------------------------------------------------------------------------------------
-
-
-def check_minibatches(program, rows, batch, steps):
-    """Compare minibatches, and their predictions, with rows one by one and with `train`. The losses must be finite."""
-    start = doubles(*program.parameters)
-    flat = doubles(*itertools.chain(*rows))
-    order = [step % len(rows) for step in range(steps)]
-    parts = [order[at : at + batch] for at in range(0, steps, batch)]
-    rates = [0.1 / (update + 1) for update in range(len(parts))]
-    results = {}
-    for how in ("one by one", "accumulate", "train"):
-        program.parameters[:] = start
-        program.zero_grad()
-        losses, outputs = doubles(), []
-        for rate, part in zip(rates, parts):
-            if how == "one by one":
-                for row in part:
-                    program.set_input(rows[row])
-                    losses.append(program.forward())
-                    outputs.append(bits(program.outputs))
-                    program.backward()
-            elif how == "accumulate":
-                seen = state(program)
-                outputs += (
-                    map(bits, program.predict(rows, part[0], len(part))) if program.outputs else [b""] * len(part)
-                )
-                assert state(program) == seen
-                losses += program.accumulate(flat, part[0], len(part))
-            else:
-                losses += program.train(flat, rate=rate, batch=batch, steps=len(part), first_row=part[0])
-            if how != "train" and len(part) == batch:
-                program.update(rate, batch)
-        results[how] = bits(losses), bits(program.parameters), bits(program.gradients), outputs
-    assert results["accumulate"] == results["one by one"]
-    assert results["train"][:3] == results["one by one"][:3]
-
-
 @pytest.mark.parametrize("name", by_kernel(COMPILED))
 def test_a_network_in_minibatches(name):
+    """Sums of gradients over rows that wrap around, then predictions with the weights that they give."""
     graph, kinds = classifier()
     found = compiled(usable(name), graph, kinds, graph.numbers, [0, 1, -1])
-    for batch, steps in ((1, 3), (3, 7), (9, 20)):
-        check_minibatches(found.program, CLASSIFIER_ROWS, batch, steps)
-
-
-# --- accumulate ------------------------------------------------------------------------------------------------------
-
-
-def test_a_partial_batch_survives_minibatches(engine):
-    """`accumulate` and `predict` neither continue it nor discard it; the gradients add up, as after `backward`."""
-    x, p = Value(1.0), Value(1.0)
-    program = engine.compile(x * p, inputs=[x], parameters=[p], outputs=[x])
-    program.train(doubles(1.0, 2.0), rate=1.0, batch=3)
-    program.accumulate(doubles(4.0, 8.0, 16.0, 32.0))
-    program.predict(doubles(4.0))
-    assert (list(program.parameters), list(program.gradients)) == ([1.0], [63.0])
-    program.train(doubles(3.0), rate=1.0, batch=3)
-    assert (list(program.parameters), list(program.gradients)) == ([1.0 - 66.0 / 3], [0.0])
-
-
-def test_a_loss_that_is_not_finite_ends_a_minibatch(engine):
-    x, p = Value(1.0), Value(1.0)
-    program = engine.compile(x * p, inputs=[x], parameters=[p], outputs=[x])
-    with pytest.raises(NonFiniteLoss) as error:
-        program.accumulate(doubles(1.0, 2.0, NAN, 4.0))
-    assert error.value.step == 2
-    assert (list(program.parameters), list(program.gradients)) == ([1.0], [3.0])
+    rows, rates, program, losses = CLASSIFIER_ROWS, [0.1, 0.05], found.program, doubles()
+    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, 5, 10)
+    for part, rate in enumerate(rates):
+        losses += program.accumulate(doubles(*itertools.chain(*rows)), 5 * part % len(rows), 5)
+        program.update(rate, 5)
+    assert bits(losses) == bits(expected.losses)
+    assert bits(program.parameters) == bits(expected.parameters)
+    before = state(program)
+    predicted = program.predict(rows, 1, 5)
+    assert state(program) == before
+    for step, outputs in enumerate(predicted):
+        program.set_input(rows[(1 + step) % len(rows)])
+        program.forward()
+        assert bits(program.outputs) == bits(outputs)
 
 
 def test_a_program_without_inputs(engine):
@@ -120,9 +61,6 @@ def test_a_program_without_inputs(engine):
     assert list(program.parameters) == [1.25]
     with pytest.raises(ValueError, match=r"the program has no outputs\n  Name them"):
         engine.compile(p * p, inputs=[], parameters=[p]).predict(steps=1)
-
-
-# --- predict ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
