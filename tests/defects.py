@@ -430,7 +430,7 @@ DEFECTS = (
         "engines/rerolled/emit/c.py",
         '[For("i", len(loops.numbers), copy)])',
         '[Assign(f"w[K + {i}]", f"(number)numbers[{i}]") for i in range(len(loops.numbers))])',
-        "engines/rerolled/test_c.py::test_constants_do_not_add_statements",
+        "engines/rerolled/test_irregular.py::test_constants_do_not_add_statements",
     ),
     Defect(
         "pairs: vectors may reach into the next row of weights",
@@ -550,7 +550,7 @@ DEFECTS = (
         "engines/machine/nest.py",
         "self._add_moved(to, ROUND, count.change, 1)",
         "pass",
-        "engines/machine/test_machine.py::test_rounds_keep_the_reference_bits",
+        "engines/rerolled/test_tempting.py::test_rounds_keep_the_reference_bits",
     ),
     Defect(
         "machine: the sums of a whole batch are not divided by its rows",

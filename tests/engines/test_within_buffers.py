@@ -15,11 +15,10 @@ pytest.importorskip("numpy")
 from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
 from tests.engines.guarded import at_the_end_of_a_page
-from tests.engines.rerolled.rolling import form
+from tests.engines.rerolled.rolling import WIDTHS, form, machine
 from zoomgrad import engines
 from zoomgrad.engines.columns import Column, columns
 from zoomgrad.engines.kernel.program import Stretch
-from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features, form_of
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
 from zoomgrad.engines.straight.c_source import Form
@@ -28,18 +27,6 @@ from zoomgrad.harness import workloads
 pytestmark = pytest.mark.host
 
 CHECKED = ("-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
-WIDTHS = [
-    pytest.param(width, marks=pytest.mark.skipif(not features() >= needed, reason=f"no vectors of {width}"))
-    for width, needed in ((4, AVX2), (8, AVX512))
-]
-
-
-def machine(width, **options):
-    """Return the engine of machine code for vectors of that width."""
-    chosen = engine_of("", None, code="loops", target="machine", **options)
-    return engine_of("", form_of(chosen.options, Target(width)), code="loops", target="machine", **options)
-
-
 C = {
     "lines in pieces": engine_of("gcc", Form(piece=9, expression=4, units=2), *CHECKED),
     "lines in one piece": engine_of("gcc", Form(piece=0), *CHECKED),
@@ -118,16 +105,19 @@ def test_bits_within_guarded_buffers(engine, name):
 
 @pytest.mark.parametrize("engine", EVERY)
 def test_rows_of_every_kind_of_column(engine):
-    """A divisor of 3 has sums of products in machine code, 255.5 has none."""
-    kernel = usable(engine).prepare(workloads.load("xor"))._program._kernel
-    numbers, cells = array("d", [at / 7 for at in range(3 * 11)]), bytes(range(3 * 13))
-    parts = (
-        Column(numbers, 11),
-        Column(cells, 13, 3.0),
-        Column(cells, 13, 255.5),
-        *(Column(bytes((4, 5, 0)), count, one_hot=True) for count in (5, 6)),
-    )
-    x = at_the_end_of_a_page(11 + 13 + 13 + 5 + 6)
-    for row in range(3):
-        kernel.set_input(x, parts, row)
-        assert bits(x) == bits([number for part in parts for number in part.values(row)])
+    """A divisor of 3 has sums of products in vectors, 255.5 has none."""
+    program = usable(engine).prepare(workloads.load("tour"))._program
+    width = len(program.inputs) - 7
+    numbers, cells = at_the_end_of_a_page(3 * 2), at_the_end_of_a_page(-(-3 * width // 8)).cast("B")[-3 * width :]
+    numbers[:], cells[:] = array("d", [at / 7 for at in range(3 * 2)]), bytes(at * 37 % 256 for at in range(3 * width))
+    own = program.inputs, program.parameters, program.outputs, program.gradients
+    x, p, y, q = (at_the_end_of_a_page(len(part)) for part in own)
+    for divisor in (3.0, 255.5):
+        parts = Column(numbers, 2), Column(bytes((4, 5, 0)), 5, one_hot=True), Column(cells, width, divisor)
+        rows = [[number for part in parts for number in part.values(row)] for row in range(3)]
+        for steps, row in enumerate(rows, 1):
+            stretch = Stretch(parts, 0, steps, 1, 0, array("d"), array("d", bytes(8 * steps)), learns=False)
+            assert program._kernel.train((x, p, program._w, y, q), stretch) == steps
+            assert bits(x) == bits(row)
+            program._kernel.set_input(x, parts, steps % 3)
+            assert bits(x) == bits(rows[steps % 3])

@@ -101,9 +101,9 @@ def tape_of(graph, kinds, outputs=(), Value=None):
     return Trace(values[-1], *chosen, [values[index % len(values)] for index in outputs]).tape()
 
 
-def tape_of_workload(workload):
-    """Return the tape of one step of the workload."""
-    return trace(workload, workload.row(0)).tape()
+def tape_of_workload(workload, row=None):
+    """Return the tape of one step of the workload, by default on its first row."""
+    return trace(workload, row or workload.row(0)).tape()
 
 
 # --- the reference -----------------------------------------------------------------------------------------------
@@ -207,6 +207,13 @@ def set_leaves(found, numbers):
     found.program.parameters[:] = array("d", found.chosen("parameter", numbers))
 
 
+def differing(pairs):
+    """Describe which numbers differ in bits; return an empty text if none. pairs: name -> have, want."""
+    return "\n".join(
+        f"{name}: {list(have)}, not {list(want)}" for name, (have, want) in pairs.items() if bits(have) != bits(want)
+    )
+
+
 def difference(found, numbers, expected):
     """Describe where the program's results differ from the expected Outcome; return an empty text if nowhere."""
     program = found.program
@@ -214,30 +221,39 @@ def difference(found, numbers, expected):
     program.zero_grad()
     loss = program.forward()
     program.backward()
-    pairs = {
-        "loss": ([loss], [expected.loss]),
-        "outputs": (program.outputs, [expected.data[i] for i in found.outputs]),
-        "gradients": (program.gradients, found.chosen("parameter", expected.gradients)),
-    }
-    return "\n".join(
-        f"{name}: {list(have)}, not {list(want)}" for name, (have, want) in pairs.items() if bits(have) != bits(want)
+    return differing(
+        {
+            "loss": ([loss], [expected.loss]),
+            "outputs": (program.outputs, [expected.data[i] for i in found.outputs]),
+            "gradients": (program.gradients, found.chosen("parameter", expected.gradients)),
+        }
     )
 
 
-def training_difference(found, numbers, rows, expected, rates, batch):
-    """Describe where the results of training differ, over as many steps as the reference took."""
-    program = found.program
+def training_difference(found, numbers, rows, expected, rates, batch, calls=()):
+    """Describe where the results of training differ, over as many steps as the reference took.
+
+    calls: numbers of steps of several calls; by default, one call takes all.
+    """
+    program, steps = found.program, len(expected.losses)
     set_leaves(found, numbers)
     program.zero_grad()
-    columns = array("d", [x for row in rows for x in row])
-    losses = program.train(columns, rate=rates.__getitem__, batch=batch, steps=len(expected.losses))
-    pairs = {
-        "losses": (losses, expected.losses),
-        "parameters": (program.parameters, expected.parameters),
-        "gradients": (program.gradients, expected.gradients),
-    }
-    return "\n".join(
-        f"{name}: {list(have)}, not {list(want)}" for name, (have, want) in pairs.items() if bits(have) != bits(want)
+    columns, losses = array("d", [x for row in rows for x in row]), array("d")
+    for call in calls or [steps]:
+        updates = len(losses) // batch
+        losses += program.train(
+            columns,
+            rate=lambda update, updates=updates: rates[updates + update],
+            batch=batch,
+            steps=min(call, steps - len(losses)),
+            first_row=len(losses) % len(rows),
+        )
+    return differing(
+        {
+            "losses": (losses, expected.losses),
+            "parameters": (program.parameters, expected.parameters),
+            "gradients": (program.gradients, expected.gradients),
+        }
     )
 
 

@@ -41,10 +41,10 @@ def test_a_network_in_minibatches(name):
     assert bits(losses) == bits(expected.losses)
     assert bits(program.parameters) == bits(expected.parameters)
     before = state(program)
-    predicted = program.predict(rows, 1, 5)
+    predicted = program.predict(rows, 2, 5)
     assert state(program) == before
     for step, outputs in enumerate(predicted):
-        program.set_input(rows[(1 + step) % len(rows)])
+        program.set_input(rows[(2 + step) % len(rows)])
         program.forward()
         assert bits(program.outputs) == bits(outputs)
 

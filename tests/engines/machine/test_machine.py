@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engines.compiled.compiling import compiled, difference, engine_of, reference
+from tests.engines.compiled.compiling import compiled, difference, reference
 from tests.engines.graphs import Graph
-from tests.engines.rerolled.test_series import everywhere  # noqa: F401  (a fixture)
-from tests.engines.rerolled.test_tempting import hunt
-from tests.engines.rerolled.test_waves import texts
+from tests.engines.rerolled.rolling import WIDTHS, machine
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.library import interface
@@ -18,7 +16,7 @@ from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
-from zoomgrad.engines.machine.target import AVX2, AVX512, Target, Word, features, form_of
+from zoomgrad.engines.machine.target import Target, Word, form_of
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
@@ -27,12 +25,7 @@ from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 
-WIDTHS = [
-    pytest.param(width, marks=pytest.mark.skipif(not features() >= needed, reason=f"no vectors of {width}"))
-    for width, needed in ((4, AVX2), (8, AVX512))
-]
 KINDS = {"dense": Options("loops", target="machine"), "sparse": Options("loops", target="machine", sparse=True)}
-LOOPS = {"code": "loops", "target": "machine"}
 
 
 def step_of(name, options, width):
@@ -53,8 +46,7 @@ def test_parameters_and_outputs_in_any_order(width):
         return [sum([each * each for each in (*turned, *straight, *odd)]), *turned[::-1], *odd, *straight]
 
     graph = Graph("orders", tuple(0.01 * (at % 23 - 11) for at in range(425)), build)
-    engine = engine_of("", form_of(KINDS["dense"], Target(width)), **LOOPS)
-    program = compiled(engine, graph, ["parameter"] * 425, graph.numbers)
+    program = compiled(machine(width), graph, ["parameter"] * 425, graph.numbers)
     assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
 
 
@@ -95,21 +87,11 @@ def products(outer, inner, terms):
     return Graph("products", numbers, build), ["input"] * of_outer + ["parameter"] * (2 * of_inner)
 
 
-@pytest.mark.parametrize(("width", "outer", "inner"), [(4, 4, 16), (8, 16, 64)])
-def test_blocks_shrink_until_they_fit_the_registers(width, outer, inner):
-    if not features() >= (AVX512 if width == 8 else AVX2):
-        pytest.skip(f"no vectors of {width}")
-    graph, kinds = products(outer, inner, 3)
-    form = form_of(KINDS["dense"], Target(width))
-    engine = engine_of("", form, **LOOPS)
-    program = compiled(engine, graph, kinds, graph.numbers)
-    assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
-
-
-@pytest.mark.usefixtures("everywhere")
 @pytest.mark.parametrize("width", WIDTHS)
-def test_rounds_keep_the_reference_bits(width):
-    hunt(engine_of("", form_of(KINDS["dense"], Target(width)), **LOOPS), texts, 20)
+def test_blocks_shrink_until_they_fit_the_registers(width):
+    graph, kinds = products(2 * width, 8 * width, 3)
+    program = compiled(machine(width), graph, kinds, graph.numbers)
+    assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
 
 
 def test_a_processor_without_the_instructions_runs_no_code(monkeypatch):

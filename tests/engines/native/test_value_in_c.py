@@ -48,7 +48,25 @@ UNARY = {
     **{name: lambda a, name=name: getattr(a, name)() for name in ("relu", "tanh", "exp", "log", "sigmoid")},
     **{f"**{k}": lambda a, k=k: a**k for k in (2, 3, -1, 0.5, 0, 2.0, -2.5)},
 }
-SPECIAL = (2**53, 2**53 + 1, -(2**53), 2**70, 0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e300, 1e-200, 700.0)
+SPECIAL = (
+    2**27 + 1,
+    2**53 - 1,
+    2**53,
+    2**53 + 1,
+    -(2**53),
+    2**70,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+    1e300,
+    1e308,
+    1e-200,
+    700.0,
+)
 KINDS = {"of Python": (float, float, int)}
 if numpy:
     KINDS["of NumPy"] = (
@@ -101,7 +119,7 @@ def bits(x):
 
 @pytest.mark.parametrize("kinds", KINDS)
 def test_it_computes_and_prints_what_tuple_does(kinds):
-    for seed in range(examples(1000)):
+    for seed in range(examples(2500)):
         expected, found = (str(told(Class, KINDS[kinds], seed)).replace("-0.0", "0.0") for Class in (Reference, Value))
         assert found == expected, seed
 

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("numpy")
 
 from tests.engines.compiled.compiling import COMPILED, engine_of, is_slow, tape_of, tape_of_workload  # noqa: F401  (for tests)
+from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features, form_of
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
@@ -35,3 +36,15 @@ def step_of(tape, form):
 def of_form(compiler, form, *flags):
     """Return an engine for C of exactly that form, at -O0 unless flags are given."""
     return engine_of(compiler, form, *(flags or ("-O0",) * (compiler != "tcc")), code="loops")
+
+
+WIDTHS = [
+    pytest.param(width, marks=pytest.mark.skipif(not features() >= needed, reason=f"no vectors of {width}"))
+    for width, needed in ((4, AVX2), (8, AVX512))
+]
+
+
+def machine(width, **options):
+    """Return an engine of machine code for vectors of that width."""
+    chosen = engine_of("", None, code="loops", target="machine", **options).options
+    return engine_of("", form_of(chosen, Target(width)), code="loops", target="machine", **options)

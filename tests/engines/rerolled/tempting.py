@@ -290,10 +290,60 @@ def vector(rng, count, lanes):
     return case(rng, name, kinds, build, tuple(rng.sample(range(99), rng.randint(0, 3))))
 
 
+# --- networks at several positions ---------------------------------------------------------------------------------
+
+
+def attention(states):
+    scores = [sum(a * b for a, b in zip(states[-1], state)) for state in states]
+    peak = functools.reduce(lambda a, b: a.max(b), scores)
+    exps = [(score - peak).exp() for score in scores]
+    total = sum(exps)
+    return [sum(e / total * v for e, v in zip(exps, column)) for column in zip(*states)]
+
+
+MIXES = {
+    "sum": lambda states: [sum(column) for column in zip(*states)],
+    "largest": lambda states: [functools.reduce(lambda a, b: a.max(b), column) for column in zip(*states)],
+    "product": lambda states: [functools.reduce(lambda a, b: (a * b).tanh(), column) for column in zip(*states)],
+    "attention": attention,
+}
+"""What a position makes of its own state, the last one, and those of all earlier positions."""
+
+
+def text_network(rng, layers, length):
+    """Return a case with layers of shared weights at each position; between them, positions see the earlier ones."""
+    width, recurrent, skips = rng.randint(1, 4), rng.random() < 0.3, rng.random() < 0.5
+    mixes = [rng.choice([*MIXES, "attention"]) for _ in range(layers)]
+    count = layers * width * width + length * width
+
+    def layer(p, at, x):
+        rows = [p[(at * width + n) * width : (at * width + n + 1) * width] for n in range(width)]
+        return [sum(w * v for w, v in zip(row, x)).tanh() for row in rows]
+
+    def build(Value, leaves):
+        x, p = leaves[: length * width], leaves[length * width :]
+        own = p[layers * width * width :]
+        states = [[a + b for a, b in zip(x[t * width :], own[t * width : (t + 1) * width])] for t in range(length)]
+        for at, mix in enumerate(mixes):
+            made = []
+            for t in range(length):
+                seen = [*made, states[t]] if recurrent else states[: t + 1]
+                mixed = layer(p, at, MIXES[mix](seen))
+                made.append([a + b for a, b in zip(mixed, states[t])] if skips else mixed)
+            states = made
+        losses = [sum(v * v for v in state) for state in states]
+        return [*(v for state in states for v in state), sum(losses) * (1 / length)]
+
+    kinds = ("input",) * (length * width) + ("parameter",) * count
+    name = f"text_network({layers=}, {length=}, {width=}, {recurrent=}, {skips=}, {mixes=})"
+    return case(rng, name, kinds, build, tuple(rng.sample(range(99), rng.randint(0, 3))))
+
+
 # --- strategies --------------------------------------------------------------------------------------------------
 
 seeds = st.integers(0, 2**40).map(random.Random)
 networks = st.builds(network, seeds, st.integers(1, 3), st.sampled_from(SIZES[::-1]), st.just(False))
 plain_networks = st.builds(network, seeds, st.integers(1, 3), st.sampled_from(SIZES[::-1]), st.just(True))
 vectors = st.builds(vector, seeds, st.integers(1, 8), st.sampled_from(SIZES[1:]))
-GRAPHS = {"networks": networks, "plain networks": plain_networks, "vectors": vectors}
+texts = st.builds(text_network, seeds, st.integers(1, 2), st.integers(1, 6))
+GRAPHS = {"networks": networks, "plain networks": plain_networks, "vectors": vectors, "texts": texts}

@@ -1,4 +1,4 @@
-"""Regular tapes become loops. Most sums of irregular ones are in no loop that pays, so they become straight lines."""
+"""Regular tapes become loops with little code. Irregular ones, whose sums are in no loop that pays, become lines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ import pytest
 
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import BINARY, UNARY, Graph, call, classifier
-from tests.engines.rerolled.rolling import REROLLED, tape_of, tape_of_workload
+from tests.engines.rerolled.rolling import REROLLED, step_of, tape_of, tape_of_workload
+from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower, sizes
-from zoomgrad.engines.rerolled.reroll import MANY, reroll_regular
+from zoomgrad.engines.compiled.trace import Graph as Trace
+from zoomgrad.engines.rerolled.emit.c import c_source
+from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange.freeze import passes_only
+from zoomgrad.engines.rerolled.recover.loops import Phase
+from zoomgrad.engines.rerolled.reroll import MANY, reroll, reroll_regular
+from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.harness import workloads
@@ -101,3 +108,45 @@ def test_regular_graphs_become_loops(name, share, most):
     loops = reroll_regular(tape_of_workload(workloads.load(name)))
     assert loops.coverage >= share
     assert len(loops.loops) <= most
+
+
+# --- networks at several positions -------------------------------------------------------------------------------
+
+
+def gpt(name, positions):
+    """Return the tape of that GPT for a name with one letter less than positions."""
+    workload = workloads.load(name)
+    (shape,) = [shape for shape in workload.shapes() if len(shape.columns) == 2 * positions]
+    return tape_of_workload(workload, workload.row(shape.rows[0]))
+
+
+def multiplied(loops):
+    """Return how many forward loops read parameters."""
+    p = loops.area("p")
+    return sum(reads(loop, (p.start, p.stop)) for loop in loops.loops if loop.phase == Phase.FORWARD)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_each_matrix_is_multiplied_once_for_all_positions(layers):
+    """Embeddings, the output, and four matrices in each layer."""
+    found = [multiplied(reroll(gpt(f"microgpt-L{layers}-D4-H2-T9", positions))) for positions in (4, 9)]
+    assert found == [2 + 4 * layers] * 2
+
+
+def test_more_positions_take_little_more_code():
+    """The C for 16 positions is at most 1.3 times as long as that for 4."""
+    rounds = Form(width=8, rearrangements=("in rounds",))
+    small, large = (c_source(passes_only(step_of(gpt("microgpt", n), rounds)), rounds).size for n in (4, 16))
+    assert large < 1.3 * small
+
+
+def test_constants_do_not_add_statements():
+    """gcc takes milliseconds for a statement, so many different constants are a table and a loop."""
+    engine = usable("rerolled-tcc")
+
+    def statements(number):
+        p, x = engine.Value(0.3), engine.Value(0.7)
+        loss = sum((p * x - number(i)) ** 2 for i in range(300))
+        return text_of(lower(Trace(loss, [x], [p]).tape(), engine.options), engine.options).count(";")
+
+    assert abs(statements(lambda i: 0.01 * i + 0.005) - statements(lambda i: 0.5)) < 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -14,15 +14,16 @@ from tests.engines.compiled.compiling import (
     compiled,
     difference,
     reference,
-    set_leaves,
     train_by_hand,
+    training_difference,
     usable,
 )
-from tests.engines.graphs import bits
-from tests.engines.rerolled.rolling import SLOW, form, of_form
-from tests.engines.rerolled.tempting import GRAPHS
+from tests.engines.rerolled.rolling import SLOW, WIDTHS, form, machine, of_form
+from tests.engines.rerolled.tempting import GRAPHS, texts
 from tests.examples import examples
 from zoomgrad.engines.rerolled.emit import c
+from zoomgrad.engines.rerolled.fitted import SCALARS, VECTORS
+from zoomgrad.engines.rerolled.rearrange import in_rounds
 from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.recover import groups
 
@@ -45,42 +46,17 @@ def nothing_is_too_small():
         yield
 
 
-def trained_difference(found, case):
-    """Describe where training in several calls differs from the reference; return an empty text if nowhere."""
-    (graph, kinds, _, rows, _, (batch, rates, calls)), program = case, found.program
-    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, sum(calls))
-    set_leaves(found, graph.numbers)
-    program.zero_grad()
-    columns, losses = array("d", [x for row in rows for x in row]), array("d")
-    for call in calls:
-        updates = len(losses) // batch
-        losses += program.train(
-            columns,
-            rate=lambda update, updates=updates: rates[updates + update],
-            batch=batch,
-            steps=min(call, len(expected.losses) - len(losses)),
-            first_row=len(losses) % len(rows),
-        )
-    pairs = {
-        "losses": (losses, expected.losses),
-        "parameters": (program.parameters, expected.parameters),
-        "gradients": (program.gradients, expected.gradients),
-    }
-    return "\n".join(
-        f"{name}: {list(have)}, not {list(want)}" for name, (have, want) in pairs.items() if bits(have) != bits(want)
-    )
-
-
 def check(engine, case):
-    graph, kinds, outputs, *_ = case
+    graph, kinds, outputs, rows, wild, (batch, rates, calls) = case
     first = reference(graph, graph.numbers)
     assume(first)
     found = compiled(engine, graph, kinds, graph.numbers, outputs)
     assert difference(found, graph.numbers, first) == ""
-    if expected := reference(graph, case.wild):
-        assert difference(found, case.wild, expected) == ""
+    if expected := reference(graph, wild):
+        assert difference(found, wild, expected) == ""
     if "input" in kinds:
-        assert trained_difference(found, case) == ""
+        trained = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, sum(calls))
+        assert training_difference(found, graph.numbers, rows, trained, rates, batch, calls) == ""
 
 
 def hunt(engine, graphs, count):
@@ -98,7 +74,7 @@ def hunt(engine, graphs, count):
 @pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("name", by_kernel(["rerolled-numpy", "rerolled-tcc"]))
 def test_tempting_graphs_keep_the_reference_bits(name, graphs):
-    hunt(usable(name), GRAPHS[graphs], 150)
+    hunt(usable(name), GRAPHS[graphs], 80)
 
 
 @pytest.mark.host
@@ -115,10 +91,31 @@ ANY = functools.reduce(operator.or_, GRAPHS.values())
 @pytest.mark.parametrize("name", FORMS)
 def test_tempting_graphs_keep_the_bits_in_any_form(name):
     compiler, exactly = FORMS[name]
-    hunt(of_form(compiler, exactly), ANY, 100 if compiler == "tcc" else 40)
+    hunt(of_form(compiler, exactly), ANY, 80 if compiler == "tcc" else 40)
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", SLOW)
 def test_tempting_graphs_keep_the_bits_under_optimising_compilers(name):
     hunt(usable(name), ANY, 15)
+
+
+ROUNDS = {
+    "scalars": of_form("tcc", SCALARS),
+    "vectors": of_form("gcc", replace(VECTORS, units=1)),
+}
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    "engine",
+    [
+        *(pytest.param(engine, id=name) for name, engine in ROUNDS.items()),
+        *(pytest.param(machine(*width.values), id=f"machine-{width.values[0]}", marks=width.marks) for width in WIDTHS),
+    ],
+)
+def test_rounds_keep_the_reference_bits(engine, monkeypatch):
+    """Loops that differ in places and counts run in rounds."""
+    monkeypatch.setattr(in_rounds, "MANY", 1)
+    monkeypatch.setattr(in_rounds, "ROUNDS", 2)
+    hunt(engine, texts, 20)

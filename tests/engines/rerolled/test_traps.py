@@ -10,7 +10,7 @@ from array import array
 
 import pytest
 
-from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, usable
+from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, trains_alike, usable
 from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import form, of_form, tape_of
 from zoomgrad.engines.api import NonFiniteLoss
@@ -100,6 +100,24 @@ def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch)
         assert error.value.step == at
         assert bits(found.program.parameters) == bits(expected.parameters)
         assert bits(found.program.gradients) == bits(expected.gradients)
+
+
+# --- chains ------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_whose_steps_branch_keeps_the_reference_bits():
+    """Two lanes continue the same one, so their chain gets shorter and wider: it has no places of its own."""
+
+    def build(Value, leaves):
+        a, b, c = leaves[:8], leaves[8:16], leaves[16:]
+        first = [x * y for x, y in zip(a, b)]
+        second = [first[n // 2] * c[n] for n in range(6)]
+        third = [second[n // 2] * c[n + 1] for n in range(4)]
+        fourth = [x * c[7] for x in third[:3]]
+        return [*first, *second, *third, *fourth, sum(x.tanh() for x in [*fourth, *third, *second, *first])]
+
+    for engine in ENGINES.values():
+        trains_alike(engine(), *made("branches", 8, 16, build), rows_for(["input"] * 8), 3, 7)
 
 
 # --- weight reuse ------------------------------------------------------------------------------------------------
