@@ -12,11 +12,11 @@ import itertools
 import pickle
 import random
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable
 
 from zoomgrad.loss import pass_to
-from zoomgrad.signature import take_apart
+from zoomgrad.signature import NotTraced, take_apart
 
 FIRST = 3
 """Number of first calls to check, including the one that compiles."""
@@ -50,13 +50,12 @@ def same(numbers: Sequence[Any], others: Sequence[Any]) -> bool:
     )
 
 
-def difference(
+def compare(
     value: Any, plain: Any, result: Any, parameters: tuple[Any, ...], gradients: Callable[[], list[float]], bound: float
-) -> str:
-    """How a compiled result differs from what the function returned; empty if it does not.
+) -> None:
+    """Raise NotTraced if a compiled result differs from what the function returned, or can't be compared with it.
 
-    gradients: those of the compiled loss by the parameters, if all gradients are 0 before. Raises NotTraced if the
-    function returned what can't be compared.
+    gradients: those of the compiled loss by the parameters, if all gradients are 0 before.
     """
     both = (take_apart(value, each) for each in (plain, result))
     numbers, ours = ([("a result", x) for x in (*(v.data for v in s.values), *s.numbers)] for s in both)
@@ -68,8 +67,10 @@ def difference(
     for (what, a), (other, b) in itertools.zip_longest(numbers, ours, fillvalue=("a result", None)):
         near = a is not None and b is not None and abs(a - b) <= bound * max(1.0, abs(a))
         if not near and not same((a,), (b,)):
-            return f"{what} is {a} when it runs as it is, but {other} is {b} compiled"
-    return ""
+            raise NotTraced(
+                f"{what} is {a} when it runs as it is, but {other} is {b} compiled",
+                "Let the result depend on the arguments, on the parameters and on what they hold.",
+            )
 
 
 def _gradients(plain: Any, parameters: tuple[Any, ...]) -> list[float]:
@@ -88,7 +89,7 @@ def _gradients(plain: Any, parameters: tuple[Any, ...]) -> list[float]:
             v.grad = grad
 
 
-def drawn(generators: Iterable[Any]) -> bytes:
-    """The states of Python's and NumPy's generators of random numbers, and of others. A draw changes it."""
+def drawn() -> bytes:
+    """The states of Python's and NumPy's generators of random numbers. A draw changes it."""
     numpy = sys.modules.get("numpy.random")
-    return pickle.dumps((random.getstate(), numpy and numpy.get_state(), *generators))
+    return pickle.dumps((random.getstate(), numpy and numpy.get_state()))

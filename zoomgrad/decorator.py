@@ -45,25 +45,26 @@ import threading
 import types
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from typing import Any, Optional, Union
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Optional
 
 import zoomgrad
 from zoomgrad import trace
-from zoomgrad.check import Schedule, difference, drawn
+from zoomgrad.check import Schedule, compare, drawn
 from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
 from zoomgrad.signature import NotTraced, Signature, take_apart
 from zoomgrad.trace import Traced
-from zoomgrad.variant import Plain, Variant, graph_of
+from zoomgrad.variant import Refused, Variant, graph_of
 
 VARIANTS = 32
 """Default number of variants that a function keeps."""
 
-MOST_GRAPHS = 8
-"""How often one variant may compile another graph before it runs as it is."""
+MOST_TRACES = 8
+"""How often a variant is traced because of changes. Then it runs as it is, or unwatched if its graph is the same."""
 
-_CHANGES = "it changes something that outlives the call", "Return it, and keep it outside."
+_CHANGES = "it changes an argument, or something that outlives the call", "Change a copy, and return it."
 _DRAWS = "it draws random numbers", "Draw them before the call, and pass them."
 
 
@@ -74,6 +75,13 @@ class _Depth(threading.local):
 
 
 _DEPTH = _Depth()
+
+
+class Plain(NamedTuple):
+    """What a run of the function itself returned, and whether it drew random numbers."""
+
+    result: Any
+    draws: bool
 
 
 class NotCompiled(UserWarning):
@@ -116,7 +124,7 @@ class Compiled:
         self._engine = engine
         self._strict = strict
         self._most = variants
-        self._variants: OrderedDict[Any, Plain] = OrderedDict()
+        self._variants: OrderedDict[Any, Refused] = OrderedDict()
         self._lock = threading.RLock()
         self._chance = random.Random(1)
         self.compilations = 0
@@ -127,142 +135,119 @@ class Compiled:
         return self if owner is None else types.MethodType(self, owner)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if _DEPTH.runs or (trace.run is not None and trace.is_tracing()):
+        if _DEPTH.runs or trace.is_tracing():
             return self._function(*arguments, **named)
-        if trace.run is not None:  # in another thread, which may wait for this one
-            return self._as_it_is(arguments, named)
         call = arguments, named
+        if trace.run is not None:  # in another thread, which may wait for this one
+            return self._as_it_is(call)
         try:
             signature = take_apart(self._engine.Value, call)
         except NotTraced as problem:
-            with self._lock:
-                self._keep(problem.reason, Plain(take_apart(self._engine.Value, ((), {})), problem.reason))
             self._refuse(problem)
-            return self._as_it_is(*call)
+            return self._as_it_is(call)
         with self._lock:
             variant, plain = self._variant(signature, call)
         # No lock here: the program's own code must not hold it.
-        if isinstance(variant, Variant) and not variant.why:
+        if not variant.why:
             return self._run(variant, signature, call, plain)
-        return self._as_it_is(*call) if plain is None else plain[0]
+        return self._as_it_is(call) if plain is None else plain.result
 
-    def _as_it_is(self, arguments: Any, named: Any) -> Any:
+    def _as_it_is(self, call: Any) -> Any:
         """Run the function, and those that it calls, without any program."""
+        arguments, named = call
         _DEPTH.runs += 1
         try:
             return self._function(*arguments, **named)
         finally:
             _DEPTH.runs -= 1
 
-    def _variant(self, signature: Signature, call: Any) -> tuple[Plain, Optional[tuple[Any]]]:
+    def _watched(self, call: Any) -> Plain:
+        """Run the function as it is, and see whether it draws random numbers."""
+        before = drawn()
+        result = self._as_it_is(call)
+        return Plain(result, drawn() != before)
+
+    def _variant(self, signature: Signature, call: Any) -> tuple[Any, Optional[Plain]]:
         """The variant for these arguments, compiled if there is none or if what the function holds has changed.
 
         Also what the function returned when it ran as it is, if it has run.
         """
-        known = self._variants.get(signature.structure)
+        known: Any = self._variants.get(signature.structure)
         if known is not None:
             self._variants.move_to_end(signature.structure)
             if known.why or known.fits(signature):
                 return known, None
-        held, plain, traced = self._recorded(signature, call)
-        variant: Plain
+        held = Held(self._engine.Value, [self._function, *signature.objects])
+        plain = self._watched(call)
+        variant: Refused
         try:
-            if isinstance(traced, NotTraced):
-                raise traced
+            if plain.draws:
+                raise NotTraced(*_DRAWS)
+            if held.has_changed() or take_apart(self._engine.Value, call) != signature:
+                raise NotTraced(*_CHANGES)
+            traced = trace.trace(self._engine.Value, self._function, signature, plain.result)
             variant = self._made(signature, held, traced, known)
         except NotTraced as problem:
-            variant = Plain(signature, problem.reason)
+            variant = Refused(signature, problem.reason)
             self._refuse(problem)
-        self._keep(signature.structure, variant)
-        return variant, plain
-
-    def _recorded(self, signature: Signature, call: Any) -> tuple[Held, tuple[Any], Union[Traced, NotTraced]]:
-        """What the function holds, what it returned when it ran as it is, and its trace or why there is none."""
-        held = self._held(signature)
-        before = drawn(held.generators)
-        plain = (self._as_it_is(*call),)
-        if drawn(held.generators) != before:
-            return held, plain, NotTraced(*_DRAWS)
-        if held.has_changed():
-            return held, plain, NotTraced(*_CHANGES)
-        try:
-            return held, plain, trace.trace(self._engine.Value, self._function, signature, plain[0])
-        except NotTraced as problem:
-            return held, plain, problem
-
-    def _keep(self, key: Any, variant: Plain) -> None:
-        self._variants[key] = variant
+        self._variants[signature.structure] = variant
         if len(self._variants) > self._most:
             self._variants.popitem(last=False)
+        return variant, plain
 
-    def _held(self, signature: Signature, noise: Iterable[tuple[int, str]] = ()) -> Held:
-        return Held(self._engine.Value, [self._function, *signature.objects], noise)
-
-    def _made(self, signature: Signature, held: Held, traced: Traced, known: Any) -> Variant:
+    def _made(self, signature: Signature, held: Held, traced: Traced, known: Optional[Variant]) -> Variant:
         """A variant for these arguments, or the known one if the graph is the same."""
-        if known is not None and known.graph == graph_of(traced):
-            known.retraced += 1
-            changes = known.held.changes()
-            known.noise |= changes
-            known.take(traced, signature, self._held(signature, known.noise))
-            names = sorted({path.split("'")[-2] if "'" in path else path for _, path in changes} - {".__dict__"})
-            if names:
+        graph, traces = graph_of(traced), 1 if known is None else known.traces + 1
+        if known is not None and known.graph == graph:
+            if traces == MOST_TRACES:
+                held = Held(self._engine.Value, ())
                 self._warn(
-                    f"{self.__name__} was traced again for the same graph, because {', '.join(names)} changed; only "
-                    "random calls notice that now\n  Keep outside the model what the function does not use."
+                    f"{self.__name__} was traced {traces} times for the same graph, because what it holds changed; "
+                    "only random calls notice that now\n  Keep outside the model what the function does not use."
                 )
-            return known  # type: ignore[no-any-return]
-        variant = Variant(self._engine, signature, traced, held, Schedule(self._chance), self._again)
-        variant.recompiled = known.recompiled + 1 if known is not None else 0
-        if variant.recompiled > MOST_GRAPHS:
-            raise NotTraced(f"what it holds changed its graph {MOST_GRAPHS} times", "Pass what changes as an argument.")
-        self.compilations += 1
-        return variant
+            known.take(traced, signature, held)
+        elif traces > MOST_TRACES:
+            raise NotTraced(f"what it holds changed {MOST_TRACES} times", "Pass what changes as an argument.")
+        else:
+            known = Variant(self._engine, signature, graph, traced, held, Schedule(self._chance), self._again)
+            self.compilations += 1
+        known.traces = traces
+        return known
 
-    def _run(self, variant: Variant, signature: Signature, call: Any, plain: Any) -> Any:
+    def _run(self, variant: Variant, signature: Signature, call: Any, plain: Optional[Plain]) -> Any:
         """Run the program, and the function beside it if this call is to be checked.
 
-        plain: what the function has returned, in a tuple; None if it has not run.
+        plain: what the function has returned; None if it has not run.
         """
         parameters = variant.parameters_of(signature.values)
-        generators = variant.held.generators
-        is_scheduled, has_drawn = plain is None and variant.calls + 1 >= variant.schedule.next, False
+        is_scheduled = plain is None and variant.calls + 1 >= variant.schedule.next
         if is_scheduled:
-            before = drawn(generators)
-            plain = (self._as_it_is(*call),)
-            has_drawn = drawn(generators) != before
+            plain = self._watched(call)
         result = variant.call(parameters, signature.numbers, call)
         if result is None:
-            return self._as_it_is(*call) if plain is None else plain[0]
+            return self._as_it_is(call) if plain is None else plain.result
         if plain is not None:
-            problem = NotTraced(*_DRAWS) if has_drawn else self._difference(variant, plain[0], result, parameters)
-            if problem is not None:
+            loss = result[0] if isinstance(result, tuple) else result
+            gradients = partial(variant.gradients, loss.call, [0.0] * len(parameters))
+            try:
+                if plain.draws:
+                    raise NotTraced(*_DRAWS)
+                bound = self._engine.error_bound or 0.0
+                compare(self._engine.Value, plain.result, result, parameters, gradients, bound)
+            except NotTraced as problem:
                 variant.why, variant.calls = problem.reason, variant.calls - 1
                 self._refuse(problem)
-                return plain[0]
+                return plain.result
         if is_scheduled:
             variant.schedule.passed()
         return result
 
-    def _difference(self, variant: Variant, plain: Any, result: Any, parameters: Any) -> Optional[NotTraced]:
-        """Compare a program's result with the function's own."""
-        loss = result[0] if isinstance(result, tuple) else result
-        zeros, bound = [0.0] * len(parameters), self._engine.error_bound or 0.0
-        try:
-            text = difference(
-                self._engine.Value, plain, result, parameters, lambda: variant.gradients(loss.call, zeros), bound
-            )
-        except NotTraced as problem:
-            return problem
-        remedy = "Let the result depend on the arguments, on the parameters and on what they hold."
-        return NotTraced(text, remedy) if text else None
-
-    def _again(self, variant: Variant, arguments: Any, why: Optional[NotTraced]) -> Any:
+    def _again(self, variant: Variant, call: Any, why: Optional[NotTraced]) -> Any:
         """Run the function as it is on the arguments of an earlier call. why: if it should from then on."""
         if why is not None and not variant.why:
             variant.why = why.reason
             self._refuse(why)
-        return self._as_it_is(*arguments)
+        return self._as_it_is(call)
 
     def _refuse(self, problem: NotTraced) -> None:
         """Raise the problem, or warn that the function runs as it is."""
@@ -289,7 +274,7 @@ class Compiled:
         with self._lock:
             count = f"{len(self._variants)} of at most {self._most} variants"
             lines = [f"{self.__name__}: {self._engine.name}, {count}"]
-            return "\n".join([*lines, *(f"  {each.report()} ({each.text})" for each in self._variants.values())])
+            return "\n".join([*lines, *(f"  {each.report()}" for each in self._variants.values())])
 
     def __reduce__(self) -> str:
         """Pickle by name, as functions are, so that another process compiles it itself."""

@@ -9,12 +9,9 @@ it makes the arguments of a trace, and with results for the Values, it makes wha
 
 from __future__ import annotations
 
-import enum
 import numbers
+from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
-
-LARGEST_INT = 2**53
-"""Beyond it, doubles skip ints."""
 
 
 class NotTraced(Exception):
@@ -49,6 +46,8 @@ def take_apart(value: Any, whole: Any) -> Signature:
 
 
 _STATIC = {bool, str, bytes, type(None)}
+WORD = 8
+"""Bytes of a double, and of an object of an array."""
 _EXACT = ("f8", "i8")
 """Types of NumPy whose arithmetic is that of Python's floats and ints."""
 
@@ -75,22 +74,20 @@ def _flatten(value: Any, a: Any, into: Signature, places: dict[int, int]) -> Any
         return (kind, keys, *[_flatten(value, each, into, places) for each in a.values()])
     if hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0:
         return _array(a, into)
-    is_scalar = kind.__module__ == "numpy" and getattr(getattr(a, "dtype", None), "str", "")[1:] in _EXACT
-    if kind is int or is_scalar:
-        is_whole = kind is int or a.dtype.kind == "i"
-        _check_exact(a if is_whole else 0)
-        into.numbers.append(float(a))
-        return int if kind is int else ("number", kind)
-    if isinstance(a, numbers.Number) and not isinstance(a, enum.Enum):
+    if kind is int or (kind.__module__ == "numpy" and getattr(getattr(a, "dtype", None), "str", "")[1:] in _EXACT):
+        into.numbers.append(_double(a if kind is int else a.item()))
+        return kind
+    if isinstance(a, numbers.Number):
         raise NotTraced(
             f"an argument or result is a {kind.__name__}, which computes in its own way", "Convert it: float(…)."
         )
     return _object(a, into)
 
 
-def _check_exact(number: int) -> None:
-    if abs(int(number)) > LARGEST_INT:
+def _double(number: Any) -> float:
+    if float(number) != number and type(number) is int:
         raise NotTraced(f"the int {number} is not exact as a double", f"Convert it: float({number}).")
+    return float(number)
 
 
 def _key(value: Any, key: Any, into: Signature, places: dict[int, int]) -> Any:
@@ -104,87 +101,60 @@ def _key(value: Any, key: Any, into: Signature, places: dict[int, int]) -> Any:
 
 
 def _array(a: Any, into: Signature) -> Any:
-    if type(a).__module__ != "numpy" or a.dtype.str[1:] not in _EXACT or any(step % 8 for step in a.strides):
+    if type(a).__module__ != "numpy" or a.dtype.str[1:] not in _EXACT or any(step % WORD for step in a.strides):
         kind = f"{type(a).__name__} of {a.dtype}"
         raise NotTraced(f"an argument or result is a {kind}", "Convert it: np.array(…, dtype=float).")
-    flat, is_whole = a.ravel().tolist(), a.dtype.kind == "i"
-    if is_whole:
-        _check_exact(max(flat, key=abs, default=0))
-    into.numbers.extend(flat)
-    return ("array", type(a), a.shape, int if is_whole else float, a.strides)
+    flat = a.ravel().tolist()
+    into.numbers.extend(flat if a.dtype.kind == "f" else map(_double, flat))
+    return ("array", type(a), a.shape, a.dtype.type, a.strides)
 
 
 def _object(a: Any, into: Signature) -> Any:
     kind: Any = type(a)
-    problem = ""
+    name = f"an argument or result is a {kind.__qualname__} of {kind.__module__}"
     if hasattr(kind, "backward") and hasattr(kind, "__add__") and not isinstance(a, type):
-        problem = "and only zoomgrad's Value can be compiled"
         remedy = "Import Value from zoomgrad: `from zoomgrad import Value`."
-    elif hasattr(kind, "__next__"):
-        problem, remedy = "which can be read only once", "Pass a list: list(…)."
-    elif kind.__hash__ is None:
-        problem = "which is neither data nor a constant"
+        raise NotTraced(f"{name}, and only zoomgrad's Value can be compiled", remedy)
+    if hasattr(kind, "__next__") or kind.__hash__ is None:
         remedy = "Pass numbers, lists, tuples, dicts, NumPy arrays, a model, or something hashable."
-    if problem:
-        raise NotTraced(f"an argument or result is a {kind.__qualname__} of {kind.__module__}, {problem}", remedy)
+        raise NotTraced(f"{name}, which is neither data nor a constant", remedy)
     into.objects.append(a)
     return ("object", id(a))
 
 
-def describe(signature: Signature) -> str:
-    """The signature of a call, a tuple and a dict, as a short text."""
-    counts = ((len(signature.values), "Value"), (len(signature.numbers), "number"))
-    texts = [f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts if count]
-    parts = [s for part in signature.structure[1:] for s in part[1:] if type(s) is tuple]
-    constants = [repr(s[2])[:40] for s in parts if s[:1] == ("static",)]
-    return ", ".join([*texts, *(type(a).__name__ for a in signature.objects), *constants]) or "no arguments"
-
-
-def put_together(
-    signature: Signature,
-    values: list[Any],
-    number_of: Callable[[float, type], Any],
-    keep: Callable[..., Any] = lambda container, *_: container,
-) -> Any:
+def put_together(signature: Signature, values: list[Any], number_of: Callable[[float, Any], Any]) -> Any:
     """What was taken apart, with these Values in place of the original ones.
 
-    number_of: makes a number, or what stands for it, of a float and its type. keep: sees each new container, and also
-    the values of a dict. It returns the container.
+    number_of: makes a number, or what stands for it, of a float and its type.
     """
     objects = {id(each): each for each in signature.objects}
     remaining = iter(signature.numbers)
 
     def build(s: Any) -> Any:
-        if s in (int, float):
+        if isinstance(s, type):
             return number_of(next(remaining), s)
         kind = s[0]
         if kind == "floats":
-            return keep(s[1]([number_of(next(remaining), float) for _ in range(s[2])]))
+            return s[1]([number_of(next(remaining), float) for _ in range(s[2])])
         if kind in (list, tuple):
-            return keep(kind(map(build, s[1:])))
+            return kind(map(build, s[1:]))
         if kind is dict:
-            entries = dict(zip(map(build, s[1]), map(build, s[2:])))
-            return keep(entries, entries.values())
+            return dict(zip(map(build, s[1]), map(build, s[2:])))
         if kind == "array":
-            return _array_of(s, lambda kind: number_of(next(remaining), kind), keep)
-        if kind == "number":
-            return number_of(next(remaining), s[1])
+            return _array_of(s, number_of, remaining)
         return values[s[1]] if kind in ("value", "computed") else s[2] if kind == "static" else objects[s[1]]
 
     return build(signature.structure)
 
 
-def _array_of(s: Any, number_of: Callable[[type], Any], keep: Callable[..., Any]) -> Any:
+def _array_of(s: Any, number_of: Callable[[float, Any], Any], remaining: Iterator[float]) -> Any:
     """An array of objects with the strides of the array, which `ravel("K")` and `ravel("A")` follow."""
     import numpy as np
 
-    _, _, shape, of, strides = s
-    kind = np.int64 if of is int else np.float64
-    ends = [step // 8 * max(0, length - 1) for step, length in zip(strides, shape)]
+    _, _, shape, kind, strides = s
+    ends = [step // WORD * max(0, length - 1) for step, length in zip(strides, shape)]
     memory = np.empty(1 + sum(map(abs, ends)), dtype=object)
-    begin = -sum(end for end in ends if end < 0)
-    filled = np.lib.stride_tricks.as_strided(memory[begin:], shape, [step // 8 * memory.itemsize for step in strides])
+    array = np.lib.stride_tricks.as_strided(memory[-sum(end for end in ends if end < 0) :], shape, strides)
     for place in np.ndindex(*shape):
-        filled[place] = number_of(kind)
-    keep(memory)
-    return filled.astype(kind) if {*map(type, filled.flat)} == {kind} else filled
+        array[place] = number_of(next(remaining), kind)
+    return array.astype(kind) if {*map(type, array.flat)} <= {kind} else array

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import linecache
-import pkgutil
 import re
 import sys
-import sysconfig
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -81,21 +79,14 @@ def trace(value: Any, function: Callable[..., Any], signature: Signature, plain:
     # A Value that was computed before the call is a leaf here.
     leaves = [value(v.data) if v._prev else v for v in signature.values]
     data: list[Any] = []
-    containers: list[tuple[Any, list[Any]]] = []
 
-    def datum(number: float, kind: type) -> Any:
-        data.append(datum_class(value, kind)(number))
+    def datum(number: float, kind: Any) -> Any:
+        data.append(datum_class(value)(int(number) if kind.__name__.startswith("int") else number))
         return data[-1]
 
-    def keep(container: Any, *views: Any) -> Any:
-        containers.extend((view, list(view)) for view in (container, *views))
-        return container
-
-    recorded, result = _recorded(value, function, *put_together(signature, leaves, datum, keep))
+    recorded, result = _recorded(value, function, *put_together(signature, leaves, datum))
     if recorded.look is not None:
         raise recorded.look
-    if any([*map(id, now)] != [*map(id, entries)] for now, entries in containers):
-        raise NotTraced("it changes an argument", "Change a copy.")
     returned = _returned(value, result)
     loss, *outputs = returned.values
     if not loss._prev:  # the interpreter sets its gradient, and adds to all others
@@ -200,18 +191,13 @@ def _look(what: str) -> None:
     run.look = NotTraced(f"it {what} in {code.co_name}, line {line} of {file}", remedy)
 
 
+_LIBRARIES = {*getattr(sys, "stdlib_module_names", ()), "builtins", "zoomgrad", "numpy"} - {"__main__", "types"}
+"""`types` has a namespace that programs use for state. CPython 3.9 has no list of its modules."""
+
+
 def is_library(module: Any) -> bool:
     """Whether code of that name is zoomgrad's, NumPy's or the standard library's, not the program's."""
-    return str(module).partition(".")[0] in _libraries()
-
-
-@cache
-def _libraries() -> frozenset[str]:
-    standard = getattr(sys, "stdlib_module_names", None)  # since CPython 3.10
-    if standard is None:
-        folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-        standard = {*sys.builtin_module_names, *(each.name for each in pkgutil.iter_modules(folders))}
-    return frozenset({*standard, "zoomgrad", "numpy"} - {"__main__"})
+    return str(module).partition(".")[0] in _LIBRARIES
 
 
 _OPERATORS = (zoomgrad.engines.graph.value.__dict__, zoomgrad.engines.value_base.__dict__, globals())
@@ -311,85 +297,65 @@ def _constructor(construct: Any) -> Any:
 
 # --- data ------------------------------------------------------------------------------------------------------------
 
+_ARITHMETIC = [f"__{name}__" for name in ("add", "radd", "sub", "rsub", "mul", "rmul", "neg", "pow")]
+_OF_OBJECTS = [f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "format")]
+_OF_NUMBERS = [name for name in dir(int) + dir(float) if name.startswith("__") and not hasattr(object, name)]
+_OF_VALUES = ["exp", "log", "max", "relu", "sigmoid", "tanh", "__deepcopy__"]
+"""NumPy's functions would call them."""
+
 
 def is_datum(v: Any) -> bool:
     """Whether it stands for a number of the call."""
-    return hasattr(type(v), "stands_for")
-
-
-def _number(v: Any) -> Any:
-    """The number that a datum stands for; anything else as it is."""
-    return type(v).stands_for(v.data) if is_datum(v) else v
-
-
-_CLASS = vars(object)["__class__"]
-"""Sets an object's class, although a Datum's own `__class__` says something else."""
-_OF_OBJECTS = {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "format")}
-_ARITHMETIC = [f"__{name}__" for name in ("add", "radd", "sub", "rsub", "mul", "rmul", "neg", "pow")]
+    return hasattr(type(v), "is_datum")
 
 
 @cache
-def datum_class(value: Any, kind: Any) -> Any:
-    """The class of data for this class Value. kind: the number's class, such as float."""
+def datum_class(value: Any) -> Any:
+    """The class of data for this class Value. Whatever it does not compute itself is a look at the number."""
 
-    def look(name: str, what: str) -> Callable[..., Any]:
-        """An operation that needs the number."""
-
-        def method(v: Any, *others: Any) -> Any:
+    def look(name: str) -> Callable[..., Any]:
+        def method(*operands: Any) -> Any:
             if is_tracing():
-                _look(f"{what} ({name})")
-                answer = getattr(_number(v), name)(*map(_number, others))
-                # An int leaves operations with floats to them.
-                return getattr(v.data, name)(*map(_number, others)) if answer is NotImplemented else answer
-            if name in ("__eq__", "__ne__", "__hash__", "__repr__", "__str__"):
-                return getattr(object, name)(v, *others)
-            raise RuntimeError("data of a trace were used after it\n  Keep numbers, not the function's arguments.")
+                _look(f"needs the number of an input ({name})")
+            elif name in _OF_OBJECTS:
+                return getattr(object, name)(*operands)
+            number, *others = (v.data if is_datum(v) else v for v in operands)
+            answer = getattr(number, name)(*others)
+            # An int leaves operations with floats to them.
+            return getattr(float(number), name)(*others) if answer is NotImplemented else answer
 
         return method
 
     def operation(name: str) -> Callable[..., Any]:
         """An operation that doubles compute as Python does. Its result is data if all operands are."""
-        operate, looks = getattr(value, name), look(name, "computes with numbers of another kind")
+        operate, needs_number = getattr(value, name), look(name)
 
         def method(v: Any, *others: Any) -> Any:
             is_data = all(is_datum(each) or type(each) in (int, float) for each in others)
             # `sum` begins with the int 0, and rounds floats as no sequence of additions does.
             by_sum = name == "__radd__" and type(others[0]) is int and others[0] == 0
             if not is_tracing() or by_sum or not (is_data or isinstance(others[0], value)):
-                return looks(v, *others)
+                return needs_number(v, *others)
             out = operate(v, *others)
             if is_data:
-                _CLASS.__set__(out, type(v) if all(map(_is_whole, others)) else datum_class(value, float))
+                out.__class__ = type(v)
             return out
 
         return method
 
     def quotient(name: str, operate: Any) -> Callable[..., Any]:
-        looks = look(name, "divides data, which a Value would round differently,")
+        """A quotient of two numbers is rounded once, and one of Values twice."""
+        needs_number = look(name)
 
         def method(v: Any, other: Any) -> Any:
             is_value = isinstance(other, value) and not is_datum(other)
-            return operate(v, other) if is_tracing() and is_value else looks(v, other)
+            return operate(v, other) if is_tracing() and is_value else needs_number(v, other)
 
         return method
 
-    def attribute(v: Any, name: str) -> Any:
-        # A number has other attributes, and an error for a missing one could be caught.
-        if name == "__class__" or not _looks():
-            return value.__getattribute__(v, name)
-        _look(f"uses .{name} of an input")
-        return getattr(_number(v), name)
-
-    # isinstance then says that it is a number.
-    body: dict[str, Any] = {"__slots__": (), "stands_for": kind, "__getattribute__": attribute}
-    body["__class__"] = property(lambda _: kind)
-    needing = {name for name in dir(kind) if name.startswith("__") and not hasattr(object, name)}
-    body.update({name: look(name, "needs the number of an input") for name in needing | _OF_OBJECTS})
-    body.update({name: operation(name) for name in _ARITHMETIC if name != "__pow__" or kind in (int, float)})
+    body: dict[str, Any] = {"__slots__": (), "is_datum": True}
+    body.update({name: look(name) for name in (*_OF_OBJECTS, *_OF_NUMBERS, *_OF_VALUES)})
+    body.update({name: operation(name) for name in _ARITHMETIC})
     body["__truediv__"] = quotient("__truediv__", lambda v, w: v * w**-1)
     body["__rtruediv__"] = quotient("__rtruediv__", lambda v, w: w * value.__pow__(v, -1))
     return type("Datum", (value,), body)
-
-
-def _is_whole(number: Any) -> bool:
-    return issubclass(type(number).stands_for, int) if is_datum(number) else isinstance(number, int)

@@ -22,7 +22,7 @@ from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.held import Held
 from zoomgrad.loss import maker, pass_to
-from zoomgrad.signature import NotTraced, Signature, describe, put_together, take_apart
+from zoomgrad.signature import NotTraced, Signature, put_together, take_apart
 from zoomgrad.trace import Traced, is_datum
 
 
@@ -47,38 +47,30 @@ _SMALL = 2**20
 _data, _grad = operator.attrgetter("data"), operator.attrgetter("grad")
 
 
-class Plain:
+class Refused:
     """In place of a program: each call runs the function itself."""
 
     def __init__(self, signature: Signature, why: str) -> None:
         self.why = why
-        self.text = describe(signature)
         self.objects = signature.objects
         """Holds the objects, because the structure names them by identity."""
         self.calls = 0
-
-    def fits(self, signature: Signature) -> bool:
-        """Whether it holds for these arguments, which have its structure."""
-        return True
 
     def report(self) -> str:
         """What it is, as text."""
         return f"runs as it is: {self.why}"
 
 
-class Variant(Plain):
+class Variant(Refused):
     """The program of one structure, and buffers that only this class writes."""
 
     def __init__(
-        self, engine: Any, signature: Signature, traced: Traced, held: Held, schedule: Schedule, again: Any
+        self, engine: Any, signature: Signature, graph: Any, traced: Traced, held: Held, schedule: Schedule, again: Any
     ) -> None:
         """again: runs the function as it is, with the arguments of a call, and for a reason if it should always."""
         super().__init__(signature, "")
-        self.graph = graph_of(traced)
-        self.schedule, self._again = schedule, again
-        self.noise: set[tuple[int, str]] = set()
-        """What changed and led to no other graph."""
-        self.retraced = self.recompiled = 0
+        self.graph, self.schedule, self._again = graph, schedule, again
+        self.traces = 0
         self._value, self._grad = engine.Value, traced.loss.grad
         kind: Any = engine.Value if is_datum(traced.loss) else type(traced.loss)
         self._make = maker(kind)
@@ -120,8 +112,7 @@ class Variant(Plain):
         if self.why:
             return super().report()
         captured = f", {len(self.captured)} of them captured" if self.captured else ""
-        again = f", traced again for the same graph: {self.retraced:,}" if self.retraced else ""
-        return f"calls: {self.calls:,}, parameters: {len(self._floats):,}{captured}{again}"
+        return f"calls: {self.calls:,}, parameters: {len(self._floats):,}{captured}, traces: {self.traces}"
 
     def parameters_of(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The graph's parameters: some of the call's Values, and the captured ones."""

@@ -22,7 +22,6 @@ import numpy as np
 
 SCALE, TABLE, KEYS, LOCK, QUEUE = 1.5, [0.5, -1.25, 2.0], {"a": 0.75, "b": -0.5}, threading.Lock(), deque([2.0])
 state, numbers = types.SimpleNamespace(scale=0.5, count=0), np.array([0.25, 3.0])
-own, generator = random.Random(7), np.random.default_rng(7)
 
 class Odd(float):
     def __pow__(self, other):
@@ -96,10 +95,7 @@ ARRAYS = listed("""
     a * rows.flatten("F")[2] | sum(w * z for w, z in zip(ws, rows[1])) | a * rows.T.tolist()[0][1] |
     a * rows.copy("K").ravel("K")[1] | a * rows[::-1].ravel()[0] | a * rows.sum()
 """)
-DRAWS = listed("""
-    random.random() | random.choice((1.0, 2.0)) | own.uniform(0, 1) | generator.normal() | np.random.rand() |
-    next(map(own.random, *[[]]), 0.5) | generator.random(2)[1] | random.gauss(0, 1)
-""")
+DRAWS = listed("random.random() | random.choice((1.0, 2.0)) | np.random.rand() | random.gauss(0, 1)")
 WRITES = listed("""
     state.count += 1 | TABLE[0] += 0.5 | TABLE.append(0.25) | kept.append(a) | captured += 0.25 |
     SCALE += 0.25 | KEYS["a"] = 0.125 | seen[count] = seen.get(count, 0) + 1 | numbers[0] += 1.0 |
@@ -226,7 +222,7 @@ def run(text, made, start, value, wrap):
         shown += [v.data for v in leaves]
         if world["LOCK"].locked():  # after an error; the next call would wait for it
             world["LOCK"].release()
-        shown += [random.random(), np.random.rand(), world["own"].random(), world["generator"].random()]
+        shown += [random.random(), np.random.rand()]
     return shown
 
 

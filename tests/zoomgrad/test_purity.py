@@ -93,7 +93,7 @@ LOOKS = {
     "equal": (lambda v, x: v * 3.0 if x == 1 else v * 2.0, "__eq__"),
     "exp": (lambda v, x: v * math.exp(x), "__float__"),
     "int": (lambda v, x: v * int(x), "__int__"),
-    "divide": (lambda v, x: v * (x / 3), "divides data"),
+    "divide": (lambda v, x: v * (x / 3), "__truediv__"),
     "sum": (lambda v, x: v * sum([x * 0.1, 0.3, 0.6]), r"__radd__"),
     "index": (lambda v, x: [v * 1.0, v * 2.0, v * 3.0][x], ONE_HOT),
     "key": (lambda v, x: v * {1: 2.0, -2: 3.0}[x], ONE_HOT),
