@@ -4,8 +4,8 @@ Both are alive at the same time but never work at the same time. They take turns
 slows the machine for longer slows both ("Duet benchmarking", Bulej et al., ICPE 2020, runs both at the same time, which
 two hardware threads of one core can't). Which one goes first is drawn for each turn.
 
-Each block draws a layout: the environment's size, the hash seed, objects on the heap, and how code is linked. Both
-sides get the same draw, so a difference between them is not the accident of one layout.
+Each block draws a layout: the environment's size, the hash seed, and how code is linked. Both sides get the same draw,
+so a difference between them is not the accident of one layout.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pydantic import Field
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.harness import workloads
 from zoomgrad.harness.compare.sides import SIDES, Sides
 from zoomgrad.harness.containment import adopt_orphans, end
 from zoomgrad.harness.interrupts import uninterrupted
@@ -46,17 +47,19 @@ TURNS = 40
 PREPARATIONS, PREPARE_SECONDS = 8, 2.5
 """Prepare at most this often, and not again after this time. One preparation takes up to a third longer than another,
 and two links of the same objects differ by up to a tenth in speed, so a side's values use its preparations in turns."""
-MOST_HEAP_OBJECTS = 1000
 CODE_ALIGNMENT, CODE_PLACES = 16, 256
 """Code begins at multiples of 16 bytes, so these are all its places within a page."""
 
-WARM_SECONDS, JIT_WARM_SECONDS = 0.1, 2.0
+VALUE_SECONDS = 0.02
+"""Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
+WARM_SECONDS, JIT_WARM_SECONDS = 0.2, 4.0
+"""Of both sides together."""
 LONGEST_SECONDS = 600.0
 """Time limit of a command."""
 
 
 class Failed(Exception):
-    """A side could not do its part, or `both sides` could not; empty if it is not known which."""
+    """A side could not do its part; empty if it is not known which."""
 
     def __init__(self, side: str, reason: str) -> None:
         super().__init__(f"no result{side and f' on {side}'}: {reason}")
@@ -174,38 +177,49 @@ def play(job: Job) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
         draw = Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING))
-        layout = {"link_seed": rng.randrange(2**32), "heap_objects": rng.randrange(MOST_HEAP_OBJECTS)}
         padded = stack.enter_context(padding(CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1)))
-        arguments = (job, {**layout, "code_padding": str(padded or "")}, draw, folder)
+        layout = {"link_seed": rng.randrange(2**32), "code_padding": str(padded or "")}
         # A JIT would have to warm up for each program, and threads of idle programs may wait by spinning.
         has_one = has_jit or "threads" in job.cell.engine
-        processes = [stack.enter_context(Process(side, *arguments)) for side in rng.sample(SIDES, k=len(SIDES))]
+        processes = [
+            stack.enter_context(Process(side, job, layout, draw, folder)) for side in rng.sample(SIDES, k=len(SIDES))
+        ]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
-            answers, failures = {}, list[Failed]()
+            answers, failures = {}, {}
             for process in rng.sample(processes, k=len(processes)):
                 try:
                     answers[process.side] = process(do, values)
                 except Failed as failed:
-                    failures.append(failed)
-            if failures:
-                raise failures[0] if answers else Failed("both sides", failures[0].reason)
+                    failures[process.side] = failed
+            for side in SIDES:  # if neither works, the change is not the reason
+                if side in failures:
+                    raise failures[side]
             return answers
 
         prepared, start = [in_turn("prepare", alone=has_one)], time.perf_counter()
         while len(prepared) < PREPARATIONS and time.perf_counter() - start < PREPARE_SECONDS:
             prepared.append(in_turn("prepare", alone=has_one))
         layouts = 1 if has_one else len(prepared)
-        steps = job.steps or min(answer["steps"] for answer in in_turn("scout").values())
+        steps = job.steps or workloads.load(job.cell.workload).batch  # whole batches: each value has its updates
+        while not job.steps:
+            slower = max(answer["seconds"] for answer in in_turn("value", steps=steps).values())
+            if 2 * slower > VALUE_SECONDS:
+                break
+            steps *= 2
         # Two processors are not equally busy. On one of them, both sides meet the same neighbours.
-        seconds = JIT_WARM_SECONDS if has_jit else WARM_SECONDS
-        warm = in_turn("warm", steps=steps, seconds=seconds, processor=processor)
+        marks = in_turn("bits", steps=steps, processor=processor)
+        warm_at = time.perf_counter() + (JIT_WARM_SECONDS if has_jit else WARM_SECONDS)
+        while time.perf_counter() < warm_at:
+            in_turn("value", steps=steps)
+        for turn in range(layouts):
+            in_turn("value", steps=steps, layout=turn)
         turns = [in_turn("value", steps=steps, layout=turn % layouts) for turn in range(TURNS)]
     sides = {
         side: {
             "step_seconds": [turn[side]["seconds"] / steps for turn in turns],
             "compile_seconds": [each[side]["seconds"] for each in prepared],
-            "bits": warm[side]["bits"],
+            **marks[side],
         }
         for side in SIDES
     }

@@ -82,27 +82,18 @@ class DamagedEvidence(Exception):
     """Evidence was changed. The message says where, what is wrong, and what to do."""
 
 
-class Misbehaved(Exception):
-    """An engine broke the protocol of `engines.api`. The message says how, and what to do."""
-
-
 def ready(name: str, workload: Workload) -> Engine:
     """Load the engine of that name and the workload's data, both of which work here.
 
-    Raises UnknownName, Unavailable for the engine or the data, or if the engine can't run the workload, and Misbehaved.
+    Raises UnknownName, and Unavailable for the engine or the data, or if the engine can't run the workload.
     """
     engine = engines.load(name)
     engine.check()
     workload.data()
-    refusal: Any = engine.supports(workload)
-    if refusal is None:
-        return engine
-    if isinstance(refusal, str) and refusal:
+    refusal = engine.supports(workload)
+    if refusal:
         raise Unavailable(refusal, "Choose another engine from `zoomgrad list`.")
-    raise Misbehaved(
-        f"{name}: supports() returned {repr(refusal)[:80]}\n"
-        "  Fix the engine: it must return None, or the reason as a string."
-    )
+    return engine
 
 
 def do_job(work: Callable[[Any], Reply]) -> None:
@@ -119,7 +110,7 @@ def run_job(reply_file: str, work: Callable[[], Reply]) -> bool:
         reply = work()
     except (Unavailable, datasets.Unavailable) as missing:
         reply = {"status": "skipped", "reason": missing.reason, "remedy": missing.remedy}
-    except (NonFiniteLoss, CorruptData, ChangedArithmetic, Mismatch, Misbehaved, DamagedEvidence) as error:
+    except (NonFiniteLoss, CorruptData, ChangedArithmetic, Mismatch, DamagedEvidence) as error:
         reason, _, remedy = str(error).partition("\n  ")
         reply = {"status": "failed", "reason": reason, "remedy": remedy}
     except MemoryError:

@@ -62,7 +62,7 @@ def main(module: str = "zoomgrad.harness.worker.measure") -> None:
 def measure(runner: pyperf.Runner, job: Job) -> Reply:
     """Prepare, calibrate, time and prove the cell. Return its figures, by their names in `results.record.Figures`.
 
-    Raises Misbehaved, and Mismatch, because a time is reported only if every timed value was proven.
+    Raises Mismatch, because a time is reported only if every timed value was proven.
     """
     workload = workloads.load(job["workload"])
     engine = ready(job["engine"], workload)

@@ -20,9 +20,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-VALUE_SECONDS = 0.02
-"""Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
-
 MOST_PADDINGS = 8
 """The padding is linked up to this many times, so that each link moves the code behind it."""
 
@@ -55,55 +52,38 @@ class Player:
             self._trainers.append(self._engine.prepare(self._workload))
         return {"seconds": sum(dict(self._trainers[-1].phases).values())}
 
-    def scout(self) -> dict[str, Any]:
-        """Return how many steps fill a value, in whole batches, so that each value has its share of updates."""
-        steps = self._workload.batch
-        while 2 * self._pass(steps) <= VALUE_SECONDS:
-            steps *= 2
-        return {"steps": steps}
-
-    def warm(self, steps: int, seconds: float, processor: int) -> dict[str, Any]:
-        """Train until the time is up, at least once, and return a digest of the bits after one pass.
+    def bits(self, steps: int, processor: int) -> dict[str, Any]:
+        """Return a digest of the numbers after these first steps of training.
 
         From then on the process stays on that processor, unless the engine has threads.
         """
         # The extra step leaves a partial batch's gradients behind, which a restart must clear.
-        self._pass(steps + 1)
-        until = perf_counter() + seconds
-        while perf_counter() < until:
-            self._pass(steps)
-        for layout in range(len(self._trainers)):
-            self._pass(steps, layout)
+        self.value(steps + 1)
+        self.value(steps)
         if hasattr(os, "sched_setaffinity") and "threads" not in self._engine.name:
             os.sched_setaffinity(0, {processor})
         return {"bits": digest(self._trainers[0].losses, self._trainers[0].parameters())}
 
-    def value(self, steps: int, layout: int) -> dict[str, Any]:
+    def value(self, steps: int, layout: int = 0) -> dict[str, Any]:
         """Return the seconds of these first steps of training."""
-        return {"seconds": self._pass(steps, layout)}
-
-    def _pass(self, steps: int, layout: int = 0) -> float:
-        """Train those steps from the start. Return the seconds."""
         trainer = self._trainers[layout]
         trainer.restart(batch=self._workload.batch)
         start = perf_counter()
         trainer.train(steps)
-        return perf_counter() - start
+        return {"seconds": perf_counter() - start}
 
 
 class Layout:
-    """Where code and data lie, drawn anew for each process.
+    """Where code lies, drawn anew for each process.
 
-    A program's speed depends on the addresses of its code and its data, so one build of each commit would compare two
-    accidents (Curtsinger and Berger, "STABILIZER: statistically sound performance evaluation", ASPLOS 2013). The
-    environment's size and the hash seed are set before this process starts.
+    A program's speed depends on the addresses of its code, so one build of each commit would compare two accidents
+    (Curtsinger and Berger, "STABILIZER: statistically sound performance evaluation", ASPLOS 2013). The environment's
+    size and the hash seed are set before this process starts.
     """
 
     def __init__(self, draw: dict[str, Any]) -> None:
         self._rng = random.Random(draw["link_seed"])
         self._padding = draw["code_padding"]  # path of an object of that many bytes of code; empty for none
-        # Kept, so that all later allocations lie behind it.
-        self._heap = [bytearray(self._rng.randrange(16, 512)) for _ in range(draw["heap_objects"])]
 
     @contextlib.contextmanager
     def linking(self) -> Iterator[None]:

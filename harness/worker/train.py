@@ -19,7 +19,7 @@ from zoomgrad.engines import NonFiniteLoss, Unavailable, UnknownName
 from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.harness import workloads
-from zoomgrad.harness.worker.job import Misbehaved, ready
+from zoomgrad.harness.worker.job import ready
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.workloads import Workload
 from zoomgrad.harness.workloads.microgpt import Decay, Sizes, samples
@@ -36,7 +36,7 @@ ERASE = "\r\x1b[K"
 SAMPLES = 20
 """Names that a model of names invents at the end."""
 
-FAILURES = (Unavailable, UnknownName, datasets.Unavailable, CorruptData, Misbehaved, NonFiniteLoss)
+FAILURES = (Unavailable, UnknownName, datasets.Unavailable, CorruptData, NonFiniteLoss)
 """How a training fails. The text has the remedy."""
 
 

@@ -127,7 +127,7 @@ WORKLOADS = {
             "conv-1d",
             "8 filters of width 5 over 4 channels of 32 samples, relu, linear, squared error",
             partial(synthetic.signal, channels=4, length=32),
-            build=partial(models.Convolution1d, channels=4, length=32, filters=8, width=5),
+            build=partial(models.Convolution, windows=models.windows_1d(4, 32, 5), filters=8),
             **_SYNTHETIC,
             rate=constant(0.01),
             epochs=5,
@@ -135,7 +135,7 @@ WORKLOADS = {
         Workload(
             "conv-2d",
             "8 filters of 3×3 over 8×8 images, relu, linear, cross-entropy",
-            build=partial(models.Convolution2d, side=8, filters=8, width=3, outputs=10),
+            build=partial(models.Convolution, windows=models.windows_2d(8, 3), filters=8, outputs=10),
             **_DIGITS_DATA,
             rate=constant(0.05),
             epochs=4,

@@ -89,40 +89,33 @@ class Recurrent(Model):
         return self.read_out(state)
 
 
-class Convolution1d(Model):
-    """Filters that slide over a signal with several channels, relu, and a linear read-out of all positions."""
+class Convolution(Model):
+    """Filters that slide over windows of the input, relu, and a linear layer over all positions."""
 
-    def __init__(self, nn: Any, rng: random.Random, *, channels: int, length: int, filters: int, width: int) -> None:
-        self.length, self.width = length, width
-        self.places = length - width + 1
-        self.filters = scaled(1.0, nn.Layer(channels * width, filters, rng=rng))
-        self.read_out = scaled(1.0, nn.Neuron(self.places * filters, False, rng=rng))
+    def __init__(
+        self, nn: Any, rng: random.Random, *, windows: Sequence[Sequence[int]], filters: int, outputs: int = 1
+    ) -> None:
+        self.windows = windows
+        self.filters = scaled(1.0, nn.Layer(len(windows[0]), filters, rng=rng))
+        self.read_out = scaled(1.0, nn.Layer(len(windows) * filters, outputs, nonlin=False, rng=rng))
         super().__init__(self.filters, self.read_out)
 
-    def __call__(self, signal: Sequence[Any]) -> Any:
-        channels = _chunks(signal, self.length)
-        seen: list[Any] = []
-        for place in range(self.places):
-            seen += self.filters([x for channel in channels for x in channel[place : place + self.width]])
-        return self.read_out(seen)
+    def __call__(self, inputs: Sequence[Any]) -> Any:
+        return self.read_out([y for window in self.windows for y in self.filters([inputs[index] for index in window])])
 
 
-class Convolution2d(Model):
-    """Square filters that slide over a square image, relu, and a linear layer over all positions."""
+def windows_1d(channels: int, length: int, width: int) -> list[list[int]]:
+    """Indices of the inputs of each position in a signal, channel by channel."""
+    starts = range(0, channels * length, length)
+    return [[start + place + i for start in starts for i in range(width)] for place in range(length - width + 1)]
 
-    def __init__(self, nn: Any, rng: random.Random, *, side: int, filters: int, width: int, outputs: int) -> None:
-        self.side, self.width = side, width
-        self.places = range(side - width + 1)
-        self.filters = scaled(1.0, nn.Layer(width * width, filters, rng=rng))
-        self.read_out = scaled(1.0, nn.Layer(len(self.places) ** 2 * filters, outputs, nonlin=False, rng=rng))
-        super().__init__(self.filters, self.read_out)
 
-    def __call__(self, image: Sequence[Any]) -> Any:
-        rows = _chunks(image, self.side)
-        seen: list[Any] = []
-        for top, left in itertools.product(self.places, self.places):
-            seen += self.filters([x for row in rows[top : top + self.width] for x in row[left : left + self.width]])
-        return self.read_out(seen)
+def windows_2d(side: int, width: int) -> list[list[int]]:
+    """Indices of the inputs of each position in a square image, row by row."""
+    corners = itertools.product(range(side - width + 1), repeat=2)
+    return [
+        [(top + i) * side + left + j for i, j in itertools.product(range(width), repeat=2)] for top, left in corners
+    ]
 
 
 class Attention(Model):

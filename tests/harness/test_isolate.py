@@ -220,7 +220,7 @@ def rewritten(field, value):
     [
         (figures("phases", "{'compile': float('nan')}"), "its reply is invalid: phases.compile: "),
         (figures("sizes", "{'rows': 3}"), "its reply is invalid: rows: Extra inputs are not permitted, not 3"),
-        ("engine.supports = lambda workload: True", "supports() returned True"),
+        ("engine.supports = lambda workload: True", "its reply is invalid: reason: "),
         (rewritten("status", "'great'"), "its reply is invalid: the file as a whole: "),
         (REPLACE.format("open(path, 'w').write('no JSON')"), "its reply is invalid: the file as a whole: Invalid JSON"),
         (

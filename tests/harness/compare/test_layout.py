@@ -5,7 +5,7 @@ from zoomgrad.harness.worker.player import MOST_PADDINGS, Layout
 
 
 def made(**draw):
-    return Layout({"link_seed": 5, "code_padding": "", "heap_objects": 3, **draw})
+    return Layout({"link_seed": 5, "code_padding": "", **draw})
 
 
 def test_a_link_gets_padding_first_and_its_objects_shuffled():

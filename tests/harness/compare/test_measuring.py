@@ -83,5 +83,5 @@ def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds):
 def test_a_commit_that_does_not_build_gives_its_reason(tmp_path):
     (tmp_path / "zoomgrad").mkdir()
     (tmp_path / "zoomgrad/__init__.py").write_text("def broken(:\n")
-    with pytest.raises(Unreadable, match=r"no result on both sides: .*SyntaxError"):
+    with pytest.raises(Unreadable, match=r"no result on base: .*SyntaxError"):
         measured(checkout=tmp_path)
