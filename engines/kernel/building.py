@@ -158,19 +158,6 @@ def loading() -> Iterator[None]:
         raise BuildFailed("the object can't be loaded", str(error), remedy) from None
 
 
-@contextlib.contextmanager
-def compile_unit(tool: Toolchain, unit: str, flags: Sequence[str]) -> Iterator[Path]:
-    """Compile one translation unit as `build` does, without linking. The object is removed at the block's end.
-
-    Raises BuildFailed.
-    """
-    with private_folder() as folder:
-        (file,) = _written(folder, [unit])
-        target = file.with_suffix(".o")
-        _run(folder, [[*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]])
-        yield target
-
-
 class Waiting:
     """Compilers that start before the C exists. Each waits on its standard input for the name of its unit.
 

@@ -4,7 +4,7 @@ Both are alive at the same time but never work at the same time. They take turns
 slows the machine for longer slows both ("Duet benchmarking", Bulej et al., ICPE 2020, runs both at the same time, which
 two hardware threads of one core can't). Which one goes first is drawn for each turn.
 
-Each block draws a layout: the environment's size, the hash seed, and how code is linked. Both sides get the same draw,
+Each block draws a layout: the environment's size, the hash seed, and how code is built. Both sides get the same draw,
 so a difference between them is not the accident of one layout.
 """
 
@@ -19,7 +19,7 @@ import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -27,8 +27,6 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.harness import workloads
 from zoomgrad.harness.compare.sides import SIDES, Sides
 from zoomgrad.harness.containment import adopt_orphans, end
@@ -47,9 +45,6 @@ TURNS = 40
 PREPARATIONS, PREPARE_SECONDS = 8, 2.5
 """Prepare at most this often, and not again after this time. One preparation takes up to a third longer than another,
 and two links of the same objects differ by up to a tenth in speed, so a side's values use its preparations in turns."""
-CODE_ALIGNMENT, CODE_PLACES = 16, 256
-"""Code begins at multiples of 16 bytes, so these are all its places within a page."""
-
 VALUE_SECONDS = 0.02
 """Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
 WARM_SECONDS, JIT_WARM_SECONDS = 0.2, 4.0
@@ -124,11 +119,11 @@ class Job:
 class Process:
     """One side's process."""
 
-    def __init__(self, side: str, job: Job, layout: Mapping[str, Any], draw: Draw, folder: Path) -> None:
+    def __init__(self, side: str, job: Job, layout_seed: int, draw: Draw, folder: Path) -> None:
         self.side = side
         checkout = job.sides[side].checkout
         self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
-        part = {"engine": job.cell.engine, "workload": job.cell.workload, "layout": layout}
+        part = {"engine": job.cell.engine, "workload": job.cell.workload, "layout_seed": layout_seed}
         self._known = adopt_orphans()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [str(job.python(side)[0]), str(PLAYER), str(checkout), json.dumps(part)],
@@ -177,12 +172,12 @@ def play(job: Job) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
         draw = Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING))
-        padded = stack.enter_context(padding(CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1)))
-        layout = {"link_seed": rng.randrange(2**32), "code_padding": str(padded or "")}
+        layout_seed = rng.randrange(2**32)
         # A JIT would have to warm up for each program, and threads of idle programs may wait by spinning.
         has_one = has_jit or "threads" in job.cell.engine
         processes = [
-            stack.enter_context(Process(side, job, layout, draw, folder)) for side in rng.sample(SIDES, k=len(SIDES))
+            stack.enter_context(Process(side, job, layout_seed, draw, folder))
+            for side in rng.sample(SIDES, k=len(SIDES))
         ]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
@@ -224,19 +219,3 @@ def play(job: Job) -> dict[str, Any]:
         for side in SIDES
     }
     return {"steps": steps, "layouts": layouts, **sides}
-
-
-@contextlib.contextmanager
-def padding(size: int) -> Iterator[Path | None]:
-    """An object with that many bytes in its code section, to be linked before others; None without a compiler.
-
-    Its name is local, so that it can be linked several times.
-    """
-    unit = f'__attribute__((section(".text"), used)) static const char zoomgrad_padding[{size}] = {{1}};\n'
-    with contextlib.ExitStack() as stack:
-        made = None
-        for family in ("gcc", "clang", "tcc"):
-            with contextlib.suppress(Unavailable, building.BuildFailed):
-                made = stack.enter_context(building.compile_unit(toolchains.find(family), unit, ["-w"]))
-                break
-        yield made

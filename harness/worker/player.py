@@ -2,43 +2,42 @@
 
 `python player.py CHECKOUT JOB` reads commands from standard input, one line of JSON each, and answers each with a line.
 `harness/compare/block.py` sends them. The checkout may be many commits old, so this file imports nothing but what has
-not changed for long: `engines.load`, `harness.workloads.load`, and an engine's and a trainer's methods.
+not changed for long: `engines.load`, `harness.workloads.load`, `building.build`, and an engine's and a trainer's
+methods.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import random
-import subprocess
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Callable
 
-MOST_PADDINGS = 8
-"""The padding is linked up to this many times, so that each link moves the code behind it."""
+CODE_ALIGNMENT, CODE_PLACES = 16, 256
+"""Code begins at multiples of 16 bytes, so these are all its places within a page."""
 
 
 class Player:
-    """An engine and a workload of the checkout, and the layout that this process was given."""
+    """An engine and a workload of the checkout."""
 
     def __init__(self, checkout: Path, job: dict[str, Any]) -> None:
         from zoomgrad import engines
+        from zoomgrad.engines.kernel import building
         from zoomgrad.harness import workloads
 
         if checkout.absolute() not in Path(str(engines.__file__)).absolute().parents:
             raise engines.Unavailable(f"engines was imported from {engines.__file__}, not from the checkout", "")
         self._engine: Any = engines.load(job["engine"])
         self._workload: Any = workloads.load(job["workload"])
-        self._layout = Layout(job["layout"])
         self._trainers: list[Any] = []  # the same program, each with a layout of its own
-        with self._layout.linking():  # checking may build its Value
-            self._engine.check()
+        building.build = laid_out(building.build, random.Random(job["layout_seed"]))
+        self._engine.check()
         refusal = self._engine.supports(self._workload)
         if refusal:
             raise engines.Unavailable(refusal, "")
@@ -48,8 +47,7 @@ class Player:
         """Compile with another layout, and return the seconds of all phases. alone: forget the programs before."""
         if alone:
             self._trainers.clear()
-        with self._layout.linking():
-            self._trainers.append(self._engine.prepare(self._workload))
+        self._trainers.append(self._engine.prepare(self._workload))
         return {"seconds": sum(dict(self._trainers[-1].phases).values())}
 
     def bits(self, steps: int, processor: int) -> dict[str, Any]:
@@ -73,46 +71,20 @@ class Player:
         return {"seconds": perf_counter() - start}
 
 
-class Layout:
-    """Where code lies, drawn anew for each process.
+def laid_out(build: Callable[..., Any], rng: random.Random) -> Callable[..., Any]:
+    """`engines.kernel.building.build`, with padding before the code and its units in another order, drawn each time.
 
     A program's speed depends on the addresses of its code, so one build of each commit would compare two accidents
     (Curtsinger and Berger, "STABILIZER: statistically sound performance evaluation", ASPLOS 2013). The environment's
     size and the hash seed are set before this process starts.
     """
 
-    def __init__(self, draw: dict[str, Any]) -> None:
-        self._rng = random.Random(draw["link_seed"])
-        self._padding = draw["code_padding"]  # path of an object of that many bytes of code; empty for none
+    def another(tool: Any, units: Sequence[str], *rest: Any, **named: Any) -> Any:
+        first, *others = rng.sample(units, len(units))
+        padding = f'__asm__(".text\\n.skip {CODE_ALIGNMENT * rng.randrange(CODE_PLACES)}");\n'
+        return build(tool, [padding + first, *others], *rest, **named)
 
-    @contextlib.contextmanager
-    def linking(self) -> Iterator[None]:
-        """Change each command that links a shared object in this block: padding first, then its objects, shuffled."""
-        start = subprocess.Popen.__init__
-
-        def started(process: Any, command: Any, *rest: Any, **named: Any) -> None:
-            start(process, self.changed(command), *rest, **named)
-
-        subprocess.Popen.__init__ = started  # type: ignore[assignment, method-assign]
-        try:
-            yield
-        finally:
-            subprocess.Popen.__init__ = start  # type: ignore[method-assign]
-
-    def changed(self, command: Any) -> Any:
-        """The command, with another layout if it links."""
-        words = [*map(str, command)] if isinstance(command, (list, tuple)) else []
-        if "-o" not in words[:-1] or "-c" in words:
-            return command
-        target = words.index("-o") + 1
-        inputs = [i for i, word in enumerate(words) if i != target and word.endswith((".o", ".c"))]
-        if not words[target].endswith(".so") or not inputs:
-            return command
-        changed = [*words]
-        for place, taken in zip(inputs, self._rng.sample(inputs, len(inputs))):
-            changed[place] = words[taken]
-        padding = [self._padding] * self._rng.randint(1, MOST_PADDINGS) if self._padding else []
-        return [*changed[: inputs[0]], *padding, *changed[inputs[0] :]]
+    return another
 
 
 def digest(*numbers: Sequence[float]) -> str:

@@ -1,26 +1,25 @@
-"""How a player links."""
+"""How a player builds."""
 
-from zoomgrad.harness.compare import block
-from zoomgrad.harness.worker.player import MOST_PADDINGS, Layout
+import random
 
+import pytest
 
-def made(**draw):
-    return Layout({"link_seed": 5, "code_padding": "", **draw})
-
-
-def test_a_link_gets_padding_first_and_its_objects_shuffled():
-    padded = made(code_padding="/pad.o")
-    objects = [f"/b/unit_{n}.o" for n in range(8)]
-    changed = padded.changed(["ld", "-shared", "-o", "/b/program.so", *objects])
-    paddings = changed.count("/pad.o")
-    assert changed[: 4 + paddings] == ["ld", "-shared", "-o", "/b/program.so", *["/pad.o"] * paddings]
-    assert 1 <= paddings <= MOST_PADDINGS
-    assert sorted(changed[4 + paddings :]) == objects != changed[4 + paddings :]
-    compiling = ["gcc", "-c", "-o", "/b/unit_0.o", "/b/unit_0.c"]
-    assert padded.changed(compiling) is compiling
-    assert padded.changed("gcc -o x.so y.o") == "gcc -o x.so y.o"
+from tests.engines.compiled.compiling import usable
+from zoomgrad.engines.kernel import building
+from zoomgrad.harness.worker.player import CODE_ALIGNMENT, laid_out
 
 
-def test_padding_is_code():
-    with block.padding(block.CODE_ALIGNMENT) as made:
-        assert made is None or made.stat().st_size > block.CODE_ALIGNMENT
+@pytest.mark.parametrize("engine", ["tcc", "gcc-O1", "clang-O1"])
+def test_a_build_gets_padding_and_its_units_in_another_order(engine):
+    units = [f"int f{n}(int a) {{ return a + {n}; }}\n" for n in range(8)]
+    tool, seen = usable(engine).toolchain(), []
+
+    def build(tool, units, flags):
+        seen.append(units)
+        return building.build(tool, units, flags)
+
+    with laid_out(build, random.Random(5))(tool, units, ()) as built:
+        assert built.size
+    padding, first = seen[0][0].split("\n", 1)
+    assert sorted([first, *seen[0][1:]]) == units != [first, *seen[0][1:]]
+    assert int(padding.partition(".skip ")[2][:-3]) % CODE_ALIGNMENT == 0
