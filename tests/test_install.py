@@ -123,7 +123,7 @@ def test_a_library_user_needs_no_checkout(elsewhere, site):
 def test_commands_work_beside_files_with_our_names_and_write_only_below_home(elsewhere):
     before = set(elsewhere.folder.iterdir())
     assert "Measure some of them" in elsewhere("zoomgrad", "list")
-    assert "epochs, loss" in elsewhere("zoomgrad", "train", "xor", "--engine", "bytecode", "--epochs", 3)
+    assert "steps, loss" in elsewhere("zoomgrad", "train", "xor", "--engine", "bytecode", "--epochs", 3)
     (elsewhere.folder / "program.py").write_text(
         "import datasets\nfrom micrograd.engine import Value\nprint(datasets.mine, Value(2.0) * 3)\n"
     )

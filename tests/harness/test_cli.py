@@ -214,7 +214,7 @@ def test_an_interrupted_training_ends_without_an_error(command):
     started = command("train", "xor", "--epochs", 10_000_000)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(**started, **pipes, preexec_fn=obey_signals) as process:
-        assert process.stdout.readline().startswith("epoch ")
+        assert process.stdout.readline().startswith("step ")
         process.send_signal(signal.SIGINT)
         errors = process.stderr.read()
     assert (process.returncode, errors) == (130, "")

@@ -25,7 +25,7 @@ def train(
     ] = None,
     interpreter: options.Interpreter = None,
 ) -> None:
-    """Train interactively with live loss and accuracy."""
+    """Train: print the loss every two seconds, then the accuracy."""
     engines.load(engine)
     task(workload, epochs, seed)
     fetch_data([workload])

@@ -20,13 +20,13 @@ def test_it_stops_at_the_tolerance(engine):
     assert end.within_tolerance
     assert math.sqrt(end.loss) / 5 <= 0.05
     assert end.accuracy == 1.0
-    assert end.epochs < 100
+    assert end.steps < 100
 
 
 def test_a_metric_that_equals_the_tolerance_stops():
     metric = math.sqrt(train("replay", replace(TOUR, epochs=10)).loss) / 5
-    assert train("replay", replace(TOUR, tolerance=metric)).epochs == 10
-    assert train("replay", replace(TOUR, tolerance=math.nextafter(metric, 0.0))).epochs > 10
+    assert train("replay", replace(TOUR, tolerance=metric)).steps == 10
+    assert train("replay", replace(TOUR, tolerance=math.nextafter(metric, 0.0))).steps > 10
 
 
 def test_a_seed_starts_from_other_parameters():
@@ -36,8 +36,8 @@ def test_a_seed_starts_from_other_parameters():
 
 def test_without_a_tolerance_all_epochs_are_taken(capsys):
     end = train("replay", task("xor", 10, None))
-    assert (end.epochs, end.within_tolerance) == (10, False)
-    assert capsys.readouterr().out.startswith("seed 1337: 10 epochs, loss ")
+    assert (end.steps, end.within_tolerance) == (40, False)
+    assert capsys.readouterr().out.startswith("seed 1337: 40 steps, loss ")
 
 
 def test_the_accuracy_of_a_tour_is_that_of_its_loss():
