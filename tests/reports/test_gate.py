@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.harness.runs import NOW, cell
+from tests.harness.runs import NOW, cell, measured
 from tests.harness.runs import run as made
 from zoomgrad.reports import gate
 from zoomgrad.reports.gate import measured_run, suspects
@@ -40,17 +40,16 @@ def race(
 ):
     """Return a run in which each engine's step takes about `slower[engine]` times its usual seconds."""
     chance, slower = random.Random(seed), slower or {}
+
+    def about(seconds):
+        return seconds * (1 + chance.uniform(-spread, spread))
+
     records = [
-        Record(
-            cell=cell(engine),
-            block=block,
-            status="measured",
-            started_at=NOW,
-            step_seconds=[SECONDS.get(engine, 0.5) * slower.get(engine, 1.0) * (1 + chance.uniform(-spread, spread))]
-            * 3,
-            pace_seconds=(0.01,) * 3,
-            phases={"compile": compile_seconds * (1 + chance.uniform(-spread, spread))} if engine == "tcc" else {},
-            proof=Proof(reference="tuple/cpython-3.13/xor", steps=2, identical=True, worst_error=0.0),
+        measured(
+            engine,
+            block,
+            (about(SECONDS.get(engine, 0.5) * slower.get(engine, 1.0)),) * 3,
+            phases={"compile": about(compile_seconds)} if engine == "tcc" else {},
         )
         for engine in engines
         for block in range(blocks)

@@ -1,10 +1,9 @@
 """Records -> samples by block."""
 
 import math
-from datetime import UTC, datetime
 
-from tests.harness.runs import timed
-from zoomgrad.results.record import Cell, Record
+from tests.harness.runs import NOW, cell, timed
+from zoomgrad.results.record import Record
 from zoomgrad.results.samples import (
     at_median_pace,
     common,
@@ -14,12 +13,12 @@ from zoomgrad.results.samples import (
     step_seconds,
 )
 
-CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
+CELL = cell("tcc")
 
 
 def record(block, status="measured", **fields):
     values = timed(1.0 + block) if status == "measured" else {"status": status, "reason": "gone"}
-    return Record(cell=CELL, block=block, started_at=datetime.now(UTC), **{**values, **fields})
+    return Record(cell=CELL, block=block, started_at=NOW, **{**values, **fields})
 
 
 def test_only_measured_records_give_samples():

@@ -33,24 +33,13 @@ def test_records_come_back_in_the_order_of_the_plan(store):
     assert store.records() == written
 
 
-TEXT = RECORD.model_dump_json()
-
-
-@pytest.mark.parametrize(
-    ("text", "field"),
-    [
-        (b"\xff\xfe", "not UTF-8"),
-        (b'{"cell": ', "the file as a whole"),
-        (TEXT.replace('"measured"', '"fine"').encode(), "status"),
-        (TEXT.replace("0.8", '"fast"').encode(), "step_seconds.0"),
-    ],
-)
-def test_an_unreadable_record_names_its_file_and_field(store, text, field):
+def test_an_unreadable_record_names_its_file_and_field(store):
     path = store.write(RECORD)
-    path.write_bytes(text)
-    with pytest.raises(Unreadable) as caught:
-        store.records()
-    assert f"{path}: {field}" in str(caught.value)
+    for text, field in ((b"\xff\xfe", "not UTF-8"), (path.read_bytes().replace(b"0.8", b'"fast"'), "step_seconds.0")):
+        path.write_bytes(text)
+        with pytest.raises(Unreadable) as caught:
+            store.records()
+        assert f"{path}: {field}" in str(caught.value)
 
 
 def test_the_latest_run_is_the_last_by_name(store, tmp_path):
@@ -98,9 +87,7 @@ def test_a_run_that_could_not_start_leaves_nothing(store, tmp_path, monkeypatch)
     ("write", "name", "read"),
     [
         (lambda store: store.write(RECORD), "tuple--cpython-3.13--xor--1.json", Store.records),
-        (lambda store: store.write(RECORD), "baseline--cpython-3.13--xor--0.json", Store.records),
         (lambda store: store.write_vouching(VOUCHING), "mnist.json", Store.vouchings),
-        (lambda store: store.write_vouching(VOUCHING), "mnist.json", lambda store: store.vouching("mnist")),
         (lambda store: store.write_profile(PROFILE), "a.json", Store.profiles),
     ],
 )
