@@ -1,12 +1,10 @@
-"""Exports to other tools' formats. The tool itself reads each file back, or its published schema validates it."""
+"""Exports to other tools' formats. The tool itself reads each file back, or its published fields are there."""
 
 import csv
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 
-import jsonschema
 import pyperf
 import pytest
 
@@ -15,24 +13,6 @@ from zoomgrad.reports.exports.speedscope import folded
 from zoomgrad.reports.measured.table import cells, each, measured
 from zoomgrad.reports.view import view
 from zoomgrad.results.record import Cell
-
-ROOT = Path(__file__).parents[3]
-
-CUSTOM = {
-    "type": "array",
-    "minItems": 1,
-    "items": {
-        "type": "object",
-        "properties": {
-            **{name: {"type": "string", "minLength": 1} for name in ("name", "unit", "range", "extra")},
-            "value": {"type": "number"},
-        },
-        "required": ["name", "unit", "value"],
-        "additionalProperties": False,
-    },
-}
-"""`customBiggerIsBetter` of github.com/benchmark-action/github-action-benchmark, from its README and src/extract.ts,
-which reads only these five fields."""
 
 FORMATS = list(EXPORTERS)
 STACKS = {"tuple/cpython-3.13/mnist, perf": "a;b 3\na;c 1\na;b 1\n"}
@@ -178,8 +158,12 @@ def test_pyperf_reads_one_suite_of_all_cells(flaky, tmp_path):
 
 
 def test_the_github_action_file_follows_the_published_format(example):
+    """The fields of `customBiggerIsBetter`, from the README of github.com/benchmark-action/github-action-benchmark."""
     entries = parsed(exported("github-action-benchmark", example).text)
-    jsonschema.validate(entries, CUSTOM)
+    for entry in entries:
+        assert {"name", "unit", "value"} <= entry.keys() <= {"name", "unit", "value", "range", "extra"}
+        assert {type(entry[key]) for key in entry.keys() - {"value"}} == {str}
+        assert type(entry["value"]) is float
     rows = {f"{row.engine}/{row.interpreter}/{row.workload}": row for row in each(cells(example.run, example.records))}
     # The action identifies entries by name.
     by_name = {entry["name"].removesuffix(" speedup"): entry["value"] for entry in entries}
