@@ -1,4 +1,4 @@
-"""Headless Chromium for tests: opens a page and returns what a script answers, a screenshot, or a PDF."""
+"""Headless Chromium for tests: opens a page and returns what a script answers."""
 
 import html
 import json
@@ -30,14 +30,6 @@ def _chromium(file: Path, *flags: str) -> str:
         timeout=120,
         check=True,
     ).stdout
-
-
-def printed(page: str, folder: Path) -> bytes:
-    """Print a page and return the PDF."""
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    pdf = folder / "page.pdf"
-    _chromium(folder / "page.html", "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
-    return pdf.read_bytes()
 
 
 def answers(page: str, folder: Path, act: str, width: int = 1280, *flags: str) -> Any:

@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from tests.reports.browser import DARK, answers, in_browser, printed
+from tests.reports.browser import DARK, answers, in_browser
 from zoomgrad.reports.measured.races import race
 from zoomgrad.reports.pages import html
 from zoomgrad.reports.sections.history import history
@@ -200,6 +200,3 @@ def test_print_hides_nothing(full_page, tmp_path):
     page = full_page.replace("@media print {", "@media all {")
     assert page != full_page
     assert answers(page, tmp_path, ON_PAPER, PAPER) == {"cut": 0, "without_hint": 0}
-    pdf = printed(full_page, tmp_path)
-    assert pdf.startswith(b"%PDF-")
-    assert len(re.findall(rb"/Type /Page\b", pdf)) > 1

@@ -23,12 +23,6 @@ def test_fourteen_blocks_that_agree_are_enough_for_one_in_a_thousand():
     assert bounds(values[:13], 0.001) == (-math.inf, math.inf)
 
 
-def test_the_rank_grows_with_the_blocks_and_with_the_permitted_error():
-    ranks = [-1 if (found := rank(count, 0.01)) is None else found for count in range(1, 200)]
-    assert ranks == sorted(ranks)
-    assert rank(100, 0.05) > rank(100, 0.01) > rank(100, 0.001)
-
-
 def test_looking_after_every_block_keeps_the_stated_error():
     """A fifth of ordinary 95 % intervals would exclude the truth at some time within 100 blocks."""
     rng, wrong = random.Random(7), 0
