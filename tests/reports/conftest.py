@@ -1,4 +1,4 @@
-"""The fixture run: five engines, three interpreters, two workloads, and one example of each kind of failure."""
+"""The fixture run: five engines and a peer, three interpreters, two workloads, and one of each kind of failure."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -24,8 +24,9 @@ ENGINES = {
     "local-grads": EngineFacts(idea="no functions at all", builds_on="tuple", strict=True),
     "clang-O1": EngineFacts(idea="straight-line C", strict=True),
     "rerolled-clang-fast": EngineFacts(idea="loops, reassociated", strict=False, error_bound=1e-6),
+    "jax": EngineFacts(idea="JAX", strict=False, error_bound=1e-9, peer="engines/peers/models/with_jax.py"),
 }
-STEP_SECONDS = {"baseline": 1.4, "tuple": 1.1, "local-grads": 0.41, "clang-O1": 1.6e-4, "rerolled-clang-fast": 4.1e-6}
+STEP_SECONDS = dict(zip(ENGINES, (1.4, 1.1, 0.41, 1.6e-4, 4.1e-6, 3.2e-4), strict=True))
 SCALE = {"mnist": 1.0, "xor": 2e-4}
 SPEED = {"cpython-3.11": 1.25, "cpython-3.13": 1.0, "pypy-3.9": 0.2}
 PHASES = {"clang-O1": {"trace": 1.1, "compile": 15.2}, "rerolled-clang-fast": {"trace": 0.09, "compile": 0.12}}

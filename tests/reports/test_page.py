@@ -29,12 +29,12 @@ STATES = {
     ),
 }
 SENTENCES = {
-    "whole": ("18 of 30 cells measured.", "Lower the rate.", "zoomgrad run --preset quick --note 'a b'", "0123abc"),
+    "whole": ("22 of 36 cells measured.", "Lower the rate.", "zoomgrad run --preset quick --note 'a b'", "0123abc"),
     "empty plan": ("The plan of this run is empty",),
-    "nothing ran": ("0 of 30 cells measured.", "30 cells: not run"),
-    "interrupted in the first block": ("5 of 30 cells measured.",),
-    "all skipped": ("0 of 10 cells measured.", "10 cells: skipped"),
-    "all failed": ("30 cells: failed", "Mend it."),
+    "nothing ran": ("0 of 36 cells measured.", "36 cells: not run"),
+    "interrupted in the first block": ("5 of 36 cells measured.",),
+    "all skipped": ("0 of 12 cells measured.", "12 cells: skipped"),
+    "all failed": ("36 cells: failed", "Mend it."),
 }
 
 
