@@ -416,7 +416,7 @@ DEFECTS = (
         "engines/rerolled/rearrange/deferred.py",
         "lambda s: (settle, s) if isinstance(s, MeasureWeights) else (s,)",
         "lambda s: (s,)",
-        "engines/rerolled/test_step.py::test_text[everything]",
+        "engines/rerolled/test_step.py::test_text",
     ),
     Defect(
         "step: outputs are written before the inputs of their row are restored",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
-from array import array
 from dataclasses import replace
 
 import pytest
 
-from tests.engines.compiled.compiling import engine_of, usable
+from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of
-from tests.engines.rerolled.test_together import program_of, trained
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import which
 from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse
@@ -26,38 +23,10 @@ pytestmark = pytest.mark.host
 DIVIDED = ("in place", "deferred", "divided")
 
 
-def of_threads(threads, rows, **sizes):
-    chosen = replace(form(rows, **sizes), threads=threads, rearrangements=DIVIDED)
-    return usable(engine_of("gcc", chosen, "-O0", code="loops", threads=threads))
-
-
 @pytest.fixture
-def nothing_is_too_small(monkeypatch):
+def step(monkeypatch):
     monkeypatch.setattr(weight_reuse, "MANY", 1)
     monkeypatch.setattr(divided, "LEAST_WORK", 0)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_any_number_of_threads_keeps_the_bits(nothing_is_too_small, seed):
-    chance = random.Random(seed)
-    inputs, hidden = chance.randint(2, 13), chance.choice([3, 8, 17, 70])
-    rows = chance.choice([2, 3, 7, 16])
-    sizes = {"width": chance.choice([1, 2, 4, 8]), "accumulators": 2, "registers": chance.choice([16, 32])}
-    cells = array("d", [chance.choice([0.0, -0.0, chance.uniform(-1, 1)]) for _ in range(inputs * 11)])
-    broken = array("d", cells)
-    broken[inputs * 6] = float("nan")
-    reference = program_of(usable("tcc"), inputs, hidden, seed)
-    start = array("d", reference.parameters)
-    cases = [(table, batch) for batch in (1, 2, rows + 1, 2 * rows + 5) for table in (cells, broken)]
-    expected = [trained(reference, table, batch, start) for table, batch in cases]
-    for threads in (1, 2, 7):
-        program = program_of(of_threads(threads, rows, **sizes), inputs, hidden, seed)
-        for case, wanted in zip(cases, expected):
-            assert trained(program, *case, start) == wanted, (threads, inputs, hidden, rows, sizes, case[1])
-
-
-@pytest.fixture
-def step(nothing_is_too_small):
     graph, kinds = classifier()
     chosen = replace(form(4), threads=2, rearrangements=DIVIDED)
     return check_step(step_of(tape_of(graph, kinds, [0, 1, 2]), chosen))
@@ -68,22 +37,13 @@ def test_a_batch_of_one_row_is_not_divided(step):
     assert not any(isinstance(s, Divided) for program in single.programs.values() for s in walk(program))
 
 
-def swapped(step, change):
-    return step.with_programs(turn=rewrite(step.programs["turn"], change))
+@pytest.mark.parametrize("by", ["rows", "lanes"])
+def test_the_checker_finds_a_division_that_would_race(step, by):
+    def divide(statement):
+        return (replace(statement, by=by) if isinstance(statement, Divided) else statement,)
 
-
-def by_rows(statement):
-    return (replace(statement, by="rows"),) if isinstance(statement, Divided) else (statement,)
-
-
-def by_lanes(statement):
-    return (replace(statement, by="lanes"),) if isinstance(statement, Divided) else (statement,)
-
-
-@pytest.mark.parametrize("change", [by_rows, by_lanes])
-def test_the_checker_finds_a_division_that_would_race(step, change):
     with pytest.raises(BrokenStep):
-        check_step(swapped(step, change))
+        check_step(step.with_programs(turn=rewrite(step.programs["turn"], divide)))
 
 
 # --- the pool --------------------------------------------------------------------------------------------------------
@@ -132,27 +92,15 @@ int main(void)
 """
 
 
-def gcc():
-    """Path of gcc, which also makes programs; skips the test if there is none."""
-    return which("gcc") or pytest.skip("there is no gcc on PATH")
-
-
-def printed(folder, *flags):
-    """Compile the pool with a program that calls it. Return what the program prints."""
-    (folder / "caller.c").write_text(f"#define _GNU_SOURCE\n{pool.source()}{CALLER}")
-    command = [gcc(), "-O1", "-g", *flags, "-pthread", "-o", str(folder / "caller"), str(folder / "caller.c")]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-    ran = subprocess.run([str(folder / "caller")], check=False, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    return ran.stdout
-
-
 def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
-    try:
-        found = printed(tmp_path, "-fsanitize=thread")
-    except subprocess.CalledProcessError:
+    program = tmp_path / "caller"
+    program.with_suffix(".c").write_text(f"#define _GNU_SOURCE\n{pool.source()}{CALLER}")
+    gcc = which("gcc") or pytest.skip("there is no gcc on PATH")
+    command = [gcc, "-O1", "-g", "-fsanitize=thread", "-pthread", "-o", str(program), f"{program}.c"]
+    if subprocess.run(command, capture_output=True, timeout=60).returncode:
         pytest.skip("this gcc has no thread sanitizer")
-    assert found == "1 6 6 6"
+    ran = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1 6 6 6", "")
 
 
 PROGRAM = """

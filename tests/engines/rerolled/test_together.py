@@ -1,19 +1,22 @@
-"""Rows taken together, in tiles of sums: the same bits for random networks, numbers of rows, vectors and batches."""
+"""Rows taken together, in tiles of sums, by one thread or several: the bits of random networks, vectors and batches."""
 
 from __future__ import annotations
 
 import random
 from array import array
+from dataclasses import replace
 
 import pytest
 
-from tests.engines.compiled.compiling import usable
+from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import form, of_form
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse, whole_batches
 
 pytestmark = pytest.mark.host
+
+DIVIDED = ("in place", "deferred", "divided")
 
 
 def program_of(engine, inputs, hidden, seed):
@@ -44,25 +47,34 @@ def trained(program, rows, batch, start):
     return seen
 
 
-@pytest.mark.parametrize("seed", range(4))
+def engines_of(chance, seed):
+    """Number of rows that they take together -> engines for C of random forms: for one thread, or for 1, 2 and 7."""
+    rows = chance.choice([2, 3, 7, 16])
+    sizes = {"width": chance.choice([1, 2, 4, 8]), "registers": chance.choice([16, 32])}
+    if seed < 4:
+        sizes |= {"sparse": seed % 2 == 1, "cache": chance.choice([8, 1 << 18])}
+        return rows, [of_form("gcc", form(rows, **sizes))]
+    forms = [replace(form(rows, **sizes), threads=threads, rearrangements=DIVIDED) for threads in (1, 2, 7)]
+    return rows, [engine_of("gcc", each, "-O0", code="loops", threads=each.threads) for each in forms]
+
+
+@pytest.mark.parametrize("seed", range(6))
 def test_random_networks_keep_their_bits(monkeypatch, seed):
+    """The last seeds divide steps among threads."""
     for module in (weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(divided, "LEAST_WORK", 0)
     chance = random.Random(seed)
-    inputs, hidden = chance.randint(2, 13), chance.choice([2, 3, 5, 8, 9, 17, 37])
-    taken = chance.choice([2, 3, 7, 16])
-    sizes = {"width": chance.choice([1, 2, 4, 8]), "registers": chance.choice([16, 32]), "sparse": seed % 2 == 1}
-    sizes["cache"] = chance.choice([8, 1 << 18])
+    inputs, hidden = chance.randint(2, 13), chance.choice([2, 3, 5, 8, 9, 17, 37, 70])
+    taken, engines = engines_of(chance, seed)
     cells = array("d", [chance.choice([0.0, -0.0, chance.uniform(-1, 1)]) for _ in range(inputs * 11)])
-    broken = array("d", cells)
+    broken, huge = array("d", cells), array("d", cells)
     broken[inputs * 6] = float("nan")
-    huge = array("d", cells)
     huge[inputs * 7 : inputs * 8] = array("d", [1e200] * inputs)
-    programs = [
-        program_of(usable(engine), inputs, hidden, seed) for engine in ("tcc", of_form("gcc", form(taken, **sizes)))
-    ]
-    start = array("d", programs[0].parameters)
+    reference, *programs = [program_of(usable(engine), inputs, hidden, seed) for engine in ("tcc", *engines)]
+    start = array("d", reference.parameters)
     for batch in (1, 2, 3, taken, taken + 1, 2 * taken + 5):
         for rows in (cells, broken, huge):
-            expected, found = (trained(program, rows, batch, start) for program in programs)
-            assert found == expected, (inputs, hidden, taken, sizes, batch)
+            expected = trained(reference, rows, batch, start)
+            for program, engine in zip(programs, engines):
+                assert trained(program, rows, batch, start) == expected, (inputs, hidden, engine.options, batch)
