@@ -2,6 +2,7 @@
 
 import contextlib
 from array import array
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,14 @@ def available(name):
     except datasets.Unavailable as missing:
         pytest.skip(missing.reason)
     return workload
+
+
+def over_rows(workload, rows):
+    """Return the workload of an MLP over these rows of doubles: features, then targets."""
+    width, targets = workload.build.shape[0], workload.build.shape[-1]
+    features, wanted = ([x for row in rows for x in row[part]] for part in (slice(width), slice(width, None)))
+    data = datasets.Dataset("rows", array("d", features), width, 1.0, array("d", wanted), 0, targets, len(rows))
+    return replace(workload, reader=lambda: data, train_rows=len(rows))
 
 
 def promised(name, values):

@@ -16,9 +16,10 @@ if os.name != "posix":
 
 
 def script(path, text):
+    """Write a program, and return its path."""
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
-    return str(path)
+    return path
 
 
 def refusal(command, **limits):
@@ -105,7 +106,7 @@ def test_the_first_usable_program_in_an_absolute_folder_is_taken(tmp_path, monke
     (folders[0] / "tool").mkdir()
     (folders[1] / "tool").symlink_to("nowhere")
     (folders[2] / "tool").symlink_to("tool")
-    Path(script(folders[3] / "tool", "")).chmod(0o644)
+    script(folders[3] / "tool", "").chmod(0o644)
     os.mkfifo(folders[4] / "tool", 0o755)
     script(folders[5] / "tool", "")
     monkeypatch.chdir(folders[5])

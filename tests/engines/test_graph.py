@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from tests.engines.test_asking import script
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.draw import draw_dot
@@ -56,9 +57,7 @@ def test_a_large_graph_is_laid_out_quickly_and_a_huge_one_refused():
 
 @pytest.mark.skipif(os.name != "posix", reason="the fake `dot` is a shell script, which needs POSIX")
 def test_if_dot_fails_a_notebook_shows_text(tmp_path, monkeypatch):
-    program = tmp_path / "dot"
-    program.write_text("#!/bin/sh\nexit 1\n")
-    program.chmod(0o755)
+    script(tmp_path / "dot", "exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
     drawing = draw_dot(example())
     with pytest.raises(Unavailable, match="Graphviz could not draw"):

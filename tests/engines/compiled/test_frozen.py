@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
+from tests.engines.ladder import FAST_TO_COMPILE, over_rows, promised, runnable, willing
 from zoomgrad import engines
 from zoomgrad.engines.api import NonFiniteLoss, Unavailable
 from zoomgrad.engines.graph.value import Value
@@ -69,14 +69,7 @@ def test_the_first_loss_that_is_not_finite_ends_the_stretch(engine):
     rows = [SMALL.row(step) for step in range(4)]
     rows[2][-1] = 1e200
 
-    class Large(type(SMALL)):
-        def row(self, step):
-            return rows[step % 4]
-
-        def columns(self):
-            return (engines.Column(array("d", [x for row in rows for x in row]), len(rows[0])),)
-
-    trainer = engines.load(engine).prepare(Large(**vars(SMALL)))
+    trainer = engines.load(engine).prepare(over_rows(SMALL, rows))
     with pytest.raises(NonFiniteLoss) as raised:
         trainer.train(4)
     assert (raised.value.step, len(trainer.losses)) == (2, 2)

@@ -208,6 +208,8 @@ def test_columns_of_all_kinds_side_by_side(echo):
     for row, loss in zip(rows, losses):
         echo.set_input(row)
         assert echo.forward() == loss
+    echo.set_input([column._replace(data=column.data[: len(column.data) // 2]) for column in columns])
+    assert list(echo.inputs) == rows[0]
 
 
 def test_a_label_beyond_the_classes_is_refused(echo):

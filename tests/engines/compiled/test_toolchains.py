@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.compiled.compiling import usable
+from tests.engines.test_asking import script
 from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel import building, toolchains
@@ -25,12 +26,6 @@ GCC = "gcc (Debian {0}-14) {0}\nCopyright (C) 2022 Free Software Foundation, Inc
 CLANG = "Debian clang version {0} (3)\nTarget: x86_64-pc-linux-gnu"
 APPLE = "Apple clang version {0} (clang-1500.3.9.4)\nTarget: arm64-apple-darwin23.4.0"
 TCC = "tcc version {0} (x86_64 Linux)"
-
-
-def script(path, text):
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
 
 
 def forget():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from tests.engines.test_asking import is_gone
+from tests.engines.test_asking import is_gone, script
 from zoomgrad.engines.kernel import building
 from zoomgrad.engines.kernel.building import build, waiting
 from zoomgrad.engines.kernel.toolchains import Toolchain
@@ -24,9 +24,7 @@ def compiler(tmp_path):
     """`compiler(script)` returns a Toolchain that runs the script, and logs the processes that ran it."""
 
     def make(text):
-        program = tmp_path / "fakecc"
-        program.write_text(f'#!/bin/sh\necho $$ >> "{make.log}"\n{text}\n')
-        program.chmod(0o755)
+        program = script(tmp_path / "fakecc", f'echo $$ >> "{make.log}"\n{text}')
         return Toolchain("gcc", (str(program),), "1.0")
 
     make.log = tmp_path / "processes"
@@ -37,9 +35,7 @@ def compiler(tmp_path):
 @pytest.fixture
 def linker(tmp_path, monkeypatch):
     """A fake `ld` that joins its objects."""
-    program = tmp_path / "ld"
-    program.write_text('#!/bin/sh\nshift 2; out="$2"; shift 2; cat "$@" > "$out"\n')
-    program.chmod(0o755)
+    program = script(tmp_path / "ld", 'shift 2; out="$2"; shift 2; cat "$@" > "$out"')
     monkeypatch.setattr(building, "linker", lambda _: (str(program), "-shared", "-Bsymbolic"))
 
 

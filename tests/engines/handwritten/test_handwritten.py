@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import random
-from array import array
 from dataclasses import dataclass, replace
 from functools import cache
-from types import SimpleNamespace
-from typing import Optional
 
 import pytest
 from hypothesis import given, settings
@@ -17,73 +12,58 @@ from hypothesis import strategies as st
 
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import REFERENCE, bits, leaf_values
+from tests.engines.ladder import over_rows
 from tests.examples import examples
 from zoomgrad import engines
-from zoomgrad.engines.api import Network, NonFiniteLoss
-from zoomgrad.engines.columns import Column
-from zoomgrad.engines.graph.optimisers import ADAM, SGD
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.graph.optimisers import ADAM
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
-from zoomgrad.engines.nn import as_list, cross_entropy, squared_error
 from zoomgrad.harness import workloads
+from zoomgrad.harness.workloads.losses import by_cross_entropy, by_hinge_and_l2, by_squared_error
+from zoomgrad.harness.workloads.models import Mlp
 
 pytestmark = pytest.mark.host
 
 ENGINES = ["handwritten", "handwritten-sparse"]
-LOSSES = {"cross_entropy": cross_entropy, "squared_error": squared_error}
+LOSSES = {"cross_entropy": by_cross_entropy, "squared_error": by_squared_error}
 
 
 @dataclass(frozen=True)
-class Task:
-    """A workload whose rows and starting parameters the test supplies."""
+class Started(Mlp):
+    """A network that starts from these parameters."""
 
-    shape: tuple[int, ...]
-    loss_name: str
-    rows: list[list[float]]
-    parameters: Optional[list[float]] = None
-    batch: int = 1
-    speed: float = 0.1
-    name = "task"
-    learns = True
-    optimiser = SGD
-    varies = False
+    parameters: tuple[float, ...] = ()
 
-    @property
-    def network(self):
-        return Network(self.shape, "relu", True, self.loss_name, 1)
-
-    def rate(self, update):
-        return self.speed / (1 + update)
-
-    def row(self, step):
-        return array("d", self.rows[step % len(self.rows)])
-
-    def columns(self):
-        return (Column(array("d", itertools.chain(*self.rows)), len(self.rows[0])),)
-
-    def model(self, nn):
-        model = nn.MLP(self.shape[0], list(self.shape[1:]), rng=random.Random(7))
-        for p, number in zip(model.parameters(), self.parameters or []):
+    def __call__(self, nn, rng):
+        model = super().__call__(nn, rng)
+        for p, number in zip(model.parameters(), self.parameters):
             p.data = number
         return model
 
-    def outputs(self, model, inputs):
-        return as_list(model(inputs[: self.shape[0]]))
 
-    def loss(self, model, inputs, outputs):
-        return LOSSES[self.loss_name](outputs, inputs[self.shape[0] :])
+def task_of(shape, loss, rows, parameters=(), batch=1, speed=0.1):
+    """Return a workload whose rows and starting parameters the test supplies."""
+    workload = replace(
+        workloads.load("mlp-2x2x1"),
+        build=Started(shape, parameters=tuple(parameters)),
+        loss_of=LOSSES[loss],
+        batch=batch,
+        rate=lambda update: speed / (1 + update),
+    )
+    return over_rows(workload, rows)
 
 
 @cache
 def program(name, shape, loss):
     """Return a program, compiled once for all tasks of that shape and loss."""
     nothing = [0.0] * (shape[0] + shape[-1])
-    return usable(name).prepare(Task(shape, loss, [nothing]))._program
+    return usable(name).prepare(task_of(shape, loss, [nothing]))._program
 
 
 def trainers(name, task):
     """Return the reference's trainer and the engine's, with the same starting parameters."""
     reference = engines.load(REFERENCE).prepare(task)
-    made = program(name, task.shape, task.loss_name)
+    made = program(name, task.network.shape, task.network.loss)
     made.zero_grad()
     made.parameters[:] = reference.parameters()
     return reference, CompiledTrainer(made, task)
@@ -150,7 +130,7 @@ def test_it_trains_as_the_reference_does(name, workload, stretches, batch):
 def test_a_weight_that_becomes_infinite_meets_an_input_of_zero(name, batch):
     """With a weight of minus infinity the neuron is dead and the loss finite, as long as the input is not 0."""
     rows = [[1e300, 0.0, 0.0]] * 3 + [[0.0, 1.0, 0.0]]
-    task = Task((2, 2, 1), "squared_error", rows, [1e-300, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], batch, 1e10)
+    task = task_of((2, 2, 1), "squared_error", rows, [1e-300, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], batch, 1e10)
     failed, parameters = agree(name, task, (6,))  # in one call, because only the beginning of a call measures weights
     assert (failed, parameters[0]) == (3, -math.inf)
 
@@ -159,7 +139,9 @@ def test_a_weight_that_becomes_infinite_meets_an_input_of_zero(name, batch):
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
     """The neuron is dead, and 0 times its infinite gradient is NaN, so the updates of all its weights are NaN."""
-    task = Task((2, 2, 1), "squared_error", [[0.0, 1.0, 20.0]], [1.0, -1.0, 0.0, 1.0, 1.0, 0.0, 1e308, 1.0, 0.0], batch)
+    task = task_of(
+        (2, 2, 1), "squared_error", [[0.0, 1.0, 20.0]], [1.0, -1.0, 0.0, 1.0, 1.0, 0.0, 1e308, 1.0, 0.0], batch
+    )
     failed, parameters = agree(name, task, (batch, 1))
     assert failed == batch
     assert [x != x for x in parameters[:6]] == [True, True, True, False, False, False]
@@ -192,7 +174,7 @@ def test_random_networks(name, loss):
         stretches=st.lists(st.integers(0, 4), min_size=1, max_size=3),
     )
     def check(rows, parameters, batch, speed, stretches):
-        agree(name, Task(shape, loss, rows, parameters, batch, speed), stretches)
+        agree(name, task_of(shape, loss, rows, parameters, batch, speed), stretches)
 
     check()
 
@@ -200,25 +182,20 @@ def test_random_networks(name, loss):
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
-PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
+SMALL = workloads.load("mlp-2x3x1")
+REFUSED = {
+    "for MLPs, and this model is not": workloads.load("recurrent"),
+    "for two layers of weights, and this model has 3": replace(SMALL, build=Mlp((2, 3, 4, 1))),
+    "for ReLU and a linear last layer, and this model has tanh": replace(SMALL, build=Mlp((2, 3, 1), "tanh")),
+    "for cross_entropy and squared_error, and this loss is hinge": replace(SMALL, loss_of=by_hinge_and_l2),
+    "for one sample per step, and a step of this workload has 1,000": replace(SMALL, whole_set=True),
+    "adam": replace(SMALL, optimiser=ADAM),
+}
 
 
-@pytest.mark.parametrize(
-    ("network", "reason"),
-    [
-        (None, "it is written for MLPs, and this model is not an MLP"),
-        (PLAIN._replace(shape=(2, 3, 4, 1)), "it is written for two layers of weights, and this model has 3"),
-        (PLAIN._replace(activation="tanh"), "it is written for ReLU and a linear last layer, and this model has tanh"),
-        (PLAIN._replace(loss="hinge"), "it is written for cross_entropy and squared_error, and this loss is hinge"),
-        (PLAIN._replace(samples=100), "it is written for one sample per step, and a step of this workload has 100"),
-    ],
-)
-def test_unsupported_networks_are_refused(network, reason):
-    engine, unlike = engines.load("handwritten"), SimpleNamespace(name="unlike", network=network, optimiser=SGD)
-    assert engine.supports(unlike) == reason
-    with pytest.raises(ValueError, match=f"handwritten can't run unlike: {reason}\n  Call `supports`"):
-        engine.prepare(unlike)
-
-
-def test_another_optimiser_is_refused():
-    assert "adam" in engines.load("handwritten").supports(replace(workloads.load("digits"), optimiser=ADAM))
+@pytest.mark.parametrize("reason", REFUSED)
+def test_unsupported_workloads_are_refused(reason):
+    engine = engines.load("handwritten")
+    assert reason in engine.supports(REFUSED[reason])
+    with pytest.raises(ValueError, match=f"{reason}.*\n  Call `supports`"):
+        engine.prepare(REFUSED[reason])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.compiled.compiling import usable
+from tests.engines.test_asking import script
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel.building import build as compiled
 from zoomgrad.engines.kernel.extension import check_python
@@ -85,8 +86,7 @@ def test_a_compiler_that_fails_is_passed_over(tmp_path):
     tool("clang")
     fake = tmp_path / "bin" / "gcc"
     fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\ncase \"$*\" in *--version*) echo 'gcc (fake) 99.1.0';; *) exit 3;; esac\n")
-    fake.chmod(0o755)
+    script(fake, "case \"$*\" in *--version*) echo 'gcc (fake) 99.1.0';; *) exit 3;; esac")
     text = "from zoomgrad import engines; engines.load('native').check(); print('ok')"
     result = subprocess.run(
         [sys.executable, "-c", text],
