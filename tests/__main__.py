@@ -98,7 +98,7 @@ def pytest(part: str, python: str, options: Sequence[str], folder: Path, *, besi
 def elsewhere(guests: Sequence[Interpreter], options: Sequence[str], folder: Path) -> list[Result]:
     """Run one part on each other interpreter, in an environment made from a lock file."""
     host = folder / "host.json"
-    subprocess.run([sys.executable, "-m", "tests.engines.fingerprints", str(host), *options], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "tests.engines.fingerprints", str(host)], cwd=ROOT, check=True)
 
     def run(guest: Interpreter) -> Result:
         try:

@@ -2,8 +2,8 @@
 
 A compiler sees only text. If another interpreter generates the same text as the host, it gets the same object, so the
 host's tests of that object hold there too. What Python itself computes is compared as numbers: the losses and
-parameters after some steps. `python -m tests.engines.fingerprints FILE` writes the host's fingerprints, with
-`--exhaustive` for more graphs; `--of WORKLOAD…` prints the hashes of the texts for these workloads.
+parameters after some steps. `python -m tests.engines.fingerprints FILE` writes the host's fingerprints, and
+`--of WORKLOAD…` prints the hashes of the texts for these workloads.
 """
 
 from __future__ import annotations
@@ -27,14 +27,10 @@ from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.harness import workloads
 
 TRACED = ("xor", "tour", "digits", "recurrent", "attention")
-ALSO_TRACED = ("random-dag",)
-"""For the exhaustive suite: it has no loops, so all that it needs is what random graphs need, many times over."""
 BETWEEN_OTHERS = {"rerolled-gcc", "rerolled-clang"}
-"""Only the exhaustive suite compares their texts: they have more forms of loops than those of TCC, and fewer than those
-of `rerolled-clang-sparse`."""
+"""They have more forms of loops than those of TCC, and fewer than those of `rerolled-clang-sparse`."""
 BY_HAND = ("xor", "digits")
-RANDOM_GRAPHS, MORE_RANDOM_GRAPHS = 20, 60
-"""On a push, and in the exhaustive suite."""
+RANDOM_GRAPHS = 20
 
 STEPS = {"xor": 400, "tour": 100, "mlp-5x4x3": 100}
 """Workload -> steps that are fast on every engine."""
@@ -45,22 +41,20 @@ MORE_STEPS = {"digits": 5, "attention": 3, "random-dag": 5}
 # --- texts -------------------------------------------------------------------------------------------------------
 
 
-def texts(*, exhaustive):
+def texts():
     """Return {engine: {graph: hash}} for one engine per generated text; the others differ only in compiler flags."""
-    programs = tapes_of_programs(MORE_RANDOM_GRAPHS if exhaustive else RANDOM_GRAPHS)
-    tapes = [*programs, *tapes_of_workloads(TRACED + ALSO_TRACED * exhaustive)]
-    found = texts_over(tapes, set() if exhaustive else BETWEEN_OTHERS)
+    found = texts_over([*tapes_of_programs(), *tapes_of_workloads(TRACED)])
     networks = {name: workloads.load(name).network for name in BY_HAND}
     for name, sparse in (("handwritten", False), ("handwritten-sparse", True)):
         found[name] = {each: digest(mlp_source(network, sparse=sparse)) for each, network in networks.items()}
     return found
 
 
-def texts_over(tapes, without=()):
+def texts_over(tapes):
     """Return {engine: {graph: hash}} over these tapes, for the engines that generate code from a tape."""
     found, lowered = {}, {}
     for engine in generators():
-        if engine.name in without:
+        if engine.name in BETWEEN_OTHERS:
             continue
         options = engine.options
         form = options.code, fitted(options) if options.code == "loops" else None
@@ -87,9 +81,9 @@ def generators():
             yield engine
 
 
-def tapes_of_programs(count):
-    """Yield (name, tape) for the test programs, that many random graphs and a network."""
-    cases = [(graph, ["input", "parameter"] * len(graph.numbers)) for graph in (*NAMED, *random_graphs(count))]
+def tapes_of_programs():
+    """Yield (name, tape) for the test programs, random graphs and a network."""
+    cases = [(graph, ["input", "parameter"] * len(graph.numbers)) for graph in (*NAMED, *random_graphs())]
     for number, (graph, kinds) in enumerate([*cases, classifier()]):
         yield f"{number}: {graph.name[:24]}", tape_of(graph, kinds)
 
@@ -100,10 +94,10 @@ def tapes_of_workloads(names):
         yield name, tape_of_workload(workloads.load(name))
 
 
-def random_graphs(count):
-    """Return that many random graphs that the reference can compute; every interpreter gets the same ones."""
+def random_graphs():
+    """Return random graphs that the reference can compute; every interpreter gets the same ones."""
     rng, ops, found = random.Random(1337), (*UNARY, *BINARY, "pow", "const"), []
-    while len(found) < count:
+    while len(found) < RANDOM_GRAPHS:
         numbers = [rng.uniform(-2.0, 2.0) for _ in range(rng.randrange(1, 6))]
         size = rng.randrange(1, 40)
         program = [(ops[rng.randrange(len(ops))], rng.randrange(1000), rng.randrange(1000)) for _ in range(size)]
@@ -128,16 +122,15 @@ def digest(found):
     return hashlib.sha256(found.encode() if isinstance(found, str) else found).hexdigest()[:16]
 
 
-def fingerprints(*, exhaustive):
+def fingerprints():
     """Return all fingerprints; the reference engine computes the trained numbers."""
     engine = engines.load(REFERENCE)
     trainings = {name: training(engine, name, steps) for name, steps in {**STEPS, **MORE_STEPS}.items()}
-    return {"texts": texts(exhaustive=exhaustive), "trainings": trainings}
+    return {"texts": texts(), "trainings": trainings}
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--of":
         print(json.dumps(texts_over(list(tapes_of_workloads(sys.argv[2:])))))
     else:
-        found = fingerprints(exhaustive="--exhaustive" in sys.argv[2:])
-        Path(sys.argv[1]).write_text(json.dumps(found, indent=1))
+        Path(sys.argv[1]).write_text(json.dumps(fingerprints(), indent=1))

@@ -11,8 +11,8 @@ import pytest
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import promised
 from zoomgrad import engines
-from zoomgrad.engines.api import UnknownName, WrongOption
-from zoomgrad.engines.compiled.machine import CORES
+from zoomgrad.engines.api import Unavailable, UnknownName, WrongOption
+from zoomgrad.engines.compiled.machine import CORES, VECTORS
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.harness import workloads
 
@@ -80,7 +80,7 @@ FUSING = (
     *("gcc-O2+fma", "clang-O1-published+fma", "clang-O1-whole+native+fma", "rerolled-gcc+fma"),
     *("rerolled-clang+generic+fma", "rerolled-clang-sparse+fma", "handwritten+generic+fma", "handwritten-sparse+fma"),
 )
-WORKLOAD, STEPS = "mlp-16x9x4", 200
+WORKLOAD, STEPS = "mlp-8x9x2", 200
 
 
 @pytest.mark.host
@@ -129,5 +129,27 @@ def test_a_processor_without_fma_is_refused(monkeypatch):
         pytest.skip("needs an x86 processor, since only x86 has models without FMA, and Clang: apt install clang")
     monkeypatch.setattr(toolchains, "macros", lambda tool, flags: frozenset())
     for name in ("clang-O1+fma", "rerolled-clang+fma", "handwritten+fma"):
-        with pytest.raises(engines.Unavailable, match="no fused multiply-add\n  Use the engine without the option"):
+        with pytest.raises(Unavailable, match="no fused multiply-add\n  Use the engine without the option"):
             engines.load(name).check()
+
+
+# --- the width of vectors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(("name", "setting", "width"), [("rerolled-gcc", "2", 2), ("rerolled-clang+generic", "8", 2)])
+def test_the_user_sets_the_width(name, setting, width, monkeypatch):
+    """No processor and no flags get wider vectors than they have."""
+    pytest.importorskip("numpy")
+    from zoomgrad.engines.rerolled.fitted import fitted
+
+    monkeypatch.setenv(VECTORS, setting)
+    assert fitted(usable(name).options).width == width
+
+
+@pytest.mark.host
+def test_a_width_that_does_not_exist_is_refused(monkeypatch):
+    engine = usable("rerolled-gcc")
+    monkeypatch.setenv(VECTORS, "16")
+    with pytest.raises(Unavailable, match=r"ZOOMGRAD_VECTORS is '16', but .*\n  Unset ZOOMGRAD_VECTORS"):
+        engine.check()

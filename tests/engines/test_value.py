@@ -120,13 +120,13 @@ def test_gradients_accumulate_over_calls(Value):
     assert a.grad == 7.0
 
 
-def test_a_chain_of_100_000_additions_differentiates(Value):
+def test_a_chain_of_20_000_additions_differentiates(Value):
     a = Value(1.0)
     x = a
-    for _ in range(100_000):
+    for _ in range(20_000):
         x = x + a
     x.backward()
-    assert (x.data, a.grad) == (100_001.0, 100_001.0)
+    assert (x.data, a.grad) == (20_001.0, 20_001.0)
     # Freeing a deep graph must not recurse either.
     del x
     gc.collect()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import random
@@ -14,7 +13,6 @@ from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand
 from tests.engines.graphs import Graph, bits
 from tests.engines.rerolled.rolling import form, of_form, tape_of
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.columns import Column
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
@@ -165,33 +163,3 @@ def test_a_parameter_that_the_graph_does_not_use_is_updated_too(engine, batch):
     program.train(array("d", [1.0, 1.0]), rate=0.5, batch=batch)
     assert list(program.parameters) == {1: [-1.0, -1.0], 2: [1.0, 0.5]}[batch]
     assert list(program.gradients) == [0.0, 0.0]
-
-
-# --- columns of bytes ---------------------------------------------------------------------------------------------
-
-
-WITH_LISTS = {"vectors, lists of rows": lambda: usable(of_form("gcc", form(width=8, sparse=True, rows=4)))}
-
-
-@pytest.mark.parametrize("batch", [1, 6])
-@pytest.mark.parametrize("engine", ["rerolled-numpy", *WITH_LISTS])
-def test_bytes_of_any_divisor_train_like_their_quotients(engine, batch):
-    """Vectors compute most quotients without a division; those of some divisors must be looked up."""
-
-    def build(_, leaves):
-        x, given = leaves[:width], iter(leaves[width:])
-        return [squares(layer(given, [o.relu() for o in layer(given, x, 5)], 2))]
-
-    width, rng = 19, random.Random(5)  # two groups of eight, and three more
-    graph, kinds = made("wide", width, 5 * width + 10, build)
-    found = compiled((ENGINES | WITH_LISTS)[engine](), graph, kinds, graph.numbers)
-    cells = bytes(rng.choice([0, 0, 0, 1, 77, 254, 255]) for _ in range(9 * width))
-    for divisor in (255.0, 3.7, -0.1, 1e300, 5e-324):
-        trained = []
-        for columns in ([Column(cells, width, divisor)], array("d", [cell / divisor for cell in cells])):
-            set_leaves(found, graph.numbers)
-            found.program.zero_grad()
-            with contextlib.suppress(NonFiniteLoss):
-                found.program.train(columns, rate=1e-3, batch=batch, steps=9)
-            trained.append((bits(found.program.parameters), bits(found.program.gradients)))
-        assert trained[0] == trained[1], divisor
