@@ -1,7 +1,8 @@
-"""Graphs whose leaves the test supplies (the programs of `programs.py`, networks, random graphs), and `bits`."""
+"""Graphs whose leaves the test supplies (programs, networks, random graphs), and `bits`."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
@@ -10,8 +11,6 @@ from typing import Any, Callable, NamedTuple
 
 from hypothesis import strategies as st
 
-from tests.engines.programs import PROGRAMS
-from zoomgrad import engines
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.nn import cross_entropy
 
@@ -35,34 +34,124 @@ class Graph(NamedTuple):
     def __repr__(self) -> str:
         return f"{self.name} over {self.numbers}"
 
-
-# --- the programs of `programs.py` -------------------------------------------------------------------------------
-
-
-def of_program(program):
-    """Return the program as a Graph. Calls of `Value` that made its leaves now return the supplied leaves."""
-    made = []
-
-    def note(number):
-        made.append(engines.load(REFERENCE).Value(number))
-        return made[-1]
-
-    leaves, _ = program(note)
-    places = [made.index(leaf) for leaf in leaves]
-
-    def build(Value, leaves):
-        given, calls = dict(zip(places, leaves)), itertools.count()
-
-        def supply(number):
-            place = next(calls)
-            return given[place] if place in given else Value(number)
-
-        return [program(supply)[1]]
-
-    return Graph(program.__name__, tuple(leaf.data for leaf in leaves), build)
+    def of(self, Value: Any) -> tuple[list[Any], Any]:
+        """New leaves, and the root over them."""
+        leaves = [Value(x) for x in self.numbers]
+        return leaves, self.build(Value, leaves)[-1]
 
 
-NAMED = tuple(map(of_program, PROGRAMS))
+# --- programs ----------------------------------------------------------------------------------------------------
+
+MICROGRAD_README = """\
+from micrograd.engine import Value
+
+a = Value(-4.0)
+b = Value(2.0)
+c = a + b
+d = a * b + b**3
+c += c + 1
+c += 1 + c + (-a)
+d += d * 2 + (b + a).relu()
+d += 3 * d + (b - a).relu()
+e = c - d
+f = e**2
+g = f / 2.0
+g += 10.0 / f
+print(f'{g.data:.4f}') # prints 24.7041, the outcome of this forward pass
+g.backward()
+print(f'{a.grad:.4f}') # prints 138.8338, i.e. the numerical value of dg/da
+print(f'{b.grad:.4f}') # prints 645.5773, i.e. the numerical value of dg/db
+"""
+"""The example from micrograd's README as a complete script, unchanged."""
+NAMED = []
+"""Programs on which all engines must agree."""
+
+
+def program(*numbers):
+    """Add a program to NAMED: a function of a Value class and of leaves with these numbers, which returns the root."""
+
+    def add(function):
+        NAMED.append(Graph(function.__name__, numbers, lambda Value, leaves: [function(Value, *leaves)]))
+        return NAMED[-1]
+
+    return add
+
+
+@program(-4.0, 2.0)
+def readme(Value, a, b):
+    """The example from micrograd's README: g is 24.7041, and the gradients are 138.8338 and 645.5773."""
+    names = {"a": a, "b": b}
+    exec(MICROGRAD_README.partition("b = Value(2.0)\n")[2].partition("print")[0], names)
+    return names["g"]
+
+
+@program(3.25)
+def shared_operand(Value, a):
+    b = a * a
+    return b * a + b * b
+
+
+@program(0.7, -1.3)
+def every_operator(Value, a, b):
+    c = (a + b) * (a - b) / (b * b + 1.0) - 2.0 / (a + 3.0) + (-a) ** 3 + (a * a) ** 0.5 + (a + 5) ** -2
+    return 1.5 + c.tanh() * a.exp() + (a + 2.0).log() * b.relu() + a.max(b) + b.max(0.25) + (3 - a) * 0.1
+
+
+@program(0.7, -1.3)
+def sigmoids(Value, a, b):
+    return (a * b).sigmoid() * a + b.sigmoid() ** 2 + Value(0.0).sigmoid()
+
+
+@program(2.0, 2.0, 0.0)
+def ties(Value, a, b, zero):
+    """At a tie, `max` gives its gradient to the right operand; ReLU at zero gives nothing."""
+    return a.max(b) * 3.0 + zero.relu() + zero
+
+
+@program(0.0, -0.0)
+def signed_zeros(Value, a, b):
+    return (a * b + b).max(a * -1.0) + b.relu() * 2.0 + a.tanh()
+
+
+@program(math.nan, 1.5)
+def not_a_number(Value, a, b):
+    return a.relu() * b + b.max(a) + a.max(b) + a * a
+
+
+@program(-1.0, math.inf, 2.0)
+def infinities(Value, a, b, c):
+    """ReLU's gradient is a multiplication, so 0 * inf gives NaN. `max` adds nothing to its other operand."""
+    return a.relu() * b + c.max(a) * b + b.max(c)
+
+
+@program(2.0, 0.5, math.inf)
+def infinite_gradient(Value, left, right, b):
+    """`max` adds nothing to its other operand, which is used nowhere else. Adding 0 * inf would make it NaN."""
+    return left.max(right) * b + right.max(left) * b
+
+
+@program(1.1)
+def diamond(Value, a):
+    return functools.reduce(lambda x, _: x * 0.5 + x * a, range(20), a)
+
+
+@program(1.0, 2.0)
+def dead_branch(Value, a, b):
+    """Values that the root does not use get no gradient."""
+    _ = a * b * 100.0
+    return a + 1.0
+
+
+@program(1.0)
+def chain(Value, a):
+    return functools.reduce(lambda x, i: x * 1.0001 if i % 2 else x + a, range(2000), a)
+
+
+@program(*map(random.Random(1).uniform, [-1.0] * 56, [1.0] * 56))
+def dense_layer(Value, *leaves):
+    rows, x = [leaves[at : at + 8] for at in range(0, 48, 8)], leaves[48:]
+    out = [sum((wi * xi for wi, xi in zip(row, x)), Value(0.0)).relu() for row in rows]
+    return sum(o * o for o in out)
 
 
 def classifier(inputs=3, hidden=4, classes=3):

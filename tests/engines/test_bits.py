@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engines.graphs import REFERENCE, apply, bits, instructions, leaf_values
+from tests.engines.graphs import NAMED, REFERENCE, apply, bits, instructions, leaf_values
 from tests.engines.ladder import of_each_value
-from tests.engines.programs import PROGRAMS
 from zoomgrad import engines
 
 STRICT = [name for name in of_each_value() if engines.load(name).strict]
@@ -17,13 +16,13 @@ STRICT = [name for name in of_each_value() if engines.load(name).strict]
 
 def run(engine, program):
     """Return the bits of the root's and leaves' data and gradients after backward."""
-    leaves, root = program(engines.load(engine).Value)
+    leaves, root = program.of(engines.load(engine).Value)
     root.backward()
     return bits([v.data for v in [root, *leaves]]), bits([v.grad for v in [root, *leaves]])
 
 
 @pytest.mark.parametrize("engine", STRICT)
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", NAMED, ids=lambda program: program.name)
 def test_engine_computes_the_reference_bits(engine, program):
     """An engine may be faster than the interpreter, never different from it."""
     assert run(engine, program) == run(REFERENCE, program)

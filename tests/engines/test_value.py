@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from tests.engines.graphs import every_operator, readme
 from tests.engines.ladder import of_each_value
-from tests.engines.programs import every_operator, readme
 from zoomgrad import engines
 from zoomgrad.engines.api import CyclicGraph
 from zoomgrad.engines.graph.value import Value as InPython
@@ -27,7 +27,7 @@ def Value(request):
 
 
 def test_numbers_of_the_readme(Value):
-    (a, b), g = readme(Value)
+    (a, b), g = readme.of(Value)
     g.backward()
     assert (f"{g.data:.4f}", f"{a.grad:.4f}", f"{b.grad:.4f}") == ("24.7041", "138.8338", "645.5773")
 
@@ -57,7 +57,7 @@ def test_children_as_published():
 
 
 def test_nodes_in_reverse_order_by_hand_are_backward(Value):
-    _, out = every_operator(Value)
+    _, out = every_operator.of(Value)
     order = out.topo()
     out.backward()
     at_once = [v.grad for v in order]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import MICROGRAD_README
 from tests.engines.ladder import of_each_value
-from tests.engines.programs import MICROGRAD_README
 
 ROOT = Path(__file__).parents[3]
 TRAINING = """
