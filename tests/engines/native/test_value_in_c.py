@@ -85,7 +85,7 @@ def number(rng, kinds):
     try:
         with numpy.errstate(all="ignore"):
             made = rng.choice(kinds)(x)
-            return made if getattr(made, "dtype", None) != object else numpy.float64(x)
+            return numpy.float64(x) if getattr(made, "dtype", "") == "object" else made
     except (ValueError, OverflowError):  # the kind has no such number
         return numpy.float64(x)
 
