@@ -1,8 +1,7 @@
 """Run one command within limits, and end everything that it started, however it ends.
 
-A worker begins a session, and has limits of resources and of time. On Linux the harness is also a *subreaper*: a
-descendant that leaves the session and loses its parent becomes a child of the harness, which kills and reaps it. The
-worker asks to be killed when the harness dies (`harness/worker/lifeline.py`). macOS has the session only, and enforces
+A worker begins a session, and has limits of resources and of time. The harness kills what is left of the session when
+the worker ends, and the worker asks to be killed when the harness dies (`harness/worker/lifeline.py`). macOS enforces
 no limit of memory.
 
 While a worker is timing, the harness sleeps: the system wakes it when the worker ends, writes or runs out of time.
@@ -13,28 +12,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
-from zoomgrad.engines.asking import NoAnswer, Programs, end_group
-from zoomgrad.harness.interrupts import uninterrupted
+from zoomgrad.engines.asking import NoAnswer, Programs
 from zoomgrad.results.record import Settings
 
 TAIL_CHARACTERS = 1500
 """Length of the end of a worker's output that is kept."""
 NOT_STARTED = 127
 """Exit code of a command that can't be started, as of a shell."""
-ENDING_SECONDS = 10.0
-"""How long the system may take to end killed processes."""
-PR_SET_CHILD_SUBREAPER = 36
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 
 
 @dataclass(frozen=True)
@@ -52,20 +43,14 @@ class Limits:
 
     def reply(self, limit: str) -> dict[str, str]:
         """Status, reason and remedy for the record of a worker that hit that limit."""
-        memory, output = map(size, (self.memory_bytes, self.output_bytes))
         took = f"took longer than {self.timeout_seconds:g} s"
+        memory = f"ran out of memory: its limit is {self.memory_bytes / 2**30:.4g} GiB"
         status, reason, remedy = {
             "time": ("timed-out", took, "Raise the limit with --timeout, or leave the engine out."),
-            "memory": ("failed", f"ran out of memory: its limit is {memory}", "Raise it with --memory."),
-            "output": ("failed", f"wrote more than {output} of output", "Make the engine write less."),
+            "memory": ("failed", memory, "Raise it with --memory."),
+            "output": ("failed", f"wrote more than {self.output_bytes:,} bytes", "Make the engine write less."),
         }[limit]
         return {"status": status, "reason": reason, "remedy": remedy, "limit": limit}
-
-
-def size(count: int) -> str:
-    """Format a number of bytes: `8 GiB`, `1.5 MiB`, `300 bytes`."""
-    unit, name = next(pair for pair in _UNITS if count >= pair[0] or pair[0] == 1)
-    return f"{count / unit:.4g} {name}"
 
 
 class Finished(NamedTuple):
@@ -88,7 +73,6 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
 
     Call this from the main thread. The system kills a worker when the *thread* that started it ends.
     """
-    known = adopt_orphans()
     # Limit memory that can be written, because a library may reserve more address space than it uses. Never dump a
     # core. A session: Ctrl-C reaches only us, and pyperf's worker ends with its manager.
     programs = Programs(
@@ -97,70 +81,23 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
         session=True,
     )
     leader = 0
-
-    def end_all() -> None:
-        with uninterrupted():
-            programs.end()
-            _end_others(leader, known)
-
     try:
         leader = programs.start(command)
         (output,), code, limit = programs.finish(), 0, ""
     except NoAnswer as none:
         output, code, limit = none.output or none.reason, none.code, none.limit
     finally:
-        try:
-            end_all()
-        except KeyboardInterrupt:  # it may have come before the block began
-            end_all()
-            raise
+        programs.end()
+        if leader:
+            end_session(leader)
     output = output.strip()
     tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
     return Finished(None if limit else code if leader else NOT_STARTED, tail, limit)
 
 
-def end(process: subprocess.Popen[Any], known: set[int]) -> None:
-    """Kill and reap a process that began a session, and everything that it started.
-
-    known: children that the harness had before, as `adopt_orphans` returned them.
-    """
-    end_group(process)
-    process.wait()
-    _end_others(process.pid, known)
-
-
-def adopt_orphans() -> set[int]:
-    """Make this process adopt the orphans among its descendants (Linux only). Returns the children that it has now."""
-    if sys.platform == "linux":
-        import ctypes  # other systems do not need it
-
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
-    return _children()
-
-
-def _children() -> set[int]:
-    """Children of this process, zombies included. Scans all processes, so do not call it while a worker is timing."""
-    return {child.pid for child in psutil.Process().children()}
-
-
-def _end_others(leader: int, known: set[int]) -> None:
-    """End what is left of a session, and orphans. leader: its first process, 0 if it was not started."""
-    if sys.platform == "linux":
-        _end_orphans(known)
-        return
-    for pid in psutil.pids() if leader and hasattr(os, "getsid") else ():
-        with contextlib.suppress(OSError):
+def end_session(leader: int) -> None:
+    """Kill every process of the session that this process began. A compiler has its own process group there."""
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):  # it has already ended
             if os.getsid(pid) == leader:
                 os.kill(pid, signal.SIGKILL)
-
-
-def _end_orphans(known: set[int]) -> None:
-    """Kill and reap every child except the known ones, including orphans that become children meanwhile."""
-    until = time.monotonic() + ENDING_SECONDS
-    while time.monotonic() < until and (strays := _children() - known):
-        for pid in strays:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(OSError):
-                os.waitpid(pid, os.WNOHANG)
-        time.sleep(0.002)

@@ -606,11 +606,11 @@ DEFECTS = (
         "results/test_record.py::test_a_number_out_of_bounds_and_a_contradiction_are_refused",
     ),
     Defect(
-        "isolation: a process that left the worker's session outlives the worker",
+        "isolation: a worker's compiler outlives the worker",
         "harness/containment.py",
-        "        _end_orphans(known)\n",
-        "        pass\n",
-        "harness/test_isolate.py::test_a_family_that_leaves_the_session_ends_with_the_worker",
+        "            end_session(leader)\n",
+        "            pass\n",
+        "harness/test_isolate.py::test_a_workers_children_end_with_it",
     ),
     Defect(
         "isolation: a worker does not ask to be killed with its parent",

@@ -29,9 +29,8 @@ from pydantic import Field
 
 from zoomgrad.harness import workloads
 from zoomgrad.harness.compare.sides import SIDES, Sides
-from zoomgrad.harness.containment import adopt_orphans, end
-from zoomgrad.harness.interrupts import uninterrupted
-from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, worker_environment
+from zoomgrad.harness.containment import end_session
+from zoomgrad.harness.run.isolate import worker_environment
 from zoomgrad.results.compare import COMPILE_TIME
 from zoomgrad.results.fields import Count, OneLine, Seconds, StepSeconds
 from zoomgrad.results.record import Cell, Model
@@ -119,12 +118,11 @@ class Job:
 class Process:
     """One side's process."""
 
-    def __init__(self, side: str, job: Job, layout_seed: int, draw: Draw, folder: Path) -> None:
+    def __init__(self, side: str, job: Job, layout_seed: int, draw: int, folder: Path) -> None:
         self.side = side
         checkout = job.sides[side].checkout
         self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
         part = {"engine": job.cell.engine, "workload": job.cell.workload, "layout_seed": layout_seed}
-        self._known = adopt_orphans()
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [str(job.python(side)[0]), str(PLAYER), str(checkout), json.dumps(part)],
             cwd=checkout,
@@ -158,8 +156,7 @@ class Process:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with uninterrupted():
-            end(self._process, self._known)  # also ends compilers, which have their own process groups
+        end_session(self._process.pid)
         self._process.communicate()
         self._errors.close()
 
@@ -171,7 +168,7 @@ def play(job: Job) -> dict[str, Any]:
     has_jit = any(job.python(side)[1] for side in SIDES)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
-        draw = Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING))
+        draw = rng.randrange(1, 2**32)
         layout_seed = rng.randrange(2**32)
         # A JIT would have to warm up for each program, and threads of idle programs may wait by spinning.
         has_one = has_jit or "threads" in job.cell.engine

@@ -6,17 +6,16 @@ checked by `harness/run/replies.py`. `harness/containment.py` enforces the limit
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import re
+import random
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import psutil
 
@@ -44,18 +43,6 @@ MOST_PADDING = 4096
 
 
 @dataclass(frozen=True)
-class Draw:
-    """Random properties of a worker process, drawn for each block so that no figure depends on a single draw.
-
-    The run's seed and the block determine them.
-    """
-
-    hash_seed: int = 0
-    padding: int = 0
-    """Number of bytes added to the environment."""
-
-
-@dataclass(frozen=True)
 class WorkerResult:
     """A worker's reply, its wall time, and pyperf's file if it timed anything."""
 
@@ -66,12 +53,8 @@ class WorkerResult:
     """Average number of processors that other processes kept busy meanwhile, including time stolen by a hypervisor."""
 
 
-class Isolate(Protocol):
-    """Run one job in a separate process. A worker's failure becomes a reply; a full disk raises OSError."""
-
-    def __call__(
-        self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
-    ) -> WorkerResult: ...
+Isolate = Callable[..., WorkerResult]
+"""`isolate`, which tests replace with a fake."""
 
 
 def isolate(
@@ -80,10 +63,13 @@ def isolate(
     job: Job | VouchJob,
     *,
     limits: Limits,
-    draw: Draw,
+    draw: int,
     package: str = "zoomgrad.harness.worker",
 ) -> WorkerResult:
-    """Run the module `package`.`task` under `python` with the job. A crash or a missing reply becomes a reply too."""
+    """Run the module `package`.`task` under `python` with the job. A crash or a missing reply becomes a reply too.
+
+    draw: seed of the process's hash seed and of its environment's size, so that no figure depends on a single draw.
+    """
     environment = worker_environment(draw)
     # An engine may have put anything into the folder, or removed the folder.
     with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
@@ -104,8 +90,6 @@ def isolate(
                 times = times_of(pyperf_file, timed["values"], output)
             except WrongReply as wrong:
                 reply = {"status": "failed", "reason": str(wrong)}
-        if reply["status"] != "measured":
-            _refuse_full_disk(Path(folder))
     return WorkerResult(reply, seconds, times, other_load)
 
 
@@ -127,18 +111,6 @@ def work(
     return _reply_of(reply_file, task, finished, limits, job["engine"]), seconds, finished.output
 
 
-def _refuse_full_disk(folder: Path) -> None:
-    """Raise OSError if the disk is full, because a worker's failure then says nothing about its engine.
-
-    No record is written in this case, so a resumed run measures the cell.
-    """
-    try:
-        (folder / "space").write_bytes(bytes(1 << 16))
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-
-
 def _others_cpu_seconds() -> float:
     """Processor time of all processes except this one and its reaped children, including stolen time."""
     everybody = psutil.cpu_times()
@@ -148,14 +120,14 @@ def _others_cpu_seconds() -> float:
     return float(sum(everybody) - idle - guests - sum(os.times()[:4]))
 
 
-def worker_environment(draw: Draw) -> dict[str, str]:
-    """Return all environment variables of a worker."""
+def worker_environment(draw: int) -> dict[str, str]:
+    """Return all environment variables of a worker. draw: as for `isolate`."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     environment.update(discovery.variables())
-    environment.update(PYTHONPATH=str(importable()), PYTHONHASHSEED=str(draw.hash_seed), PYTHONNOUSERSITE="1")
+    environment.update(PYTHONPATH=str(importable()), PYTHONHASHSEED=str(draw), PYTHONNOUSERSITE="1")
     # NumPy's threads spin for a while after import, and would disturb the timing on another core.
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    environment[PADDING] = "." * draw.padding
+    environment[PADDING] = "." * random.Random(draw).randrange(MOST_PADDING)
     environment[HARNESS] = str(os.getpid())
     return environment
 
@@ -177,14 +149,7 @@ def _reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine:
             "status": "failed",
             "reason": f"the worker {_how_it_ended(finished.code)}: {finished.output or 'no output'}",
         }
-    if reply.get("limit") == "memory" or (reply["status"] == "failed" and _NO_MEMORY.search(reply["reason"])):
-        short = limits.reply("memory")
-        return {**short, "reason": f"{short['reason']} ({reply['reason']})"}
-    return reply
-
-
-_NO_MEMORY = re.compile(r"\bMemoryError\b|(?i:out of memory)|virtual memory exhausted|std::bad_alloc")
-"""Messages of interpreters and compilers about a failed allocation. Most of them give no other sign."""
+    return limits.reply("memory") if reply.get("limit") == "memory" else reply
 
 
 def _how_it_ended(code: int) -> str:

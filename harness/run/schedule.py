@@ -25,7 +25,7 @@ from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.procedure import REPEAT_SECONDS
-from zoomgrad.harness.run.isolate import MOST_PADDING, Draw, Isolate
+from zoomgrad.harness.run.isolate import Isolate
 from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_times
 from zoomgrad.harness.run.vouchers import Vouchers
 from zoomgrad.harness.worker.job import Job
@@ -168,10 +168,8 @@ class Schedule:
             reason = f"earlier blocks train {earlier.stretch_steps:,} steps per stretch, but {vouching.reference.key}"
             raise NoResult("failed", f"{reason} vouches for only {vouching.steps:,} now", "Start a new run.")
         run = self.plan.run
-        # The block, not the cell, determines what is drawn.
-        draw = Draw(block + 1, random.Random(f"{run.seed} {block} padding").randrange(MOST_PADDING))
         job = self._job(cell, block, vouching, earlier)
-        answer = self.isolate("measure", python, job, limits=Limits.of(run.settings), draw=draw)
+        answer = self.isolate("measure", python, job, limits=Limits.of(run.settings), draw=block + 1)
         if answer.pyperf is None:
             raise NoResult(**answer.reply, seconds=answer.seconds)
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.procedure import CANDIDATES, MOST_STEPS, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
-from zoomgrad.harness.run.isolate import Draw, Isolate
+from zoomgrad.harness.run.isolate import Isolate
 from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.harness.worker.evidence import Witness
 from zoomgrad.harness.worker.job import DamagedEvidence, VouchJob
@@ -111,7 +111,7 @@ class Vouchers:
             "steps": steps,
             "starts": starts,
         }
-        answer = self.isolate("vouch", self.python(), job, limits=Limits.of(self.run.settings), draw=Draw())
+        answer = self.isolate("vouch", self.python(), job, limits=Limits.of(self.run.settings), draw=0)
         if answer.reply["status"] != "measured":
             raise NoResult(**answer.reply)
         return Voucher(

@@ -111,17 +111,12 @@ def test_a_job_has_the_settings_of_the_run(tmp_path):
         assert (job["values"], job["value_seconds"], job["limits"].timeout_seconds) == (4, 0.5, 33)
 
 
-def test_the_seed_draws_each_blocks_environment_and_the_first_block_chooses_the_stretch(tmp_path):
-    drawn = []
-    for attempt in range(2):
-        workers = Workers(tmp_path)
-        execute(plan(cells=CELLS[:2]), workers, tmp_path / str(attempt))
-        drawn.append([(job["engine"], job["padding"]) for job in measures(workers)])
-        assert [job["hash_seed"] for job in measures(workers)] == [1, 1, 2, 2, 3, 3]
-        steps = [(job["stretch_steps"], job["steps_per_value"]) for job in measures(workers)]
-        assert steps == [(0, 0)] * 2 + [(25, 50)] * 4
-    assert drawn[0] == drawn[1]
-    assert len({padding for _, padding in drawn[0]}) == 3
+def test_each_block_has_a_draw_of_its_own_and_the_first_block_chooses_the_stretch(tmp_path):
+    workers = Workers(tmp_path)
+    execute(plan(cells=CELLS[:2]), workers, tmp_path)
+    assert [job["draw"] for job in measures(workers)] == [1, 1, 2, 2, 3, 3]
+    steps = [(job["stretch_steps"], job["steps_per_value"]) for job in measures(workers)]
+    assert steps == [(0, 0)] * 2 + [(25, 50)] * 4
 
 
 def test_a_record_holds_what_the_worker_and_pyperf_found(tmp_path):
@@ -315,5 +310,5 @@ def test_an_interrupt_keeps_the_records_and_resuming_measures_the_rest(tmp_path)
     assert Counter(statuses(store).values()) == {"measured": 12}
     assert {path: path.read_bytes() for path in before} == before
     assert len(measures(resumed)) == len(resumed.jobs), "it vouched again"
-    steps = {job["steps_per_value"] for job in resumed.jobs if job["hash_seed"] == 2}
+    steps = {job["steps_per_value"] for job in resumed.jobs if job["draw"] == 2}
     assert steps == {50}  # the second session uses the count that the first one found

@@ -56,8 +56,7 @@ class Workers:
 
     def __call__(self, task, python, job, *, limits, draw):
         self.before_each()
-        drawn = {"hash_seed": draw.hash_seed, "padding": draw.padding}
-        self.jobs.append({"task": task, "python": python, "limits": limits, **drawn, **job})
+        self.jobs.append({"task": task, "python": python, "limits": limits, "draw": draw, **job})
         key = job["engine"] if task == "measure" else (task, job["engine"])
         answer = self.answers.get(key)
         if isinstance(answer, BaseException):
@@ -70,7 +69,7 @@ class Workers:
             others = [name_of(1, start) for start in range(1, job["starts"] + 1)]
             write_evidence(Path(job["folder"]), [(name, numbers) for name in ("short", str(steps), *others)])
             return WorkerResult({"status": "measured", "drills": ["short"], "steps": steps}, 1.0)
-        block = draw.hash_seed - 1
+        block = draw - 1
         reply = {
             "status": "measured",
             "phases": {"trace": 0.25},
@@ -87,4 +86,4 @@ class Workers:
     @property
     def measured(self):
         """(engine, block) of the measuring workers, in order."""
-        return [(job["engine"], job["hash_seed"] - 1) for job in self.jobs if job["task"] == "measure"]
+        return [(job["engine"], job["draw"] - 1) for job in self.jobs if job["task"] == "measure"]

@@ -221,8 +221,8 @@ def test_a_timing_process_sees_nothing_of_dask(monkeypatch):
         monkeypatch.setenv(name, value)
     code = """if True:
         import json, os
-        from zoomgrad.harness.run.isolate import Draw, worker_environment
-        print(json.dumps([dict(os.environ), worker_environment(Draw())]))
+        from zoomgrad.harness.run.isolate import worker_environment
+        print(json.dumps([dict(os.environ), worker_environment(0)]))
     """
     found = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True)
     of_host, of_worker = json.loads(found.stdout)
