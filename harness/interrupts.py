@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -13,6 +14,7 @@ def raise_on_interrupts() -> None:
         # A shell's background job ignores Ctrl-C, and `nohup` ignores a hangup.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    atexit.register(_ignore_to_the_end)
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -26,3 +28,9 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _ignore(number: int, frame: object) -> None:
     """Do nothing."""
+
+
+def _ignore_to_the_end() -> None:
+    """Ignore the signals without Python, which drops its functions before the process ends: the command is done."""
+    for each in INTERRUPTS:
+        signal.signal(each, signal.SIG_IGN)

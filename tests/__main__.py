@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoomgrad.engines.kernel import toolchains
 from zoomgrad.harness.machine import environments, interpreters, own_clang
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
@@ -138,7 +139,8 @@ def summary(results: Sequence[Result], total_seconds: float, found: Sequence[Int
 
 def get_clang() -> None:
     """Fetch a Clang if this machine has none, as `zoomgrad run` does, so that its engines are tested too."""
-    if own_clang.use() or not own_clang.is_offered():
+    own_clang.use()
+    if toolchains.has("clang") or not own_clang.is_offered():
         return
     try:
         own_clang.fetch()

@@ -6,6 +6,7 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -16,7 +17,6 @@ from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE
 from zoomgrad.harness.cli.console import complain, out, say, say_next
-from zoomgrad.harness.cli.options import Selection
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.fleet.where import Where
@@ -24,31 +24,21 @@ from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.lock import Busy, locked
 from zoomgrad.harness.run.schedule import Schedule, lock_of
 from zoomgrad.results.store import Store
 
 
-def new_plan(
-    preset: str,
-    chosen: Selection,
-    **more: Any,
-) -> Plan:
+def new_plan(preset: str, chosen: Selection, **more: Any) -> Plan:
     """Plan a run of the preset's cells that the user chose, on the interpreters of this machine. Fetches nothing.
 
     more: as for `planning.plan`.
     """
-    installed, only_interpreters = interpreters.asked(chosen.interpreters, interpreters.discover())
-    return planning.plan(
-        preset,
-        installed,
-        command=["zoomgrad", *sys.argv[1:]],
-        only_engines=chosen.engines,
-        only_workloads=chosen.workloads,
-        only_interpreters=only_interpreters,
-        **more,
-    )
+    installed, names = interpreters.asked(chosen.interpreters, interpreters.discover())
+    selection = replace(chosen, interpreters=names)
+    return planning.plan(preset, installed, selection, command=["zoomgrad", *sys.argv[1:]], **more)
 
 
 def show_plan(plan: Plan, note: str) -> None:

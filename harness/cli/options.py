@@ -6,13 +6,13 @@ Typer turns a BadParameter into a usage error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
 from importlib import import_module
 from operator import attrgetter
 from typing import Annotated, Any, Optional
 
 import typer
 
+from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.results.files import Unreadable
 
 
@@ -141,23 +141,14 @@ Json = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The cells that the user chose: names of engines, workloads and interpreters, each empty for all."""
-
-    engines: list[str]
-    workloads: list[str]
-    interpreters: list[str]
-
-    @property
-    def options(self) -> list[str]:
-        """The options on the command line."""
-        return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
-
-
 def selection(engines: Any, workloads: Any, interpreters: Any) -> Selection:
     """Return the Selection of the three options; None means all."""
     return Selection(*(list(names or ()) for names in (engines, workloads, interpreters)))
+
+
+def chosen_options(selected: Selection) -> list[str]:
+    """The options of the selection that are on the command line."""
+    return [f"--{name}" for name, names in vars(selected).items() if names]
 
 
 def refuse_useless(run: str, useless: Iterable[str]) -> None:

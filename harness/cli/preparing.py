@@ -15,6 +15,7 @@ from typing import Optional
 from zoomgrad import datasets, engines
 from zoomgrad.datasets import fetch, mnist
 from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.row import Row
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.app import INTERRUPTED
@@ -56,7 +57,7 @@ def with_clang(plan: Plan) -> Plan:
     """
     loaded = (engines.load(cell.engine) for cell in plan.run.cells)
     needs_clang = any(isinstance(engine, Row) and engine.options.compiler == "clang" for engine in loaded)
-    if own_clang.use() or not own_clang.is_offered() or not needs_clang:
+    if not needs_clang or toolchains.has("clang") or not own_clang.is_offered():
         return plan
     if not _fetched("a Clang (the package ziglang)", own_clang.fetch):
         return plan

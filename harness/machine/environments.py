@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from filelock import FileLock
 from uv import find_uv_bin
 
 from zoomgrad.engines.asking import NoAnswer, ask
@@ -80,6 +79,8 @@ def is_whole(folder: Path) -> bool:
 
 def _once(folder: Path, make: Callable[[], None]) -> None:
     """Have a folder made, once, even if several processes need it at the same time."""
+    from filelock import FileLock  # late: every command looks for our Clang, and most make nothing
+
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not is_whole(folder):

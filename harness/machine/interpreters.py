@@ -3,14 +3,14 @@
 uv and tox see only what PATH resolves, and pyenv's shims hide versions that are not activated. So this module also
 searches the folders of version managers and asks every candidate what it is. All later code uses absolute paths.
 
-`findpython` searches such folders too, but has three drawbacks. It leaves out programs that can't be started, so
-`doctor` could not say why. It searches relative folders of PATH, and pyenv's if PYENV_ROOT is relative, so it would
-start programs from the current folder. It follows the file system's order, so paths would differ between machines.
+`findpython` searches such folders too, but also relative folders of PATH, and pyenv's if PYENV_ROOT is relative, so it
+would start programs from the current folder. It follows the file system's order, which differs between machines.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sys
@@ -18,14 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
 from zoomgrad.engines.api import UnknownName
-from zoomgrad.engines.asking import NoAnswer, Skipped, ask, on_path, one_line, unusable
-from zoomgrad.results.fields import LONGEST_NAME
-from zoomgrad.results.files import Unreadable, first_of
+from zoomgrad.engines.asking import NoAnswer, ask, on_path, one_line, unusable
+from zoomgrad.results.files import Unreadable
 
 CPYTHONS = tuple(range(9, 15))
 """Minor versions of CPython 3 that the project supports."""
@@ -48,10 +44,11 @@ class Interpreter:
     implementation: str
     version: str
     full_version: str
-    free_threaded: bool
-    build: dict[str, str]
+    free_threaded: bool = False
+    contains_jit: bool = False
+    """Whether CPython's own just-in-time compiler is in the build, on or off."""
     jit: bool = False
-    """Whether to switch on CPython's own just-in-time compiler, which this build contains."""
+    """Whether to switch it on."""
 
     @property
     def has_jit(self) -> bool:
@@ -72,6 +69,21 @@ class Interpreter:
     def minor(self) -> tuple[int, ...]:
         return _numbers(self.version)[:2]
 
+    @property
+    def is_supported(self) -> bool:
+        """Whether the project runs on that implementation and version."""
+        major, minor = self.minor
+        if self.implementation == "cpython":
+            return major == 3 and minor in CPYTHONS
+        return self.implementation == "pypy" and (major, minor) >= (3, 9)
+
+    def build(self) -> dict[str, str]:
+        """How it was compiled: compiler and flags, as it says itself."""
+        with contextlib.suppress(NoAnswer, ValueError):
+            answer = json.loads(ask([str(self.path), "-IS", "-c", _BUILD], seconds=PROBE_SECONDS, errors=False))
+            return {name: one_line(str(answer[name]), 10_000) for name in answer if answer[name]}
+        return {}
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -85,36 +97,20 @@ class Missing:
 def discover() -> list[Interpreter]:
     """The newest patch of each supported minor version and build: `cpython-3.13`, `cpython-3.14t`, then `pypy-3.11`.
 
-    A build with a JIT is two interpreters. Other builds can be named with a path, see `named`.
+    A build with a JIT is two interpreters. Other builds can be named with a path, see `asked`.
     """
-    return survey()[0]
+    newest: dict[str, Interpreter] = {}
+    for one in _answers(_candidates()):
+        # Of equal versions, the first candidate is from the best source.
+        if one.name not in newest or _age(one.version) > _age(newest[one.name].version):
+            newest[one.name] = one
+    with_jit = [replace(one, name=f"{one.name}{JIT}", jit=True) for one in newest.values() if one.contains_jit]
+    installed = [*newest.values(), *with_jit]
+    return sorted(installed, key=lambda one: (one.implementation, _age(one.version), one.name))
 
 
-def survey() -> tuple[list[Interpreter], list[Skipped]]:
-    """As `discover`, and the programs that are named like an interpreter but are unusable, each with the reason."""
-    newest: dict[str, tuple[Path, Facts]] = {}
-    skipped = []
-    for path, answer in _answers(_candidates()):
-        if isinstance(answer, NoAnswer):
-            skipped.append(Skipped(str(path), str(answer)))
-        elif is_supported(answer):
-            name = f"{answer.implementation}-{'.'.join(answer.version.split('.')[:2])}{'t' * answer.free_threaded}"
-            # Of equal versions, the first candidate is from the best source.
-            if name not in newest or _age(answer.version) > _age(newest[name][1].version):
-                newest[name] = path, answer
-    installed = [interpreter_of(name, path, facts) for name, (path, facts) in newest.items()]
-    with_jit = {name for name, (_, facts) in newest.items() if facts.implementation == "cpython" and facts.jit}
-    installed += [replace(one, name=f"{one.name}{JIT}", jit=True) for one in installed if one.name in with_jit]
-    return sorted(installed, key=lambda one: (one.implementation, _age(one.version), one.name)), skipped
-
-
-def interpreter_of(name: str, path: Path, facts: Facts) -> Interpreter:
-    """An interpreter with its facts. Its JIT is off."""
-    return Interpreter(name, path, **facts.model_dump(exclude={"jit"}))
-
-
-def _answers(candidates: Iterable[Path]) -> list[tuple[Path, Facts | NoAnswer]]:
-    """Ask each program what it is, once even if it has several names."""
+def _answers(candidates: Iterable[Path]) -> list[Interpreter]:
+    """The supported interpreters among programs, each of which is asked once even if it has several names."""
     programs: dict[str, Path] = {}
     for candidate in candidates:
         # A shim is one program for all versions. The interpreters behind it are found in their own folders.
@@ -122,7 +118,8 @@ def _answers(candidates: Iterable[Path]) -> list[tuple[Path, Facts | NoAnswer]]:
         if Path(real).name != "pyenv" and "shims" not in candidate.parts and not _is_virtual(candidate):
             programs.setdefault(real, candidate)
     with ThreadPoolExecutor(len(programs) or 1) as pool:
-        return list(zip(programs.values(), pool.map(probe, programs.values()), strict=True))
+        answers = pool.map(probe, programs.values())
+        return [one for one in answers if isinstance(one, Interpreter) and one.is_supported]
 
 
 def _is_virtual(path: Path) -> bool:
@@ -177,14 +174,6 @@ def _installed(variable: str, default: str, pattern: str) -> list[Path]:
     return []
 
 
-def is_supported(facts: Facts) -> bool:
-    """Whether the project runs on that implementation and version."""
-    major, minor = _numbers(facts.version)[:2]
-    if facts.implementation == "cpython":
-        return major == 3 and minor in CPYTHONS
-    return facts.implementation == "pypy" and (major, minor) >= (3, 9)
-
-
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
@@ -202,57 +191,48 @@ def _is_release(version: str) -> bool:
 
 PROBE_SECONDS = 10.0
 
-_PROBE = """
-import json, os, platform, shlex, sys, sysconfig
+_PROBE = r"""
+import sys
+version = sys.version_info
+release = "" if version[3] == "final" else version[3][:1] + str(version[4])
+print(sys.implementation.name, ".".join(map(str, version[:3])) + release, " ".join(sys.version.split()),
+    "t" in getattr(sys, "abiflags", ""),
+    # A build may contain the JIT and leave it off until PYTHON_JIT=1, as those of uv do. 3.14 is the first to tell.
+    hasattr(sys, "_jit") and sys._jit.is_available(), sep="\n")
+"""
+"""Imports nothing, because every command that lists interpreters waits for all answers."""
+
+_WORD, _VERSION, _FLAG = r"([a-z][a-z0-9_]{0,30})", r"(\d{1,4}(?:\.\d{1,4}){2}(?:[a-z]\d{1,4})?)", "(True|False)"
+_ANSWER = re.compile(rf"{_WORD}\n{_VERSION}\n([ -~]{{1,1000}})\n{_FLAG}\n{_FLAG}\n", re.ASCII)
+
+_BUILD = """
+import json, platform, shlex, sysconfig
 config = sysconfig.get_config_var
-build = {
-    "compiler": " ".join(platform.python_compiler().split()),
+print(json.dumps({
+    "compiler": platform.python_compiler(),
     # Without flags that hold paths: they do not affect how it runs, and are private.
     "configure": " ".join(flag for flag in shlex.split(config("CONFIG_ARGS") or "") if "/" not in flag),
-    "cflags": " ".join((config("PY_CFLAGS") or config("CFLAGS") or "").split()),
+    "cflags": config("PY_CFLAGS") or config("CFLAGS") or "",
     "debug": str(bool(config("Py_DEBUG"))),
-}
-print(json.dumps({
-    "implementation": sys.implementation.name,
-    "version": ".".join(str(part) for part in sys.version_info[:3]) + {"final": ""}.get(sys.version_info[3],
-        sys.version_info[3][:1] + str(sys.version_info[4])),
-    "full_version": " ".join(sys.version.split()),
-    "free_threaded": bool(config("Py_GIL_DISABLED")),
-    # A build may contain the JIT and leave it off until PYTHON_JIT=1, as those of uv do. 3.14 is the first to tell.
-    "jit": hasattr(sys, "_jit") and sys._jit.is_available(),
-    "build": {key: value for key, value in build.items() if value},
 }))
 """
 
 
-Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
-Version = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){2}([a-z][0-9]{1,4})?$")]
-Line = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(lambda text: one_line(text, 10_000))]
-
-
-class Facts(BaseModel, strict=True):
-    """A program's answer to `_PROBE`, validated because any program may answer anything."""
-
-    implementation: Word
-    version: Version
-    full_version: Line
-    free_threaded: bool
-    jit: bool
-    """Whether CPython's own just-in-time compiler is in the build, on or off."""
-    build: dict[Literal["compiler", "configure", "cflags", "debug"], Line]
-
-
-def probe(path: Path) -> Facts | NoAnswer:
-    """Facts about the program, or the reason why it is not a usable interpreter."""
-    reason = unusable(str(path))
-    if reason:
+def probe(path: Path) -> Interpreter | NoAnswer:
+    """The interpreter, or the reason why the program is none. Any program may answer anything."""
+    if reason := unusable(str(path)):
         return NoAnswer(reason)
     try:
-        return Facts.model_validate_json(ask([str(path), "-IS", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False))
+        answer = ask([str(path), "-IS", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False)
     except NoAnswer as none:
         return none
-    except ValidationError as error:
-        return NoAnswer(f"does not answer like a Python ({one_line(first_of(error, whole='its answer'))})")
+    if not (facts := _ANSWER.fullmatch(answer)):
+        return NoAnswer(f"does not answer like a Python ({one_line(answer, 80)})")
+    implementation, version, full_version, *flags = facts.groups()
+    free_threaded, contains_jit = (flag == "True" for flag in flags)
+    name = f"{implementation}-{'.'.join(version.split('.')[:2])}{'t' * free_threaded}"
+    contains_jit = contains_jit and implementation == "cpython"
+    return Interpreter(name, path, implementation, version, full_version, free_threaded, contains_jit)
 
 
 # --- names on the command line ----------------------------------------------------------------------------------------
@@ -270,7 +250,7 @@ def asked(names: Sequence[str], installed: Iterable[Interpreter]) -> tuple[list[
     for name in names:
         own, equals, path = name.partition("=")
         if equals or "/" in name:
-            everything.append(_by_path(own if equals else "", path if equals else name))
+            everything.append(_by_path(own, path))
             if own in chosen:
                 raise Unreadable(f"{own}: two interpreters would have this name\n  Give each a name of its own.")
         chosen.append(own)
@@ -285,16 +265,14 @@ def chosen_one(name: str, installed: Iterable[Interpreter]) -> Interpreter:
 
 def _by_path(name: str, path: str) -> Interpreter:
     shown = one_line(path, 120)
-    if not name or not path:
-        raise Unreadable(f"{one_line(name, 40)}{shown}: a path needs a name\n  Write NAME=PATH, such as mine={shown}.")
-    if not _OWN_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        remedy = "Use letters, digits and single hyphens, such as mine; no `cpython-` or `pypy-` at the start."
-        raise Unreadable(f"{one_line(name, 40)}: not a name for an interpreter\n  {remedy}")
+    if not path or not _OWN_NAME.fullmatch(name):
+        remedy = "Write NAME=PATH, such as mine=/path/to/python; the name can't begin with cpython- or pypy-."
+        raise Unreadable(f"{one_line(name, 80)}: not the name and the path of an interpreter\n  {remedy}")
     file = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111  (a Path raises if there is no such user)
-    facts = NoAnswer("is the Python of a virtual environment") if _is_virtual(file) else probe(file)
-    if isinstance(facts, Facts) and not is_supported(facts):
-        facts = NoAnswer(f"is {facts.implementation} {facts.version}, which zoomgrad does not support")
-    if isinstance(facts, NoAnswer):
+    one = NoAnswer("is the Python of a virtual environment") if _is_virtual(file) else probe(file)
+    if isinstance(one, Interpreter) and not one.is_supported:
+        one = NoAnswer(f"is {one.implementation} {one.version}, which zoomgrad does not support")
+    if isinstance(one, NoAnswer):
         versions = f"CPython 3.{CPYTHONS[0]} to 3.{CPYTHONS[-1]}, or PyPy 3.9 or newer, not in a virtual environment"
-        raise Unreadable(f"{name}: {shown} {facts}\n  Name the program of a {versions}.")
-    return interpreter_of(name, file, facts)
+        raise Unreadable(f"{name}: {shown} {one}\n  Name the program of a {versions}.")
+    return replace(one, name=name)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from zoomgrad.engines.kernel import toolchains
+from zoomgrad.harness.machine import environments
 
 LOCK = "clang"
 
@@ -21,22 +22,16 @@ def is_offered() -> bool:
     return sys.platform == "linux" and platform.libc_ver()[0] == "glibc" and platform.machine() in ("x86_64", "aarch64")
 
 
-def use() -> bool:
-    """Use our Clang if it has been fetched, unless there is another one. Return whether there is any."""
-    if os.environ.get(toolchains.CLANG) or toolchains.has("clang"):
-        return True
-    from zoomgrad.harness.machine import environments  # late: uv and filelock take a twentieth of a second
-
+def use() -> None:
+    """Use our Clang if it has been fetched, unless there is another one."""
     folder = environments.packages_folder(LOCK)
-    if environments.is_whole(folder):
+    # Asking the machine's compilers takes longer, so that comes last.
+    if not os.environ.get(toolchains.CLANG) and environments.is_whole(folder) and not toolchains.has("clang"):
         toolchains.use_clang(_program(folder))
-    return environments.is_whole(folder)
 
 
 def fetch() -> None:
     """Fetch our Clang and use it. Raises NoEnvironment."""
-    from zoomgrad.harness.machine import environments
-
     toolchains.use_clang(_program(environments.packages(LOCK)))
 
 

@@ -8,22 +8,27 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from zoomgrad import engines
+from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.machine.interpreters import DISCOVERED, Interpreter, Missing
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan import estimate, presets
-from zoomgrad.harness.plan.presets import cells_of
+from zoomgrad.harness.plan.presets import Preset, Selection
 from zoomgrad.results import comparability
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.places import IS_CHECKOUT, ROOT
 from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
+
+OPT_IN = ("clang-O1-whole", "clang-O1-published", "cython", "mypyc", "rpython")
+"""Engines that take minutes to compile the larger workloads, or that need packages which no environment has by default.
+They run only where a preset or the user names them, and so do peers."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,9 @@ class Plan:
 def plan(
     preset_name: str,
     installed: Sequence[Interpreter],
+    selection: Selection,
     *,
     command: Sequence[str],
-    only_engines: Sequence[str] = (),
-    only_workloads: Sequence[str] = (),
-    only_interpreters: Sequence[str] = (),
     blocks: int | None = None,
     seed: int | None = None,
     fleet: str = "",
@@ -78,26 +81,18 @@ def plan(
     """
     chosen = presets.preset(preset_name)
     missing = interpreters.missing(installed)
-    known = [i.name for i in installed if i.canonical or i.name in only_interpreters]
-    cells = cells_of(
-        chosen,
-        in_order([*known, *(absent.name for absent in missing)]),
-        main=_main(installed, missing),
-        only_engines=only_engines,
-        only_workloads=only_workloads,
-        only_interpreters=only_interpreters,
-    )
+    known = [i.name for i in installed if i.canonical or i.name in selection.interpreters]
+    hosts = in_order([*known, *(absent.name for absent in missing)])
+    cells = cells_of(chosen, selection, hosts, main=_main(installed, missing))
     # Validate now, because a run with invalid settings could not be read again.
-    settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
+    settings = Settings.model_validate({**chosen.settings, **limits})
     blocks = chosen.blocks if blocks is None else blocks
-    custom = bool(only_engines or only_workloads or only_interpreters)
-    versions = {one.name: InterpreterFacts(version="") for one in missing}
-    versions |= {one.name: InterpreterFacts(version=one.full_version, build=one.build) for one in installed}
+    present = {interpreter.name: interpreter for interpreter in installed}
     named = dict.fromkeys(cell.engine for cell in cells)
     created_at = datetime.now(UTC)
     run = Run(
         # A part of the preset must not be mistaken for the whole of it.
-        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}{'-custom' * custom}",
+        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}{'-custom' * (selection != Selection())}",
         created_at=created_at,
         command=tuple(command),
         preset=preset_name,
@@ -109,13 +104,42 @@ def plan(
         # In the order of the table; engines of a suite's files come last.
         engines={name: _engine_facts(name) for name in dict.fromkeys((*engines.names(), *named)) if name in named},
         workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
-        interpreters={name: versions[name] for name in in_order([cell.interpreter for cell in cells])},
+        interpreters={name: _host_facts(present.get(name)) for name in in_order([cell.interpreter for cell in cells])},
         machine=facts.gather(),
         fleet=fleet,
         commit=_commit(),
         code=code_digest(),
     )
     return on_host(run, installed)
+
+
+def cells_of(chosen: Preset, selection: Selection, hosts: Sequence[str], *, main: Iterable[str]) -> list[Cell]:
+    """Cells of the preset, sorted by workload, interpreter and engine.
+
+    hosts: names of interpreters that the run knows, including missing ones. main: those that every engine runs on. A
+    selection replaces the preset's choice, and every named engine then runs on every named interpreter.
+    Raises UnknownName for a name that does not exist.
+    """
+    for name in selection.interpreters:
+        if name not in hosts:
+            raise UnknownName("interpreter", name, hosts)
+    newest = set(selection.interpreters or main)
+    ordinary = [name for name in engines.names() if name not in OPT_IN and not is_peer(engines.load(name))]
+    cells = {
+        Cell(engine=engines.load(engine).name, interpreter=interpreter, workload=workloads.load(workload).name)
+        for part in chosen.parts
+        for workload in selection.workloads or part.workloads
+        for interpreter in selection.interpreters or hosts
+        if part.everywhere or interpreter in newest or interpreter in part.also
+        if not part.cpython_only or interpreter.startswith("cpython") or interpreter in selection.interpreters
+        for engine in selection.engines or part.engines or ordinary
+    }
+    order = [*selection.workloads, *(name for part in chosen.parts for name in part.workloads)]
+    names = [*selection.engines, *engines.names(), *(engine for part in chosen.parts for engine in part.engines)]
+    return sorted(
+        cells,
+        key=lambda cell: (order.index(cell.workload), hosts.index(cell.interpreter), names.index(cell.engine)),
+    )
 
 
 def _main(installed: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:
@@ -182,6 +206,10 @@ def in_order(names: Sequence[str]) -> list[str]:
 def _commit() -> str:
     """The checkout's commit; empty for an installed copy, which may be inside another repository."""
     return facts.commit(ROOT) if IS_CHECKOUT else ""
+
+
+def _host_facts(host: Interpreter | None) -> InterpreterFacts:
+    return InterpreterFacts(version=host.full_version, build=host.build()) if host else InterpreterFacts(version="")
 
 
 def _engine_facts(name: str) -> EngineFacts:

@@ -136,7 +136,10 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
         (["show", ""], "there is no workload ''"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
-        (["run", "-i", "/usr/bin/python3"], "/usr/bin/python3: a path needs a name\n  Write NAME=PATH"),
+        (
+            ["run", "-i", "/usr/bin/python3"],
+            "not the name and the path of an interpreter\n  Write NAME=PATH",
+        ),
         (["profile", "--profilers", "scalen"], "Did you mean scalene"),
         (["compare", "absent", "HEAD"], "absent: not a run, an interpreter or a commit of this repository\n  Name two"),
         (["compare", str(ROOT / "results/baseline_runs/full.jsonl.xz"), "HEAD"], "HEAD: not a run, but the other one"),

@@ -5,8 +5,7 @@ import pytest
 from zoomgrad import datasets
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.asking import Skipped
-from zoomgrad.harness.cli.commands.doctor import _skipped, state
+from zoomgrad.harness.cli.commands.doctor import state
 from zoomgrad.harness.run.replies import NoResult
 
 
@@ -36,8 +35,3 @@ def test_an_interrupt_is_not_a_row():
 
     with pytest.raises(KeyboardInterrupt):
         state("engine x", look)
-
-
-def test_skipped_programs_are_listed_once_without_control_characters():
-    gcc = Skipped("/odd\x1b[2J/gcc", "is a folder")
-    assert _skipped([gcc, gcc]) == [("program /odd\N{REPLACEMENT CHARACTER}[2J/gcc", "skipped", "is a folder")]

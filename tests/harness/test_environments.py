@@ -8,12 +8,12 @@ import pytest
 
 from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import NoEnvironment, environment, install_python
-from zoomgrad.harness.machine.interpreters import interpreter_of, probe
+from zoomgrad.harness.machine.interpreters import probe
 
 
 @pytest.fixture
 def running():
-    return interpreter_of("cpython", Path(sys._base_executable), probe(Path(sys._base_executable)))
+    return probe(Path(sys._base_executable))
 
 
 @pytest.fixture

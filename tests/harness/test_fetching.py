@@ -17,15 +17,16 @@ from zoomgrad.harness.cli import preparing
 from zoomgrad.harness.machine import environments, interpreters, own_clang
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.plan import planning
+from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.results.places import ROOT
 
 if sys.platform != "linux":
     pytest.skip("the programs are scripts, and the package ziglang is used on Linux only", allow_module_level=True)
 
-PYTHON = """
-import json
-print(json.dumps({"implementation": "cpython", "version": "3.14.2", "full_version": "3.14.2 (fake)",
-    "free_threaded": False, "jit": False, "build": {"compiler": "Clang 21", "cflags": "-O3"}}))
+PYTHON = r"""
+import sys
+told = '{"compiler": "Clang 21", "cflags": "-O3", "debug": ""}' if "platform" in sys.argv[-1] else None
+print(told or "cpython\n3.14.2\n3.14.2 (fake)\nFalse\nFalse")
 """
 ZIG = "import sys; sys.argv[1] == 'clang' and print('clang version 22.1.8')"
 UV = """
@@ -79,30 +80,30 @@ def bare(tmp_path, monkeypatch):
     forget()
 
 
-def plan(installed, **choice):
-    return planning.plan("smoke", installed, command=["zoomgrad", "run"], **choice)
+def plan(installed, **selected):
+    return planning.plan("smoke", installed, Selection(**selected), command=["zoomgrad", "run"])
 
 
 def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, capsys):
     asked_of_uv = bare()
     installed = interpreters.discover()
     assert not preparing.pythons(["cpython-3.99"])
-    chosen = {"only_engines": ["tuple"], "only_interpreters": ["cpython-3.14", installed[0].name]}
+    chosen = {"engines": ["tuple"], "interpreters": ["cpython-3.14", installed[0].name]}
     asked_for = preparing.fetched(lambda: plan(interpreters.discover(), **chosen), every_python=True)
     assert not asked_for.missing.keys() & {"cpython-3.14"}
     assert capsys.readouterr().err.startswith("zoomgrad: cpython-3.99: not fetched (")
     assert [arguments[:2] for arguments in asked_of_uv()] == [["python", "install"]] * 2
     fetched = {i.name: i for i in interpreters.discover()}["cpython-3.14"]
-    assert fetched.build == {"compiler": "Clang 21", "cflags": "-O3"}
+    assert fetched.build() == {"compiler": "Clang 21", "cflags": "-O3"}
 
 
 def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
     asked_of_uv = bare()
     installed = interpreters.discover()
-    without = plan(installed, only_engines=["baseline", "tcc"])
+    without = plan(installed, engines=["baseline", "tcc"])
     assert preparing.with_clang(without) is without
     assert not asked_of_uv()
-    needs = plan(installed, only_engines=["clang-O1"])
+    needs = plan(installed, engines=["clang-O1"])
     assert "clang" not in needs.run.machine
     ready = preparing.with_clang(needs)
     assert ready.run.machine["clang"] == "22.1.8 (zig clang)"

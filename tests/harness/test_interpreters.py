@@ -1,36 +1,30 @@
 """Discovery of interpreters, their names, builds given by path, and programs that are not interpreters."""
 
-import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness.machine import interpreters
-from zoomgrad.harness.machine.interpreters import Facts, Interpreter, asked, discover, reference, survey
+from zoomgrad.harness.machine.interpreters import Interpreter, asked, discover, probe, reference
 from zoomgrad.results.files import Unreadable
 
 
 def fact(version, implementation="cpython", *, free_threaded=False, jit=False):
-    return Facts(
-        implementation=implementation,
-        version=version,
-        full_version=f"{version} (main)",
-        free_threaded=free_threaded,
-        jit=jit,
-        build={"compiler": "GCC 12"},
-    )
+    name = f"{implementation}-{'.'.join(version.split('.')[:2])}{'t' * free_threaded}"
+    return Interpreter(name, Path(), implementation, version, f"{version} (main)", free_threaded, jit)
 
 
 @pytest.fixture
 def machine(monkeypatch):
-    """`machine({path: facts})`: only these programs exist; None marks one that is not an interpreter."""
+    """`machine({path: interpreter})`: only these programs exist."""
 
     def pretend(programs):
-        by_path = {Path(path): facts for path, facts in programs.items()}
+        by_path = {Path(path): replace(facts, path=Path(path)) for path, facts in programs.items()}
         monkeypatch.setattr(interpreters, "_candidates", lambda: iter(by_path))
         monkeypatch.setattr(interpreters, "probe", by_path.__getitem__)
 
@@ -44,7 +38,7 @@ def candidates(monkeypatch):
 
 
 def interpreter(name, implementation="cpython", version="3.13.0"):
-    return Interpreter(name, Path("/nowhere/python"), implementation, version, version, name.endswith("t"), {})
+    return Interpreter(name, Path("/nowhere/python"), implementation, version, version, name.endswith("t"))
 
 
 def program(path, text):
@@ -103,11 +97,7 @@ def answering(path, text):
     return program(path, f'#!/bin/sh\ncat "{answer}"\n')
 
 
-def with_facts(**changes):
-    return json.dumps({**fact("3.13.0").model_dump(), **changes})
-
-
-def test_what_is_not_an_interpreter_is_skipped_with_the_reason(tmp_path, candidates, monkeypatch):
+def test_a_program_that_is_no_interpreter_is_left_out_and_has_a_reason(tmp_path, candidates, monkeypatch):
     monkeypatch.setattr(interpreters, "PROBE_SECONDS", 2.0)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("nowhere")
@@ -120,17 +110,16 @@ def test_what_is_not_an_interpreter_is_skipped_with_the_reason(tmp_path, candida
         program(tmp_path / "fails", "#!/bin/sh\nexit 3\n"): "ended with exit code 3",
         program(tmp_path / "hangs", "#!/bin/sh\nexec sleep 1000\n"): "took longer than 2 s",
         program(tmp_path / "endless", "#!/bin/sh\nexec yes\n"): "wrote more than 1,048,576 bytes",
-        answering(tmp_path / "bytes", b"\xff\xfe\xff"): "does not answer like a Python (its answer",
-        answering(tmp_path / "path", with_facts(version="../../x")): "does not answer like a Python (version",
-        answering(tmp_path / "more", with_facts(build={"\x1b": "of"})): "does not answer like a Python (build",
+        answering(tmp_path / "bytes", b"\xff\xfe\xff"): "does not answer like a Python (",
+        answering(tmp_path / "path", "cpython\n../../x\n3.13\nFalse\nFalse\n"): "does not answer like a Python (cpy",
+        answering(tmp_path / "more", "cpython\n3.13.0\n\x1b[2J\nFalse\nFalse\n"): "does not answer like a Python (cpy",
     }
     candidates(*programs, base_python())
-    installed, skipped = survey()
-    assert [i.path for i in installed] == [base_python()]
-    assert [one.path for one in skipped] == [str(path) for path in programs]
-    for one, reason in zip(skipped, programs.values(), strict=True):
-        assert one.reason.startswith(reason)
-        assert one.reason.isprintable() and len(one.reason) < 500
+    assert [i.path for i in discover()] == [base_python()]
+    for program_, reason in programs.items():
+        answer = str(probe(program_))
+        assert answer.startswith(reason)
+        assert answer.isprintable() and len(answer) < 500
 
 
 def test_relative_folders_are_not_searched_even_without_a_home(tmp_path, monkeypatch):
@@ -190,16 +179,16 @@ def test_a_path_gets_the_users_name_and_its_own_facts():
     assert chosen == ["mine", "cpython-3.13", "nowhere"]
     mine = everything[-1]
     assert (mine.name, mine.path, mine.version) == ("mine", base_python(), ".".join(map(str, sys.version_info[:3])))
-    assert mine.build["compiler"]
+    assert mine.build()["compiler"]
     assert not mine.canonical
 
 
 @pytest.mark.parametrize(
     ("names", "answer", "reason"),
     [
-        (["/usr/bin/python3"], None, "needs a name"),
-        (["mine="], None, "needs a name"),
-        (["cpython-3.99=/bin/sh"], None, "not a name"),
+        (["/usr/bin/python3"], None, "not the name and the path"),
+        (["mine="], None, "not the name and the path"),
+        (["cpython-3.99=/bin/sh"], None, "not the name and the path"),
         (["mine=/nowhere/python"], None, "mine: /nowhere/python is not an executable file"),
         (["mine=/bin/sh"], None, "mine: /bin/sh "),
         (["mine=/some/python"], fact("3.8.18"), "is cpython 3.8.18, which zoomgrad does not support"),

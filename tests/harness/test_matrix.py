@@ -8,8 +8,8 @@ from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan import estimate, presets
-from zoomgrad.harness.plan.presets import cells_of
-from zoomgrad.results.record import Cell
+from zoomgrad.harness.plan.planning import cells_of
+from zoomgrad.results.record import Cell, Settings
 from zoomgrad.results.samples import baseline_of
 from zoomgrad.results.stats.intervals import MIN_PROCESSES
 
@@ -17,8 +17,8 @@ INTERPRETERS = ("cpython-3.9", "cpython-3.13", "pypy-3.11")
 MAIN = ("cpython-3.13", "pypy-3.11")
 
 
-def cells(preset, **only):
-    return cells_of(presets.preset(preset), INTERPRETERS, main=MAIN, **only)
+def cells(preset, **selected):
+    return cells_of(presets.preset(preset), presets.Selection(**selected), INTERPRETERS, main=MAIN)
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS)
@@ -39,16 +39,16 @@ def test_a_short_preset_has_all_baselines_and_enough_blocks_for_intervals(preset
 
 
 def test_naming_one_of_each_kind_selects_one_cell():
-    found = cells("full", only_engines=["replay"], only_interpreters=["pypy-3.11"], only_workloads=["mlp-3x2x1"])
+    found = cells("full", engines=["replay"], interpreters=["pypy-3.11"], workloads=["mlp-3x2x1"])
     assert found == [Cell(engine="replay", interpreter="pypy-3.11", workload="mlp-3x2x1")]
 
 
 @pytest.mark.parametrize(
     ("only", "nearest"),
     [
-        ({"only_engines": ["hoistd"]}, "hoisted"),
-        ({"only_workloads": ["digit"]}, "digits"),
-        ({"only_interpreters": ["cpython-3.1"]}, "cpython-3.13"),
+        ({"engines": ["hoistd"]}, "hoisted"),
+        ({"workloads": ["digit"]}, "digits"),
+        ({"interpreters": ["cpython-3.1"]}, "cpython-3.13"),
     ],
 )
 def test_an_unknown_name_suggests_the_nearest(only, nearest):
@@ -75,5 +75,5 @@ def test_a_malformed_refusal_still_has_an_estimate(monkeypatch, answer):
 
     monkeypatch.setitem(engines.load("slots").__dict__, "supports", supports)
     cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
-    here = Interpreter("cpython-3.13", None, "cpython", "3.13.0", "3.13.0", False, {})
-    assert 0 < estimate.block_seconds(cell, presets.preset("smoke").settings, here, 0) < 1000
+    here = Interpreter("cpython-3.13", None, "cpython", "3.13.0", "3.13.0")
+    assert 0 < estimate.block_seconds(cell, Settings(**presets.preset("smoke").settings), here, 0) < 1000

@@ -8,7 +8,8 @@ from zoomgrad import engines
 from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.machine.interpreters import Interpreter
-from zoomgrad.harness.plan import planning, presets
+from zoomgrad.harness.plan import planning
+from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import Run
 
@@ -16,7 +17,7 @@ from zoomgrad.results.record import Run
 def interpreter(name, version=None, full_version=None):
     implementation, _, short = name.partition("-")
     version = version or f"{short}.0"
-    return Interpreter(name, Path("/nowhere/python"), implementation, version, full_version or version, False, {})
+    return Interpreter(name, Path("/nowhere/python"), implementation, version, full_version or version)
 
 
 FOUND = [interpreter("cpython-3.9"), interpreter("cpython-3.13", "3.13.1")]
@@ -29,8 +30,8 @@ def here(monkeypatch):
     monkeypatch.setattr(facts, "commit", lambda folder: "abc")
 
 
-def plan(preset="smoke", found=(*FOUND, PYPY), **choices):
-    return planning.plan(preset, found, command=["zoomgrad", "run"], **choices)
+def plan(preset="smoke", found=(*FOUND, PYPY), seed=None, **selected):
+    return planning.plan(preset, found, Selection(**selected), command=["zoomgrad", "run"], seed=seed)
 
 
 def places(made):
@@ -38,11 +39,11 @@ def places(made):
 
 
 def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
-    made = plan("full", only_workloads=["xor", "digits"])
+    made = plan("full", workloads=["xor", "digits"])
     assert {cell.interpreter for cell in made.run.cells if cell.engine == "slots"} == {"cpython-3.13", "pypy-3.9"}
     assert made.run.reference_interpreter == "cpython-3.13"
     ladder = {name for name in engines.names() if not is_peer(engines.load(name))}
-    assert set(made.run.engines) >= ladder - {*presets.OPT_IN}
+    assert set(made.run.engines) >= ladder - {*planning.OPT_IN}
     assert set(made.run.workloads) == {"xor", "digits"}
     assert made.run.interpreters["cpython-3.13"].version == "3.13.1"
     assert made.total_seconds > 0
@@ -65,7 +66,7 @@ def test_the_main_command_is_planned_for_less_than_five_minutes():
 @pytest.fixture
 def stored():
     """A run as read back from disk."""
-    return Run.model_validate_json(plan(only_interpreters=["cpython-3.9"]).run.model_dump_json())
+    return Run.model_validate_json(plan(interpreters=["cpython-3.9"]).run.model_dump_json())
 
 
 def resume(run, monkeypatch, found=(*FOUND, PYPY)):
@@ -76,7 +77,7 @@ def resume(run, monkeypatch, found=(*FOUND, PYPY)):
 def test_a_resumed_run_keeps_its_plan(stored, monkeypatch):
     resumed = resume(stored, monkeypatch)
     assert resumed.run == stored
-    assert list(resumed.order()) == list(plan(only_interpreters=["cpython-3.9"], seed=stored.seed).order())
+    assert list(resumed.order()) == list(plan(interpreters=["cpython-3.9"], seed=stored.seed).order())
 
 
 @pytest.mark.parametrize("fact", ["processor", "cores", "system"])

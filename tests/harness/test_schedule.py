@@ -24,7 +24,7 @@ REMEDY = "uv python install pypy-3.11"
 
 def interpreter(name):
     implementation, _, version = name.partition("-")
-    return Interpreter(name, Path("/nowhere/python"), implementation, version, version, False, {})
+    return Interpreter(name, Path("/nowhere/python"), implementation, version, version)
 
 
 def plan(*, cells=CELLS, missing=(), **fields):

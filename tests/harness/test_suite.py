@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests import own
-from zoomgrad.harness.cli.suites import read_suite
+from zoomgrad.harness.plan.suite import read_suite
 from zoomgrad.results.compare import Limits
 from zoomgrad.results.files import Unreadable
 
@@ -20,7 +20,7 @@ def test_the_suite_of_the_page_is_read(tmp_path):
     suite = read_suite(tmp_path / "gate.toml")
     assert (suite.engine_file, suite.timeout, suite.gate) == (("engine.py",), 60.0, Limits())
     (tmp_path / "pyproject.toml").write_text("[tool.other]\n")
-    assert read_suite(tmp_path / "pyproject.toml") is None
+    assert read_suite(tmp_path / "pyproject.toml", tool=True) is None
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def check(
     finished = store_of(run) if run or update else None
     if finished:
         others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout, "--run": measure and update}
-        chosen_options = [*chosen.options, *(option for option, value in others.items() if value)]
+        chosen_options = [*options.chosen_options(chosen), *(option for option, value in others.items() if value)]
         of_suite = context.default_map or {}
         options.refuse_useless(finished.run.id, (option for option in chosen_options if option[2:] not in of_suite))
     preset = finished.run.preset if finished else preset or "smoke"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from zoomgrad import datasets, engines
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.asking import Skipped, one_line
+from zoomgrad.engines.asking import one_line
 from zoomgrad.engines.discovery import said
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.harness import workloads
@@ -26,21 +26,19 @@ Row = tuple[str, str, str]
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Show what is installed, what is missing, and how to get it."""
-    installed, no_pythons = interpreters.survey()
+    installed = interpreters.discover()
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in installed]
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(installed)]
     rows += [state(f"engine {name}", engines.load(name).check) for name in engines.names()]
     rows += [(problem.where, "left out", problem.what) for problem in (*engines.problems(), *workloads.problems())]
     rows.append(state("profiler perf", perf.find))
     rows += [state(f"data of {name}", workloads.load(name).data) for name in workloads.names()]
+    programs = dict.fromkeys(toolchains.skipped())
+    skipped = [(f"program {one_line(program.path)}", "skipped", program.reason) for program in programs]
     lacking = [row for row in rows if row[1] != "ready"]
     parts = [
         # First, because ready rows are many.
-        Part(
-            "not ready",
-            ("what", "state", "how to get it"),
-            [*lacking, *_skipped([*no_pythons, *toolchains.skipped()])],
-        ),
+        Part("not ready", ("what", "state", "how to get it"), [*lacking, *skipped]),
         Part("ready", ("what", "state", "path"), [row for row in rows if row[1] == "ready"]),
         Part("machine", ("fact", "value"), [*facts.gather().items()]),
     ]
@@ -61,8 +59,3 @@ def state(what: str, look: Callable[[], object]) -> Row:
         return what, "wrong", str(error)
     except (Exception, SystemExit) as error:
         return what, "broken", said(error)
-
-
-def _skipped(programs: Iterable[Skipped]) -> list[Row]:
-    """Rows for programs that are named like an interpreter or a compiler but can't be used."""
-    return [(f"program {one_line(program.path)}", "skipped", program.reason) for program in dict.fromkeys(programs)]

@@ -8,20 +8,21 @@ from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.options import Json
 from zoomgrad.harness.machine import interpreters
 
+INSTALLED = ThreadPoolExecutor(1).submit(interpreters.discover)
+"""Asked as soon as this file is imported: the interpreters answer while everything else is imported."""
+
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List engines, workloads, interpreters and presets."""
-    with ThreadPoolExecutor(1) as asking:
-        installed = asking.submit(interpreters.discover)
-        # Imported late: the interpreters answer meanwhile.
-        from zoomgrad import engines
-        from zoomgrad.harness import workloads
-        from zoomgrad.harness.cli import display
-        from zoomgrad.harness.cli.console import say_next
-        from zoomgrad.harness.cli.display import Part
-        from zoomgrad.harness.plan import presets
-        from zoomgrad.harness.workloads import microgpt
+    from zoomgrad import engines
+    from zoomgrad.harness import workloads
+    from zoomgrad.harness.cli import display
+    from zoomgrad.harness.cli.console import say_next
+    from zoomgrad.harness.cli.display import Part
+    from zoomgrad.harness.plan import presets
+    from zoomgrad.harness.workloads import microgpt
+
     loaded = [engines.load(name) for name in engines.names()]
     parts = [
         Part(
@@ -40,7 +41,7 @@ def list_(as_json: Json = False) -> None:
         Part(
             "interpreters",
             ("name", "version", "path"),
-            [(i.name, i.version, str(i.path)) for i in installed.result()],
+            [(i.name, i.version, str(i.path)) for i in INSTALLED.result()],
         ),
         Part(
             "presets",

@@ -9,6 +9,7 @@ from zoomgrad.harness import profile
 from zoomgrad.harness.containment import Finished
 from zoomgrad.harness.machine import interpreters
 from zoomgrad.harness.plan import planning
+from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.results.profile import PARTS
 from zoomgrad.results.store import Store
 
@@ -20,13 +21,13 @@ def installed():
     return interpreters.discover()
 
 
-def plan_of(installed, **chosen):
-    return planning.plan("profile", installed, command=["zoomgrad", "profile"], blocks=0, **chosen)
+def plan_of(installed, *selected):
+    return planning.plan("profile", installed, Selection(*selected), command=["zoomgrad", "profile"], blocks=0)
 
 
 @pytest.fixture
 def plan(installed, running):
-    return plan_of(installed, only_engines=["tuple"], only_workloads=["xor"], only_interpreters=[running.name])
+    return plan_of(installed, ["tuple"], ["xor"], [running.name])
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ class Fake:
 def test_profilers_by_cell(installed, running):
     """Scalene does not run on PyPy, and only interpreted engines have an anatomy."""
     engines, interpreters = ["tuple", "gcc-O1"], [running.name, *(i.name for i in installed if i.has_jit)]
-    chosen = plan_of(installed, only_engines=engines, only_workloads=["xor"], only_interpreters=interpreters)
+    chosen = plan_of(installed, engines, ["xor"], interpreters)
     of_cell = {}
     for cell, profiler in profile.planned(chosen, ALL):
         of_cell.setdefault((cell.engine, cell.interpreter), []).append(profiler)
@@ -110,7 +111,7 @@ def on(request, installed, running):
 
 
 def test_a_real_anatomy_and_real_memory(installed, tmp_path, on):
-    chosen = plan_of(installed, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[on])
+    chosen = plan_of(installed, ["hoisted"], ["digits"], [on])
     store = Store.create(chosen.run, under=tmp_path)
     anatomy, memory = (kept for *_, kept in profile.run_profilers(chosen, store, ["anatomy", "memory"], 0.6) if kept)
     assert (anatomy.status, anatomy.reason, memory.status, memory.reason) == ("measured", "", "measured", "")
