@@ -643,9 +643,9 @@ DEFECTS = (
     Defect(
         "lock: two runs share it",
         "harness/run/lock.py",
-        "lock.acquire(timeout=0)",
-        "lock.acquire(timeout=0) if False else None",
-        "harness/test_lock.py::test_a_second_run_learns_who_holds_the_lock",
+        "lock.acquire(timeout=-1 if wait else 0)",
+        "None",
+        "harness/test_lock.py::test_a_second_run_is_refused_with_the_remedy",
     ),
     Defect(
         "interpreters: 3.11.7 is newer than 3.11.10",

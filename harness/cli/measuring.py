@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import sys
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import typer
 
@@ -15,30 +12,18 @@ from zoomgrad import engines
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, files
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, WRONG_USE
-from zoomgrad.harness.cli.console import complain, out, say, say_next
+from zoomgrad.harness.cli.app import FAILED, INTERRUPTED
+from zoomgrad.harness.cli.console import complain, out, say_next
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.fleet.where import Where
-from zoomgrad.harness.machine import environments, interpreters
+from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
-from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
-from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.harness.run.isolate import isolate
-from zoomgrad.harness.run.lock import Busy, locked
+from zoomgrad.harness.run.lock import locked
 from zoomgrad.harness.run.schedule import Schedule, lock_of
 from zoomgrad.results.store import Store
-
-
-def new_plan(preset: str, chosen: Selection, **more: Any) -> Plan:
-    """Plan a run of the preset's cells that the user chose, on the interpreters of this machine. Fetches nothing.
-
-    more: as for `planning.plan`.
-    """
-    installed, names = interpreters.asked(chosen.interpreters, interpreters.discover())
-    selection = replace(chosen, interpreters=names)
-    return planning.plan(preset, installed, selection, command=["zoomgrad", *sys.argv[1:]], **more)
 
 
 def show_plan(plan: Plan, note: str) -> None:
@@ -48,17 +33,13 @@ def show_plan(plan: Plan, note: str) -> None:
 
 
 def get_ready(plan: Plan) -> None:
-    """Fetch data and make environments before measuring. Goes on after a failure, and prints a peer's."""
+    """Fetch data and make environments before measuring. Records give the reason of a failure."""
     fetch_data(plan.run.workloads)
     locks = {(cell.interpreter, lock) for cell in plan.run.cells for lock in (WORKER, lock_of(cell.engine))}
     for name, lock in sorted(locks):
         if name in plan.interpreters:
-            try:
-                with out.status(f"making the environment {lock} for {name}"):
-                    environments.environment(plan.interpreters[name], lock=lock)
-            except NoEnvironment as error:
-                if lock != WORKER:  # the records of other cells will give the reason
-                    complain(f"{lock} for {name}: {error}\n  {error.remedy}")
+            with out.status(f"making the environment {lock} for {name}"), contextlib.suppress(NoEnvironment):
+                environments.environment(plan.interpreters[name], lock=lock)
 
 
 @contextlib.contextmanager
@@ -74,7 +55,7 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: b
         store = store or Store.create(plan.run)
         with resumable(resume):
             get_ready(plan)
-            with RunProgress(len(plan.run.cells) * plan.run.blocks) as progress:
+            with RunProgress() as progress:
                 schedule = Schedule(plan, store, isolate, environments.environment, progress)
                 yield schedule
                 schedule.clean_up()
@@ -91,7 +72,7 @@ def collected(plan: Plan, where: Where, store: Store | None, place: str) -> Stor
     store = store or Store.create(plan.run)
     resume = f"{resuming(plan)} --on {place}"
     try:
-        with resumable(resume), connected(where) as client, RunProgress(0) as progress:
+        with resumable(resume), connected(where) as client, RunProgress() as progress:
             Collector(plan, store, client, progress).collect()
     except FleetLost as lost:
         complain(str(lost))
@@ -128,19 +109,8 @@ def print_problems() -> None:
 
 @contextlib.contextmanager
 def alone(*, wait: bool) -> Iterator[None]:
-    """Hold the machine's lock, so that only one run measures.
-
-    wait: wait for the other run to end; otherwise exit with an error.
-    """
-
-    def waiting(holder: str) -> None:
-        say(f"waiting for another run to end{holder and f': {holder}'}")
-
-    try:
-        with locked(waiting=waiting if wait else None):
-            yield
-    except Busy as busy:
-        holder = f": {busy}" if str(busy) else ""
-        remedy = "Wait for it with --wait. Two runs at a time would disturb each other's timings."
-        complain(f"another run is measuring{holder}\n  {remedy}")
-        raise typer.Exit(WRONG_USE) from None
+    """Hold the machine's lock, so that only one run measures. wait: wait for another run, instead of raising Busy."""
+    with contextlib.ExitStack() as stack:
+        with out.status("waiting for another run to end"):
+            stack.enter_context(locked(wait=wait))
+        yield

@@ -5,7 +5,7 @@ Typer turns a BadParameter into a usage error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import import_module
 from operator import attrgetter
 from typing import Annotated, Any, Optional
@@ -13,7 +13,6 @@ from typing import Annotated, Any, Optional
 import typer
 
 from zoomgrad.harness.plan.presets import Selection
-from zoomgrad.results.files import Unreadable
 
 
 def some_name(text: Optional[str]) -> Optional[str]:
@@ -144,17 +143,6 @@ Json = Annotated[
 def selection(engines: Any, workloads: Any, interpreters: Any) -> Selection:
     """Return the Selection of the three options; None means all."""
     return Selection(*(list(names or ()) for names in (engines, workloads, interpreters)))
-
-
-def chosen_options(selected: Selection) -> list[str]:
-    """The options of the selection that are on the command line."""
-    return [f"--{name}" for name, names in vars(selected).items() if names]
-
-
-def refuse_useless(run: str, useless: Iterable[str]) -> None:
-    """Raise Unreadable if options would have no effect on a finished run."""
-    if names := ", ".join(useless):
-        raise Unreadable(f"{run} is a finished run, so {names} would have no effect\n  Leave out these options.")
 
 
 def limits(timeout: float | None, memory: float | None = None) -> dict[str, Any]:

@@ -6,11 +6,11 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 from zoomgrad import datasets, engines
 from zoomgrad.datasets import fetch, mnist
@@ -20,10 +20,12 @@ from zoomgrad.engines.row import Row
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out
-from zoomgrad.harness.machine import environments, facts, interpreters, own_clang
+from zoomgrad.harness.machine import environments, interpreters, own_clang
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.project import with_project, worker_command
+from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
+from zoomgrad.harness.plan.presets import Selection
 
 
 def fetch_data(names: Iterable[str]) -> None:
@@ -33,35 +35,33 @@ def fetch_data(names: Iterable[str]) -> None:
             fetch.fetch_mnist()
 
 
-def fetched(planned: Callable[[], Plan], *, every_python: bool = False) -> Plan:
-    """The plan, after fetching what it needs: a PyPy if there is none, with `every_python` all others, and a Clang."""
-    plan = planned()
-    needs_pypy = not any(interpreter.has_jit for interpreter in plan.interpreters.values())
-    kinds = ("cpython-", "pypy-") if every_python else ("pypy-",) * needs_pypy
-    cells = dict.fromkeys(cell.interpreter for cell in plan.run.cells)
-    missing = [name for name in cells if name in plan.missing and name.startswith(kinds)]
-    if missing and pythons(missing):
-        plan = planned()
-    return with_clang(plan)
+def new_plan(preset: str, chosen: Selection, *, fetches: bool = True, **more: Any) -> Plan:
+    """Plan a run of the preset's cells that the user chose, on the interpreters of this machine.
 
-
-def pythons(names: Sequence[str]) -> bool:
-    """Let uv install interpreters. Return whether it installed any; print why it did not."""
-    return sum(_fetched(name, partial(environments.install_python, name)) for name in names) > 0
-
-
-def with_clang(plan: Plan) -> Plan:
-    """The plan with a Clang among the machine's facts, fetched if its engines need one and there is none.
-
-    If it can't be fetched, the cells that need it are skipped with the reason.
+    fetches: whether to fetch what the plan needs first: interpreters and a Clang. more: as for `planning.plan`.
     """
+
+    def planned() -> Plan:
+        installed, names = interpreters.asked(chosen.interpreters, interpreters.discover())
+        selection = replace(chosen, interpreters=names)
+        return planning.plan(preset, installed, selection, command=["zoomgrad", *sys.argv[1:]], **more)
+
+    plan = planned()
+    if fetches and [what for what, fetch in _needs(plan) if _fetched(what, fetch)]:
+        return planned()
+    return plan
+
+
+def _needs(plan: Plan) -> Iterator[tuple[str, Callable[[], None]]]:
+    """What the plan needs and this machine lacks: PyPy, where CI is set other interpreters, and a Clang."""
+    wanted = interpreters.DISCOVERED if os.environ.get("CI") else ("pypy-",)
+    for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
+        if name in plan.missing and name.startswith(wanted):
+            yield name, partial(environments.install_python, name)
     loaded = (engines.load(cell.engine) for cell in plan.run.cells)
     needs_clang = any(isinstance(engine, Row) and engine.options.compiler == "clang" for engine in loaded)
-    if not needs_clang or toolchains.has("clang") or not own_clang.is_offered():
-        return plan
-    if not _fetched("a Clang (the package ziglang)", own_clang.fetch):
-        return plan
-    return replace(plan, run=plan.run.model_copy(update={"machine": facts.gather()}))
+    if needs_clang and own_clang.is_offered() and not toolchains.has("clang"):
+        yield "a Clang (the package ziglang)", own_clang.fetch
 
 
 def _fetched(what: str, fetch: Callable[[], None]) -> bool:
@@ -76,17 +76,17 @@ def _fetched(what: str, fetch: Callable[[], None]) -> bool:
     return True
 
 
-def python_of(name: Optional[str]) -> Path:
-    """Path of the Python for a worker: the named interpreter's environment, or the Python that runs this process."""
-    if name is None:
-        return Path(sys.executable)
-    return environments.environment(interpreters.chosen_one(name, interpreters.discover()))
-
-
 def run_worker(interpreter: Optional[str], module: str, *arguments: str) -> int:
-    """Run one of our modules in a worker that shares this terminal, and return its exit code, as a shell reports it."""
+    """Run one of our modules in a worker that shares this terminal, and return its exit code, as a shell reports it.
+
+    interpreter: whose environment runs the worker; None for the Python that runs this process.
+    """
     try:
-        command = worker_command(python_of(interpreter), module, *arguments)
+        python = Path(sys.executable)
+        if interpreter:
+            everything, (name,) = interpreters.asked([interpreter], interpreters.discover())
+            python = environments.environment(interpreters.choose(name, everything))
+        command = worker_command(python, module, *arguments)
         code = subprocess.run(command, env=with_project(os.environ), check=False).returncode  # noqa: S603  (a list)
     except KeyboardInterrupt:
         return INTERRUPTED

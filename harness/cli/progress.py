@@ -8,15 +8,13 @@ from typing import Self
 from zoomgrad.harness.cli.console import out, say
 from zoomgrad.harness.cli.display import seconds_text
 from zoomgrad.harness.run.schedule import Observer
-from zoomgrad.results.record import Cell, HostFacts, Record
+from zoomgrad.results.record import Cell, Record
 
 
 class RunProgress(Observer):
     """The observer of a run's schedule. A cell without a result leaves a line anywhere."""
 
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
+    def __init__(self) -> None:
         self._block = -1
         self._left = ""
         self._counts = Counter[str]()
@@ -32,33 +30,22 @@ class RunProgress(Observer):
 
     def started(self, cell: Cell, block: int) -> None:
         self._begin(block)
-        self._status.update(f"{self._done}/{self._total}{self._left}  {cell.key} block {block + 1}")
+        self._status.update(f"block {block + 1}: {cell.key}{self._left}")
 
     def finished(self, record: Record, seconds_left: float) -> None:
         self._begin(record.block)
         self._counts[record.status] += 1
-        self._done += 1
         self._left = f", {seconds_text(seconds_left)} left"
         if record.reason:
             host = f"{record.host}: " if record.host else ""
             what = record.reason.splitlines()[0]
             say(f"{host}{record.cell.key} block {record.block + 1}: {record.status}, {what}")
 
-    def admitted(self, host: str, facts: HostFacts) -> None:
-        names = ("processor", "cores", "frequency governor", "load at start")
-        say(f"{host} joined: {'; '.join(filter(None, (facts.machine.get(name, '') for name in names)))}")
-
-    def extended(self, cells: int) -> None:
-        self._total += cells
-
-    def abandoned(self) -> None:
-        self._total -= 1
-
     def _begin(self, block: int) -> None:
         """End the line of the block before, if this is another one."""
         if block != self._block and self._counts and not out.is_terminal:
             counted = ", ".join(f"{count} {status}" for status, count in self._counts.items())
-            say(f"[{self._done}/{self._total}{self._left}] block {self._block + 1}: {counted}")
+            say(f"block {self._block + 1}: {counted}{self._left}")
         if block != self._block:
             self._counts.clear()
             self._block = block

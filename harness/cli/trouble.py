@@ -14,21 +14,15 @@ from zoomgrad.engines.api import Unavailable, UnknownName
 from zoomgrad.harness.cli.app import FAILED, WRONG_USE
 from zoomgrad.harness.cli.console import complain
 from zoomgrad.harness.machine.environments import NoEnvironment
+from zoomgrad.harness.run.lock import Busy
 from zoomgrad.results.files import Unreadable, first_of
 
-KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment)
+KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, Busy)
 """Exceptions whose texts are written for users."""
 
-SPACE = "Free some space, then try again."
-_REMEDIES = {
-    errno.ENOSPC: SPACE,
-    errno.EDQUOT: SPACE,
-    errno.EFBIG: SPACE,
-    errno.EROFS: "Keep runs elsewhere: set ZOOMGRAD_RUNS to a writable folder.",
-    errno.EACCES: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
-    errno.EPERM: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
-    errno.ENOMEM: "Free some memory, then try again.",
-}
+
+_REMEDIES = {errno.ENOSPC: "Free some space, then try again.", errno.ENOMEM: "Free some memory, then try again."}
+_ACCESS = "Check the path and its permissions, or keep runs elsewhere: set ZOOMGRAD_RUNS."
 
 
 def print_error(error: Exception) -> int | None:
@@ -52,7 +46,7 @@ def print_error(error: Exception) -> int | None:
 def trouble(error: OSError) -> str:
     """Message of a system error: path, cause, remedy, and the notes of the command that it ended."""
     where = f"{error.filename}: " if error.filename else ""
-    remedy = _REMEDIES.get(error.errno or 0, "Check the path and its permissions, then try again.")
+    remedy = _REMEDIES.get(error.errno or 0, _ACCESS)
     return f"{where}{error.strerror or error}\n  {' '.join([remedy, *getattr(error, '__notes__', ())])}"
 
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Client, LocalCluster, Security, get_worker
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from zoomgrad.harness.fleet.host import ANSWER, REQUEST, Answer, Request, forget
@@ -31,7 +30,7 @@ from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.schedule import Observer
 from zoomgrad.results.comparability import same_type
-from zoomgrad.results.files import first_of, inside
+from zoomgrad.results.files import first_of
 from zoomgrad.results.printable import printable
 from zoomgrad.results.record import HostFacts, Run
 from zoomgrad.results.store import Store
@@ -99,22 +98,12 @@ class Collector:
 
     def collect(self) -> None:
         """Have every block measured that is not complete. Raises FleetLost."""
-        try:
-            # Two clients would measure each block twice.
-            with FileLock(inside(self.store.folder, "client.lock"), timeout=0):
-                self._collect(self.store.run)
-        except Timeout:
-            raise FleetLost(
-                f"{self.store.folder.name}: another client collects its records\n  Wait until that one has ended."
-            ) from None
-
-    def _collect(self, run: Run) -> None:
+        run = self.store.run
         complete = {block for facts in run.hosts.values() for block in facts.blocks}
         for record in self.store.records():
             if record.block not in complete:
                 self.store.forget(record)
         missing = [block for block in range(run.blocks) if block not in complete]
-        self.observer.extended(len(missing) * len(run.cells))
         request = run.model_copy(update={"hosts": {}}).model_dump_json()
         futures = {
             self.client.submit(carry, request, block, priority=-block, retries=MOST_RETRIES, pure=False): block
@@ -176,7 +165,6 @@ class Collector:
             self.store.write(named)
             self.observer.finished(named, left / len(run.hosts))
         self._write(host, run.hosts[host].model_copy(update={"blocks": (*run.hosts[host].blocks, block)}))
-        self.observer.extended(len(answer.records) - len(run.cells))
 
     def _admitted(self, facts: HostFacts) -> str:
         """The host's name in the run, which it gets with its first block. Raises FleetLost."""
@@ -192,7 +180,6 @@ class Collector:
                 return name
         name = f"host-{len(hosts) + 1}"
         self._write(name, facts.model_copy(update={"blocks": ()}))
-        self.observer.admitted(name, facts)
         return name
 
     def _write(self, name: str, facts: HostFacts) -> None:

@@ -75,7 +75,7 @@ def answer(request: Request) -> Answer:
     if any(workloads.load(name).reader is mnist.load for name in run.workloads):
         with contextlib.suppress(datasets.Unavailable, CorruptData):  # the cells' records will give the reason
             fetch.fetch_mnist()
-    with locked(waiting=lambda holder: None):
+    with locked(wait=True):
         store, plan = _store(run), planning.on_host(run, there)
         schedule = Schedule(plan, store, isolate, environments.environment, Observer())
         schedule.measure([(block, cell) for block, cell in plan.order() if block == request.block])

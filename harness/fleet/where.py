@@ -1,7 +1,7 @@
 """The text after `--on` -> the place of a fleet, refused if it would let strangers in. Imports nothing of dask.
 
 dask runs whatever it is sent: whoever reaches a scheduler or a worker without TLS runs code as its user. So plain TCP
-stays on this machine unless the user insists. Certificates are for dask's own configuration.
+stays on this machine. Certificates are for dask's own configuration.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Where:
         return f"local:{self.count}" if self.kind == "local" else self.kind
 
 
-def parse(text: str, *, insecure: bool = False) -> Where:
+def parse(text: str) -> Where:
     """Parse the text after `--on`. Raises Unreadable, also without dask."""
     if not find_spec("distributed"):
         raise Unreadable("--on needs dask[distributed]\n  Install the extra: pip install 'zoomgrad[fleet]'")
@@ -46,10 +46,10 @@ def parse(text: str, *, insecure: bool = False) -> Where:
         raise Unreadable(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
     if address[1] == "tls":
         return Where("tls", text)
-    if not insecure and not is_loopback(address[2]):
+    if not is_loopback(address[2]):
         raise Unreadable(
             f"{text}: whoever reaches a dask scheduler without TLS can run any code as you\n"
-            "  Use tls:// (docs/fleet.md), or give --insecure on a network that you trust."
+            "  Use tls:// (docs/fleet.md), or a tunnel to this machine."
         )
     return Where("tcp", text)
 

@@ -257,12 +257,6 @@ def asked(names: Sequence[str], installed: Iterable[Interpreter]) -> tuple[list[
     return everything, list(dict.fromkeys(chosen))
 
 
-def chosen_one(name: str, installed: Iterable[Interpreter]) -> Interpreter:
-    """Return the interpreter of one such name. Raises Unreadable and UnknownName."""
-    everything, (chosen,) = asked([name], installed)
-    return choose(chosen, everything)
-
-
 def _by_path(name: str, path: str) -> Interpreter:
     shown = one_line(path, 120)
     if not path or not _OWN_NAME.fullmatch(name):

@@ -30,7 +30,7 @@ from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_ti
 from zoomgrad.harness.run.vouchers import Vouchers
 from zoomgrad.harness.worker.job import Job
 from zoomgrad.results.files import first_of, write_atomically
-from zoomgrad.results.record import Cell, HostFacts, Record, Vouching
+from zoomgrad.results.record import Cell, Record, Vouching
 from zoomgrad.results.store import Store
 
 MOST_OFFSET_STEPS = 4
@@ -51,15 +51,6 @@ class Observer:
 
     def finished(self, record: Record, seconds_left: float) -> None:
         """A record is on the disk."""
-
-    def extended(self, cells: int) -> None:
-        """One more block with this number of cells was added."""
-
-    def abandoned(self) -> None:
-        """A further block of a cell is skipped."""
-
-    def admitted(self, host: str, facts: HostFacts) -> None:
-        """A fleet's host got its name in the run."""
 
 
 @dataclass
@@ -98,7 +89,6 @@ class Schedule:
     def add_block(self, cells: Sequence[Cell]) -> bool:
         """Measure one more block of some cells. Return whether anything was measured."""
         block = max((record.block for record in self.store.records()), default=-1) + 1
-        self.observer.extended(len(cells))
         order = random.Random(f"{self.plan.run.seed} {block}").sample(list(cells), len(cells))
         return bool(self.measure([(block, cell) for cell in order]))
 
@@ -123,7 +113,6 @@ class Schedule:
         for (block, cell), estimate in zip(todo, estimates, strict=True):
             if cell in self._given_up:
                 progress.left -= estimate
-                self.observer.abandoned()
                 continue
             self.observer.started(cell, block)
             began = monotonic()

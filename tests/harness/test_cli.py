@@ -182,7 +182,6 @@ def test_two_runs_are_compared_without_measuring_anything(asked_there, runs):
     slower = next(each for each in told["verdicts"] if each["figure"] == "speedup")
     assert (told["failed"], slower["word"], round(slower["ratio"]["value"], 3)) == (True, "slower", 2.0)
     assert asked_there("compare", "one", "another", "-q").stdout.count("\n") == 1
-    assert "would have no effect" in asked_there("compare", "one", "another", "--budget", "60").stderr
     assert "the same run" in asked_there("compare", "one", "one").stderr
 
 
@@ -240,7 +239,7 @@ def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs, p
     assert {record.proof.reference for record in store.records()} == {store.vouching("xor").reference.key}
     lines = result.stdout.splitlines()
     count = 2 * len(places)
-    assert f"[{count}/{count}, 0 s left] block 1: {count} measured" in lines
+    assert f"block 1: {count} measured, 0 s left" in lines
     assert lines[-1].startswith("Open ") and lines[-1].endswith("report.html")
 
     suites = [str(folder / "pyperf" / f"{engine}--{RUNNING}--xor.json") for engine in ("baseline", "tuple")]
@@ -297,11 +296,10 @@ ONE_CELL = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNIN
 
 def test_a_second_run_does_not_measure_during_the_first(zoomgrad, tmp_path, monkeypatch):
     monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
-    with locked():
+    with locked(wait=False):
         result = zoomgrad("run", *ONE_CELL)
     assert result.returncode == 2
-    assert f"another run is measuring: pid {os.getpid()} (" in result.stderr
-    assert "--wait" in result.stderr
+    assert "another run is measuring" in result.stderr
     assert not (tmp_path / "runs").exists()
 
 
@@ -352,7 +350,6 @@ def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it
     made = asked_there("check", run, "--update")
     assert last_line(made) == f"{run} is now the baseline run. Commit baseline_runs/smoke.jsonl.xz"
     assert RunFile(tmp_path / "baseline_runs" / "smoke.jsonl.xz").records() == Store(runs / run).records()
-    refused("is a finished run, so --engines, --preset", run, "--preset", "quick", "-e", "tcc")
 
     again = zoomgrad("check", run)  # a run is never worse than itself
     assert again.returncode == 0, again.stdout + again.stderr

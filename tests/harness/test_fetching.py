@@ -16,7 +16,6 @@ from zoomgrad.engines.kernel.extension import check_header
 from zoomgrad.harness.cli import preparing
 from zoomgrad.harness.machine import environments, interpreters, own_clang
 from zoomgrad.harness.machine.environments import NoEnvironment
-from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.results.places import ROOT
 
@@ -80,37 +79,33 @@ def bare(tmp_path, monkeypatch):
     forget()
 
 
-def plan(installed, **selected):
-    return planning.plan("smoke", installed, Selection(**selected), command=["zoomgrad", "run"])
-
-
-def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, capsys):
+def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, capsys, monkeypatch):
     asked_of_uv = bare()
-    installed = interpreters.discover()
-    assert not preparing.pythons(["cpython-3.99"])
-    chosen = {"engines": ["tuple"], "interpreters": ["cpython-3.14", installed[0].name]}
-    asked_for = preparing.fetched(lambda: plan(interpreters.discover(), **chosen), every_python=True)
-    assert not asked_for.missing.keys() & {"cpython-3.14"}
-    assert capsys.readouterr().err.startswith("zoomgrad: cpython-3.99: not fetched (")
+    monkeypatch.setenv("CI", "true")
+    here = interpreters.discover()[0].name
+    plan = preparing.new_plan("smoke", Selection(["tuple"], [], ["cpython-3.14", "pypy-3.11", here]))
+    assert "cpython-3.14" not in plan.missing
+    assert capsys.readouterr().err.startswith("zoomgrad: pypy-3.11: not fetched (")
     assert [arguments[:2] for arguments in asked_of_uv()] == [["python", "install"]] * 2
-    fetched = {i.name: i for i in interpreters.discover()}["cpython-3.14"]
-    assert fetched.build() == {"compiler": "Clang 21", "cflags": "-O3"}
+    assert plan.interpreters["cpython-3.14"].build() == {"compiler": "Clang 21", "cflags": "-O3"}
 
 
 def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
     asked_of_uv = bare()
-    installed = interpreters.discover()
-    without = plan(installed, engines=["baseline", "tcc"])
-    assert preparing.with_clang(without) is without
+
+    def planned(*names, fetches=True):
+        here = [interpreters.discover()[0].name]
+        return preparing.new_plan("smoke", Selection(names, ["xor"], here), fetches=fetches).run.machine
+
+    assert "clang" not in planned("baseline", "tcc")
+    assert "clang" not in planned("clang-O1", fetches=False)
     assert not asked_of_uv()
-    needs = plan(installed, engines=["clang-O1"])
-    assert "clang" not in needs.run.machine
-    ready = preparing.with_clang(needs)
-    assert ready.run.machine["clang"] == "22.1.8 (zig clang)"
+    assert planned("clang-O1")["clang"] == "22.1.8 (zig clang)"
     done = asked_of_uv()
     os.environ.pop(toolchains.CLANG)
     forget()
-    preparing.with_clang(needs)
+    own_clang.use()
+    planned("clang-O1")
     assert asked_of_uv() == done, "a second run must use the Clang that is there"
 
 

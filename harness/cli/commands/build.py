@@ -12,11 +12,11 @@ from zoomgrad import engines
 from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.row import Row
 from zoomgrad.harness import built_module, workloads
-from zoomgrad.harness.cli.app import FAILED, WRONG_USE, app
+from zoomgrad.harness.cli.app import FAILED, app
 from zoomgrad.harness.cli.console import complain, out, say, say_next, short
 from zoomgrad.harness.cli.options import Force, Workload, named
 from zoomgrad.harness.cli.preparing import fetch_data
-from zoomgrad.results.files import write_atomically
+from zoomgrad.results.files import Unreadable, write_atomically
 from zoomgrad.results.printable import on_one_line
 
 
@@ -42,8 +42,7 @@ def build(
     targets = [folder] if folder.exists() and not folder.is_dir() else [folder / name for name in files]
     taken = [path for path in targets if path.exists() and not (force and path.is_file())]
     if taken:
-        complain(f"{taken[0]} exists\n  Name another folder. `--force` replaces files, but nothing else.")
-        raise typer.Exit(WRONG_USE)
+        raise Unreadable(f"{taken[0]} exists\n  Name another folder. `--force` replaces files, but nothing else.")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_atomically(folder / name, content)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -14,8 +13,8 @@ import typer
 from zoomgrad.harness.cli import options
 from zoomgrad.harness.cli.app import WRONG_USE, app
 from zoomgrad.harness.cli.console import say, say_next, short
-from zoomgrad.harness.cli.measuring import measuring, new_plan, show_plan
-from zoomgrad.harness.cli.preparing import fetched
+from zoomgrad.harness.cli.measuring import measuring, show_plan
+from zoomgrad.harness.cli.preparing import new_plan
 from zoomgrad.harness.cli.stores import store_of
 from zoomgrad.harness.run.schedule import Schedule
 from zoomgrad.results import units
@@ -52,13 +51,7 @@ def check(
     as_json: options.Json = False,
 ) -> None:
     """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
-    chosen = options.selection(engines, workloads, interpreters)
     finished = store_of(run) if run or update else None
-    if finished:
-        others = {"--preset": preset, "--blocks": blocks, "--timeout": timeout, "--run": measure and update}
-        chosen_options = [*options.chosen_options(chosen), *(option for option, value in others.items() if value)]
-        of_suite = context.default_map or {}
-        options.refuse_useless(finished.run.id, (option for option in chosen_options if option[2:] not in of_suite))
     preset = finished.run.preset if finished else preset or "smoke"
     if finished and update:
         _keep(finished, against)
@@ -76,8 +69,8 @@ def check(
     more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)
     store, notes = finished, list[str]()
     if store is None:
-        planned = partial(new_plan, preset, chosen, blocks=blocks, **options.limits(timeout))
-        plan = fetched(planned) if measure else planned()
+        chosen = options.selection(engines, workloads, interpreters)
+        plan = new_plan(preset, chosen, fetches=measure, blocks=blocks, **options.limits(timeout))
         gate.refuse_incomparable(plan.run, baseline_run.run)
         show_plan(plan, "plus remeasuring suspected regressions")
         if not measure:  # the exit code of wrong use, so that no script takes it for a passed check

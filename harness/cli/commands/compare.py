@@ -62,8 +62,6 @@ def compare(
     """
     chosen = options.selection(engines, workloads, interpreters)
     if runs := _runs(a, b):
-        others = {"--budget": budget, "--seed": seed, "--wait": wait}
-        options.refuse_useless(a, [*options.chosen_options(chosen), *(name for name, value in others.items() if value)])
         _compare_runs(*runs, within or WITHIN, as_json=as_json)
         return
     both = sides(a, b, chosen.interpreters)

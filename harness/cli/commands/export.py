@@ -9,12 +9,12 @@ from typing import Annotated, Optional
 
 import typer
 
-from zoomgrad.harness.cli.app import WRONG_USE, app
-from zoomgrad.harness.cli.console import complain, err, out, short
+from zoomgrad.harness.cli.app import app
+from zoomgrad.harness.cli.console import err, out, short
 from zoomgrad.harness.cli.options import Run, named
 from zoomgrad.harness.cli.stores import store_of
 from zoomgrad.results import units
-from zoomgrad.results.files import read_text, write_atomically
+from zoomgrad.results.files import Unreadable, read_text, write_atomically
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
 
@@ -46,8 +46,7 @@ def export(
     try:
         made = exporter.export(Material(view(store.run, store.records()), _suites(store), _stacks(store)))
     except NoExport as error:
-        complain(str(error))
-        raise typer.Exit(WRONG_USE) from None
+        raise Unreadable(str(error)) from None
     path = _write(made.text, output, store.export_file(exporter.FILE))
     console = err if path is None else out
     if made.left_out:
@@ -69,15 +68,12 @@ def _stacks(store: Store) -> dict[str, str]:
 
 
 def _write(text: str, output: str | None, beside: Path) -> Path | None:
-    """Write or print the export. Return the file's path, or None. Exits for a path that is no plain file."""
+    """Write or print the export. Return the file's path, or None."""
     if output == "-":
         # As bytes, because text output would translate line endings.
         sys.stdout.buffer.write(text.encode())
         return None
     path = Path(output) if output else beside
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        complain(f"{path} is a link, or not a file\n  Name a plain file, or print with `--output -`.")
-        raise typer.Exit(WRONG_USE)
     if not output:
         path.parent.mkdir(exist_ok=True)
     write_atomically(path, text)

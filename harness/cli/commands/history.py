@@ -9,9 +9,10 @@ import typer
 from rich.markup import escape
 
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import WRONG_USE, app
+from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.console import complain, out, say_next, short
 from zoomgrad.results import units
+from zoomgrad.results.files import Unreadable
 from zoomgrad.results.printable import printable
 from zoomgrad.results.store import RUNS
 
@@ -25,8 +26,7 @@ def history(
     """Show each machine's speedups from the first run to the newest."""
     if not folder.is_dir() or (folder / "run.json").exists():
         what = "is a single run, not a folder of runs" if folder.is_dir() else "no such folder"
-        complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
-        raise typer.Exit(WRONG_USE)
+        raise Unreadable(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
     from zoomgrad.reports import build  # late, because pandas takes a second
     from zoomgrad.reports.sections.history import history as history_of
 
@@ -38,8 +38,7 @@ def history(
     if past is None:
         what = f"{units.count(len(races), 'run')} with speedups, but no cell was measured twice on the same machine"
         needs = "A history needs two runs of one cell: make another with `zoomgrad run`, or name another folder."
-        complain(f"{short(folder)}: {what}\n  {needs}")
-        raise typer.Exit(WRONG_USE)
+        raise Unreadable(f"{short(folder)}: {what}\n  {needs}")
     page = build.write_history(folder, past)
     out.print("", display.sheet_table(past.lead, past.sheet), "")
     out.print(*past.sheet.notes, past.finding, sep="\n", markup=False)

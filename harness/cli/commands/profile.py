@@ -10,8 +10,8 @@ from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness.cli import display, options
 from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app
 from zoomgrad.harness.cli.console import out, say, say_next, short
-from zoomgrad.harness.cli.measuring import alone, get_ready, new_plan
-from zoomgrad.harness.cli.preparing import fetched
+from zoomgrad.harness.cli.measuring import alone, get_ready
+from zoomgrad.harness.cli.preparing import new_plan
 from zoomgrad.harness.cli.stores import folder_of, newest_or
 from zoomgrad.harness.profile import PROFILERS, planned, run_profilers
 from zoomgrad.results import units
@@ -53,7 +53,7 @@ def profile(
     joined = folder_of(join) if join else None
     selected = options.selection(engines, workloads, interpreters)
     limits = options.limits(timeout, memory)
-    plan = fetched(lambda: new_plan("profile", selected, blocks=0, **limits))
+    plan = new_plan("profile", selected, blocks=0, **limits)
     todo = planned(plan, chosen)
     estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))
     out.print(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import Annotated, Optional
 
 import typer
 
-from zoomgrad.harness.cli import options, preparing
+from zoomgrad.harness.cli import options
 from zoomgrad.harness.cli.app import FAILED, app
-from zoomgrad.harness.cli.measuring import collected, measuring, new_plan, show_plan
+from zoomgrad.harness.cli.measuring import collected, measuring, show_plan
+from zoomgrad.harness.cli.preparing import new_plan
 from zoomgrad.harness.cli.stores import folder_of
 from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine import interpreters as machine
@@ -40,44 +40,26 @@ def run(
             help="Measure on the workers of a dask scheduler: local:2, or tls://scheduler:8786.",
         ),
     ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Let --on use plain TCP beyond this machine, on a network you trust.")
-    ] = False,
-    fetch: Annotated[
-        Optional[bool],
-        typer.Option(
-            "--fetch/--no-fetch",
-            help="Let uv install the interpreters of the run that this machine lacks. Default: only if CI is set.",
-        ),
-    ] = None,
     wait: options.Wait = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
-    where = parse(on, insecure=insecure) if on else None
+    where = parse(on) if on else None
     chosen = options.selection(engines, workloads, interpreters)
     resumed = folder_of(resume) if resume else None
     if resumed:
         # The record has no path of a build that was named by its path, because paths are private.
         plan = planning.resume(resumed.run, asked(chosen.interpreters, machine.discover())[0])
     else:
-        plan = preparing.fetched(
-            lambda: new_plan(
-                preset or "quick",
-                chosen,
-                blocks=blocks,
-                seed=seed,
-                **options.limits(timeout, memory),
-                fleet=where.recorded if where else "",
-            ),
-            every_python=bool(os.environ.get("CI")) if fetch is None else fetch,
-        )
+        limits = options.limits(timeout, memory)
+        fleet = where.recorded if where else ""
+        plan = new_plan(preset or "quick", chosen, blocks=blocks, seed=seed, fleet=fleet, **limits)
     if bool(plan.run.fleet) != bool(where):
         what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
         raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")
     show_plan(plan, "plus setting up environments")
     if where:
-        store = collected(plan, where, resumed, shlex.quote(str(on)) + " --insecure" * insecure)
+        store = collected(plan, where, resumed, shlex.quote(str(on)))
     else:
         with measuring(plan, resumed, wait=wait) as schedule:
             schedule.execute()

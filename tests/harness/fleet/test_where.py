@@ -37,10 +37,9 @@ def test_other_texts_are_refused_with_a_remedy(text):
 @pytest.mark.parametrize(
     "host", ["10.0.0.1", "0.0.0.0", "example.org", "127.0.0.1.example.org", "[::]", "localhost.evil"]
 )
-def test_plain_tcp_leaves_this_machine_only_with_insecure(host):
-    with pytest.raises(Unreadable, match="--insecure"):
+def test_plain_tcp_stays_on_this_machine(host):
+    with pytest.raises(Unreadable, match="without TLS"):
         parse(f"tcp://{host}:8786")
-    assert parse(f"tcp://{host}:8786", insecure=True).kind == "tcp"
 
 
 CODE = """if True:
