@@ -292,19 +292,6 @@ def test_the_update_of_any_optimiser(data):
 
 
 @NEEDS_FUSED
-@pytest.mark.parametrize(
-    "optimiser",
-    [
-        Optimiser("exponent", call("pow", Q, 3.0)),
-        Optimiser("powers", call("pow", Q, 2.0) + call("pow", Q, 0.5)),
-    ],
-    ids=lambda optimiser: optimiser.name,
-)
-def test_an_update_without_lanes_is_one_by_one(optimiser):
-    assert differing_updates("machine-4", optimiser, [0.01 * at for at in range(13)]) == 0
-
-
-@NEEDS_FUSED
 def test_an_update_with_more_addresses_than_registers_is_numpys():
     pytest.importorskip("numpy")
     optimiser = Optimiser("states", Q, {f"s{number}": Q for number in range(14)})
