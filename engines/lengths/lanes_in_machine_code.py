@@ -11,7 +11,7 @@ from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, leaves
 from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
 from zoomgrad.engines.lengths.lanes import Lanes, buffers, factors, numbers
 from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import Evaluator, Value
+from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Value
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.target import T, Target, W
@@ -30,8 +30,6 @@ INSTRUCTIONS = {
 FUSED = {"fma": "vfmadd{}pd", "fnma": "vfnmadd{}pd"}
 """Primitive -> instruction, without its digits. The result of 213 replaces the first factor, that of 231 the addend."""
 ALL_BUT_SIGN = struct.pack("<q", 2**63 - 1)
-NOT_EQUAL = 4
-"""The predicate of a comparison that is true for NaN."""
 
 
 class Word(IntEnum):
@@ -125,21 +123,15 @@ class LaneEvaluator(Evaluator):
         """Put the old numbers back into unsure lanes, and add these lanes to the list."""
         code, sure, zero = self.code, self.code.new_label(), self.registers.vector(self.target.width)
         self.clear(zero)
-        mask = 1 if self.target.masks else unsure
+        mask = MASK if self.target.masks else unsure
         code.vector("vcmppd", mask, unsure, zero, immediate=NOT_EQUAL)
-        if isinstance(mask, int):
-            code.mask_to(RAX, mask)
-        else:
-            code.signs_to(RAX, mask)
+        code.vector("kmovb" if self.target.masks else "vmovmskpd", RAX, None, mask)
         code.integer("cmp", RAX, 0)
         code.jump(sure, "e")
         self.append(at)
         self.registers.release(zero)
         for place, register in zip(places, results):
-            if isinstance(mask, int):
-                code.vector("vblendmpd", register, register, place, mask=mask)
-            else:
-                code.vector("vblendvpd", register, register, place, immediate=mask.number << 4)
+            self.blend(register, register, place, mask)
         self.registers.release(unsure)
         code.label(sure)
 
@@ -176,7 +168,7 @@ class UpdateWriter:
             self._code.integer("mov", base, word(number))
         self._set_numbers()
         self._over_vectors(update, width)
-        self._code.clear_upper()
+        self._code.plain("vzeroupper")
         self._over_list(one)
 
     def _set_numbers(self) -> None:

@@ -43,6 +43,15 @@ class Vec(NamedTuple):
         return f"{'zyx'[(64, 32, 16).index(max(self.size, 16))]}mm{self.number}"
 
 
+class Mask(NamedTuple):
+    """A mask register of AVX-512, with a bit for each lane."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"k{self.number}"
+
+
 class Mem(NamedTuple):
     """An operand in memory."""
 
@@ -59,6 +68,9 @@ class Mem(NamedTuple):
         parts = [str(self.base), *([f"{self.scale}*{self.index}"] if self.index else [])]
         sign = f" {'-' if self.disp < 0 else '+'} {abs(self.disp)}" if self.disp else ""
         return f"[{' + '.join(parts)}{sign}]"
+
+
+Register = Union[Reg, Vec, Mask]
 
 
 class Row(NamedTuple):
@@ -118,24 +130,13 @@ TABLE: dict[str, Row] = {
     "vpaddd": Row(0x66, 1, 0xFE, wide=False),
     "vpcompressd": Row(0x66, 2, 0x8B, wide=False),
     "vcvtsi2sd": Row(0xF2, 1, 0x2A, wide_vex=True, scalar=True),
+    "vmovmskpd": Row(0x66, 1, 0x50),
+    "kmovb": Row(0x66, 1, 0x93),
 }
 
 _PREFIXES = {0: 0, 0x66: 1, 0xF3: 2, 0xF2: 3}
 _LENGTHS = {8: 0, 16: 0, 32: 1, 64: 2}
-CONDITIONS = {
-    "b": 2,
-    "ae": 3,
-    "e": 4,
-    "ne": 5,
-    "be": 6,
-    "a": 7,
-    "p": 10,
-    "np": 11,
-    "l": 12,
-    "ge": 13,
-    "le": 14,
-    "g": 15,
-}
+CONDITIONS = {"b": 2, "e": 4, "ne": 5, "be": 6, "a": 7, "p": 10, "np": 11, "l": 12, "ge": 13, "le": 14, "g": 15}
 """Condition of a jump -> the low bits of its opcode."""
 
 
@@ -169,22 +170,6 @@ INTEGERS = {
 
 ALIGNMENT = 32
 """Inner loops start at multiples of so many bytes."""
-_NOPS = tuple(
-    bytes.fromhex(code)
-    for code in (
-        "",
-        "90",
-        "6690",
-        "0f1f00",
-        "0f1f4000",
-        "0f1f440000",
-        "660f1f440000",
-        "0f1f8000000000",
-        "0f1f840000000000",
-        "660f1f840000000000",
-    )
-)
-"""Instructions that do nothing, by length."""
 
 
 class Line(NamedTuple):
@@ -201,10 +186,9 @@ class Line(NamedTuple):
         shown = self.operands
         name, mask = self.name, ""
         if name in TABLE:
-            to, first, second, immediate, number, zero = self.operands
-            to = f"k{to}" if isinstance(to, int) else to
-            shown = tuple(part for part in (to, first, second, immediate) if part is not None)
-            mask = f" {{k{number}}}{' {z}' * zero}" if number else ""
+            *parts, only, zero = self.operands
+            shown = tuple(part for part in parts if part is not None)
+            mask = f" {{{only}}}{' {z}' * zero}" if only else ""
         if name.endswith("_store"):
             name, shown = name.replace("_store", ""), shown[::-1]
         return f"{name} {', '.join(map(str, shown))}{mask}".strip()
@@ -306,17 +290,17 @@ class Assembler:
     def vector(
         self,
         name: str,
-        to: Union[Vec, int],
+        to: Register,
         first: Optional[Vec],
-        second: Union[Vec, Mem, Reg],
+        second: Union[Register, Mem],
         *,
         immediate: Optional[int] = None,
-        mask: int = 0,
+        mask: Optional[Mask] = None,
         zero: bool = False,
     ) -> None:
-        """Append a vector instruction. to: a vector, or the number of a mask register. first: the operand in `vvvv`.
+        """Append a vector instruction. first: the operand in `vvvv`.
 
-        mask: the number of the mask register that selects lanes; 0: all. zero: clear the other lanes.
+        mask: selects lanes; None: all. zero: clear the other lanes.
         """
         code, start = self.code, len(self.code)
         if isinstance(second, Mem):
@@ -383,30 +367,16 @@ class Assembler:
         self._operand(forms, to.disp, to.label, 0)
         self._done(start, "mov dword", to, source)
 
-    def signs_to(self, to: Reg, source: Vec) -> None:
-        """Collect the sign of each lane of a register of 32 bytes, below number 16."""
-        start = len(self.code)
-        self.code += b"\xc5\xfd" if source.number < 8 else b"\xc4\xc1\x7d"
-        self.code += bytes((0x50, 0xC0 | to.number << 3 | source.number & 7))
-        self._done(start, "vmovmskpd", to, source)
-
-    def mask_to(self, to: Reg, mask: int) -> None:
-        """Copy the lowest 8 bits of a mask register."""
-        start = len(self.code)
-        self.code += bytes((0xC5, 0xF9, 0x93, 0xC0 | to.number << 3 | mask))
-        self._done(start, "kmovb", to, f"k{mask}")
-
     # --- control -----------------------------------------------------------------------------------------------------
 
     @contextmanager
     def counted_down(self, counter: Reg, *, aligned: bool = False) -> Iterator[None]:
         """A loop that runs as often as the counter says, at least once. aligned: for the processor's decoder."""
-        again, room = self.new_label(), -len(self.code) % ALIGNMENT if aligned else 0
-        while room:
-            start, size = len(self.code), min(room, 9)
-            self.code += _NOPS[size]
+        again = self.new_label()
+        while aligned and len(self.code) % ALIGNMENT:
+            start = len(self.code)
+            self.code += b"\x66\x66\x66\x90"[-(-start % ALIGNMENT) :]  # at most three prefixes
             self._done(start, "nop")
-            room -= size
         self.label(again)
         yield
         self.integer("sub", counter, 1)
@@ -447,21 +417,13 @@ class Assembler:
         self._uses.append((len(self.code), label, 0))
         self.code += bytes(4)
 
-    def clear_upper(self) -> None:
-        """Clear all but the lower 16 bytes of vector registers, because functions of libm may be slow otherwise."""
-        self.plain("vzeroupper")
-        self.joins += 1
-
-    def stack(self, name: str, register: Reg) -> None:
-        """Append `push` or `pop`."""
-        start = len(self.code)
-        opcode = {"push": 0x50, "pop": 0x58}[name]
-        self.code += bytes((0x41,) * (register.number > 7)) + bytes((opcode | register.number & 7,))
-        self._done(start, name, register)
-
     def plain(self, name: str) -> None:
-        """Append `ret` or `vzeroupper`."""
+        """Append `ret`, or `vzeroupper`, which clears all but the lower 16 bytes of vector registers.
+
+        Functions of libm may be slow otherwise.
+        """
         start = len(self.code)
+        self.joins += 1
         self.code += {"ret": b"\xc3", "vzeroupper": b"\xc5\xf8\x77"}[name]
         self._done(start, name)
 
@@ -480,60 +442,70 @@ class Forms(NamedTuple):
 
 @cache
 def _in_registers(
-    name: str, to: Union[Vec, int], first: Optional[Vec], second: Union[Vec, Reg], mask: int, zero: bool
+    name: str, to: Register, first: Optional[Vec], second: Register, mask: Optional[Mask], zero: bool
 ) -> bytes:
     """A vector instruction between registers, up to its immediate."""
     high = second.number >> 4 if isinstance(second, Vec) else 0
-    field, start, _ = _vector(name, to, first, high, second.number >> 3 & 1, mask, zero, far=high)
-    return start + bytes((0xC0 | (field & 7) << 3 | second.number & 7,))
+    sized = next((each for each in (to, first, second) if isinstance(each, Vec)), Vec(0, 16))
+    start, _ = _vector(name, to, first, sized, high, second.number >> 3 & 1, mask, zero, far=high)
+    return start + bytes((0xC0 | (to.number & 7) << 3 | second.number & 7,))
 
 
 @cache
 def _in_memory(
     name: str,
-    to: Union[Vec, int],
+    to: Register,
     first: Optional[Vec],
     base: Optional[Reg],
     index: Optional[Reg],
     scale: int,
-    mask: int,
+    mask: Optional[Mask],
     zero: bool,
 ) -> Forms:
     """A vector instruction with an operand in memory."""
     x, b = index.number >> 3 if index else 0, base.number >> 3 if base else 0
-    field, start, shift = _vector(name, to, first, x, b, mask, zero)
-    return _addressed(start, field, base, index, scale, shift)
+    sized = to if isinstance(to, Vec) else first
+    assert sized
+    start, shift = _vector(name, to, first, sized, x, b, mask, zero)
+    return _addressed(start, to.number, base, index, scale, shift)
 
 
 def _vector(
-    name: str, to: Union[Vec, int], first: Optional[Vec], x: int, b: int, mask: int, zero: bool, far: int = 0
-) -> tuple[int, bytes, int]:
-    """The register field, the bytes before ModRM, and the shift of short distances.
+    name: str,
+    to: Register,
+    first: Optional[Vec],
+    sized: Vec,
+    x: int,
+    b: int,
+    mask: Optional[Mask],
+    zero: bool,
+    far: int = 0,
+) -> tuple[bytes, int]:
+    """The bytes before ModRM, and the shift of short distances.
 
-    x, b: the high bits of the index, and of the base or of the second register. far: whether EVEX is necessary.
+    sized: the operand whose size counts. x, b: the high bits of the index, and of the base or of the second register.
+    far: whether EVEX is necessary.
     """
-    row, of_register = TABLE[name], to if isinstance(to, Vec) else first
-    assert of_register is not None
-    size = 8 if row.scalar else of_register.size
-    field, vvvv = to if isinstance(to, int) else to.number, first.number if first else 0
+    row, field, vvvv = TABLE[name], to.number, first.number if first else 0
+    size = 8 if row.scalar else sized.size
     r = field >> 3 & 1
-    if far or row.evex or size == 64 or field > 15 or vvvv > 15 or of_register is not to or mask > 0:
+    if far or row.evex or size == 64 or field > 15 or vvvv > 15 or isinstance(to, Mask) or mask:
         start = bytes(
             (
                 0x62,
                 (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | (field >> 4 ^ 1) << 4 | row.map,
                 row.wide << 7 | (~vvvv & 15) << 3 | 4 | _PREFIXES[row.prefix],
-                zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | mask,
+                zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0),
                 row.opcode,
             )
         )
         # A distance counts in units of the operand's size.
-        return field, start, 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
+        return start, 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
     last = (~vvvv & 15) << 3 | (size == 32) << 2 | _PREFIXES[row.prefix]
     if row.map == 1 and not x and not b and not row.wide_vex:
-        return field, bytes((0xC5, (r ^ 1) << 7 | last, row.opcode)), 0
+        return bytes((0xC5, (r ^ 1) << 7 | last, row.opcode)), 0
     high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
-    return field, bytes((0xC4, high, row.wide_vex << 7 | last, row.opcode)), 0
+    return bytes((0xC4, high, row.wide_vex << 7 | last, row.opcode)), 0
 
 
 @cache

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from typing import NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
-from zoomgrad.engines.machine.encode import RSP, Assembler, Mem, Vec
+from zoomgrad.engines.machine.encode import RSP, Assembler, Mask, Mem, Vec
 from zoomgrad.engines.machine.powers import EXPONENTS, Powers
 from zoomgrad.engines.machine.registers import Known, Registers
 from zoomgrad.engines.machine.target import Target
 
 PREDICATES = {("less", True): 17, ("greater", True): 30, ("less", False): 21, ("greater", False): 26}
 """Comparison, and the wanted answer -> the predicate of the instruction. If an operand is NaN, the answer is False."""
+NOT_EQUAL = 4
+"""The predicate that is true if an operand is NaN."""
+MASK = Mask(1)
+"""Holds the answers of comparisons, if the processor has masks."""
 
 Operand = Union[Vec, Mem]
 
@@ -152,12 +156,17 @@ class Evaluator:
         blended = _whole(rest_.register), _whole(taken.register)
         self.release(taken, rest_)
         to = self.registers.vector(width)
-        if isinstance(mask, int):
-            self.code.vector("vblendmpd", _whole(to), *blended, mask=mask)
-        else:
-            self.code.vector("vblendvpd", _whole(to), *blended, immediate=mask.number << 4)
+        self.blend(_whole(to), *blended, mask)
+        if isinstance(mask, Vec):
             self.registers.release(mask)
         return Value(to, True)
+
+    def blend(self, to: Vec, first: Vec, second: Operand, mask: Union[Mask, Vec]) -> None:
+        """Set masked lanes to those of the second operand, and other lanes to those of the first."""
+        if isinstance(mask, Mask):
+            self.code.vector("vblendmpd", to, first, second, mask=mask)
+        else:
+            self.code.vector("vblendvpd", to, first, second, immediate=mask.number << 4)
 
     def _extreme(self, name: str, one: Expr, other: Expr, leaves: Sequence[Operand], width: int) -> Value:
         """The instruction gives its second operand if the numbers are equal or one of them is NaN, as `where` does."""
@@ -167,12 +176,12 @@ class Evaluator:
     def _masked(self, condition: Expr, wanted: bool, value: Value, leaves: Sequence[Operand], width: int) -> Value:
         """The value where the condition has the wanted answer, else 0.0."""
         mask = self.compared(condition, wanted, leaves, width)
-        if width == 1 and isinstance(value.operand, Mem) and not isinstance(mask, int):
+        if width == 1 and isinstance(value.operand, Mem) and isinstance(mask, Vec):
             value = Value(*self.in_register(value, width))  # the instruction would read 16 bytes
         operand = _whole(value.operand) if isinstance(value.operand, Vec) else value.operand
         self.release(value)
         to = self.registers.vector(width)
-        if isinstance(mask, int):
+        if isinstance(mask, Mask):
             is_single = width == 1 and isinstance(operand, Mem)
             name = "vmovapd" if isinstance(operand, Vec) else "vmovsd" if is_single else "vmovupd"
             self.code.vector(name, to if is_single else _whole(to), None, operand, mask=mask, zero=True)
@@ -181,14 +190,14 @@ class Evaluator:
             self.registers.release(mask)
         return Value(to, True)
 
-    def compared(self, expr: Expr, wanted: bool, leaves: Sequence[Operand], width: int) -> Union[int, Vec]:
-        """Compare: the number of a mask register, or a register with all bits of each lane set or clear."""
+    def compared(self, expr: Expr, wanted: bool, leaves: Sequence[Operand], width: int) -> Union[Mask, Vec]:
+        """Compare: a mask, or a register with all bits of each lane set or clear."""
         assert isinstance(expr, Apply)
         predicate = PREDICATES[expr.primitive, wanted]
         first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
         one = self.in_register(first, width)
         self.release(one, second)
-        to: Union[int, Vec] = 1 if self.target.masks else self.registers.vector(width)
+        to: Union[Mask, Vec] = MASK if self.target.masks else self.registers.vector(width)
         name = "vcmppd" if width > 1 else "vcmpsd"
         self.code.vector(name, to, one.register, second.operand, immediate=predicate)
         return to

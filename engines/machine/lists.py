@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import ClassVar, Optional
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator
 from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place
@@ -24,8 +24,6 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 LIMIT = 1e300
 """On magnitudes; infinity and NaN are not below it."""
-NOT_EQUAL = 4
-"""Predicate of comparisons: true if an operand is NaN."""
 LIST_INPUTS, LIST_EVERY = "list_inputs", "list_every"
 """Routines. RSI: the address of the inputs; RDI: the address of the list. They keep RSI and RDI."""
 
@@ -76,12 +74,12 @@ class Lists:
         with code.counted_up(RDX, rounds * width, width):
             inputs = Mem(RSI, 0, RDX, 8)
             if self.target.masks:
-                code.vector("vcmppd", 1, zero, inputs, immediate=NOT_EQUAL)
-                code.vector("vpcompressd", numbers, None, packed, mask=1, zero=True)
-                code.mask_to(RAX, 1)
+                code.vector("vcmppd", MASK, zero, inputs, immediate=NOT_EQUAL)
+                code.vector("vpcompressd", numbers, None, packed, mask=MASK, zero=True)
+                code.vector("kmovb", RAX, None, MASK)
             else:
                 code.vector("vcmppd", Vec(3, 8 * width), zero, inputs, immediate=NOT_EQUAL)
-                code.signs_to(RAX, Vec(3, 8 * width))
+                code.vector("vmovmskpd", RAX, None, Vec(3, 8 * width))
                 table = b"".join(struct.pack("<4i", *_numbers_of(mask)) for mask in range(1 << width))
                 code.integer("lea", R8, code.constant(table))
                 code.integer("imul", R9, RAX, 16)

@@ -120,7 +120,7 @@ class Writer:
         form, is_called = self.form, any(True for segment in loop.segments for _ in calls(segment.template))
         if is_called:
             self.registers.prefer_kept()
-            self.code.clear_upper()
+            self.code.plain("vzeroupper")
         widths = self._widths(run, loop, repeated, 1 if is_called or not lies_in_vectors(loop) else form.width)
         across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
         if across:

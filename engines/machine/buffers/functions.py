@@ -31,15 +31,16 @@ DESCEND = "descend"
 @contextmanager
 def function(code: Assembler, name: str, room: int) -> Iterator[None]:
     """A function for callers from C. room: bytes of stack, so that routines begin at a multiple of 16."""
+    places = [(Mem(RSP, room + 8 * at), register) for at, register in enumerate(CALLEE_SAVED)]
     code.label(name)
-    for register in CALLEE_SAVED:
-        code.stack("push", register)
-    code.integer("sub", RSP, room)
+    code.integer("sub", RSP, room + 8 * len(places))
+    for place, register in places:
+        code.integer("mov", place, register)
     yield
+    for place, register in places:
+        code.integer("mov", register, place)
     code.plain("vzeroupper")
-    code.integer("add", RSP, room)
-    for register in reversed(CALLEE_SAVED):
-        code.stack("pop", register)
+    code.integer("add", RSP, room + 8 * len(places))
     code.plain("ret")
 
 

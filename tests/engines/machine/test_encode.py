@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from zoomgrad.engines.machine.encode import CONDITIONS, INTEGERS, RSP, TABLE, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import CONDITIONS, INTEGERS, RSP, TABLE, Assembler, Mask, Mem, Reg, Vec
 
 capstone = pytest.importorskip("capstone")
 
@@ -75,11 +75,11 @@ def instruction(name, rng):
         second = second if isinstance(second, Mem) else Vec(rng.randrange(16 if of_16 else 32), size)
         options["immediate"] = rng.randrange(256)
     elif name == "vcmppd":
-        to, options["immediate"] = rng.randrange(8), rng.randrange(31)
+        to, options["immediate"] = Mask(rng.randrange(8)), rng.randrange(31)
     elif name == "vblendmpd":
-        options["mask"] = rng.randrange(1, 8)
+        options["mask"] = Mask(rng.randrange(1, 8))
     elif name == "vpcompressd":
-        second, options = vector(), {"mask": rng.randrange(1, 8), "zero": True}
+        second, options = vector(), {"mask": Mask(rng.randrange(1, 8)), "zero": True}
     elif name == "vbroadcastsd":
         to = to._replace(size=max(32, size))
         second = second if isinstance(second, Mem) else second._replace(size=16)
@@ -87,6 +87,9 @@ def instruction(name, rng):
         to = Vec(rng.randrange(16), 16)
     elif name == "vcvtdq2pd":
         second = second._replace(size=max(16, size // 2)) if isinstance(second, Vec) else second
+    elif name in ("vmovmskpd", "kmovb"):
+        to, first = Reg(rng.randrange(8)), None
+        second = Vec(rng.randrange(16), min(32, size)) if name == "vmovmskpd" else Mask(rng.randrange(8))
     elif name == "vcvtsi2sd":
         second = second if isinstance(second, Mem) else Reg(rng.randrange(16))
     code = Assembler()
@@ -106,7 +109,7 @@ def test_a_vector_instruction(name):
         if name == "vblendvpd":
             last = int(text.rpartition(", ")[2]) >> 4
             text = f"{text.rpartition(',')[0]}, {'xy'[code.lines[0].operands[0].size == 32]}mm{last}"
-        assert operands(found) == operands(text.partition(" ")[2]), (text, found)
+        assert operands(re.sub(r"^e", "r", found)) == operands(text.partition(" ")[2]), (text, found)
 
 
 def integers(name, rng):
@@ -141,27 +144,12 @@ def test_an_integer_instruction(name):
             assert operands(found) == operands(str(line).partition(" ")[2]), (str(line), found)
 
 
-@pytest.mark.parametrize("name", ["push", "pop", "call"])
-def test_the_stack(name):
+def test_a_call_of_an_address():
     for number in range(16):
         code = Assembler()
-        if name == "call":
-            code.call(Mem(Reg(number), 8))
-        else:
-            code.stack(name, Reg(number))
-        (line,) = code.lines
+        code.call(Mem(Reg(number), 8))
         ((mnemonic, found),) = disassembled(code.code)
-        assert mnemonic == name
-        assert operands(found) == operands(str(line).partition(" ")[2])
-
-
-def test_the_signs_of_a_vector():
-    for number in range(16):
-        code = Assembler()
-        code.signs_to(Reg(number & 7), Vec(number, 32))
-        ((mnemonic, text),) = disassembled(code.code)
-        (line,) = code.lines
-        assert f"{mnemonic} {text}".replace(" e", " r") == str(line)
+        assert (mnemonic, operands(found)) == ("call", operands(str(code.lines[0])))
 
 
 def test_jumps_and_constants_reach_their_labels():
@@ -170,7 +158,7 @@ def test_jumps_and_constants_reach_their_labels():
     for condition in CONDITIONS:
         code.jump("end", condition)
     code.vector("vmovupd", Vec(1, 64), None, code.constant(bytes(range(64))))
-    code.vector("vcmppd", 1, Vec(0, 64), code.constant(bytes(64)), immediate=4)
+    code.vector("vcmppd", Mask(1), Vec(0, 64), code.constant(bytes(64)), immediate=4)
     code.call("start")
     code.label("end")
     code.plain("ret")
