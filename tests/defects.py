@@ -478,8 +478,8 @@ DEFECTS = (
     Defect(
         "machine: an update in place subtracts the weight",
         "engines/machine/block.py",
-        'new = self.evaluator.binary("sub", old, change, width).operand',
-        'new = self.evaluator.binary("sub", change, old, width).operand',
+        'self.evaluator.binary("sub", self.evaluator.read(place, width), change, width)',
+        'self.evaluator.binary("sub", change, self.evaluator.read(place, width), width)',
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -11,7 +12,7 @@ from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, leaves
 from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
 from zoomgrad.engines.lengths.lanes import Lanes, buffers, factors, numbers
 from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Value
+from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.target import T, Target, W
@@ -68,56 +69,52 @@ def word(which: int) -> Mem:
 class LaneEvaluator(Evaluator):
     """Knows the primitives that only lanes have."""
 
-    _ending: Set[str] = frozenset()
-    """Slots that the current expression uses once, and no later one."""
+    def __init__(self, code: Assembler, target: Target, registers: Registers) -> None:
+        super().__init__(code, target, registers, powers=are_those_of_libm())
+        self._left = Counter[str]()
+        """How often each slot of the current statements is still used."""
 
-    def evaluate(self, expr: Expr, leaves: Any, width: int) -> Value:
-        value = super().evaluate(expr, leaves, width)
-        return value._replace(is_ours=True) if isinstance(expr, Leaf) and expr.name in self._ending else value
+    def evaluate(self, expr: Expr, leaves: Any, width: int) -> Operand:
+        if isinstance(expr, Leaf) and expr.name in self._left:
+            self._left[expr.name] -= 1
+            if not self._left[expr.name]:  # the last use takes the register over
+                operand: Operand = leaves[int(expr.name)]
+                return operand
+        return super().evaluate(expr, leaves, width)
 
-    def _call(self, expr: Apply, leaves: Any, width: int) -> Value:
+    def _call(self, expr: Apply, leaves: Any, width: int) -> Vec:
         if width == 1:
             return super()._call(expr, leaves, width)
         values = [self.evaluate(operand, leaves, width) for operand in expr.operands]
         if expr.primitive in FUSED:
             return self._fused(FUSED[expr.primitive], values, width)
         if expr.primitive == "abs":
-            values.append(Value(self.code.constant(ALL_BUT_SIGN * width)))
+            values.append(self.code.constant(ALL_BUT_SIGN * width))
         first = self.in_register(values[0], width) if len(values) == 2 else None
         self.release(first or values[0], *values[1:])
         to = self.registers.vector(width)
-        self.code.vector(INSTRUCTIONS[expr.primitive], to, first and first.register, values[-1].operand)
-        return Value(to, True)
-
-    def _fused(self, name: str, values: Sequence[Value], width: int) -> Value:
-        """The sum of a product and an addend, in the register of the first factor if that is ours."""
-        one, other, addend = values
-        if one.is_ours:
-            to, factor, last, order = self._in_own_register(one, width), other, addend, 213
-        else:
-            to, factor, last, order = self._in_own_register(addend, width), one, other, 231
-        first = self.in_register(factor, width)
-        self.code.vector(name.format(order), to, first.register, last.operand)
-        self.release(first, last)
-        return Value(to, True)
-
-    def _in_own_register(self, value: Value, width: int) -> Vec:
-        """A register of the value that nothing else uses."""
-        if value.is_ours and isinstance(value.operand, Vec):
-            return value.operand
-        to = self.registers.vector(width)
-        self.load(to, value.operand)
+        self.code.vector(INSTRUCTIONS[expr.primitive], to, first, values[-1])
         return to
 
-    def write(
-        self, statements: Mapping[str, Expr], slots: dict[int, Any], ends: Mapping[str, Sequence[str]], width: int
-    ) -> None:
-        """Compute slots. ends: statement -> the slots that no later statement uses."""
+    def _fused(self, name: str, operands: Sequence[Operand], width: int) -> Vec:
+        """The sum of a product and an addend, in the register of the first factor if nothing else uses it."""
+        one, other, addend = operands
+        if isinstance(one, Vec) and self.registers.has_one_user(one):
+            to, factor, last, order = one, other, addend, 213
+        else:
+            to, factor, last, order = self.in_own_register(addend, width), one, other, 231
+        first = self.in_register(factor, width)
+        self.code.vector(name.format(order), to, first, last)
+        self.release(first, last)
+        return to
+
+    def write(self, statements: Mapping[str, Expr], kept: Iterable[str], slots: dict[int, Any], width: int) -> None:
+        """Compute slots. kept: those to keep after the last statement."""
+        uses = Counter(leaf.name for expr in statements.values() for leaf in leaves(expr))
+        uses.update(kept)
+        self._left = Counter({slot: uses[slot] for slot in statements})
         for slot, expr in statements.items():
-            last = ends.get(slot, ())
-            self._ending = {each for each in last if [*leaves(expr)].count(Leaf(each)) == 1}
-            slots[int(slot)] = self._in_own_register(self.evaluate(expr, slots, width), width)
-            self.registers.release(*(slots[int(each)] for each in last if each not in self._ending))
+            slots[int(slot)] = self.in_own_register(self.evaluate(expr, slots, width), width)
 
     def leave_unsure(self, unsure: Vec, at: Reg, places: Sequence[Mem], results: Sequence[Vec]) -> None:
         """Put the old numbers back into unsure lanes, and add these lanes to the list."""
@@ -153,7 +150,7 @@ class UpdateWriter:
         self._code, self._optimiser, self._count = code, optimiser, count
         self._registers = Registers(target, code)
         self._registers.prefer_kept()
-        self._evaluator = LaneEvaluator(code, target, self._registers, powers=are_those_of_libm())
+        self._evaluator = LaneEvaluator(code, target, self._registers)
         take = self._registers.integer
         self._at, self._entry, self._marks = take(), take(), take()
         self._bases = [take() for _ in buffers(optimiser)]
@@ -186,7 +183,7 @@ class UpdateWriter:
             evaluator.store(places[name], number)
         for slot, expr in factors(self._optimiser).items():
             value = evaluator.in_register(evaluator.evaluate(expr, self._slots, 1), 1)
-            evaluator.store(self._slots[int(slot)], value.register)
+            evaluator.store(self._slots[int(slot)], value)
             evaluator.release(value)
 
     def _over_vectors(self, update: Lanes, width: int) -> None:
@@ -198,7 +195,7 @@ class UpdateWriter:
             evaluator.spread(copies, place)
             evaluator.store(place, copies)
         self._registers.release(copies)
-        evaluator.write(update.shared, slots, {}, width)
+        evaluator.write(update.shared, update.shared, slots, width)
         code.integer("mov", RAX, word(Word.LIST))
         code.integer("mov", word(Word.END), RAX)
         if whole:
@@ -235,23 +232,10 @@ class UpdateWriter:
 
     def _step(self, update: Lanes, slots: dict[int, Any], width: int) -> None:
         """Update a vector of parameters."""
-        self._evaluator.write(update.statements, slots, _last_uses(update), width)
+        self._evaluator.write(update.statements, [*update.results.values(), update.unsure], slots, width)
         results = [slots[int(update.results[name])] for name in buffers(self._optimiser)]
         if update.unsure:
             self._evaluator.leave_unsure(slots[int(update.unsure)], self._at, self._places, results)
         for place, register in zip(self._places, results):
             self._evaluator.store(place, register)
         self._registers.release(*results)
-
-
-def _last_uses(update: Lanes) -> dict[str, list[str]]:
-    """Statement -> the slots of statements that no later one uses."""
-    last: dict[str, str] = {}
-    for slot, expr in update.statements.items():
-        last.update({leaf.name: slot for leaf in leaves(expr)})
-    kept = {*update.results.values(), update.unsure}
-    ends: dict[str, list[str]] = {}
-    for slot in update.statements:
-        if slot not in kept:
-            ends.setdefault(last.get(slot, slot), []).append(slot)
-    return ends

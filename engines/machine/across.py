@@ -18,7 +18,7 @@ from typing import Optional
 
 from zoomgrad.engines.machine.block import Block, Source, Terms
 from zoomgrad.engines.machine.encode import Vec
-from zoomgrad.engines.machine.expression import InRegister, Operand
+from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run
@@ -111,7 +111,7 @@ class Across(Block):
             self.code.vector("vaddpd", total, total, columns[place])
             self.registers.release(columns[place])
 
-    def _row(self, terms: Terms, lanes: Vector, n: int, first: int, shared: dict[int, Vec]) -> InRegister:
+    def _row(self, terms: Terms, lanes: Vector, n: int, first: int, shared: dict[int, Vec]) -> Vec:
         """A vector of terms of lane n. shared: slot -> the register of an operand that all lanes share."""
         width = lanes.width
         lane = Vector((*lanes.offsets[:-1], lanes.offsets[-1] + n), width)
@@ -140,14 +140,14 @@ class Across(Block):
 
     # --- the transposition -------------------------------------------------------------------------------------------
 
-    def _columns(self, rows: Sequence[InRegister], wanted: Sequence[int]) -> dict[int, Vec]:
+    def _columns(self, rows: Sequence[Vec], wanted: Sequence[int]) -> dict[int, Vec]:
         """The wanted columns of as many rows as a row has numbers. Releases the rows."""
         width, columns = len(rows), dict[int, Vec]()
         for parity, name in enumerate(("vunpcklpd", "vunpckhpd")):
             mine = [column for column in wanted if column % 2 == parity]
             if not mine:
                 continue
-            pairs = [self._joined(name, rows[at].register, rows[at + 1].register) for at in range(0, width, 2)]
+            pairs = [self._joined(name, rows[at], rows[at + 1]) for at in range(0, width, 2)]
             if width == 2:
                 columns[mine[0]] = pairs[0]
             elif width == 4:
@@ -163,7 +163,7 @@ class Across(Block):
                     self.registers.release(*quarters)
             if width > 2:
                 self.registers.release(*pairs)
-        self.evaluator.release(*rows)
+        self.registers.release(*rows)
         return columns
 
     def _halves(self, pairs: Sequence[Vec], half: int) -> Vec:

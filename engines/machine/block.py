@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf
 from zoomgrad.engines.machine.encode import Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import Operand, Value
+from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
@@ -122,26 +122,21 @@ class Block:
             assert total is not None
             place = self.nest.memory(target, lanes, 0)
             if run.in_place:
-                total = self._subtracted(place, Value(total, True), lanes.width)
+                total = self._subtracted(place, total, lanes.width)
             self.evaluator.store(place, total)
             self.registers.hold(total, Known(place, total.size))
             self.registers.release(total)
 
-    def _subtracted(self, place: Mem, change: Value, width: int) -> Vec:
+    def _subtracted(self, place: Mem, change: Operand, width: int) -> Vec:
         """What the place becomes: `-= rate * change`; `-= rate * change / batch` for the rows of a whole batch."""
-        rate = self.nest.rate
-        by = Value(rate._replace(size=8 * width)) if rate else self._word(Word.RATE, width)
-        change = self.evaluator.binary("mul", change, by, width)
+        change = self.evaluator.binary("mul", change, self._word(Word.RATE, width), width)
         if self.nest.run.rows > 1:
             change = self.evaluator.binary("div", change, self._word(Word.SIZE, width), width)
-        old = Value(self.evaluator.read(place, width), True)
-        new = self.evaluator.binary("sub", old, change, width).operand
-        assert isinstance(new, Vec)
-        return new
+        return self.evaluator.binary("sub", self.evaluator.read(place, width), change, width)
 
-    def _word(self, which: Word, width: int) -> Value:
+    def _word(self, which: Word, width: int) -> Vec:
         """A double among the words, in every lane."""
-        return Value(self.evaluator.read(word(which), width, spread=width > 1), True)
+        return self.evaluator.read(word(which), width, spread=width > 1)
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 
@@ -267,7 +262,7 @@ class Block:
 
         A loop stores only to its target and to the weights that it updates, and neither is such a value.
         """
-        registers, fixed = self.registers, self.registers.fixed
+        registers, fixed, own = self.registers, self.registers.fixed, []
         for source in terms.pointers:
             if any(source.terms) or source.list is not None or source is terms.before:
                 continue
@@ -275,9 +270,9 @@ class Block:
                 value = self._value(source, lanes, 0)
                 if value not in fixed and len(registers.free) > RESERVE:
                     fixed[value] = self.evaluator.read(value.place, lanes.width, spread=value.is_spread)
+                    own.append(value)
         yield
-        registers.release(*fixed.values())
-        fixed.clear()
+        registers.release(*map(fixed.pop, own))
 
     # --- terms -------------------------------------------------------------------------------------------------------
 
@@ -351,23 +346,18 @@ class Block:
         if total is not None and self.evaluator.fast and _is_product(template):
             assert isinstance(template, Apply)
             first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
-            if isinstance(first.operand, Mem):
+            if isinstance(first, Mem):
                 first, second = second, first
             one = self.evaluator.in_register(first, width)
-            self.code.vector(f"vfmadd231{kind}", total, one.register, second.operand)
+            self.code.vector(f"vfmadd231{kind}", total, one, second)
             self.evaluator.release(one, second)
             return
         value = self.evaluator.evaluate(template, leaves, width)
         if total is not None:
-            self.code.vector(f"vadd{kind}", total, total, value.operand)
+            self.code.vector(f"vadd{kind}", total, total, value)
             self.evaluator.release(value)
-            return
-        if not value.is_ours:
-            register = self.registers.vector(width)
-            self.evaluator.load(register, value.operand)
-            value = Value(register, True)
-        assert isinstance(value.operand, Vec)
-        self.sums[n] = value.operand
+        else:
+            self.sums[n] = self.evaluator.in_own_register(value, width)
 
     def _updated(self, terms: Terms, old: Vec, lanes: Vector, term: int) -> Vec:
         """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
@@ -379,8 +369,8 @@ class Block:
         known = self.registers.held(factor)
         if known is None and factor.is_spread:
             known = self.evaluator.read(factor.place, width, spread=True)
-        by = Value(known, True) if known else Value(factor.place)
-        change = self.evaluator.binary("mul", Value(old._replace(size=8 * width)), by, width)
+        self.registers.share(old)
+        change = self.evaluator.binary("mul", old._replace(size=8 * width), known or factor.place, width)
         place = self.nest.memory(weights, lanes, term)
         new = self._subtracted(place, change, width)
         self.evaluator.store(place, new)

@@ -6,7 +6,7 @@ import itertools
 import math
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple, Union
+from typing import Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Assembler, Mask, Mem, Vec
@@ -22,20 +22,6 @@ MASK = Mask(1)
 """Holds the answers of comparisons, if the processor has masks."""
 
 Operand = Union[Vec, Mem]
-
-
-class Value(NamedTuple):
-    """An operand, and whether whoever takes it must release its register."""
-
-    operand: Operand
-    is_ours: bool = False
-
-
-class InRegister(NamedTuple):
-    """A value in a register, which must not be changed."""
-
-    register: Vec
-    is_ours: bool
 
 
 class Evaluator:
@@ -100,12 +86,15 @@ class Evaluator:
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
-    def evaluate(self, expr: Expr, leaves: Sequence[Operand], width: int) -> Value:
-        """Compute an expression. leaves: an operand for each slot; the caller keeps their registers."""
+    def evaluate(self, expr: Expr, leaves: Sequence[Operand], width: int) -> Operand:
+        """Compute an expression. leaves: an operand for each slot, of which the caller remains a user."""
         if isinstance(expr, Leaf):
-            return Value(leaves[int(expr.name)])
+            leaf = leaves[int(expr.name)]
+            if isinstance(leaf, Vec):
+                self.registers.share(leaf)
+            return leaf
         if isinstance(expr, Literal):
-            return Value(self.constant(expr.number, width))
+            return self.constant(expr.number, width)
         assert isinstance(expr, Apply)
         if expr.primitive in ("add", "sub", "mul", "div"):
             first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
@@ -113,33 +102,37 @@ class Evaluator:
         if expr.primitive == "where":
             return self._where(expr, leaves, width)
         if expr.primitive in ("less", "greater"):
-            return self._masked(expr, True, Value(self.constant(1.0, width)), leaves, width)
+            return self._masked(expr, True, self.constant(1.0, width), leaves, width)
         return self._call(expr, leaves, width)
 
-    def in_register(self, value: Value, width: int) -> InRegister:
-        """The value in a register."""
-        operand, is_ours = value
-        if isinstance(operand, Vec):
-            return InRegister(operand, is_ours)
-        return InRegister(self.read(operand, width), True)
+    def in_register(self, operand: Operand, width: int) -> Vec:
+        """A register that holds the operand. It must not be changed."""
+        return operand if isinstance(operand, Vec) else self.read(operand, width)
 
-    def release(self, *values: Union[Value, InRegister]) -> None:
-        """End the use of values that are ours."""
-        for operand, is_ours in values:
-            if is_ours and isinstance(operand, Vec):
-                self.registers.release(operand)
+    def in_own_register(self, operand: Operand, width: int) -> Vec:
+        """A register that holds the operand, and that nothing else uses."""
+        if isinstance(operand, Vec) and self.registers.has_one_user(operand):
+            return operand
+        to = self.registers.vector(width)
+        self.load(to, operand)
+        self.release(operand)
+        return to
 
-    def binary(self, name: str, first: Value, second: Value, width: int) -> Value:
-        """Apply an instruction to two values, and release them."""
-        if name in ("add", "mul") and isinstance(first.operand, Mem):
+    def release(self, *operands: Operand) -> None:
+        """End the use of operands that are registers."""
+        self.registers.release(*(operand for operand in operands if isinstance(operand, Vec)))
+
+    def binary(self, name: str, first: Operand, second: Operand, width: int) -> Vec:
+        """Apply an instruction to two operands, and release them."""
+        if name in ("add", "mul") and isinstance(first, Mem):
             first, second = second, first
         one = self.in_register(first, width)
         self.release(one, second)  # first, because the result may take the register of an operand
         to = self.registers.vector(width)
-        self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, one.register, second.operand)
-        return Value(to, True)
+        self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, one, second)
+        return to
 
-    def _where(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
+    def _where(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Vec:
         condition, then, otherwise = expr.operands
         assert isinstance(condition, Apply)
         one, other = condition.operands
@@ -153,13 +146,13 @@ class Evaluator:
                 return self._masked(condition, wanted, self.evaluate(value, leaves, width), leaves, width)
         taken, rest_ = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
         mask = self.compared(condition, True, leaves, width)
-        blended = _whole(rest_.register), _whole(taken.register)
+        blended = _whole(rest_), _whole(taken)
         self.release(taken, rest_)
         to = self.registers.vector(width)
         self.blend(_whole(to), *blended, mask)
         if isinstance(mask, Vec):
             self.registers.release(mask)
-        return Value(to, True)
+        return to
 
     def blend(self, to: Vec, first: Vec, second: Operand, mask: Union[Mask, Vec]) -> None:
         """Set masked lanes to those of the second operand, and other lanes to those of the first."""
@@ -168,17 +161,17 @@ class Evaluator:
         else:
             self.code.vector("vblendvpd", to, first, second, immediate=mask.number << 4)
 
-    def _extreme(self, name: str, one: Expr, other: Expr, leaves: Sequence[Operand], width: int) -> Value:
+    def _extreme(self, name: str, one: Expr, other: Expr, leaves: Sequence[Operand], width: int) -> Vec:
         """The instruction gives its second operand if the numbers are equal or one of them is NaN, as `where` does."""
         first, second = (self.evaluate(operand, leaves, width) for operand in (one, other))
         return self.binary(name, first, second, width)
 
-    def _masked(self, condition: Expr, wanted: bool, value: Value, leaves: Sequence[Operand], width: int) -> Value:
+    def _masked(self, condition: Expr, wanted: bool, value: Operand, leaves: Sequence[Operand], width: int) -> Vec:
         """The value where the condition has the wanted answer, else 0.0."""
         mask = self.compared(condition, wanted, leaves, width)
-        if width == 1 and isinstance(value.operand, Mem) and isinstance(mask, Vec):
-            value = Value(*self.in_register(value, width))  # the instruction would read 16 bytes
-        operand = _whole(value.operand) if isinstance(value.operand, Vec) else value.operand
+        if width == 1 and isinstance(mask, Vec):
+            value = self.in_register(value, width)  # the instruction would read 16 bytes of memory
+        operand = _whole(value) if isinstance(value, Vec) else value
         self.release(value)
         to = self.registers.vector(width)
         if isinstance(mask, Mask):
@@ -188,7 +181,7 @@ class Evaluator:
         else:
             self.code.vector("vandpd", _whole(to), _whole(mask), operand)
             self.registers.release(mask)
-        return Value(to, True)
+        return to
 
     def compared(self, expr: Expr, wanted: bool, leaves: Sequence[Operand], width: int) -> Union[Mask, Vec]:
         """Compare: a mask, or a register with all bits of each lane set or clear."""
@@ -199,12 +192,12 @@ class Evaluator:
         self.release(one, second)
         to: Union[Mask, Vec] = MASK if self.target.masks else self.registers.vector(width)
         name = "vcmppd" if width > 1 else "vcmpsd"
-        self.code.vector(name, to, one.register, second.operand, immediate=predicate)
+        self.code.vector(name, to, one, second, immediate=predicate)
         return to
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
-    def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Value:
+    def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Vec:
         """Call a function of libm for one number."""
         exponent = expr.operands[-1]
         assert width == 1
@@ -212,15 +205,14 @@ class Evaluator:
         if expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in self.exponents:
             x = self.in_register(values[0], 1)
             to = self.registers.vector(1)
-            arguments = [x.register, values[1].operand]
-            ends = [x.register] if x.is_ours else []
-            Powers(self).write(x.register, exponent.number, to, lambda: self.call("pow", arguments, to, ends))
+            ends = [x] if self.registers.has_one_user(x) else []
+            Powers(self).write(x, exponent.number, to, lambda: self.call("pow", (x, values[1]), to, ends))
             self.release(x)
         else:
             self.release(*values)
             to = self.registers.vector(1)
-            self.call(expr.primitive, [value.operand for value in values], to)
-        return Value(to, True)
+            self.call(expr.primitive, values, to)
+        return to
 
     def call(self, function: str, arguments: Sequence[Operand], to: Vec, ends: Sequence[Vec] = ()) -> None:
         """Call a function of doubles, and keep all registers in use. ends: not these, whose last use is the call.

@@ -44,11 +44,11 @@ from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.expr import calls
 from zoomgrad.engines.machine.across import Across, widths_across
 from zoomgrad.engines.machine.block import Block, Source
-from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
 from zoomgrad.engines.machine.powers import are_those_of_libm
-from zoomgrad.engines.machine.registers import OutOfRegisters, Registers
+from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
 from zoomgrad.engines.rerolled.form import (
     Form,
@@ -189,7 +189,6 @@ class Nest:
         elif outer >= in_rounds and run.live_lane != outer and not is_listed(loop, -2):
             fitting = 1 if isinstance(self.limits[-2], Count) else most // len(strips.widths)
             self.steps[-2] = max((n for n in range(1, fitting + 1) if self.limits[-2] % n == 0), default=1)
-        self.rate: Optional[Vec] = None
 
     def lanes(self, tall: int) -> list[Vector]:
         """The vectors of a block, for so many outer lanes."""
@@ -323,14 +322,14 @@ class Nest:
 
     @contextmanager
     def _hoisted_rate(self) -> Iterator[None]:
-        if self.run.takes_rate and self.run.rows == 1:  # a tile needs the register for its sums
-            width = max(self.strips.widths)
-            self.rate = self.registers.vector(width)
-            self.evaluator.spread(self.rate, word(Word.RATE))
+        """Read the rate before the loops. A tile needs the register for its sums."""
+        fixed, width = self.registers.fixed, self.strips.widths[0]
+        if self.run.takes_rate and self.run.rows == 1:
+            rate = Known(word(Word.RATE), 8 * width, width > 1)
+            fixed[rate] = self.evaluator.read(rate.place, width, spread=rate.is_spread)
         yield
-        if self.rate:
-            self.registers.release(self.rate)
-            self.rate = None
+        self.registers.release(*fixed.values())
+        fixed.clear()
 
     # --- addresses ---------------------------------------------------------------------------------------------------
 

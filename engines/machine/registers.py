@@ -4,10 +4,10 @@ A value that is stored, or read from a fixed place, stays known as long as its r
 else. A later statement that reads the place then takes the register and not memory, which saves the time of a store
 and a load in each link of a chain. What is known ends at a label, where paths join, and at a call.
 
-A vector register has *users*: `vector` takes a register for the first one, `held` adds one, and `release` ends one. The
-last user frees the register, which then still holds what is known of it. Whoever takes a register passes it on as a
-value that `is_ours`, and whoever uses that value releases it. `fixed` is a user for a whole loop. A general register
-has one user: `integer` takes it, and `give_back` frees it.
+A vector register has *users*: `vector` takes a register for the first one, `held` and `share` add one, and `release`
+ends one. The last user frees the register, which then still holds what is known of it. Whoever gets an operand from a
+function is a user of its register, and passes it on or releases it. `fixed` is a user for a whole loop. A general
+register has one user: `integer` takes it, and `give_back` frees it.
 """
 
 from __future__ import annotations
@@ -66,6 +66,14 @@ class Registers:
             self._known.pop(value, None)
         self.users[number], self.sizes[number] = 1, 8 * width
         return Vec(number, 8 * width)
+
+    def share(self, vector: Vec) -> None:
+        """Add a user of a register in use."""
+        self.users[vector.number] += 1
+
+    def has_one_user(self, vector: Vec) -> bool:
+        """Whether the user of a register may change it."""
+        return self.users[vector.number] == 1
 
     def release(self, *vectors: Vec) -> None:
         """End a use of vector registers."""
