@@ -276,6 +276,8 @@ class Nest:
         self.index[0] = index
         code.integer("mov", index, 0)
         for step in dict.fromkeys((tall, min(tall, 2), 1)):
+            if self.loop.phase == Phase.SINK and step > self.loop.counts[0]:
+                continue
             again, end = code.new_label(), code.new_label()
             code.label(again)
             code.integer("lea", RAX, Mem(index, step))

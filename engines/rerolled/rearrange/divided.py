@@ -21,6 +21,8 @@ from zoomgrad.engines.rerolled.rearrange.together import (
     Each,
     Own,
     add_rows,
+    adds_rows,
+    has_strides,
     moved,
     over_rows,
     reads_no_values,
@@ -107,15 +109,11 @@ def _row_count(step: Step, form: Form) -> int:
 def _has_form(step: Step, pair: Pair) -> bool:
     """Whether the loops have a form for rows with own areas.
 
-    Every operand is a number or an access without lists of offsets. The first loop reads only inputs and parameters. A
-    sink has one term for each row, and at most two lane counts, as tiles do.
+    Every operand is a number or an access without lists of offsets. The first loop reads only inputs and parameters.
     """
     loops = step.loops.loops
-    operands = [o for loop in loops for o in (loop.target, *(o for each in loop.segments for o in each.operands))]
-    accesses = [operand for operand in operands if not isinstance(operand, float)]
-    sinks = [run.loop for run in step.routines["sinks"]]
     return (
-        all(isinstance(o, Access) and all(isinstance(s, int) for s in (*o.lanes, *o.terms)) for o in accesses)
+        all(map(has_strides, loops))
         and reads_no_values(step, loops[pair.forward])
-        and all(len(s.segments) == 1 and not s.segments[0].counts and len(s.counts) <= 2 for s in sinks)
+        and all(adds_rows(run.loop) for run in step.routines["sinks"])
     )

@@ -1,26 +1,38 @@
-"""Rows together: several rows of one batch share each load of the first layer's weights, which stay the same.
+"""Rows together: several rows of one batch share each load of the weights, which stay the same.
 
-The forward loop over these weights computes the sums of all rows. Then each row runs the other loops separately, with
-its own sums in their usual place. Finally, one sink adds all rows' products to the weights' gradients. Every sum keeps
-its order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
+A *wide* loop runs once for all rows: the forward loop over the first layer's weights, later forward loops over many
+weights, and the sinks of many weights. The other loops run row by row, in *passes*: one follows each wide forward loop,
+and the last one also records the loss and runs the gradients. A row *keeps* what wide loops and later passes read of
+it: the pass that computes a span saves it, and a later pass takes it back to its usual place. Every sum keeps its
+order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
 
-Both loops are now like a product of two matrices, so the back end runs them in tiles that fit the registers: some rows
-by some vectors of sums, or some inputs by some vectors of gradients, which stay in registers while the rows pass by.
+Wide loops are like products of two matrices, so the back end runs them in tiles that fit the registers: some rows by
+some vectors of sums, or some inputs by some vectors of gradients, which stay in registers while the rows pass by.
 
 Example: three rows, one weight w. The forward loop computes w * x1, w * x2 and w * x3 with one load of w. After each
 row has computed its factor f, the sink computes q += x1 * f1; q += x2 * f2; q += x3 * f3 with one load and one store of
 q. If row 2 has a loss that is not finite, only `q += x1 * f1` runs.
+
+Example with many weights in two layers, `mlp-64x256x10-b100`:
+
+    loop 0 for 48 rows            the sums of 256 units
+    pass 1 of each row            takes its sums, computes activations (loop 1), saves them
+    loop 2 for 48 rows            the sums of 10 classes
+    pass 2 of each row            takes activations and sums, computes loss and gradients, saves factors
+    loops 10 and 12 for 48 rows   the gradients of both layers' weights
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Phase, Segment
 from zoomgrad.engines.rerolled.step.language import (
     CheckFactors,
     Copy,
@@ -42,7 +54,7 @@ from zoomgrad.engines.rerolled.step.language import (
     TurnLists,
     walk,
 )
-from zoomgrad.engines.rerolled.step.spans import Span, reads
+from zoomgrad.engines.rerolled.step.spans import Span, reads, span_of
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -53,65 +65,59 @@ class Own(NamedTuple):
     place: Place
 
 
+class Order(NamedTuple):
+    """Which loops run for all rows, and which for each row. Pass n follows wide loop n."""
+
+    wide: list[Run]
+    """Forward loops. The first is the pair's."""
+    passes: list[list[Run]]
+    """Forward loops of each row."""
+    small: list[Run]
+    """Sinks of each row, in the last pass."""
+    sinks: list[Run]
+    """Wide sinks. The last is the pair's."""
+
+
+class Kept(NamedTuple):
+    """A span that each row keeps."""
+
+    own: Own
+    taken: set[int]
+    """The passes that copy it to its usual place when they begin."""
+    saved: set[int]
+    """The passes that copy it from there when they end."""
+
+
 def take_rows_together(step: Step, form: Form) -> Step:
     """Take rows of one batch together, if only the inputs differ between them in the loops of a pair."""
     pair = pair_of_loops(step.loops)
     if pair is None or not _share_all_else(step, pair):
         return step
     count = form.rows_together(step.loops.inputs, step.loops.parameters)
-    forward = step.loops.loops[pair.forward]
-    places = []
-    for name, size in (("rows", step.loops.inputs), ("sums", forward.room), ("factors", forward.room)):
-        step, area = step.with_area(name, count * step.apart(size))
-        places.append(Place(area.start, step.apart(size)))
-    x, sums, factors = places
-    spans = (0, step.loops.inputs), _lanes_from(forward.target, forward), _lanes_from(pair.factor, forward)
-    own = list(map(Own, spans, places))
-    values, sinks = f"values of {count} rows", f"sinks of {count} rows"
-    rest, others = f"values but loop {pair.forward}", f"sinks but loop {pair.sink}"
-    of_rows, sum_of_rows = over_rows(pair.forward, forward, own, count), add_rows(pair.sink, step, own, count)
-    step = step.with_routine(values, [of_rows])
-    step = step.with_routine(rest, (run for run in step.routines["values"] if run.number != pair.forward))
-    step = step.with_routine(others, (run for run in step.routines["sinks"] if run.number != pair.sink))
-    step = step.with_routine(sinks, [sum_of_rows])
+    step, area = step.with_area("rows", count * step.apart(step.loops.inputs))
+    x = Place(area.start, step.apart(step.loops.inputs))
+    order = _order(step, pair)
+    step, kept = _keep(step, order, count)
+    own = [Own((0, step.loops.inputs), x), *(each.own for each in kept)]
+    sums = [over_rows(run.number, run.loop, own, count) for run in order.wide]
+    *other_sinks, sink = (add_rows(run.number, step, own, count) for run in order.sinks)
 
-    first: Program = (Perform(values),)
-    last: Program = (Perform(sinks),)
-    check: Program = ()
-    if step.skips:
-        live, turned = f"live {values}", f"live {sinks}"
-        step = step.with_routine(live, [replace(of_rows, live_segment=pair.segment)])
-        step = step.with_routine(turned, [replace(sum_of_rows, live_segment=0)])
-        listed = pair.inputs[1] - pair.inputs[0]
-        step, _ = step.with_area("lists", count * (listed + 1))
-        step, _ = step.with_area("turned", listed * (count + 1))
-        first = (
-            If(Fact.UNBOUNDED, (MeasureWeights(),)),
-            ListRows(x),
-            If(Fact.EVERY_INPUT_OF_ROWS, first, (Perform(live),)),
-        )
-        last = (If(Fact.EVERY_INPUT_OF_ROWS, last, (TurnLists(), Perform(turned))),)
-        check = (CheckFactors(x),)
-
-    start, stop = pair.inputs
-    own_inputs = (
-        Copy(Place(0), x, start),
-        Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop),
-    )
-    before_guard: Program = (
-        *(copy for copy in own_inputs if copy.size),
-        Copy(Place(forward.target.base), sums, forward.lanes),
-        Perform(rest),
-    )
-    after_guard: Program = (
-        Perform("gradients"),
-        *check,
-        Perform(others),
-        Copy(factors, Place(pair.factor.base), forward.lanes),
-    )
-    inputs = Copy(Place(0), x, step.loops.inputs)
-    each = Each(before_guard, after_guard, restore=(inputs,))
-    return with_rows(step, (TakeRows(count, x), *first), each, last, update_of(step))
+    step, first, last = _of_pair(step, pair, sums[0], sink, x)
+    step, others = _routine(step, f"other sinks of {count} rows", other_sinks)
+    step, small = _routine(step, "sinks of a row", order.small)
+    compute: Program = (TakeRows(count, x), *first)
+    run_pass: Program = ()
+    for number, runs in enumerate(order.passes):
+        if number:
+            step, next_sums = _routine(step, f"loop {sums[number].number} of {count} rows", [sums[number]])
+            row = (*run_pass, *_saves(kept, number - 1))
+            compute = (*compute, *([EachRow(row)] if row else ()), *next_sums)
+        step, values = _routine(step, f"pass {number + 1}", runs)
+        run_pass = (*_inputs(step, order, number, x, pair), *_takes(kept, number), *values)
+    check = (CheckFactors(x),) if step.skips else ()
+    after_guard = (Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1))
+    each = Each(run_pass, after_guard, restore=(Copy(Place(0), x, step.loops.inputs),))
+    return with_rows(step, compute, each, (*others, *last), update_of(step))
 
 
 def _share_all_else(step: Step, pair: Pair) -> bool:
@@ -126,8 +132,132 @@ def _share_all_else(step: Step, pair: Pair) -> bool:
     )
 
 
-def _lanes_from(access: Access, loop: Loop) -> Span:
-    return access.base, access.base + loop.lanes
+def _order(step: Step, pair: Pair) -> Order:
+    """Loops over many weights are wide, if tiles have a form for them."""
+    values = {run.number: run for run in step.routines["values"]}
+    order = Order([values.pop(pair.forward)], [[]], [], [])
+    for run in values.values():
+        if _is_wide(run.loop):
+            order.wide.append(run)
+            order.passes.append([])
+        else:
+            order.passes[-1].append(run)
+    for run in step.routines["sinks"]:
+        if run.number != pair.sink:
+            (order.sinks if run.loop.lanes >= weight_reuse.MANY and adds_rows(run.loop) else order.small).append(run)
+    order.sinks.append(next(run for run in step.routines["sinks"] if run.number == pair.sink))
+    return order
+
+
+def _is_wide(loop: Loop) -> bool:
+    """Whether a forward loop has the form of the pair's: sums of many terms in all, side by side."""
+    terms = loop.lanes * sum(segment.terms for segment in loop.segments if segment.counts)
+    return terms >= weight_reuse.MANY and len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop)
+
+
+def _keep(step: Step, order: Order, count: int) -> tuple[Step, list[Kept]]:
+    """Add an area for the spans that each row keeps: what a wide loop computes or reads, or what a later pass reads."""
+    passes = _loops_of(step, order)
+    last, kept, at = len(passes) - 1, [], step.workspace
+    given = [place.base for place in (step.loops.loss, *step.loops.outputs) if isinstance(place, Access)]
+    for span in _computed(passes, order):
+        sums = [number for number, run in enumerate(order.wide) if _computes(run.loop, span)]
+        computed = [number for number, loops in enumerate(passes) if any(_computes(loop, span) for loop in loops)]
+        read = {number for number, loops in enumerate(passes) if any(reads(loop, span) for loop in loops)}
+        if any(span[0] <= base < span[1] for base in given):
+            read.add(last)
+        is_read = any(reads(run.loop, span) for run in (*order.wide[1:], *order.sinks))
+        saved = {number for number in computed if is_read or max(read, default=0) > number}
+        taken = {number for number in read | saved if min([*sums, *(each + 1 for each in computed)]) <= number}
+        if sums or saved:
+            per_row = step.apart(_size(span))
+            kept.append(Kept(Own(span, Place(at, per_row)), taken, saved))
+            at += count * per_row
+    step, _ = step.with_area("kept", at - step.workspace)
+    return step, kept
+
+
+def _loops_of(step: Step, order: Order) -> list[list[Loop]]:
+    """The loops of each pass."""
+    *earlier, last = order.passes
+    last = [*last, *step.routines["gradients"], *order.small]
+    return [[run.loop for run in runs] for runs in (*earlier, last)]
+
+
+def _computed(passes: Sequence[Sequence[Loop]], order: Order) -> Iterator[Span]:
+    """The spans that loops compute, joined where they overlap, or where an operand of a wide loop reads several."""
+    loops = [*(run.loop for run in order.wide), *(loop for loops in passes for loop in loops)]
+    spans = [loop.target.extent(loop.counts) for loop in loops if loop.phase != Phase.SINK]
+    operands = [
+        span_of(operand, run.loop, number)
+        for run in (*order.wide[1:], *order.sinks)
+        for number, segment in enumerate(run.loop.segments)
+        for operand in segment.operands
+    ]
+    spans = sorted((*spans, *(span for span in operands if any(map(partial(_overlap, span), spans)))))
+    while spans:
+        start, stop = spans.pop(0)
+        while spans and spans[0][0] < stop:
+            stop = max(stop, spans.pop(0)[1])
+        yield start, stop
+
+
+def _computes(loop: Loop, span: Span) -> bool:
+    """Whether the loop computes places of the span."""
+    return loop.phase != Phase.SINK and _overlap(loop.target.extent(loop.counts), span)
+
+
+def _overlap(span: Span, other: Span) -> bool:
+    return span[0] < other[1] and other[0] < span[1]
+
+
+def _of_pair(step: Step, pair: Pair, sums: Run, sink: Run, x: Place) -> tuple[Step, Program, Program]:
+    """The routines of the pair's loops for all rows, and the programs that run them."""
+    values, sinks = f"values of {sums.rows} rows", f"sinks of {sums.rows} rows"
+    step = step.with_routine(values, [sums]).with_routine(sinks, [sink])
+    if not step.skips:
+        return step, (Perform(values),), (Perform(sinks),)
+    live, turned = f"live {values}", f"live {sinks}"
+    step = step.with_routine(live, [replace(sums, live_segment=pair.segment)])
+    step = step.with_routine(turned, [replace(sink, live_segment=0)])
+    listed = pair.inputs[1] - pair.inputs[0]
+    step, _ = step.with_area("lists", sums.rows * (listed + 1))
+    step, _ = step.with_area("turned", listed * (sums.rows + 1))
+    first: Program = (
+        If(Fact.UNBOUNDED, (MeasureWeights(),)),
+        ListRows(x),
+        If(Fact.EVERY_INPUT_OF_ROWS, (Perform(values),), (Perform(live),)),
+    )
+    return step, first, (If(Fact.EVERY_INPUT_OF_ROWS, (Perform(sinks),), (TurnLists(), Perform(turned))),)
+
+
+def _routine(step: Step, name: str, runs: Sequence[Run]) -> tuple[Step, Program]:
+    """Add a routine, unless it is empty, and return the program that runs it."""
+    return (step.with_routine(name, runs), (Perform(name),)) if runs else (step, ())
+
+
+def _inputs(step: Step, order: Order, number: int, x: Place, pair: Pair) -> Program:
+    """Copy the inputs of a row that its pass reads: those around the pair's."""
+    if not any(reads(loop, (0, step.loops.inputs)) for loop in _loops_of(step, order)[number]):
+        return ()
+    start, stop = pair.inputs
+    after = Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop)
+    return tuple(copy for copy in (Copy(Place(0), x, start), after) if copy.size)
+
+
+def _takes(kept: Sequence[Kept], number: int) -> Program:
+    """Copy what a row's pass takes to its usual places."""
+    return tuple(Copy(Place(own.span[0]), own.place, _size(own.span)) for own, taken, _ in kept if number in taken)
+
+
+def _saves(kept: Sequence[Kept], number: int) -> Program:
+    """Copy what a row's pass saves from its usual places."""
+    return tuple(Copy(own.place, Place(own.span[0]), _size(own.span)) for own, _, saved in kept if number in saved)
+
+
+def _size(span: Span) -> int:
+    """The number of places."""
+    return span[1] - span[0]
 
 
 # --- shared with `divided` -------------------------------------------------------------------------------------------
@@ -183,6 +313,18 @@ def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
     target = widened(loop.target)
     assert isinstance(target, Access)
     return Run(number, replace(loop, counts=(count, *loop.counts), target=target, segments=segments), rows=count)
+
+
+def has_strides(loop: Loop) -> bool:
+    """Whether every operand is a number, or an access without lists of offsets."""
+    operands = [operand for segment in loop.segments for operand in segment.operands]
+    accesses = [operand for operand in (loop.target, *operands) if not isinstance(operand, float)]
+    return all(isinstance(o, Access) and all(isinstance(s, int) for s in (*o.lanes, *o.terms)) for o in accesses)
+
+
+def adds_rows(sink: Loop) -> bool:
+    """Whether a sink has the form of tiles, with a term for each row: no sum of its own and at most two lane counts."""
+    return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) <= 2
 
 
 def add_rows(number: int, step: Step, own: Sequence[Own], count: int) -> Run:
