@@ -20,7 +20,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 from typing import Annotated, Any, Self
@@ -28,8 +27,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from zoomgrad.harness import workloads
-from zoomgrad.harness.compare.sides import SIDES, Sides
+from zoomgrad.harness.compare.sides import SIDES, Side, Sides
 from zoomgrad.harness.containment import end_session
+from zoomgrad.harness.machine.environments import environment
 from zoomgrad.harness.run.isolate import worker_environment
 from zoomgrad.results.compare import COMPILE_TIME
 from zoomgrad.results.fields import Count, OneLine, Seconds, StepSeconds
@@ -99,35 +99,19 @@ class Block(Model):
         return fmean(median(logs[start :: self.layouts]) for start in range(min(self.layouts, len(logs))))
 
 
-@dataclass(frozen=True)
-class Job:
-    """A block to play."""
-
-    cell: Cell
-    sides: Sides
-    seed: int
-    """Of the layout and the order of turns."""
-    steps: int = 0
-    """Of a value; 0 if the block must find out."""
-
-    def python(self, side: str) -> tuple[Path, bool]:
-        """The Python of a side's process, and whether it has a JIT."""
-        return (self.sides[side].pythons or {})[self.cell.interpreter]
-
-
 class Process:
     """One side's process."""
 
-    def __init__(self, side: str, job: Job, layout_seed: int, draw: int, folder: Path) -> None:
-        self.side = side
-        checkout = job.sides[side].checkout
-        self._errors = (folder / f"{side}.txt").open("w+", encoding="utf-8", errors="replace")
-        part = {"engine": job.cell.engine, "workload": job.cell.workload, "layout_seed": layout_seed}
+    def __init__(self, name: str, side: Side, cell: Cell, layout_seed: int, draw: int, folder: Path) -> None:
+        self.side = name
+        self._errors = (folder / f"{name}.txt").open("w+", encoding="utf-8", errors="replace")
+        part = {"engine": cell.engine, "workload": cell.workload, "layout_seed": layout_seed}
+        python = environment(side.hosts[cell.interpreter])
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            [str(job.python(side)[0]), str(PLAYER), str(checkout), json.dumps(part)],
-            cwd=checkout,
+            [str(python), str(PLAYER), str(side.checkout), json.dumps(part)],
+            cwd=side.checkout,
             # Without caches, each process builds its own objects, and the user's cache gets none of them.
-            env={**worker_environment(draw), "PYTHONPATH": str(checkout), "ZOOMGRAD_CACHE": "off"},
+            env={**worker_environment(draw), "PYTHONPATH": str(side.checkout), "ZOOMGRAD_CACHE": "off"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -161,19 +145,22 @@ class Process:
         self._errors.close()
 
 
-def play(job: Job) -> dict[str, Any]:
-    """Play one block, and return each side's figures. Raises Failed."""
-    rng = random.Random(job.seed)
+def play(cell: Cell, sides: Sides, seed: int, steps: int = 0) -> Block:
+    """Play one block. Raises Failed, and ValidationError for figures that are out of range.
+
+    seed: of the layout and the order of turns. steps: of a value; 0 if the block must find out.
+    """
+    rng = random.Random(seed)
     processor = rng.choice(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0])
-    has_jit = any(job.python(side)[1] for side in SIDES)
+    has_jit = any(side.hosts[cell.interpreter].warms_up for side in sides.values())
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
         draw = rng.randrange(1, 2**32)
         layout_seed = rng.randrange(2**32)
         # A JIT would have to warm up for each program, and threads of idle programs may wait by spinning.
-        has_one = has_jit or "threads" in job.cell.engine
+        has_one = has_jit or "threads" in cell.engine
         processes = [
-            stack.enter_context(Process(side, job, layout_seed, draw, folder))
+            stack.enter_context(Process(side, sides[side], cell, layout_seed, draw, folder))
             for side in rng.sample(SIDES, k=len(SIDES))
         ]
 
@@ -193,12 +180,10 @@ def play(job: Job) -> dict[str, Any]:
         while len(prepared) < PREPARATIONS and time.perf_counter() - start < PREPARE_SECONDS:
             prepared.append(in_turn("prepare", alone=has_one))
         layouts = 1 if has_one else len(prepared)
-        steps = job.steps or workloads.load(job.cell.workload).batch  # whole batches: each value has its updates
-        while not job.steps:
-            slower = max(answer["seconds"] for answer in in_turn("value", steps=steps).values())
-            if 2 * slower > VALUE_SECONDS:
-                break
-            steps *= 2
+        if not steps:
+            steps = workloads.load(cell.workload).batch  # whole batches, so that each value has its share of updates
+            while 2 * max(each["seconds"] for each in in_turn("value", steps=steps).values()) <= VALUE_SECONDS:
+                steps *= 2
         # Two processors are not equally busy. On one of them, both sides meet the same neighbours.
         marks = in_turn("bits", steps=steps, processor=processor)
         warm_at = time.perf_counter() + (JIT_WARM_SECONDS if has_jit else WARM_SECONDS)
@@ -207,7 +192,7 @@ def play(job: Job) -> dict[str, Any]:
         for turn in range(layouts):
             in_turn("value", steps=steps, layout=turn)
         turns = [in_turn("value", steps=steps, layout=turn % layouts) for turn in range(TURNS)]
-    sides = {
+    figures = {
         side: {
             "step_seconds": [turn[side]["seconds"] / steps for turn in turns],
             "compile_seconds": [each[side]["seconds"] for each in prepared],
@@ -215,4 +200,4 @@ def play(job: Job) -> dict[str, Any]:
         }
         for side in SIDES
     }
-    return {"steps": steps, "layouts": layouts, **sides}
+    return Block.model_validate({"steps": steps, "layouts": layouts, **figures})

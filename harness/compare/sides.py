@@ -10,7 +10,7 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from zoomgrad.engines.asking import NoAnswer, one_line
@@ -30,11 +30,10 @@ class Side:
     name: str
     sha: str = ""
     """Empty for an interpreter."""
-    hosts: Mapping[str, Interpreter] | None = None
+    hosts: Mapping[str, Interpreter] = field(default_factory=dict)
     """Interpreter of a cell -> the one that it stands for on this side."""
     checkout: Path = ROOT
-    pythons: Mapping[str, tuple[Path, bool]] | None = None
-    """Interpreter of a cell -> the Python of the side's environment, and whether it has a JIT. None until placed."""
+    """The folder of its packages."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.sha[:12]})" if self.sha else self.name
@@ -65,16 +64,15 @@ def sides(a: str, b: str, hosts: Sequence[str]) -> Sides:
 
 @contextlib.contextmanager
 def placed(both: Sides, repository: Path = ROOT) -> Iterator[Sides]:
-    """Both sides with the folder of their packages, and with environments, which are made if needed."""
-    pythons = {
-        side: {name: (environments.environment(host), host.warms_up) for name, host in (one.hosts or {}).items()}
-        for side, one in both.items()
-    }
+    """Both sides with the folder of their packages. Makes environments that are missing."""
+    for one in both.values():
+        for host in one.hosts.values():
+            environments.environment(host)
     with contextlib.ExitStack() as stack:
         folders = dict.fromkeys(SIDES, importable())
         if both["base"].sha:
             folders = stack.enter_context(checkouts({side: one.sha for side, one in both.items()}, repository))
-        yield {side: replace(one, checkout=folders[side], pythons=pythons[side]) for side, one in both.items()}
+        yield {side: replace(one, checkout=folders[side]) for side, one in both.items()}
 
 
 # --- commits ----------------------------------------------------------------------------------------------------------

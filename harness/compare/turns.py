@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from pydantic import ValidationError
 
 from zoomgrad.engines.asking import one_line
 from zoomgrad.harness.compare import block
-from zoomgrad.harness.compare.block import Block, Failed, Job
+from zoomgrad.harness.compare.block import Block, Failed
 from zoomgrad.harness.compare.sides import Sides
 from zoomgrad.results import compare, units
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP, Verdict
@@ -31,8 +30,8 @@ than a step's."""
 
 FIGURES = (STEP, COMPILE_TIME)
 
-Play = Callable[[Job], dict[str, Any]]
-"""Play one block and return each side's figures. Raises Failed. Tests replace it."""
+Play = Callable[[Cell, Sides, int, int], Block]
+"""`block.play`, which tests replace."""
 
 
 @dataclass
@@ -92,8 +91,7 @@ class Comparison:
     def _play(self, cell: Cell, seed: int) -> None:
         known = self.blocks[cell]
         try:
-            figures = self.play(Job(cell, self.sides, seed, known[0].steps if known else 0))
-            known.append(Block.model_validate(figures))
+            known.append(self.play(cell, self.sides, seed, known[0].steps if known else 0))
         except Failed as failed:
             self.absences[cell] = Failed(failed.side, one_line(failed.reason))
         except ValidationError as error:

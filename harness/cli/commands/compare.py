@@ -71,7 +71,7 @@ def compare(
         dict.fromkeys(
             Cell(engine=all_engines.load(engine).name, interpreter=host, workload=all_workloads.load(workload).name)
             for workload in chosen.workloads or WORKLOADS
-            for host in both["base"].hosts or ()
+            for host in both["base"].hosts
             for engine in chosen.engines or ENGINES
         )
     )

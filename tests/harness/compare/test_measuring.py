@@ -3,11 +3,12 @@
 import random
 import sys
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
 from zoomgrad.harness.compare import block
-from zoomgrad.harness.compare.block import Failed
+from zoomgrad.harness.compare.block import Block, Failed
 from zoomgrad.harness.compare.sides import SIDES, Side
 from zoomgrad.harness.compare.turns import Comparison
 from zoomgrad.results.compare import RESULT, STEP
@@ -18,9 +19,18 @@ from zoomgrad.results.record import Cell
 CELLS = tuple(Cell(engine=engine, interpreter="mine", workload="xor") for engine in ("tuple", "tcc"))
 
 
+MINE = SimpleNamespace(warms_up=False)
+"""The interpreter that runs these tests."""
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    monkeypatch.setattr(block, "environment", lambda host: sys.executable)
+
+
 def measured(play=block.play, cells=CELLS[:1], checkout=ROOT, strict=("tuple",), until=1000):
     """The verdicts and the comparison of two equal commits."""
-    side = Side("a", "1" * 40, checkout=checkout, pythons={"mine": (sys.executable, False)})
+    side = Side("a", "1" * 40, {"mine": MINE}, checkout)
     clock = count(0, 3)
     made = Comparison(dict.fromkeys(SIDES, side), cells, strict, 0.02, 3, play, lambda: next(clock))
     list(made.measure(until))
@@ -31,21 +41,21 @@ def scripted(ratio=1.0, bits="b", failing=()):
     """Blocks in which the head takes `ratio` times as long."""
     rng = random.Random(1)
 
-    def play(job):
-        if job.cell.engine in failing:
-            raise Failed("head", f"no {job.cell.engine} | here")
+    def play(cell, sides, seed, steps):
+        if cell.engine in failing:
+            raise Failed("head", f"no {cell.engine} | here")
 
         def side(factor, bits):
             seconds = [factor * rng.uniform(0.99, 1.01)] * 4
             return {"step_seconds": seconds, "bits": bits}
 
-        return {"steps": 8, "base": side(1.0, "b"), "head": side(ratio, bits)}
+        return Block.model_validate({"steps": 8, "base": side(1.0, "b"), "head": side(ratio, bits)})
 
     return play
 
 
 def test_a_real_block_of_two_processes(monkeypatch):
-    monkeypatch.setattr("zoomgrad.harness.compare.block.TURNS", 2)
+    monkeypatch.setattr(block, "TURNS", 2)
     _, comparison = measured(cells=CELLS[:1], until=1)
     (played,) = comparison.blocks[CELLS[0]]
     assert played.base.bits == played.head.bits
@@ -77,7 +87,8 @@ def test_other_bits_fail_if_the_engine_promises_them():
 def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds):
     side = {"step_seconds": seconds, "bits": "b"}
     with pytest.raises(Unreadable, match="its figures are out of range"):
-        measured(lambda job: {"steps": steps, "base": side, **({"head": side} if seconds else {})})
+        figures = {"steps": steps, "base": side, **({"head": side} if seconds else {})}
+        measured(lambda *job: Block.model_validate(figures))
 
 
 def test_a_commit_that_does_not_build_gives_its_reason(tmp_path):

@@ -78,9 +78,9 @@ def test_only_cells_without_a_verdict_are_measured_again():
     ratios = {CELLS[0]: [1.1] * 99, CELLS[1]: [3.0, 1 / 3.0] * 99}
     played = []
 
-    def play(job):
-        played.append(job.cell)
-        return blocks([ratios[job.cell].pop()])[0].model_dump()
+    def play(cell, sides, seed, steps):
+        played.append(cell)
+        return blocks([ratios[cell].pop()])[0]
 
     clock = itertools.count()
     made = Comparison(dict.fromkeys(SIDES, Side("HEAD", "0" * 40)), CELLS, (), 0.02, 1, play, lambda: next(clock))
