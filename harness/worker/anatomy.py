@@ -25,9 +25,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Callable
 
-from zoomgrad.engines import Engine
 from zoomgrad.engines.api import Trainer
-from zoomgrad.harness.workloads import Workload
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
 HAS_JIT = hasattr(gc, "hooks")
@@ -97,7 +95,7 @@ def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
     return timed
 
 
-def anatomy(engine: Engine, workload: Workload, trainer: Any, seconds: float) -> dict[str, Any]:
+def anatomy(trainer: Any, seconds: float) -> dict[str, Any]:
     """Train unwrapped first, then time every stage."""
     seconds *= INSTRUMENTED
     portions(trainer, WARM_UP * seconds)

@@ -159,7 +159,7 @@ class Stretch:
     def prove(self) -> None:
         """Compare the last pass with the reference. Raises Mismatch."""
         assert self._last
-        self._proof.stretch(self._trainer, *self._last)
+        self._proof.stretch(*self._last)
 
     def most_passes(self, values: int) -> int:
         """The most stretches of a timed value, if no two of all values have the same start."""

@@ -38,7 +38,10 @@ def profile(job: ProfileJob) -> Reply:
     engine = ready(job["engine"], workload)
     trainer = engine.prepare(workload)
     with _switched_on():
-        fields = OBSERVERS[job["profiler"]](engine, workload, trainer, job["seconds"])
+        if job["profiler"] in OBSERVERS:
+            fields = OBSERVERS[job["profiler"]](trainer, job["seconds"])
+        else:
+            fields = exercise(engine, workload, trainer, job["seconds"])
     return {"status": "measured", "fields": fields}
 
 
@@ -52,7 +55,7 @@ def exercise(engine: Engine, workload: Workload, trainer: Trainer, seconds: floa
     return {"steps": steps, "seconds": taken, "preparations": preparations}
 
 
-def memory(engine: Engine, workload: Workload, trainer: Trainer, seconds: float) -> dict[str, Any]:
+def memory(trainer: Trainer, seconds: float) -> dict[str, Any]:
     """Read the process's resident bytes before the first step, and then after a few steps each time."""
     if not STATM.exists():
         raise Unavailable(f"there is no {STATM}, which reports memory", "Profile on Linux.")
@@ -80,13 +83,8 @@ def resident_bytes() -> int:
     return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-OBSERVERS: dict[str, Callable[[Engine, Workload, Trainer, float], dict[str, Any]]] = {
-    "anatomy": anatomy,
-    "memory": memory,
-    "scalene": exercise,
-    "perf": exercise,
-}
-"""Profiler -> what its worker does with the prepared trainer, for about so many seconds."""
+OBSERVERS: dict[str, Callable[[Trainer, float], dict[str, Any]]] = {"anatomy": anatomy, "memory": memory}
+"""Profiler inside the worker -> how it trains for about so many seconds."""
 
 
 @contextmanager

@@ -58,7 +58,7 @@ class Proof:
                 self._compare(how.name, drill(trainer, workload, how), f"in the drill {how.name!r}")
         self.figure["seconds"] += perf_counter() - start
 
-    def stretch(self, trainer: Trainer, steps: int, start: int, actual: Evidence) -> None:
+    def stretch(self, steps: int, start: int, actual: Evidence) -> None:
         """Compare a stretch of that length from that start. actual: what was read before its clock stopped.
 
         Raises Mismatch.

@@ -132,7 +132,7 @@ def test_observers_leave_nothing_switched_on():
     engine, workload = engines.load("tuple"), workloads.load("xor")
     trainer = engine.prepare(workload)
     for name in ("anatomy", "memory"):
-        OBSERVERS[name](engine, workload, trainer, 0.01)
+        OBSERVERS[name](trainer, 0.01)
         assert getattr(gc, "callbacks", []) == before
         assert "topo" not in vars(engine.Value)
         assert not set(trainer.STAGES) & set(vars(trainer))

@@ -159,7 +159,7 @@ def test_each_stretch_is_compared_with_the_reference_from_its_own_start(witness,
     proof = prepare_proof(engine, trainer, workload, proof_job(witness("xor"), "xor"))
     trainer.train(2)
     with pytest.raises(Mismatch, match="2 losses instead of 4"):
-        proof.stretch(trainer, 4, 0, left_by(trainer))
+        proof.stretch(4, 0, left_by(trainer))
 
 
 def test_an_error_within_its_bound_passes_and_one_beyond_does_not(witness, tmp_path):
