@@ -29,7 +29,7 @@ WORKLOAD = """
             xor.load,
             train_rows=4,
             build=Mlp((2, 2, 1)),
-            loss_of=by_squared_error,
+            loss_of=squared_error,
             is_correct=within(0.5),
             batch=4,
             rate=constant(0.1),
@@ -178,4 +178,4 @@ def test_the_tests_of_the_copy_know_an_op_an_engine_and_a_workload(project):
     chosen = "another or sin or training_with_every_op or tiny or every_engine"
     options = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", chosen)
     told = run(project, "-m", "pytest", *options, *(f"tests/{file}" for file in files))
-    assert int(re.search(r"(\d+) passed", told)[1]) > 40
+    assert int(re.search(r"(\d+) passed", told)[1]) > 30

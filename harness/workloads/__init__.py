@@ -17,9 +17,10 @@ from zoomgrad.datasets import synthetic
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.asking import one_line
 from zoomgrad.engines.discovery import WORKLOAD_FILES, Problem, from_outside, is_name
+from zoomgrad.engines.nn import squared_error
 from zoomgrad.harness.workloads import microgpt
 from zoomgrad.harness.workloads.catalogue import WORKLOADS, constant
-from zoomgrad.harness.workloads.losses import by_squared_error, within
+from zoomgrad.harness.workloads.criteria import within
 from zoomgrad.harness.workloads.models import BadSize, Mlp, check_size
 from zoomgrad.harness.workloads.workload import SEED, Workload
 
@@ -101,7 +102,7 @@ def _mlp(name: str) -> Workload:
         partial(synthetic.load, shape[0], shape[-1]),
         train_rows=synthetic.ROWS,
         build=Mlp(shape),
-        loss_of=by_squared_error,
+        loss_of=squared_error,
         is_correct=within(0.5),
         batch=int(batch or 1),
         rate=constant(0.001 * min(1.0, 300 / weights) * deeper),

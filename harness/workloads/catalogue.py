@@ -8,15 +8,9 @@ from functools import partial
 from typing import Any
 
 from zoomgrad.datasets import digits, mnist, moons, synthetic, tour, xor
+from zoomgrad.engines.nn import cross_entropy, hinge, squared_error
 from zoomgrad.harness.workloads import models
-from zoomgrad.harness.workloads.losses import (
-    by_cross_entropy,
-    by_hinge_and_l2,
-    by_squared_error,
-    same_class,
-    same_side,
-    within,
-)
+from zoomgrad.harness.workloads.criteria import same_class, same_side, within
 from zoomgrad.harness.workloads.models import Mlp
 from zoomgrad.harness.workloads.workload import Workload
 
@@ -33,7 +27,7 @@ def _tour(name: str, activation: str) -> Workload:
         tour.load,
         train_rows=5,
         build=Mlp((3, 4, 4, 1), activation, last_linear=False, random_bias=True),
-        loss_of=by_squared_error,
+        loss_of=squared_error,
         is_correct=within(0.5),
         rate=constant(0.05),
         whole_set=True,
@@ -49,7 +43,7 @@ def _mnist(name: str, batch: int, rate: float) -> Workload:
         mnist.load,
         train_rows=60_000,
         build=Mlp((784, 50, 10)),
-        loss_of=by_cross_entropy,
+        loss_of=cross_entropy,
         is_correct=same_class,
         batch=batch,
         rate=constant(rate),
@@ -63,11 +57,11 @@ def _forward(workload: Workload) -> Workload:
     return replace(workload, name=f"{workload.name}-forward", description=description, learns=False)
 
 
-_SYNTHETIC: dict[str, Any] = {"train_rows": synthetic.ROWS, "loss_of": by_squared_error, "is_correct": within(0.25)}
+_SYNTHETIC: dict[str, Any] = {"train_rows": synthetic.ROWS, "loss_of": squared_error, "is_correct": within(0.25)}
 _DIGITS_DATA: dict[str, Any] = {
     "reader": digits.load,
     "train_rows": 1437,
-    "loss_of": by_cross_entropy,
+    "loss_of": cross_entropy,
     "is_correct": same_class,
 }
 _DIGITS = Workload(
@@ -89,7 +83,7 @@ WORKLOADS = {
             xor.load,
             train_rows=4,
             build=Mlp((2, 4, 1)),
-            loss_of=by_squared_error,
+            loss_of=squared_error,
             is_correct=within(0.5),
             batch=4,
             rate=constant(0.1),
@@ -103,7 +97,8 @@ WORKLOADS = {
             moons.load,
             train_rows=100,
             build=Mlp((2, 16, 16, 1)),
-            loss_of=by_hinge_and_l2,
+            loss_of=hinge,
+            penalty=1e-4,
             is_correct=same_side,
             rate=lambda update: 1.0 - 0.9 * min(update, 100) / 100,
             whole_set=True,

@@ -22,7 +22,7 @@ from zoomgrad.datasets import names
 from zoomgrad.datasets.names import TOKENS
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.harness.workloads.losses import same_class
+from zoomgrad.harness.workloads.criteria import same_class
 from zoomgrad.harness.workloads.models import BadSize, check_size, dot, softmax
 from zoomgrad.harness.workloads.workload import Workload
 
@@ -114,7 +114,7 @@ class MicroGpt:
         return heard
 
 
-def by_likelihood(model: Any, outputs: Vector, targets: Vector) -> Any:
+def by_likelihood(outputs: Vector, targets: Vector) -> Any:
     """Mean negative log likelihood of the targets, which are one-hot."""
     starts = range(0, len(targets), TOKENS)
     losses = [-dot(targets[start : start + TOKENS], outputs[start : start + TOKENS]).log() for start in starts]

@@ -14,12 +14,15 @@ from zoomgrad.datasets.names import Names
 from zoomgrad.engines.api import Network, Shape
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.optimisers import SGD, Optimiser
-from zoomgrad.engines.nn import as_list
-from zoomgrad.harness.workloads.losses import NAMES, IsCorrect, Loss
+from zoomgrad.engines.nn import as_list, cross_entropy, hinge, l2, squared_error
+from zoomgrad.harness.workloads.criteria import IsCorrect
 from zoomgrad.harness.workloads.models import Build, Mlp
 
 SEED = 1337
 """Parameters start from `random.Random(SEED)` in neuron order, as micrograd's examples do."""
+
+LOSSES = {(squared_error, 0.0): "squared_error", (hinge, 1e-4): "hinge_l2", (cross_entropy, 0.0): "cross_entropy"}
+"""Loss and penalty -> the name in `engines.api.Network.loss`."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,12 @@ class Workload:
     train_rows: int
     """Number of rows to train on, known without reading the dataset."""
     build: Build
-    loss_of: Loss
+    loss_of: Callable[[Sequence[Any], Sequence[Any]], Any]
+    """(outputs, targets) of all samples of a step -> loss, over Values."""
     is_correct: IsCorrect
     rate: Callable[[int], float]
+    penalty: float = 0.0
+    """The loss adds this times the sum of the squared parameters."""
     batch: int = 1
     whole_set: bool = False
     held_out: Optional[Callable[[], Dataset]] = None
@@ -82,7 +88,7 @@ class Workload:
     @property
     def network(self) -> Optional[Network]:
         """The model for engines that run whole models only; None unless it is an MLP whose loss has a name."""
-        mlp, loss = self.build, NAMES.get(self.loss_of)
+        mlp, loss = self.build, LOSSES.get((self.loss_of, self.penalty))
         if not isinstance(mlp, Mlp) or loss is None:
             return None
         return Network(mlp.shape, mlp.activation, mlp.last_linear, loss, self.samples_per_step)
@@ -117,7 +123,8 @@ class Workload:
         return [out for features, _ in self.samples(inputs) for out in as_list(model(features))]
 
     def loss(self, model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        return self.loss_of(model, outputs, [t for _, targets in self.samples(inputs) for t in targets])
+        loss = self.loss_of(outputs, [t for _, targets in self.samples(inputs) for t in targets])
+        return loss + l2(model.parameters(), self.penalty) if self.penalty else loss
 
     def samples(self, inputs: Sequence[Any]) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         """Yield a row's (features, targets), sample by sample."""
