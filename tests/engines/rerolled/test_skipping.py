@@ -11,20 +11,15 @@ import random
 from array import array
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.engines.compiled.compiling import (
     compiled,
-    difference,
-    reference,
     train_by_hand,
     training_difference,
     usable,
 )
 from tests.engines.graphs import Graph, classifier
 from tests.engines.rerolled.rolling import form, of_form, tape_of, tape_of_workload
-from tests.examples import examples
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.rerolled.fitted import fitted
@@ -138,35 +133,6 @@ def test_rows_taken_together_make_weights_infinite(found, batch):
         rows = [large] * count + [ROWS["all zeros"], ROWS["zeros"]]
         trained = agrees(found, numbers, rows, [1e300, *[0.1] * (count + 4)], batch)
         assert not all(map(math.isfinite, trained.parameters[:WEIGHTS]))
-
-
-not_zero = st.sampled_from([0.3, -1.7, 1.0, 0.3, -1.7, 1.0, 5e-324, 1e200, math.inf, math.nan])
-features = st.sampled_from([0.0, 0.0, 0.0, -0.0]) | not_zero
-weights = st.sampled_from([math.inf, -math.inf, math.nan, 1e300, -1e155, 0.0, 1.7e308])
-rates = st.sampled_from([0.1, 0.1, 0.1, 1.0, 1e300, 1.7e308, -1e308, 0.0, 1e-320])
-
-
-def row_of(numbers):
-    return st.lists(numbers, min_size=FEATURES, max_size=FEATURES)
-
-
-def test_random_rows_weights_and_rates(found):
-    """The program stays the same; only the numbers change."""
-
-    @settings(max_examples=examples(80), deadline=None)
-    @given(
-        rows=st.lists(row_of(features) | row_of(not_zero), min_size=1, max_size=6),
-        others=st.dictionaries(st.integers(0, PARAMETERS - 1), weights, max_size=3),
-        rates=st.lists(rates, min_size=1, max_size=12),
-        batch=st.integers(1, 4),
-    )
-    def agree(rows, others, rates, batch):
-        numbers, rows = start(others), [[*row, 0.3] for row in rows]
-        agrees(found, numbers, rows, rates, batch)
-        numbers = (*rows[0], *numbers[FEATURES + 1 :])
-        assert difference(found, numbers, reference(GRAPH, numbers)) == ""
-
-    agree()
 
 
 # --- loops that skip zeros ---------------------------------------------------------------------------------------
