@@ -51,14 +51,6 @@ def test_cross_entropy_is_softmax_and_log(engine):
     assert loss.data == pytest.approx(-math.log(softmax + 0.0001), rel=1e-14)
 
 
-def test_hinge_squared_error_and_l2(engine):
-    values = [engine.Value(x) for x in (0.5, -2.0)]
-    labels = [engine.Value(1.0), engine.Value(1.0)]
-    assert nn.hinge(values, labels).data == pytest.approx((0.5 + 3.0) / 2)
-    assert nn.squared_error(values, labels).data == pytest.approx(0.25 + 9.0)
-    assert nn.l2(values, 1e-4).data == pytest.approx(1e-4 * 4.25)
-
-
 LOAD = """
 import pickle, sys
 from zoomgrad import engines

@@ -99,20 +99,6 @@ def test_a_class_without_backward_functions_refuses_a_closure(without):
         y._backward = print
 
 
-def test_topo_lists_operands_first_from_left_to_right(Value):
-    a, b = Value(1.0), Value(2.0)
-    left, right = a * b, a + 3.0
-    root = left - right
-    order = root.topo()
-    assert order[-1] is root
-    place = {v: i for i, v in enumerate(order)}
-    assert len(place) == len(order)
-    for v in order:
-        assert all(place[child] < place[v] for child in v._prev)
-    if isinstance(root._prev, tuple):
-        assert order[:3] == [a, b, left]
-
-
 def test_gradients_accumulate_over_calls(Value):
     a = Value(3.0)
     (a * 2.0).backward()

@@ -110,7 +110,7 @@ def tape_of_workload(workload, row=None):
 
 
 class Outcome(NamedTuple):
-    """The reference's results for a graph over some numbers."""
+    """Results for a graph over some numbers."""
 
     loss: float
     data: list[float]
@@ -119,9 +119,12 @@ class Outcome(NamedTuple):
     """Gradients of the leaves."""
 
 
-def reference(graph, numbers):
-    """Return the reference's Outcome, or None if it raises: equality is guaranteed only up to a domain error."""
-    Value = engines.load(REFERENCE).Value
+def reference(graph, numbers, engine=REFERENCE):
+    """Return the reference's Outcome, or None if it raises: equality is guaranteed only up to a domain error.
+
+    engine: another interpreted engine in its place.
+    """
+    Value = engines.load(engine).Value
     leaves = [Value(x) for x in numbers]
     try:
         values = graph.build(Value, leaves)

@@ -84,32 +84,6 @@ def test_random_graphs_keep_the_reference_bits(name):
     agree()
 
 
-def together(several):
-    """Join several cases into one, without the rows at which the reference raises."""
-    several = [
-        (graph, kinds, [row for row in rows if reference(graph, row)], outputs)
-        for graph, kinds, rows, outputs in several
-    ]
-    several = [case for case in several if case[2]]
-    assume(several)
-    graph = side_by_side([graph._replace(numbers=rows[0]) for graph, _, rows, _ in several])
-    kinds = [kind for case in several for kind in case[1]]
-    rows = [[x for _, _, rows, _ in several for x in rows[n % len(rows)]] for n in range(3)]
-    return graph, kinds, rows, [index for case in several for index in case[3]]
-
-
-@pytest.mark.parametrize("name", by_text(name for name in COMPILED if is_slow(name)))
-def test_random_graphs_side_by_side_keep_the_reference_bits(name):
-    engine = usable(name)
-
-    @settings(max_examples=5, deadline=None)
-    @given(st.lists(cases(), min_size=1, max_size=12).map(together))
-    def agree(case):
-        assert agrees(engine, *case)
-
-    agree()
-
-
 forms = st.builds(
     Form,
     piece=st.sampled_from([1, 2, 7, 400, 0]),

@@ -97,6 +97,7 @@ AT_REST = dict.fromkeys(range(WEIGHTS, WEIGHTS + HIDDEN), 0.0)
 STARTS = {
     "finite weights": start(),
     "an infinite weight": start({0: math.inf}),
+    "the last weight is infinite": start({WEIGHTS - 1: math.inf}),
     "an input's weights are infinite": start({at: math.inf if at % 4 else -math.inf for at in range(0, WEIGHTS, 6)}),
     "a weight is NaN": start({14: math.nan}),
     "a weight's square is infinite": start({9: 1e200, 10: -1e200}),
@@ -124,8 +125,8 @@ def test_training_keeps_the_bits(found, weights, batch):
         agrees(found, STARTS[weights], [ROWS["no zeros"], ROWS["other numbers, no zeros"], row], [0.1] * 10, batch)
 
 
-@pytest.mark.parametrize("batch", [2, 3])
-def test_rows_taken_together_make_weights_infinite(found, batch):
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_an_update_makes_weights_infinite(found, batch):
     """Zeros of the next row meet the infinite weights, while the biases stay finite."""
     large = [0.5, -0.25, 1e10, 1.0, -1.5, 0.1, 0.3]
     numbers = start(dict.fromkeys(range(2, WEIGHTS, FEATURES), 0.0))
