@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf
 from zoomgrad.engines.machine.encode import Mem, Reg, Vec
@@ -31,45 +32,43 @@ RESERVE = 4
 Loaded = dict[Hashable, Vec]
 
 
+@dataclass
 class Source:
     """An operand of a segment, and the registers that its address needs."""
 
-    def __init__(self, base: Reg, disp: int, lanes: tuple[Stride, ...], index: Optional[Reg] = None) -> None:
-        self.base = base
-        self.disp = disp
-        self.lanes = lanes
-        self.index = index
-        """Added to the address, `scale` times."""
-        self.scale = 8
-        self.terms: tuple[Stride, ...] = ()
-        self.list: Optional[Reg] = None
-        """Points to a list of places or of offsets, of which each element has 4 bytes."""
-        self.list_lanes: tuple[int, ...] = ()
-        """From lane to lane in that list."""
-        self.list_terms: tuple[int, ...] = ()
-        """From term to term in that list."""
-        self.owned: list[Reg] = []
-        """Registers to release after the segment."""
+    base: Reg
+    disp: int
+    lanes: tuple[Stride, ...] = ()
+    index: Optional[Reg] = None
+    """Added to the address, `scale` times."""
+    scale: int = 8
+    terms: tuple[Stride, ...] = ()
+    list: Optional[Reg] = None
+    """Points to a list of places or of offsets, of which each element has 4 bytes."""
+    list_lanes: tuple[int, ...] = ()
+    """From lane to lane in that list."""
+    list_terms: tuple[int, ...] = ()
+    """From term to term in that list."""
+    owned: Sequence[Reg] = ()
+    """Registers to release after the segment."""
 
     def offset(self, lanes: Vector, term: int) -> int:
-        """The distance in places from the pointer, for lanes of a block and an unrolled term."""
-        total = 0
-        for stride, by in zip(self.lanes, lanes.offsets):
-            if by:
-                assert isinstance(stride, int)
-                total += stride * by
-        if term and self.terms and isinstance(self.terms[-1], int):
-            total += self.terms[-1] * term
-        return total
+        """The distance in bytes from the pointer, for lanes of a block and an unrolled term."""
+        return 8 * _distance(self.lanes, self.terms, lanes, term)
+
+    def element(self, lanes: Vector, term: int) -> int:
+        """The distance in bytes from the list's pointer."""
+        return 4 * _distance(self.list_lanes, self.list_terms, lanes, term)
 
     def is_same(self, width: int) -> bool:
         """Whether all lanes of a vector read the same place."""
         return width > 1 and not self.lanes[-1]
 
-    def element(self, lanes: Vector, term: int) -> int:
-        """The distance in bytes from the list's pointer."""
-        at = sum(stride * by for stride, by in zip(self.list_lanes, lanes.offsets))
-        return 4 * (at + (self.list_terms[-1] * term if self.list_terms and term else 0))
+
+def _distance(lanes: Sequence[Stride], terms: Sequence[Stride], at: Vector, term: int) -> int:
+    """How far lanes of a block and an unrolled term are from the first ones. A list of offsets is for other lanes."""
+    steps: Any = (*zip(lanes, at.offsets), *((stride, term) for stride in terms[-1:]))
+    return sum(stride * by for stride, by in steps if by)
 
 
 class Terms(NamedTuple):

@@ -38,6 +38,7 @@ import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import mul
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
@@ -196,12 +197,12 @@ class Nest:
         outer: Sequence[int] = range(tall) if len(self.limits) > 1 else [0]
         rows_first = self.run.rows > 1
         return [
-            Vector(self._offsets(o, start, rows_first), width)
+            Vector(self._lanes_at(o, start, rows_first), width)
             for o in outer
             for start, width in zip(starts, self.strips.widths)
         ]
 
-    def _offsets(self, outer: int, start: int, rows_first: bool) -> tuple[int, ...]:
+    def _lanes_at(self, outer: int, start: int, rows_first: bool) -> tuple[int, ...]:
         offsets = [0] * len(self.limits)
         if len(offsets) > 1:
             offsets[0 if rows_first else -2] = outer
@@ -350,7 +351,7 @@ class Nest:
         """Add a stride times an index, or an offset from a list, in units of that many bytes."""
         code = self.code
         if isinstance(stride, tuple):
-            code.integer("lea", RAX, code.constant(struct.pack(f"<{len(stride)}i", *stride)))
+            code.integer("lea", RAX, self._offsets(stride))
             code.integer("movsxd", RAX, Mem(RAX, 0, index, 4))
             code.integer("lea", to, Mem(to, 0, RAX, size))
         elif stride == 1:
@@ -391,44 +392,47 @@ class Nest:
             return simple
         pointer = self.registers.integer()
         self._point(pointer, operand)
-        source = Source(pointer, 0, operand.lanes)
-        source.owned.append(pointer)
-        source.terms = operand.terms
-        listed = [level for level, stride in enumerate(operand.terms) if isinstance(stride, tuple)]
-        if listed:
-            (level,) = listed
-            offsets = operand.terms[level]
-            assert isinstance(offsets, tuple)
-            source.list = self.registers.integer()
-            source.owned.append(source.list)
-            self.code.integer("lea", source.list, self.code.constant(struct.pack(f"<{len(offsets)}i", *offsets)))
-            source.list_terms = tuple(int(other == level) for other in range(len(operand.terms)))
-            source.terms = tuple(0 if other == level else stride for other, stride in enumerate(operand.terms))
+        source = Source(pointer, 0, operand.lanes, owned=[pointer])
+        if any(isinstance(stride, tuple) for stride in operand.terms):
+            self._read_list(source, Access(0, (), operand.terms).places((), segment.counts).tolist())
+            source.list_terms = _row_major(segment.counts)
+        else:
+            source.terms = operand.terms
         return source
 
     def _listed_places(self, table: Table, segment: Segment) -> Source:
-        sizes = (*self.loop.counts, *segment.counts)
-        strides = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))[::-1]
-        lanes, terms = strides[: len(self.loop.counts)], strides[len(self.loop.counts) :]
-        places = table.places.reshape(-1).tolist()
-        source = Source(W, 0, (0,) * (len(self.loop.counts) - 1) + (1,))
-        source.list = self.registers.integer()
-        source.owned.append(source.list)
-        self.code.integer("lea", source.list, self.code.constant(struct.pack(f"<{len(places)}i", *places)))
-        for index, stride in self._moving(lanes):
-            self.code.integer("imul", RCX, index, 4 * int(stride))  # type: ignore[arg-type]
-            self.code.integer("add", source.list, RCX)
-        source.list_lanes, source.list_terms = tuple(lanes), tuple(terms)
+        source = Source(W, 0)
+        self._read_list(source, table.places.reshape(-1).tolist())
+        assert source.list
+        strides = _row_major((*self.loop.counts, *segment.counts))
+        source.list_lanes, source.list_terms = strides[: len(self.loop.counts)], strides[len(self.loop.counts) :]
+        for index, stride in zip(self.index, source.list_lanes):
+            if index:
+                self.code.integer("imul", RCX, index, 4 * stride)
+                self.code.integer("add", source.list, RCX)
         return source
+
+    def _read_list(self, source: Source, offsets: Sequence[int]) -> None:
+        """Let a source add an offset from a list."""
+        source.list = self.registers.integer()
+        source.owned = [*source.owned, source.list]
+        self.code.integer("lea", source.list, self._offsets(offsets))
+
+    def _offsets(self, numbers: Sequence[int]) -> Mem:
+        return self.code.constant(struct.pack(f"<{len(numbers)}i", *numbers))
 
     def memory(self, source: Source, lanes: Vector, term: int) -> Mem:
         """The operand in memory. If it has a list, RAX holds its offset until the next instructions."""
+        at = source.disp + source.offset(lanes, term)
         if source.list is not None:
             self.code.integer("movsxd", RAX, Mem(source.list, source.element(lanes, term)))
-            distance = 0 if source.list_lanes else 8 * source.offset(lanes, term)
-            return Mem(source.base, source.disp + distance, RAX, 8)
-        at = source.disp + 8 * source.offset(lanes, term)
+            return Mem(source.base, at, RAX, 8)
         return Mem(source.base, at, source.index, source.scale if source.index else 1)
+
+
+def _row_major(counts: Sequence[int]) -> tuple[int, ...]:
+    """The strides of an array of this shape."""
+    return tuple(itertools.accumulate(reversed(counts[1:]), mul, initial=1))[::-1] if counts else ()
 
 
 def _has_one_nest(repeated: Repeated) -> bool:
