@@ -16,7 +16,7 @@ from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Cour
 from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, lanes, numbers
 from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word, word
 from zoomgrad.engines.machine import target
-from zoomgrad.engines.machine.buffers.functions import function
+from zoomgrad.engines.machine.buffers.functions import function, go_on
 from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.powers import are_those_of_libm
@@ -75,50 +75,39 @@ def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: boo
 
     Raises OutOfRegisters.
     """
-    code, loss = Assembler(), Vec(0, 8)
-    steps, after, same, end = (code.new_label() for _ in range(4))
+    code, loss, after = Assembler(), Vec(0, 8), "after"
+    one = lanes(optimiser, 1, is_single=is_single)
     with function(code, "take", room=8):
         code.integer("mov", T, RDI)
         code.integer("mov", W, RSI)
         code.integer("mov", word(Word.STEP), 0)
-        code.label(steps)
-        code.integer("mov", RAX, word(Word.STEP))
-        code.integer("cmp", RAX, word(Word.STEPS))
-        code.jump(end, "ge")
-        _of_row(code, R12, Word.MEMBERS)
-        code.integer("imul", R12, R12, MEMBER_BYTES)
-        code.integer("add", R12, word(Word.OF_MEMBERS))
-        _of_row(code, RCX, Word.PLACES)
-        _call(code, SET_INPUT, (_of_member(X), _of_member(COLUMNS), _of_member(COLUMN_COUNT)))
-        _call(code, FORWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), _of_member(Y)))
-        code.integer("mov", RAX, word(Word.LOSSES))
-        code.integer("mov", RCX, word(Word.STEP))
-        code.vector("vmovsd_store", loss, None, Mem(RAX, 0, RCX, 8))
-        code.vector("vsubsd", loss, loss, loss)  # NaN unless the loss is finite
-        code.vector("vucomisd", loss, None, loss)
-        code.jump(end, "p")
-        code.integer("add", word(Word.STEP), 1)
-        code.integer("cmp", word(Word.LEARNS), 0)
-        code.jump(after, "e")
-        _call(code, BACKWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), word(Word.BUFFERS + 1)))
-        code.integer("mov", RAX, word(Word.TAKEN))
-        code.integer("add", RAX, 1)
-        code.integer("mov", word(Word.TAKEN), RAX)
-        code.integer("cmp", RAX, word(Word.BATCH))
-        code.jump(after, "l")
-        code.integer("mov", word(Word.TAKEN), 0)
-        one = lanes(optimiser, 1, is_single=is_single)
-        UpdateWriter(code, target_, optimiser, count).write(*_widest(optimiser, target_.width, is_single, is_fast), one)
-        code.label(after)
-        code.integer("mov", RAX, word(Word.ROW))
-        code.integer("add", RAX, 1)
-        code.integer("cmp", RAX, word(Word.ROWS))
-        code.jump(same, "ne")
-        code.integer("mov", RAX, 0)
-        code.label(same)
-        code.integer("mov", word(Word.ROW), RAX)
-        code.jump(steps)
-        code.label(end)
+        with code.repeated() as end:
+            code.integer("mov", RAX, word(Word.STEP))
+            code.jump(end, "ge", RAX, word(Word.STEPS))
+            _of_row(code, R12, Word.MEMBERS)
+            code.integer("imul", R12, R12, MEMBER_BYTES)
+            code.integer("add", R12, word(Word.OF_MEMBERS))
+            _of_row(code, RCX, Word.PLACES)
+            _call(code, SET_INPUT, (_of_member(X), _of_member(COLUMNS), _of_member(COLUMN_COUNT)))
+            _call(code, FORWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), _of_member(Y)))
+            code.integer("mov", RAX, word(Word.LOSSES))
+            code.integer("mov", RCX, word(Word.STEP))
+            code.vector("vmovsd_store", loss, None, Mem(RAX, 0, RCX, 8))
+            code.vector("vsubsd", loss, loss, loss)  # NaN unless the loss is finite
+            code.vector("vucomisd", loss, None, loss)
+            code.jump(end, "p")
+            code.integer("add", word(Word.STEP), 1)
+            code.jump(after, "e", word(Word.LEARNS), 0)
+            _call(code, BACKWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), word(Word.BUFFERS + 1)))
+            code.integer("mov", RAX, word(Word.TAKEN))
+            code.integer("add", RAX, 1)
+            code.integer("mov", word(Word.TAKEN), RAX)
+            code.jump(after, "l", RAX, word(Word.BATCH))
+            code.integer("mov", word(Word.TAKEN), 0)
+            update, width = _widest(optimiser, target_.width, is_single, is_fast)
+            UpdateWriter(code, target_, optimiser, count).write(update, width, one)
+            code.label(after)
+            go_on(code, word(Word.ROW), word(Word.ROWS))
     return code
 
 

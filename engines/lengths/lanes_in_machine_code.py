@@ -118,19 +118,16 @@ class LaneEvaluator(Evaluator):
 
     def leave_unsure(self, unsure: Vec, at: Reg, places: Sequence[Mem], results: Sequence[Vec]) -> None:
         """Put the old numbers back into unsure lanes, and add these lanes to the list."""
-        code, sure, zero = self.code, self.code.new_label(), self.registers.vector(self.target.width)
+        code, zero = self.code, self.registers.vector(self.target.width)
         self.clear(zero)
         mask = MASK if self.target.masks else unsure
         code.vector("vcmppd", mask, unsure, zero, immediate=NOT_EQUAL)
         code.vector("kmovb" if self.target.masks else "vmovmskpd", RAX, None, mask)
-        code.integer("cmp", RAX, 0)
-        code.jump(sure, "e")
-        self.append(at)
-        self.registers.release(zero)
-        for place, register in zip(places, results):
-            self.blend(register, register, place, mask)
-        self.registers.release(unsure)
-        code.label(sure)
+        with code.unless("e", RAX, 0):
+            self.append(at)
+            for place, register in zip(places, results):
+                self.blend(register, register, place, mask)
+        self.registers.release(zero, unsure)
 
     def append(self, at: Reg) -> None:
         """Add the lanes marked in RAX to the list. at: the index of the vector's first parameter."""
@@ -210,25 +207,21 @@ class UpdateWriter:
     def _over_list(self, one: Lanes) -> None:
         """Update the listed parameters one by one."""
         code, at, entry, marks = self._code, self._at, self._entry, self._marks
-        entries, bits, unmarked, end = (code.new_label() for _ in range(4))
+        lanes = code.new_label()
         code.integer("mov", entry, word(Word.LIST))
-        code.label(entries)
-        code.integer("cmp", entry, word(Word.END))
-        code.jump(end, "ge")
-        code.integer("mov", at, Mem(entry))
-        code.integer("mov", marks, Mem(entry, 8))
-        code.label(bits)
-        code.integer("mov", RAX, marks)
-        code.integer("and", RAX, 1)
-        code.jump(unmarked, "e")
-        self._step(one, dict(self._slots), 1)
-        code.label(unmarked)
-        code.integer("add", at, 1)
-        code.integer("shr", marks, 1)
-        code.jump(bits, "ne")
-        code.integer("add", entry, 16)
-        code.jump(entries)
-        code.label(end)
+        with code.repeated() as end:
+            code.jump(end, "ge", entry, word(Word.END))
+            code.integer("mov", at, Mem(entry))
+            code.integer("mov", marks, Mem(entry, 8))
+            code.label(lanes)
+            code.integer("mov", RAX, marks)
+            code.integer("and", RAX, 1)
+            with code.unless("e"):
+                self._step(one, dict(self._slots), 1)
+            code.integer("add", at, 1)
+            code.integer("shr", marks, 1)
+            code.jump(lanes, "ne")
+            code.integer("add", entry, 16)
 
     def _step(self, update: Lanes, slots: dict[int, Any], width: int) -> None:
         """Update a vector of parameters."""

@@ -215,17 +215,15 @@ class Block:
 
     def _over_rows(self, terms: Terms, level: int) -> None:
         """The terms of a sink over rows taken together are the rows."""
-        end, counter = self.code.new_label(), self.registers.integer()
+        counter = self.registers.integer()
         self.code.integer("mov", counter, word(Word.COUNT))
-        self.code.integer("cmp", counter, 0)
-        self.code.jump(end, "e")
 
         def body() -> None:
             self._term(terms, 0)
             self._advance(terms, level, 0)
 
-        self._counted_down(counter, body)
-        self.code.label(end)
+        with self.code.unless("e", counter, 0):
+            self._counted_down(counter, body)
 
     def _over_listed(self, terms: Terms) -> None:
         """The only level of terms runs over a list."""

@@ -390,11 +390,31 @@ class Assembler:
         self.label(again)
         yield
         self.integer("add", index, step)
-        self.integer("cmp", index, limit)
-        self.jump(again, "l")
+        self.jump(again, "l", index, limit)
 
-    def jump(self, label: str, condition: str = "") -> None:
-        """Jump to a label, always or if a condition holds."""
+    @contextmanager
+    def repeated(self) -> Iterator[str]:
+        """Code that is repeated until it jumps to the label."""
+        again, end = self.new_label(), self.new_label()
+        self.label(again)
+        yield end
+        self.jump(again)
+        self.label(end)
+
+    @contextmanager
+    def unless(self, condition: str, *compared: Union[Reg, Mem, int]) -> Iterator[None]:
+        """Code that is skipped if a condition holds, as in `jump`."""
+        end = self.new_label()
+        self.jump(end, condition, *compared)
+        yield
+        self.label(end)
+
+    def jump(self, label: str, condition: str = "", *compared: Union[Reg, Mem, int]) -> None:
+        """Jump to a label, always or if a condition holds: of two operands, or of the last instruction."""
+        if compared:
+            one, other = compared
+            assert not isinstance(one, int)
+            self.integer("cmp", one, other)
         start = len(self.code)
         self.code += bytes((0x0F, 0x80 | CONDITIONS[condition])) if condition else b"\xe9"
         self._distance(label)

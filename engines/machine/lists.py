@@ -92,15 +92,13 @@ class Lists:
     def _one_by_one(self, start: int) -> None:
         if start >= self.count:
             return
-        code, skipped = self.code, self.code.new_label()
+        code = self.code
         with code.counted_up(RDX, self.count, start=start):
             code.move_int(Mem(RDI, 8, RCX, 4), RDX)
             code.integer("mov", RAX, Mem(RSI, 0, RDX, 8))
             code.integer("shl", RAX, 1)  # without the sign
-            code.integer("cmp", RAX, 0)
-            code.jump(skipped, "e")
-            code.integer("add", RCX, 1)
-            code.label(skipped)
+            with code.unless("e", RAX, 0):
+                code.integer("add", RCX, 1)
 
     # --- bounds ------------------------------------------------------------------------------------------------------
 
@@ -119,7 +117,7 @@ class Lists:
     def _check_factors(self, statement: steps.CheckFactors) -> None:
         """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
         assert self.step.skips is not None
-        code, middle, few = self.code, self.code.new_label(), self.code.new_label()
+        code = self.code
         self._sum_of_squares(self.step.skips.inputs, statement.at)
         self._add_one()
         self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
@@ -129,22 +127,19 @@ class Lists:
         code.vector("vmulsd", reach, reach, Mem(RSP, -16))
         code.integer("mov", RAX, word(Word.TAKEN))
         code.integer("add", RAX, word(Word.COUNT) if statement.at else 1)
-        code.integer("cmp", RAX, word(Word.BATCH))
-        code.jump(middle, "ne")  # the row does not end its batch
-        code.integer("mov", RAX, word(Word.RATES))
-        self.evaluator.load(other, Mem(RAX))
-        code.vector("vmulsd", other, other, other)
-        code.vector("vaddsd", other, other, self.evaluator.constant(1.0, 1))
-        code.vector("vmulsd", reach, reach, other)
-        code.label(middle)
+        with code.unless("ne", RAX, word(Word.BATCH)):  # the row ends its batch
+            code.integer("mov", RAX, word(Word.RATES))
+            self.evaluator.load(other, Mem(RAX))
+            code.vector("vmulsd", other, other, other)
+            code.vector("vaddsd", other, other, self.evaluator.constant(1.0, 1))
+            code.vector("vmulsd", reach, reach, other)
         self.evaluator.store(Mem(RSP, -16), reach)
         code.vector("vaddsd", other, reach, word(Word.BOUND))
         self.evaluator.store(word(Word.BOUND), other)
         self.compare(Mem(RSP, -16))
-        code.jump(few, "a")
-        self.point_to_list(RDI, of_row=statement.at is not None)
-        code.call(LIST_EVERY)
-        code.label(few)
+        with code.unless("a"):
+            self.point_to_list(RDI, of_row=statement.at is not None)
+            code.call(LIST_EVERY)
 
     def _add_one(self) -> None:
         self.code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
@@ -213,8 +208,7 @@ class Lists:
         code.integer("mov", RCX, word(Word.COUNT))
         code.integer("lea", RSI, Mem(W, 8 * self.step.area("lists").start))
         code.label(again)
-        code.integer("cmp", Mem(RSI), self.count)
-        code.jump(label, "ne")
+        code.jump(label, "ne", Mem(RSI), self.count)
         code.integer("add", RSI, list_bytes(self.step))
         code.integer("sub", RCX, 1)
         code.jump(again, "g")
@@ -222,7 +216,6 @@ class Lists:
     def _turn(self, _: steps.TurnLists) -> None:
         """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
         code, start = self.code, 8 * self.step.area("turned").start
-        row, entry, done, end = (code.new_label() for _ in range(4))
         code.integer("lea", RSI, Mem(W, start))
         code.integer("mov", RCX, self.count)
         with code.counted_down(RCX):
@@ -230,27 +223,21 @@ class Lists:
             code.integer("add", RSI, turned_bytes(self.step))
         code.integer("mov", R8, 0)
         code.integer("lea", RDI, Mem(W, 8 * self.step.area("lists").start))
-        code.label(row)
-        code.integer("cmp", R8, word(Word.COUNT))
-        code.jump(end, "ge")
-        code.integer("mov", RDX, 0)
-        code.label(entry)
-        code.integer("cmp", RDX, Mem(RDI))
-        code.jump(done, "ge")
-        code.integer("movsxd", RAX, Mem(RDI, 8, RDX, 4))
-        code.integer("imul", RSI, RAX, turned_bytes(self.step))
-        code.integer("lea", RSI, Mem(RSI, start, W))
-        code.integer("mov", RCX, Mem(RSI))
-        code.move_int(Mem(RSI, 8, RCX, 4), R8)
-        code.integer("add", RCX, 1)
-        code.integer("mov", Mem(RSI), RCX)
-        code.integer("add", RDX, 1)
-        code.jump(entry)
-        code.label(done)
-        code.integer("add", RDI, list_bytes(self.step))
-        code.integer("add", R8, 1)
-        code.jump(row)
-        code.label(end)
+        with code.repeated() as end:
+            code.jump(end, "ge", R8, word(Word.COUNT))
+            code.integer("mov", RDX, 0)
+            with code.repeated() as done:
+                code.jump(done, "ge", RDX, Mem(RDI))
+                code.integer("movsxd", RAX, Mem(RDI, 8, RDX, 4))
+                code.integer("imul", RSI, RAX, turned_bytes(self.step))
+                code.integer("lea", RSI, Mem(RSI, start, W))
+                code.integer("mov", RCX, Mem(RSI))
+                code.move_int(Mem(RSI, 8, RCX, 4), R8)
+                code.integer("add", RCX, 1)
+                code.integer("mov", Mem(RSI), RCX)
+                code.integer("add", RDX, 1)
+            code.integer("add", RDI, list_bytes(self.step))
+            code.integer("add", R8, 1)
 
     WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
         steps.MeasureWeights: _measure_weights,
@@ -270,8 +257,7 @@ def over_rows(code: Assembler) -> Iterator[None]:
     yield
     code.integer("add", word(Word.CURRENT), 1)
     code.integer("mov", RAX, word(Word.CURRENT))
-    code.integer("cmp", RAX, word(Word.COUNT))
-    code.jump(again, "l")
+    code.jump(again, "l", RAX, word(Word.COUNT))
 
 
 def list_bytes(step: Step) -> int:

@@ -246,10 +246,7 @@ class Nest:
         code.integer("add", counter, step)
         if isinstance(limit, Count):
             self.put_count(RCX, limit)
-            code.integer("cmp", counter, RCX)
-        else:
-            code.integer("cmp", counter, limit)
-        code.jump(again, "l")
+        code.jump(again, "l", counter, RCX if isinstance(limit, Count) else limit)
         self.index[level] = None
         self.registers.give_back(counter)
 
@@ -277,20 +274,14 @@ class Nest:
         self.index[0] = index
         code.integer("mov", index, 0)
         for step in dict.fromkeys((tall, min(tall, 2), 1)):
-            if self.loop.phase == Phase.SINK and step > self.loop.counts[0]:
+            is_sink = self.loop.phase == Phase.SINK
+            if is_sink and step > self.loop.counts[0]:
                 continue
-            again, end = code.new_label(), code.new_label()
-            code.label(again)
-            code.integer("lea", RAX, Mem(index, step))
-            if self.loop.phase == Phase.SINK:
-                code.integer("cmp", RAX, self.loop.counts[0])
-            else:
-                code.integer("cmp", RAX, word(Word.COUNT))
-            code.jump(end, "g")
-            self._over_lanes(0, Block(self, self.lanes(step)).write)
-            code.integer("add", index, step)
-            code.jump(again)
-            code.label(end)
+            with code.repeated() as end:
+                code.integer("lea", RAX, Mem(index, step))
+                code.jump(end, "g", RAX, self.loop.counts[0] if is_sink else word(Word.COUNT))
+                self._over_lanes(0, Block(self, self.lanes(step)).write)
+                code.integer("add", index, step)
         self.index[0] = None
         self.registers.give_back(index)
 
@@ -299,17 +290,13 @@ class Nest:
         """A loop over a list: the register holds one entry after the other."""
         code, registers = self.code, self.registers
         entries, at, entry = registers.integer(), registers.integer(), registers.integer()
-        again, end = code.new_label(), code.new_label()
         self._list_address(entries)
         code.integer("mov", at, 0)
-        code.label(again)
-        code.integer("cmp", at, Mem(entries))
-        code.jump(end, "ge")
-        code.integer("movsxd", entry, Mem(entries, 8, at, 4))
-        yield entry
-        code.integer("add", at, 1)
-        code.jump(again)
-        code.label(end)
+        with code.repeated() as end:
+            code.jump(end, "ge", at, Mem(entries))
+            code.integer("movsxd", entry, Mem(entries, 8, at, 4))
+            yield entry
+            code.integer("add", at, 1)
         registers.give_back(entries, at, entry)
 
     def _list_address(self, to: Reg) -> None:

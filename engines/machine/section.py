@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar, Union
 
 from zoomgrad.engines.machine.buffers.copies import call_copy, rectangles
-from zoomgrad.engines.machine.buffers.functions import DESCEND, loss_of
+from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on, loss_of
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
@@ -79,14 +79,11 @@ class Section:
         code = self.code
         code.integer("mov", RCX, statement.rows)
         for total, done in ((Word.STEPS, Word.STEP), (Word.BATCH, Word.TAKEN)):
-            fits = code.new_label()
             code.integer("mov", RAX, word(total))
             code.integer("mov", RSI, word(done))
             code.integer("sub", RAX, RSI)
-            code.integer("cmp", RAX, RCX)
-            code.jump(fits, "ge")
-            code.integer("mov", RCX, RAX)
-            code.label(fits)
+            with code.unless("ge", RAX, RCX):
+                code.integer("mov", RCX, RAX)
         code.integer("mov", word(Word.COUNT), RCX)
         with over_rows(code):
             self._address(RDI, statement.to)
@@ -97,28 +94,21 @@ class Section:
 
     def _wrap(self, row: Reg) -> None:
         """Rows wrap around; a stretch may have fewer rows than are taken together."""
-        code, again, end = self.code, self.code.new_label(), self.code.new_label()
-        code.integer("mov", RCX, word(Word.ROWS))
-        code.label(again)
-        code.integer("cmp", row, RCX)
-        code.jump(end, "l")
-        code.integer("sub", row, RCX)
-        code.jump(again)
-        code.label(end)
+        self.code.integer("mov", RCX, word(Word.ROWS))
+        with self.code.repeated() as end:
+            self.code.jump(end, "l", row, RCX)
+            self.code.integer("sub", row, RCX)
 
     def _each_row(self, statement: steps.EachRow) -> None:
-        code, end = self.code, self.code.new_label()
+        code = self.code
         code.integer("mov", RAX, word(Word.COUNT))
         if statement.last:
             code.integer("sub", RAX, 1)
             code.integer("mov", word(Word.CURRENT), RAX)
             self._program(statement.body)
             return
-        code.integer("cmp", RAX, 0)
-        code.jump(end, "le")
-        with over_rows(code):
+        with code.unless("le", RAX, 0), over_rows(code):
             self._program(statement.body)
-        code.label(end)
 
     def _keep_earlier(self, _: steps.KeepEarlier) -> None:
         self.code.integer("mov", RAX, word(Word.CURRENT))
@@ -131,7 +121,7 @@ class Section:
 
     def _guard(self, statement: steps.Guard) -> None:
         """Record the loss; if it is finite, go on to the next row."""
-        code, finite, same = self.code, self.code.new_label("finite"), self.code.new_label()
+        code = self.code
         loss, rest = Vec(0, 8), Vec(1, 8)
         self.evaluator.load(loss, loss_of(self.step, self.evaluator))
         code.integer("mov", RAX, word(Word.LOSSES))
@@ -139,18 +129,11 @@ class Section:
         self.evaluator.store(Mem(RAX, 0, RCX, 8), loss)
         code.vector("vsubsd", rest, loss, loss)  # NaN unless the loss is finite
         code.vector("vucomisd", rest, None, rest)
-        code.jump(finite, "np")
-        self._program(statement.otherwise)
-        self._return(0)
-        code.label(finite)
+        with code.unless("np"):
+            self._program(statement.otherwise)
+            self._return(0)
         code.integer("add", word(Word.STEP), 1)
-        code.integer("mov", RAX, word(Word.ROW))
-        code.integer("add", RAX, 1)
-        code.integer("cmp", RAX, word(Word.ROWS))
-        code.jump(same, "ne")
-        code.integer("mov", RAX, 0)
-        code.label(same)
-        code.integer("mov", word(Word.ROW), RAX)
+        go_on(code, word(Word.ROW), word(Word.ROWS))
 
     # --- copies ------------------------------------------------------------------------------------------------------
 
@@ -294,10 +277,8 @@ class Section:
             self._unless_batch_ends(word(Word.COUNT), label)
         elif condition == Fact.WHOLE:
             code.integer("mov", RAX, word(Word.COUNT))
-            code.integer("cmp", RAX, word(Word.BATCH))
-            code.jump(label, "ne")
-            code.integer("cmp", word(Word.ZERO), 1)
-            code.jump(label, "ne")
+            code.jump(label, "ne", RAX, word(Word.BATCH))
+            code.jump(label, "ne", word(Word.ZERO), 1)
         elif condition == Fact.UNBOUNDED:
             self.lists.compare(word(Word.BOUND))
             code.jump(label, "a")
@@ -305,20 +286,17 @@ class Section:
             self.lists.unless_all_listed(label)
         elif condition == Fact.EVERY_INPUT:
             self.lists.point_to_list(RSI)
-            code.integer("cmp", Mem(RSI), self.lists.count)
-            code.jump(label, "ne")
+            code.jump(label, "ne", Mem(RSI), self.lists.count)
         else:
             for which, wanted, jump in _COMPARISONS[condition]:
-                code.integer("cmp", word(which), wanted)
-                code.jump(label, jump)
+                code.jump(label, jump, word(which), wanted)
 
     def _unless_batch_ends(self, rows: Union[int, Mem], label: str) -> None:
         code = self.code
         code.integer("mov", RAX, rows)
         code.integer("add", RAX, word(Word.TAKEN))
         code.integer("mov", word(Word.TAKEN), RAX)
-        code.integer("cmp", RAX, word(Word.BATCH))
-        code.jump(label, "l")
+        code.jump(label, "l", RAX, word(Word.BATCH))
         code.integer("mov", word(Word.TAKEN), 0)
 
     def _end_turn(self, _: steps.EndTurn) -> None:

@@ -77,8 +77,7 @@ def write_copy(code: Assembler, evaluator: Evaluator, target: Target) -> None:
             code.integer("mov", RDI, R11)
             code.integer("mov", RCX, Mem(RBP, 24))
             for column in (Mem(RBP, 48), Mem(RBP, 56)):
-                code.integer("cmp", column, 8)
-                code.jump(apart, "ne")
+                code.jump(apart, "ne", column, 8)
             copy_doubles(code, evaluator, target.width)
             code.jump(done)
             code.label(apart)
@@ -107,14 +106,11 @@ def copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
 
 def in_steps(code: Assembler, step: int, body: Callable[[], None], source_bytes: int) -> None:
     """Run the body while at least that many of RCX numbers are left. source_bytes: how far RSI moves for a number."""
-    again, end = code.new_label(), code.new_label()
-    code.integer("cmp", RCX, step)
-    code.jump(end, "l")
-    code.label(again)
-    body()
-    code.integer("add", RSI, source_bytes * step)
-    code.integer("add", RDI, 8 * step)
-    code.integer("sub", RCX, step)
-    code.integer("cmp", RCX, step)
-    code.jump(again, "ge")
-    code.label(end)
+    again = code.new_label()
+    with code.unless("l", RCX, step):
+        code.label(again)
+        body()
+        code.integer("add", RSI, source_bytes * step)
+        code.integer("add", RDI, 8 * step)
+        code.integer("sub", RCX, step)
+        code.jump(again, "ge", RCX, step)

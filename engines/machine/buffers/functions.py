@@ -57,6 +57,15 @@ def write_functions(code: Assembler, step: Step, target: Target, evaluator: Eval
     return [name for name in PROTOTYPES if name != "train" or step.goes_over_rows]
 
 
+def go_on(code: Assembler, row: Mem, rows: Mem) -> None:
+    """Go on to the next row, or to row 0 after the last one."""
+    code.integer("mov", RAX, row)
+    code.integer("add", RAX, 1)
+    with code.unless("ne", RAX, rows):
+        code.integer("mov", RAX, 0)
+    code.integer("mov", row, RAX)
+
+
 def loss_of(step: Step, evaluator: Evaluator) -> Mem:
     """The loss as an operand."""
     loss = step.loops.loss
@@ -98,7 +107,7 @@ def _write_pass(code: Assembler, step: Step, evaluator: Evaluator, name: str, la
 
 
 def _write_train(code: Assembler) -> None:
-    turned, evaluates, ends, done = (code.new_label() for _ in range(4))
+    turned, evaluates = code.new_label(), code.new_label()
     with _with_words(code, "train"):
         for pointer, first, stop in ((RSI, Word.COLUMNS, Word.X), (RDI, Word.X, Word.STEP)):
             for which in range(first, stop):
@@ -107,32 +116,24 @@ def _write_train(code: Assembler) -> None:
         _align(code)
         code.vector("vcvtsi2sd", Vec(0, 8), Vec(0, 8), word(Word.BATCH))
         code.vector("vmovsd_store", Vec(0, 8), None, word(Word.SIZE))
-        code.integer("cmp", word(Word.STEPS), 0)
-        code.jump(done, "e")
-        code.call("enter")
-        again = code.new_label()
-        code.label(again)
-        code.integer("cmp", word(Word.LEARNS), 0)
-        code.jump(evaluates, "e")
-        code.call("turn")
-        code.jump(turned)
-        code.label(evaluates)
-        code.call("evaluate")
-        code.label(turned)
-        code.integer("cmp", RAX, 0)
-        code.jump(ends, "e")
-        code.integer("mov", RAX, word(Word.STEP))
-        code.integer("cmp", RAX, word(Word.STEPS))
-        code.jump(ends, "ge")
-        # Y stays at the last step's outputs for `leave`.
-        code.integer("mov", RAX, word(Word.Y_STEP))
-        code.integer("mov", RCX, word(Word.Y))
-        code.integer("lea", RCX, Mem(RCX, 0, RAX, 8))
-        code.integer("mov", word(Word.Y), RCX)
-        code.jump(again)
-        code.label(ends)
-        code.call("leave")
-        code.label(done)
+        with code.unless("e", word(Word.STEPS), 0):
+            code.call("enter")
+            with code.repeated() as end:
+                code.jump(evaluates, "e", word(Word.LEARNS), 0)
+                code.call("turn")
+                code.jump(turned)
+                code.label(evaluates)
+                code.call("evaluate")
+                code.label(turned)
+                code.jump(end, "e", RAX, 0)
+                code.integer("mov", RAX, word(Word.STEP))
+                code.jump(end, "ge", RAX, word(Word.STEPS))
+                # Y stays at the last step's outputs for `leave`.
+                code.integer("mov", RAX, word(Word.Y_STEP))
+                code.integer("mov", RCX, word(Word.Y))
+                code.integer("lea", RCX, Mem(RCX, 0, RAX, 8))
+                code.integer("mov", word(Word.Y), RCX)
+            code.call("leave")
         code.integer("mov", RAX, word(Word.STEP))
 
 

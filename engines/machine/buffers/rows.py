@@ -58,8 +58,7 @@ def write_rows(code: Assembler, evaluator: Evaluator, target: Target) -> None:
     with code.counted_down(R8):
         code.integer("mov", RCX, _of_column(Words.WIDTH))
         code.integer("mov", RSI, R10)
-        code.integer("cmp", _of_column(Words.KIND), BYTES)
-        code.jump(is_bytes, "e")
+        code.jump(is_bytes, "e", _of_column(Words.KIND), BYTES)
         code.jump(is_class, "g")
         code.integer("imul", RSI, RCX)
         code.integer("shl", RSI, 3)
@@ -86,7 +85,7 @@ def _of_column(which: Words) -> Mem:
 def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
     """`byte / divisor` for each byte, as a sum of two products where the column says so."""
     number, divisor, high, low = (Vec(register, 8 * width) for register in range(4))
-    one, slow = Vec(0, 8), code.new_label()
+    one = Vec(0, 8)
     for register, which in ((divisor, Words.DIVISOR), (high, Words.HIGH), (low, Words.LOW)):
         evaluator.spread(register, _of_column(which))
 
@@ -113,23 +112,19 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
         code.vector("vdivsd", one, one, divisor._replace(size=8))
         evaluator.store(Mem(RDI), one)
 
-    code.integer("cmp", _of_column(Words.HIGH), 0)
-    code.jump(slow, "e")
-    in_steps(code, width, in_products, 1)
-    code.label(slow)
+    with code.unless("e", _of_column(Words.HIGH), 0):
+        in_steps(code, width, in_products, 1)
     in_steps(code, width, divided, 1)
     in_steps(code, 1, single, 1)
 
 
 def _spread_class(code: Assembler, evaluator: Evaluator) -> None:
     """A label becomes inputs that are all 0.0, except the label's own, which is 1.0."""
-    zero, one, beyond = Vec(0, 8), Vec(1, 8), code.new_label()
+    zero, one = Vec(0, 8), Vec(1, 8)
     code.integer("movzx", RAX, Mem(RSI))
     code.integer("mov", R9, RDI)
     evaluator.clear(zero)
     in_steps(code, 1, lambda: evaluator.store(Mem(RDI), zero), 0)
-    code.integer("cmp", RAX, _of_column(Words.WIDTH))
-    code.jump(beyond, "ge")
-    evaluator.load(one, evaluator.constant(1.0, 1))
-    evaluator.store(Mem(R9, 0, RAX, 8), one)
-    code.label(beyond)
+    with code.unless("ge", RAX, _of_column(Words.WIDTH)):
+        evaluator.load(one, evaluator.constant(1.0, 1))
+        evaluator.store(Mem(R9, 0, RAX, 8), one)
