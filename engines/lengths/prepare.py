@@ -31,16 +31,18 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     with COLLECTOR.paused():
         order, parameters = _order_of(workload, shapes[0], options, clock)
         built = [_built(workload, shape, options, order, clock) for shape in shapes]
+        with clock.phase("load"):
+            trainer = TrainerOfLengths(
+                workload,
+                built,
+                parameters=parameters,
+                order=order,
+                conduct=conductor_of(workload.optimiser, options),
+                phases=clock.phases,
+                sizes=clock.sizes,
+            )
         clock.stop()
-    return TrainerOfLengths(
-        workload,
-        built,
-        parameters=parameters,
-        order=order,
-        conduct=conductor_of(workload.optimiser, options),
-        phases=clock.phases,
-        sizes=clock.sizes,
-    )
+    return trainer
 
 
 def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
