@@ -39,7 +39,8 @@ SHOWN = """
         && getComputedStyle(one).display !== "inline").map(name),
     covered: shown("td, th").filter(one => one.scrollWidth > one.clientWidth + 1).map(name),
     small: shown("svg").filter(one => one.getBoundingClientRect().width <= 100).length,
-    colourless: shown(".bar i").filter(one => getComputedStyle(one).backgroundColor === "rgba(0, 0, 0, 0)").length,
+    alike: shown(".bar:has(.s1)").filter(
+      one => new Set([...one.children].map(part => getComputedStyle(part).backgroundColor)).size < 8).length,
     unlabelled: all("svg").filter(one => !one.getAttribute("aria-label") && !one.ariaHidden).length
       + all("[role=region], [role=group], section").filter(one => !one.getAttribute("aria-label")).length,
     headless: all("th:not([scope])").length + all("table").filter(one => !one.tHead).length,
