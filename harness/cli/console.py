@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
 from rich.console import Console
 
 from zoomgrad.results.printable import printable
@@ -43,14 +43,4 @@ def say_next(line: str) -> None:
 
 def say_json(content: Any) -> None:
     """Print the object of `--json` on standard output. Numbers that JSON lacks, such as NaN, become null."""
-    text = json.dumps(_finite(content), ensure_ascii=False, indent=1, allow_nan=False)
-    sys.stdout.write(f"{text}\n")
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_finite(value) for value in content]
-    is_number = isinstance(content, float)
-    return None if is_number and not float("-inf") < content < float("inf") else content
+    sys.stdout.write(f"{to_json(content, indent=1, inf_nan_mode='null').decode()}\n")

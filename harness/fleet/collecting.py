@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from typing import Any
 from distributed import Client, LocalCluster, Security, get_worker
 from pydantic import ValidationError
 
-from zoomgrad.harness.fleet.host import ANSWER, REQUEST, Answer, Request, forget
+from zoomgrad.harness.fleet.host import ANSWER, RUN, Answer, forget
 from zoomgrad.harness.fleet.where import Where
 from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan.planning import Plan
@@ -32,7 +33,7 @@ from zoomgrad.harness.run.schedule import Observer
 from zoomgrad.results.comparability import same_type
 from zoomgrad.results.files import first_of
 from zoomgrad.results.printable import printable
-from zoomgrad.results.record import HostFacts, Run
+from zoomgrad.results.record import HostFacts
 from zoomgrad.results.store import Store
 
 CONNECTING_SECONDS = 10
@@ -104,50 +105,36 @@ class Collector:
             if record.block not in complete:
                 self.store.forget(record)
         missing = [block for block in range(run.blocks) if block not in complete]
-        request = run.model_copy(update={"hosts": {}}).model_dump_json()
+        text = run.model_copy(update={"hosts": {}}).model_dump_json()
         futures = {
-            self.client.submit(carry, request, block, priority=-block, retries=MOST_RETRIES, pure=False): block
+            self.client.submit(carry, text, block, priority=-block, retries=MOST_RETRIES, pure=False): block
             for block in missing
         }
-        alone_since = time.monotonic()
         while futures:
             time.sleep(LOOKING_SECONDS)
             for future in [one for one in futures if one.done()]:
                 block = futures.pop(future)
                 self._keep(block, self._answer(block, future), list(futures.values()))
-            if self._count_workers():
-                alone_since = time.monotonic()
-            elif time.monotonic() - alone_since > PATIENCE_SECONDS:
-                raise FleetLost(f"no host is left\n  {RESUME}. Start hosts, then resume the run.")
+            try:
+                self.client.wait_for_workers(1, timeout=PATIENCE_SECONDS)
+            except (OSError, TimeoutError) as error:
+                raise FleetLost(
+                    f"no host or no scheduler is left ({error})\n  {RESUME}. Start some, then resume."
+                ) from error
         with contextlib.suppress(Exception):  # a host that has just left keeps some megabytes
             self.client.run(forget, run.id)
-
-    def _count_workers(self) -> int:
-        try:
-            if self.client.status != "running":
-                raise OSError(f"the client is {self.client.status}")
-            return len(self.client.scheduler_info(n_workers=-1)["workers"])
-        except (OSError, TimeoutError) as error:
-            raise FleetLost(
-                f"the scheduler is gone ({error})\n  {RESUME}. Start it again, then resume the run."
-            ) from error
 
     def _answer(self, block: int, future: Any) -> Answer:
         """What a host answered about that block. Raises FleetLost."""
         try:
-            worker, text = future.result()
-            answer = Answer.model_validate_json(text)
+            return Answer.model_validate_json(future.result())
         except Exception as error:  # a host may fail in any way, and dask has errors of its own
             reason = first_of(error) if isinstance(error, ValidationError) else str(error) or repr(error)
-            remedy = f"{RESUME}. End that host, then resume the run."
+            remedy = f"{RESUME}. Mend or end that host, then resume the run."
             raise FleetLost(f"block {block + 1} failed: {printable(reason)}\n  {remedy}") from error
-        if answer.refusal or not answer.facts:
-            raise FleetLost(f"{worker}: {answer.refusal or 'it does not describe itself'}")
-        return answer
 
     def _keep(self, block: int, answer: Answer, others: list[int]) -> None:
         """Keep a block's records. others: blocks that are still under way. Raises FleetLost."""
-        assert answer.facts
         host = self._admitted(answer.facts)
         run = self.store.run
         for record in answer.records:
@@ -193,8 +180,8 @@ class Collector:
 # --- on the host ------------------------------------------------------------------------------------------------------
 
 
-def carry(run: str, block: int) -> tuple[str, str]:
-    """The worker's address and its host's answer. Runs inside a dask worker. Raises HostFailed."""
+def carry(run: str, block: int) -> str:
+    """The answer of this worker's host. Runs inside a dask worker. Raises HostFailed."""
     worker: Any = get_worker()
     key = worker.get_current_task()
     worker.loop.add_callback(_be_quiet, worker)
@@ -203,21 +190,20 @@ def carry(run: str, block: int) -> tuple[str, str]:
         task = worker.state.tasks.get(key)
         return task is not None and task.state == "executing"
 
-    request = Request(run=Run.model_validate_json(run), block=block)
-    return worker.address, run_host(request.model_dump_json(), is_wanted)
+    return run_host(run, block, is_wanted)
 
 
-def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
-    """Run a host process with the request, and return its answer. Raises HostFailed.
+def run_host(run: str, block: int, is_wanted: Callable[[], bool]) -> str:
+    """Let a host process measure that block of the run, and return its answer. Raises HostFailed.
 
     is_wanted: whether somebody still waits for the answer; asked every few seconds.
     """
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as name:
         folder = Path(name)
-        (folder / REQUEST).write_text(request, encoding="utf-8")
+        (folder / RUN).write_text(run, encoding="utf-8")
         with (folder / "output").open("w+b") as output:
             process = subprocess.Popen(  # noqa: S603  (a list of arguments)
-                worker_command(Path(sys.executable), "zoomgrad.harness.fleet.host", name),
+                worker_command(Path(sys.executable), "zoomgrad.harness.fleet.host", name, str(block)),
                 env=clean_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -230,7 +216,7 @@ def run_host(request: str, is_wanted: Callable[[], bool]) -> str:
         if process.returncode:
             lines = (folder / "output").read_text(errors="replace").strip().splitlines()
             tail = " | ".join(lines[-3:])[-TAIL_CHARACTERS:] or "no output"
-            raise HostFailed(f"the host process ended with code {process.returncode}: {tail}")
+            raise HostFailed(f"{platform.node()}: the host process ended with code {process.returncode}: {tail}")
         return (folder / ANSWER).read_text(encoding="utf-8")
 
 

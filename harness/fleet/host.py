@@ -1,11 +1,11 @@
-"""The harness on a host of a fleet: `python -m zoomgrad.harness.fleet.host FOLDER`, which a dask worker starts.
+"""The harness on a host of a fleet: `python -m zoomgrad.harness.fleet.host FOLDER BLOCK`, which a dask worker starts.
 
-Reads `request.json` in the folder, and writes `answer.json` there. It is an ordinary harness: its timing workers are
-its children, see only the variables that `harness.run` passes on, and hold the machine's lock meanwhile. So two dask
-workers on one machine take turns.
+Reads `run.json` in the folder, and writes `answer.json` there, or says why it can't measure. It is an ordinary harness:
+its timing workers are its children, see only the variables that `harness.run` passes on, and hold the machine's lock
+meanwhile. So two dask workers on one machine take turns.
 
-The host keeps its own store of the run, with evidence and records. So a block that was interrupted
-continues if the same host gets it again.
+The host keeps its own store of the run, with evidence and records. So a block that was interrupted continues if the
+same host gets it again.
 """
 
 from __future__ import annotations
@@ -31,71 +31,57 @@ from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.lock import locked
 from zoomgrad.harness.run.schedule import Observer, Schedule
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
-from zoomgrad.results.fields import Blocks, Text
 from zoomgrad.results.places import STATE
 from zoomgrad.results.record import HostFacts, Model, Record, Run, Vouching
 from zoomgrad.results.store import Store
 
 FOLDER = STATE / "fleet"
 """A host's stores of runs."""
-REQUEST, ANSWER = "request.json", "answer.json"
-
-
-class Request(Model):
-    """A block that the host is asked to measure."""
-
-    run: Run
-    block: Blocks
+RUN, ANSWER = "run.json", "answer.json"
 
 
 class Answer(Model):
-    """A host's answer: the records of a block, or the reason why it can't measure any."""
+    """A host's answer: the records of a block."""
 
-    refusal: Text = ""
-    """The reason and, on a second line, the remedy."""
-    facts: HostFacts | None = None
+    facts: HostFacts
     records: tuple[Record, ...] = ()
     """Of the whole block, without cells that gave no result in an earlier block on this host."""
     vouchings: tuple[Vouching, ...] = ()
 
 
-def main(folder: Path) -> None:
-    """Answer the request in that folder."""
+def main(folder: Path, block: int) -> None:
+    """Measure that block of the run in the folder."""
     end_with_the_harness()
     raise_on_interrupts()
-    request = Request.model_validate_json((folder / REQUEST).read_text(encoding="utf-8"))
-    (folder / ANSWER).write_text(answer(request).model_dump_json(exclude_defaults=True), encoding="utf-8")
-
-
-def answer(request: Request) -> Answer:
-    """Measure the block, unless this host is unfit for it."""
-    run, there = request.run, interpreters.discover()
+    run = Run.model_validate_json((folder / RUN).read_text(encoding="utf-8"))
+    there = interpreters.discover()
     if reason := unfit(run, there):
-        return Answer(refusal=reason)
+        sys.exit(reason)
     if any(workloads.load(name).reader is mnist.load for name in run.workloads):
         with contextlib.suppress(datasets.Unavailable, CorruptData):  # the cells' records will give the reason
             fetch.fetch_mnist()
     with locked(wait=True):
         store, plan = _store(run), planning.on_host(run, there)
         schedule = Schedule(plan, store, isolate, environments.environment, Observer())
-        schedule.measure([(block, cell) for block, cell in plan.order() if block == request.block])
-        records = tuple(record for record in store.records() if record.block == request.block)
+        schedule.measure([point for point in plan.order() if point[0] == block])
         about = HostFacts(identity=_identity(run), machine=facts.gather())
-        return Answer(facts=about, records=records, vouchings=tuple(store.vouchings()))
+    records = tuple(record for record in store.records() if record.block == block)
+    answer = Answer(facts=about, records=records, vouchings=tuple(store.vouchings()))
+    (folder / ANSWER).write_text(answer.model_dump_json(exclude_defaults=True), encoding="utf-8")
 
 
 def unfit(run: Run, there: Sequence[Interpreter]) -> str:
-    """Why this host can't measure for that client, and the remedy on a second line; empty if it can."""
+    """Why this host can't measure for that client, and the remedy; empty if it can."""
     if run.code != code_digest():
         is_commit = run.commit and not run.commit.endswith("+")
         remedy = f"git fetch && git checkout {run.commit}" if is_commit else "copy the client's checkout"
-        return f"its code or its lock files differ from the client's\n  On that host, {remedy}."
+        return f"its code or its lock files differ from the client's. On that host, {remedy}."
     versions = {one.name: one.full_version for one in there}
     for name in dict.fromkeys((run.reference_interpreter, *(cell.interpreter for cell in run.cells))):
         wanted = run.interpreters[name].version if name in run.interpreters else ""
         if wanted not in ("", versions.get(name)):
             has = versions.get(name, "no such interpreter")
-            return f"the run needs {name}, version {wanted}, and it has {has}\n  On that host, uv python install {name}"
+            return f"the run needs {name}, version {wanted}, and it has {has}. On that host, uv python install {name}"
     return ""
 
 
@@ -124,4 +110,4 @@ def forget(run_id: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

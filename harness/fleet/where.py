@@ -15,7 +15,6 @@ from typing import Literal
 from zoomgrad.results.files import Unreadable
 
 FORMS = "local:2, tls://scheduler:8786 or tcp://127.0.0.1:8786"
-MOST_LOCAL = 64
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,7 @@ def parse(text: str) -> Where:
     """Parse the text after `--on`. Raises Unreadable, also without dask."""
     if not find_spec("distributed"):
         raise Unreadable("--on needs dask[distributed]\n  Install the extra: pip install 'zoomgrad[fleet]'")
-    local = re.fullmatch(r"local:(\d{1,5})", text, re.ASCII)
-    if local and 1 <= int(local[1]) <= MOST_LOCAL:
+    if local := re.fullmatch(r"local:([1-9]\d?)", text, re.ASCII):
         return Where("local", count=int(local[1]))
     address = re.fullmatch(r"(tls|tcp)://(.+):(\d{1,5})", text, re.ASCII)
     if not address or int(address[3]) >= 65536:

@@ -6,19 +6,16 @@ from functools import cache
 from itertools import pairwise
 
 from zoomgrad import engines
-from zoomgrad.engines import Engine
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.procedure import (
     CANDIDATES,
     DRILLS,
-    JIT_SECONDS,
     MOST_STEPS,
     REPEAT_SECONDS,
     TRUSTED,
     TRUSTED_SECONDS,
 )
-from zoomgrad.harness.workloads import Workload
 from zoomgrad.results.record import Cell, Settings
 
 FEW_WEIGHTS = 200
@@ -59,27 +56,16 @@ def vouching_seconds(workload: str, settings: Settings) -> float:
 
 
 def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:
-    """Approximate time of the cell's workers in that block; 0 if there is none."""
+    """Approximate time of the cell's worker in that block; 0 if there is none."""
     if interpreter is None:
         return 0.0
     engine, rows = engines.load(cell.engine), tape_rows(cell.workload)
-    if _refuses(engine, workloads.load(cell.workload)):
-        return STARTUP_SECONDS  # the worker records the refusal and ends
     step = rows * engine.typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
     compiles = engine.typical_compile_row_seconds > 0
     compilation = rows * engine.typical_compile_row_seconds + COMPILER_SECONDS * compiles
     # Compiled engines run the drills. Interpreted ones are compared only over the timed steps.
     proof = DRILL_STEPS * step * compiles
     warmups = settings.jit_warmups if interpreter.warms_up else settings.warmups
-    values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
-    calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
-    seconds = STARTUP_SECONDS + compilation + proof + calibration + values
+    values = (2 if step > 1.0 else 1 + warmups + settings.values) * max(step, settings.value_seconds)  # 1 to calibrate
+    seconds = STARTUP_SECONDS + compilation + proof + values
     return 0.0 if block and seconds > REPEAT_SECONDS else seconds
-
-
-def _refuses(engine: Engine, workload: Workload) -> bool:
-    """Whether the engine's worker will end at once, as it also does if `supports` raises."""
-    try:
-        return bool(engine.supports(workload))
-    except Exception:
-        return True

@@ -162,8 +162,8 @@ class Schedule:
         if answer.pyperf is None:
             raise NoResult(**answer.reply, seconds=answer.seconds)
         try:
-            timed = _merge(answer.pyperf, block, self.store.pyperf_file(cell))
-            return Record.model_validate(
+            timed = read_times(answer.pyperf)
+            record = Record.model_validate(
                 {
                     **answer.reply,
                     **fields,
@@ -173,6 +173,8 @@ class Schedule:
                     "warmup_step_seconds": [seconds for run in timed.get_runs() for _, seconds in run.warmups],
                 }
             )
+            _merge(timed, block, self.store.pyperf_file(cell))
+            return record
         except ValidationError as error:
             reason = f"{cell.engine}: its figures are out of range for a record: {first_of(error)}"
             raise NoResult("failed", reason, REMEDY, seconds=answer.seconds) from None
@@ -234,14 +236,13 @@ def _is_final(record: Record) -> bool:
     return record.status != "skipped" and (record.status == "measured" or record.worker_seconds > 0.0)
 
 
-def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
-    """Add one process's pyperf result to its cell's suite file, and return that process's benchmark.
+def _merge(added: Any, block: int, suite_file: Path) -> None:
+    """Add one process's pyperf benchmark to its cell's suite file.
 
     Raises ValueError if pyperf refuses to combine them, for example after a change of the host's name.
     """
     import pyperf  # most commands read no times
 
-    added = read_times(pyperf_json)
     added.update_metadata({BLOCK: block})
     # A block whose record was lost is measured again and must not count twice.
     others = [run for run in _runs(suite_file) if run.get_metadata().get(BLOCK) != block]
@@ -250,7 +251,6 @@ def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
         pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
         suite_file.parent.mkdir(exist_ok=True)  # git does not keep empty folders
         write_atomically(suite_file, draft.read_text(encoding="utf-8"))
-    return added
 
 
 def _runs(suite_file: Path) -> list[Any]:

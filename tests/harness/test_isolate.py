@@ -244,10 +244,9 @@ def test_an_invalid_reply_is_a_failure_that_names_the_engine_and_the_field(misbe
     assert len(answer.reply["reason"]) < 5000
 
 
-def times(*values, warmups=()):
+def times(*values):
     """Return the text of pyperf's file for these times, in seconds."""
-    loops = [(1, seconds) for seconds in warmups]
-    run = pyperf.Run(values, warmups=loops, metadata={"name": "xor"}, collect_metadata=False)
+    run = pyperf.Run(values, metadata={"name": "xor"}, collect_metadata=False)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "times.json"
         pyperf.Benchmark([run]).dump(str(file))
@@ -259,8 +258,6 @@ def times(*values, warmups=()):
     [
         ("no JSON", "pyperf can't read the times: "),
         (times(0.1, 0.2), "pyperf's file has 2 times instead of 3"),
-        (times(0.1, 0.25, 0.3).replace("0.25", "NaN"), "a time is nan s"),
-        (times(0.1, 0.2, 0.3, warmups=[0.75]).replace("0.75", "-1.0"), "a time is -1.0 s"),
     ],
 )
 def test_invalid_times_are_a_failure(job, stand_in, content, said):
@@ -272,8 +269,7 @@ def test_invalid_times_are_a_failure(job, stand_in, content, said):
     )
     answer = run("measure", job, python=python)
     assert answer.reply["status"] == "failed", answer
-    # pyperf itself refuses some of them, with its own message.
-    assert said in answer.reply["reason"] or "pyperf can't read the times" in answer.reply["reason"]
+    assert said in answer.reply["reason"]
     assert answer.pyperf is None
 
 

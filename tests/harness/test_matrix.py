@@ -6,10 +6,9 @@ from tests.engines.compiled.compiling import tape_of_workload
 from zoomgrad import engines
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.harness import workloads
-from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan import estimate, presets
 from zoomgrad.harness.plan.planning import cells_of
-from zoomgrad.results.record import Cell, Settings
+from zoomgrad.results.record import Cell
 from zoomgrad.results.samples import baseline_of
 from zoomgrad.results.stats.intervals import MIN_PROCESSES
 
@@ -64,16 +63,3 @@ OFFLINE = [name for name in workloads.names() if "mnist" not in name]
 def test_estimated_tape_rows_are_within_30_per_cent(name):
     tape = tape_of_workload(workloads.load(name))
     assert 0.7 < estimate.tape_rows(name) / len(tape) < 1.3
-
-
-@pytest.mark.parametrize("answer", [KeyError("supports"), "no", None, float("nan")])
-def test_a_malformed_refusal_still_has_an_estimate(monkeypatch, answer):
-    def supports(workload):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setitem(engines.load("slots").__dict__, "supports", supports)
-    cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
-    here = Interpreter("cpython-3.13", None, "cpython", "3.13.0", "3.13.0")
-    assert 0 < estimate.block_seconds(cell, Settings(**presets.preset("smoke").settings), here, 0) < 1000
