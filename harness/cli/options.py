@@ -105,13 +105,9 @@ Timeout = Annotated[Optional[float], typer.Option(min=1, help="Time limit of a w
 Memory = Annotated[
     Optional[float], typer.Option(min=0.01, max=1e6, metavar="GIB", help="Memory limit of a worker, in GiB.")
 ]
-Seed = Annotated[
-    Optional[int], typer.Option(min=0, help="Seed of the shuffled order. Default: random. The record names it.")
-]
 Budget = Annotated[
     Optional[float], typer.Option(min=1, metavar="SECONDS", help="Add no block that would end later. Default: 570.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files of the same names.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="If another run is measuring on this machine, wait for it instead of failing.")
 ]
@@ -140,9 +136,9 @@ Json = Annotated[
 ]
 
 
-def selection(engines: Any, workloads: Any, interpreters: Any) -> Selection:
+def selection(*chosen: Optional[list[str]]) -> Selection:
     """Return the Selection of the three options; None means all."""
-    return Selection(*(list(names or ()) for names in (engines, workloads, interpreters)))
+    return Selection(*(names or () for names in chosen))
 
 
 def limits(timeout: float | None, memory: float | None = None) -> dict[str, Any]:

@@ -70,7 +70,6 @@ def plan(
     *,
     command: Sequence[str],
     blocks: int | None = None,
-    seed: int | None = None,
     fleet: str = "",
     **limits: float,
 ) -> Plan:
@@ -96,7 +95,7 @@ def plan(
         created_at=created_at,
         command=tuple(command),
         preset=preset_name,
-        seed=secrets.randbelow(2**32) if seed is None else seed,
+        seed=secrets.randbelow(2**32),
         blocks=blocks,
         settings=settings,
         cells=tuple(cells),

@@ -5,6 +5,8 @@ import time
 
 import psutil
 
+from zoomgrad.harness.worker.lifeline import HARNESS
+
 
 def is_running(pid):
     """Return whether the process exists and is not a zombie."""
@@ -18,3 +20,14 @@ def wait_for(condition, seconds=30):
     while not condition():
         assert time.monotonic() < until, "the condition did not become true in time"
         time.sleep(0.02)
+
+
+def processes_of(harness):
+    """Processes that work for that harness, as the mark in their environment says."""
+    processes = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            is_marked = process.environ().get(HARNESS) == str(harness)
+            if is_marked and process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(process)
+    return processes

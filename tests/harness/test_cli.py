@@ -1,6 +1,5 @@
 """The command line as users start it: real processes and real workers, on a short selection."""
 
-import contextlib
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
 import pyperf
 import pytest
 from typer.testing import CliRunner
@@ -19,12 +17,12 @@ from typer.testing import CliRunner
 from tests.engines.compiled.compiling import usable
 from tests.harness import runs as made
 from tests.harness.answering import Answering
+from tests.harness.processes import processes_of
 from zoomgrad import engines
 from zoomgrad.engines.kernel.extension import check_header
 from zoomgrad.harness.cli import command_line
 from zoomgrad.harness.machine import interpreters
 from zoomgrad.harness.run.lock import LOCK, locked
-from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.store import RunFile, Store
 
 ROOT = Path(__file__).parent.parent.parent
@@ -273,7 +271,7 @@ def test_an_interrupted_run_loses_nothing_and_can_be_resumed(command, zoomgrad, 
         store = Store(next(runs.iterdir()))
         assert output.splitlines()[-1].endswith(f"Resume with: zoomgrad run --resume {store.run.id}")
         assert {record.status for record in store.records()} == {"measured"}
-        assert not marked(process.pid)
+        assert not processes_of(process.pid)
         return store, {path: path.read_bytes() for path in store.folder.glob("records/[!.]*.json")}
 
     several = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -301,16 +299,6 @@ def test_a_second_run_does_not_measure_during_the_first(zoomgrad, tmp_path, monk
     assert result.returncode == 2
     assert "another run is measuring" in result.stderr
     assert not (tmp_path / "runs").exists()
-
-
-def marked(harness):
-    """Processes that work for that harness."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.environ().get(HARNESS) == str(harness) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
 
 
 def obey_signals():

@@ -23,7 +23,7 @@ mounting = pytest.mark.skipif(not may_mount(), reason="mounting a small disk nee
 @mounting
 @pytest.mark.parametrize("records", [3, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (0, 1, 5))])
 def test_a_run_whose_disk_fails_loses_no_record_and_can_be_resumed(tmp_path, records):
-    options = f"--preset smoke --engines tuple --workloads xor --interpreters {RUNNING} --blocks 7 --seed 1"
+    options = f"--preset smoke --engines tuple --workloads xor --interpreters {RUNNING} --blocks 7"
     (tmp_path / "disk").mkdir()
     script = f"""
         set -e

@@ -13,10 +13,9 @@ import psutil
 import pyperf
 import pytest
 
-from tests.harness.processes import wait_for
+from tests.harness.processes import processes_of, wait_for
 from tests.harness.test_cli import RUNNING, kept_in
 from zoomgrad.harness.run.schedule import BLOCK
-from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.store import Store
 
 pytestmark = pytest.mark.exhaustive
@@ -41,17 +40,6 @@ def ended(process, *codes):
     said, _ = process.communicate(timeout=300)
     assert "Traceback" not in said
     assert process.returncode in codes, said
-
-
-def processes_of(harness):
-    """Processes that work for that harness, as the mark in their environment says."""
-    processes = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            is_marked = process.environ().get(HARNESS) == str(harness)
-            if is_marked and process.status() != psutil.STATUS_ZOMBIE:
-                processes.append(process)
-    return processes
 
 
 def targets(harness, target):
@@ -89,7 +77,7 @@ def measured(store):
 def test_a_kill_at_a_random_moment_loses_no_record(target, seed, tmp_path):
     rng = random.Random(f"{target} {seed}")
     options = ("--preset", "smoke", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", str(BLOCKS))
-    run = start(tmp_path, "--engines", ENGINES, *options, "--seed", str(seed))
+    run = start(tmp_path, "--engines", ENGINES, *options)
     first = rng.randrange(RECORDS) if target != "compiler" else 0
     wait_for(lambda: run.poll() is not None or len([*tmp_path.glob("runs/*/records/*.json")]) >= first, 120)
     time.sleep(rng.random())

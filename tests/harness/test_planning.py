@@ -30,8 +30,8 @@ def here(monkeypatch):
     monkeypatch.setattr(facts, "commit", lambda folder: "abc")
 
 
-def plan(preset="smoke", found=(*FOUND, PYPY), seed=None, **selected):
-    return planning.plan(preset, found, Selection(**selected), command=["zoomgrad", "run"], seed=seed)
+def plan(preset="smoke", found=(*FOUND, PYPY), **selected):
+    return planning.plan(preset, found, Selection(**selected), command=["zoomgrad", "run"])
 
 
 def places(made):
@@ -77,7 +77,7 @@ def resume(run, monkeypatch, found=(*FOUND, PYPY)):
 def test_a_resumed_run_keeps_its_plan(stored, monkeypatch):
     resumed = resume(stored, monkeypatch)
     assert resumed.run == stored
-    assert list(resumed.order()) == list(plan(interpreters=["cpython-3.9"], seed=stored.seed).order())
+    assert list(resumed.order()) == list(planning.on_host(stored, FOUND).order())
 
 
 @pytest.mark.parametrize("fact", ["processor", "cores", "system"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from zoomgrad.engines.row import Row
 from zoomgrad.harness import built_module, workloads
 from zoomgrad.harness.cli.app import FAILED, app
 from zoomgrad.harness.cli.console import complain, out, say, say_next, short
-from zoomgrad.harness.cli.options import Force, Workload, named
+from zoomgrad.harness.cli.options import Workload, named
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.results.files import Unreadable, write_atomically
 from zoomgrad.results.printable import on_one_line
@@ -24,7 +25,6 @@ from zoomgrad.results.printable import on_one_line
 def build(
     workload: Workload,
     into: Annotated[str, named("--into", metavar="FOLDER", help="Folder for the files.")],
-    force: Force = False,
 ) -> None:
     """Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad."""
     engine = engines.load("tcc-extension")
@@ -40,9 +40,8 @@ def build(
         raise typer.Exit(FAILED) from None
     folder = Path(into)
     targets = [folder] if folder.exists() and not folder.is_dir() else [folder / name for name in files]
-    taken = [path for path in targets if path.exists() and not (force and path.is_file())]
-    if taken:
-        raise Unreadable(f"{taken[0]} exists\n  Name another folder. `--force` replaces files, but nothing else.")
+    if taken := [path for path in targets if os.path.lexists(path)]:
+        raise Unreadable(f"{taken[0]} exists\n  Name another folder, or remove it.")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_atomically(folder / name, content)

@@ -51,7 +51,6 @@ def compare(
         typer.Option(min=1e-6, max=0.99, metavar="SHARE", help="Difference that does not matter. Default: 0.02."),
     ] = None,
     budget: options.Budget = None,
-    seed: options.Seed = None,
     wait: options.Wait = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -76,7 +75,7 @@ def compare(
         )
     )
     strict = [cell.engine for cell in cells if all_engines.load(cell.engine).strict]
-    seed = secrets.randbelow(2**32) if seed is None else seed
+    seed = secrets.randbelow(2**32)
     fetch_data(dict.fromkeys(cell.workload for cell in cells))
     interrupted = False
     with contextlib.ExitStack() as stack:

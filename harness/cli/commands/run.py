@@ -26,7 +26,6 @@ def run(
     workloads: options.Workloads = None,
     interpreters: options.Interpreters = None,
     blocks: options.Blocks = None,
-    seed: options.Seed = None,
     timeout: options.Timeout = None,
     memory: options.Memory = None,
     resume: Annotated[
@@ -53,7 +52,7 @@ def run(
     else:
         limits = options.limits(timeout, memory)
         fleet = where.recorded if where else ""
-        plan = new_plan(preset or "quick", chosen, blocks=blocks, seed=seed, fleet=fleet, **limits)
+        plan = new_plan(preset or "quick", chosen, blocks=blocks, fleet=fleet, **limits)
     if bool(plan.run.fleet) != bool(where):
         what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
         raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")
