@@ -420,7 +420,7 @@ DEFECTS = (
     ),
     Defect(
         "step: outputs are written before the inputs of their row are restored",
-        "engines/rerolled/rearrange/together.py",
+        "engines/rerolled/rearrange/rows.py",
         "Guard((KeepEarlier(), *add, *each.restore, *gives))",
         "Guard((KeepEarlier(), *add, *gives, *each.restore))",
         "engines/rerolled/test_traps.py",

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Optional
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange.together import (
+from zoomgrad.engines.rerolled.rearrange.rows import (
     Each,
     Own,
     add_rows,
@@ -26,10 +26,10 @@ from zoomgrad.engines.rerolled.rearrange.together import (
     moved,
     over_rows,
     reads_no_values,
-    take_rows_together,
     update_of,
     with_rows,
 )
+from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access
 from zoomgrad.engines.rerolled.step import language as steps

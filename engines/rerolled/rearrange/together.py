@@ -1,10 +1,10 @@
 """Rows together: several rows of one batch share each load of the weights, which stay the same.
 
 A *wide* loop runs once for all rows: the forward loop over the first layer's weights, later forward loops over many
-weights, and the sinks of many weights. The other loops run row by row, in *passes*: one follows each wide forward loop,
-and the last one also records the loss and runs the gradients. A row *keeps* what wide loops and later passes read of
-it: the pass that computes a span saves it, and a later pass takes it back to its usual place. Every sum keeps its
-order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
+weights, simple loops between them, and the sinks of many weights. The other loops run row by row, in *passes*: one
+follows each wide forward loop, and the last one also records the loss and runs the gradients. A row *keeps* what wide
+loops and later passes read of it: the pass that computes a span saves it, and a later pass takes it back to its usual
+place. Every sum keeps its order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
 
 Wide loops are like products of two matrices, so the back end runs them in tiles that fit the registers: some rows by
 some vectors of sums, or some inputs by some vectors of gradients, which stay in registers while the rows pass by.
@@ -15,11 +15,9 @@ q. If row 2 has a loss that is not finite, only `q += x1 * f1` runs.
 
 Example with many weights in two layers, `mlp-64x256x10-b100`:
 
-    loop 0 for 48 rows            the sums of 256 units
-    pass 1 of each row            takes its sums, computes activations (loop 1), saves them
-    loop 2 for 48 rows            the sums of 10 classes
-    pass 2 of each row            takes activations and sums, computes loss and gradients, saves factors
-    loops 10 and 12 for 48 rows   the gradients of both layers' weights
+    loops 0, 1 and 2 for 48 rows   the sums of 256 units, their activations, and the sums of 10 classes
+    the others, row by row         take activations and sums, compute loss and gradients, save factors
+    loops 10 and 12 for 48 rows    the gradients of both layers' weights
 """
 
 from __future__ import annotations
@@ -29,40 +27,39 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from zoomgrad.engines.graph.expr import calls
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
+from zoomgrad.engines.rerolled.rearrange.rows import (
+    Each,
+    Own,
+    add_rows,
+    adds_rows,
+    has_strides,
+    over_rows,
+    reads_no_values,
+    update_of,
+    with_rows,
+)
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Phase, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase
 from zoomgrad.engines.rerolled.step.language import (
     CheckFactors,
     Copy,
     EachRow,
-    EndTurn,
     Fact,
-    Give,
-    Guard,
     If,
-    KeepEarlier,
     ListRows,
     MeasureWeights,
     Perform,
     Place,
     Program,
     Run,
-    TakeRow,
     TakeRows,
     TurnLists,
-    walk,
 )
 from zoomgrad.engines.rerolled.step.spans import Span, reads, span_of
 from zoomgrad.engines.rerolled.step.step import Step
-
-
-class Own(NamedTuple):
-    """A span that each of the rows has for itself, and the place of the first row's."""
-
-    span: Span
-    place: Place
 
 
 class Order(NamedTuple):
@@ -112,7 +109,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
             step, next_sums = _routine(step, f"loop {sums[number].number} of {count} rows", [sums[number]])
             row = (*run_pass, *_saves(kept, number - 1))
             compute = (*compute, *([EachRow(row)] if row else ()), *next_sums)
-        step, values = _routine(step, f"pass {number + 1}", runs)
+        step, values = _routine(step, f"values after loop {sums[number].number}", runs)
         run_pass = (*_inputs(step, order, number, x, pair), *_takes(kept, number), *values)
     check = (CheckFactors(x),) if step.skips else ()
     after_guard = (Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1))
@@ -133,11 +130,13 @@ def _share_all_else(step: Step, pair: Pair) -> bool:
 
 
 def _order(step: Step, pair: Pair) -> Order:
-    """Loops over many weights are wide, if tiles have a form for them."""
+    """Loops over many weights are wide, and so are simple loops between them, if tiles have a form for them."""
     values = {run.number: run for run in step.routines["values"]}
     order = Order([values.pop(pair.forward)], [[]], [], [])
-    for run in values.values():
-        if _is_wide(run.loop):
+    runs = [*values.values()]
+    sums = [number for number, run in enumerate(runs) if _has_many_terms(run.loop)]
+    for number, run in enumerate(runs):
+        if number in sums or (sums and number < sums[-1] and _is_plain(run.loop)):
             order.wide.append(run)
             order.passes.append([])
         else:
@@ -149,10 +148,15 @@ def _order(step: Step, pair: Pair) -> Order:
     return order
 
 
-def _is_wide(loop: Loop) -> bool:
-    """Whether a forward loop has the form of the pair's: sums of many terms in all, side by side."""
-    terms = loop.lanes * sum(segment.terms for segment in loop.segments if segment.counts)
-    return terms >= weight_reuse.MANY and len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop)
+def _has_many_terms(loop: Loop) -> bool:
+    """Whether a forward loop computes sums side by side, as that of the pair, and they have many terms in all."""
+    return loop.lanes * sum(s.terms for s in loop.segments if s.counts) >= weight_reuse.MANY and _is_plain(loop)
+
+
+def _is_plain(loop: Loop) -> bool:
+    """Whether tiles have a form for all rows of a forward loop. Functions of libm take one number at a time."""
+    called = any(True for segment in loop.segments for _ in calls(segment.template))
+    return len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop) and not called
 
 
 def _keep(step: Step, order: Order, count: int) -> tuple[Step, list[Kept]]:
@@ -258,97 +262,3 @@ def _saves(kept: Sequence[Kept], number: int) -> Program:
 def _size(span: Span) -> int:
     """The number of places."""
     return span[1] - span[0]
-
-
-# --- shared with `divided` -------------------------------------------------------------------------------------------
-
-
-class Each(NamedTuple):
-    """What runs for each of the rows taken together."""
-
-    before_guard: Program
-    after_guard: Program
-    restore: Program
-    """What the caller sees of a row: it runs for the last row, or for the one that failed."""
-
-
-def with_rows(step: Step, compute: Program, each: Each, add: Program, update: Program) -> Step:
-    """The step whose turn takes rows together if a batch has several.
-
-    add: adds the gradients of all rows. update: runs at the end of a batch. Rows before a failed one still count.
-    """
-    turn = step.programs["turn"]
-    gives = [s for s in turn[turn.index(TakeRow()) :] if s == Give("outputs")]
-    guard = Guard((KeepEarlier(), *add, *each.restore, *gives))
-    together: Program = (
-        *compute,
-        EachRow((*each.before_guard, guard, *each.after_guard)),
-        EachRow(each.restore, last=True),
-        *gives,
-        *add,
-        If(Fact.ENDS_WITH_ROWS, update),
-        EndTurn(),
-    )
-    return step.with_programs(turn=(If(Fact.BATCHED, together), *turn))
-
-
-def update_of(step: Step) -> Program:
-    """What the turn runs at the end of a batch."""
-    return next(s.then for s in walk(step.programs["turn"]) if isinstance(s, If) and s.condition == Fact.ENDS)
-
-
-def reads_no_values(step: Step, loop: Loop) -> bool:
-    """Whether a loop reads only numbers, inputs and parameters, so that rows differ in their inputs only."""
-    return not any(reads(loop, (area.start, area.stop)) for area in map(step.area, "vgu"))
-
-
-def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
-    """The loop with an outer lane for each row."""
-
-    def widened(operand: Operand) -> Operand:
-        first, stride = moved(operand, own)
-        return first._replace(lanes=(stride, *first.lanes)) if isinstance(first, Access) else first
-
-    segments = tuple(s._replace(operands=tuple(map(widened, s.operands))) for s in loop.segments)
-    target = widened(loop.target)
-    assert isinstance(target, Access)
-    return Run(number, replace(loop, counts=(count, *loop.counts), target=target, segments=segments), rows=count)
-
-
-def has_strides(loop: Loop) -> bool:
-    """Whether every operand is a number, or an access without lists of offsets."""
-    operands = [operand for segment in loop.segments for operand in segment.operands]
-    accesses = [operand for operand in (loop.target, *operands) if not isinstance(operand, float)]
-    return all(isinstance(o, Access) and all(isinstance(s, int) for s in (*o.lanes, *o.terms)) for o in accesses)
-
-
-def adds_rows(sink: Loop) -> bool:
-    """Whether a sink has the form of tiles, with a term for each row: no sum of its own and at most two lane counts."""
-    return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) <= 2
-
-
-def add_rows(number: int, step: Step, own: Sequence[Own], count: int) -> Run:
-    """The sink of that number with a term for each row, and two lane counts."""
-    loop = step.loops.loops[number]
-    missing = 2 - len(loop.counts)
-
-    def widened(access: Access, terms: tuple[int, ...], last: int = 0) -> Access:
-        return Access(access.base, (*[0] * missing, *access.lanes)[:2] if loop.counts else (0, last), terms)
-
-    (segment,) = loop.segments
-    operands = []
-    for operand in segment.operands:
-        first, stride = moved(operand, own)
-        operands.append(widened(first, (stride,)) if isinstance(first, Access) else first)
-    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, (), 1)
-    segments = (Segment(segment.template, (count,), tuple(operands)),)
-    return Run(number, replace(loop, counts=counts, target=target, segments=segments), rows=count)
-
-
-def moved(operand: Operand, own: Sequence[Own]) -> tuple[Operand, int]:
-    """An operand of the first of the rows, and its stride from row to row, which is 0 for what all rows share."""
-    if isinstance(operand, Access):
-        for (start, stop), place in own:
-            if start <= operand.base < stop:
-                return operand._replace(base=place.base + operand.base - start), place.per_row
-    return operand, 0

@@ -1,0 +1,129 @@
+"""Rows of a batch in one turn of the step: loops that run over all of them, and the turn that takes them.
+
+`together` and `divided` use these functions. Each row has some spans of the workspace for itself, in places of its own.
+
+Example: `v[i] = p[i] + x[i]` for i<4, if each row has x[0] to x[3] for itself at rows[8*row], and v[0] to v[3] at
+kept[8*row]. For all rows it is `kept[i + 8*row] = p[i] + rows[i + 8*row]`, with an outer lane for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
+from zoomgrad.engines.rerolled.step.language import (
+    EachRow,
+    EndTurn,
+    Fact,
+    Give,
+    Guard,
+    If,
+    KeepEarlier,
+    Place,
+    Program,
+    Run,
+    TakeRow,
+    walk,
+)
+from zoomgrad.engines.rerolled.step.spans import Span, reads
+from zoomgrad.engines.rerolled.step.step import Step
+
+
+class Own(NamedTuple):
+    """A span that each of the rows has for itself, and the place of the first row's."""
+
+    span: Span
+    place: Place
+
+
+class Each(NamedTuple):
+    """What runs for each of the rows taken together."""
+
+    before_guard: Program
+    after_guard: Program
+    restore: Program
+    """What the caller sees of a row: it runs for the last row, or for the one that failed."""
+
+
+def with_rows(step: Step, compute: Program, each: Each, add: Program, update: Program) -> Step:
+    """The step whose turn takes rows together if a batch has several.
+
+    add: adds the gradients of all rows. update: runs at the end of a batch. Rows before a failed one still count.
+    """
+    turn = step.programs["turn"]
+    gives = [s for s in turn[turn.index(TakeRow()) :] if s == Give("outputs")]
+    guard = Guard((KeepEarlier(), *add, *each.restore, *gives))
+    together: Program = (
+        *compute,
+        EachRow((*each.before_guard, guard, *each.after_guard)),
+        EachRow(each.restore, last=True),
+        *gives,
+        *add,
+        If(Fact.ENDS_WITH_ROWS, update),
+        EndTurn(),
+    )
+    return step.with_programs(turn=(If(Fact.BATCHED, together), *turn))
+
+
+def update_of(step: Step) -> Program:
+    """What the turn runs at the end of a batch."""
+    return next(s.then for s in walk(step.programs["turn"]) if isinstance(s, If) and s.condition == Fact.ENDS)
+
+
+def reads_no_values(step: Step, loop: Loop) -> bool:
+    """Whether a loop reads only numbers, inputs and parameters, so that rows differ in their inputs only."""
+    return not any(reads(loop, (area.start, area.stop)) for area in map(step.area, "vgu"))
+
+
+def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
+    """The loop with an outer lane for each row."""
+
+    def widened(operand: Operand) -> Operand:
+        first, stride = moved(operand, own)
+        return first._replace(lanes=(stride, *first.lanes)) if isinstance(first, Access) else first
+
+    segments = tuple(s._replace(operands=tuple(map(widened, s.operands))) for s in loop.segments)
+    target = widened(loop.target)
+    assert isinstance(target, Access)
+    return Run(number, replace(loop, counts=(count, *loop.counts), target=target, segments=segments), rows=count)
+
+
+def has_strides(loop: Loop) -> bool:
+    """Whether every operand is a number, or an access without lists of offsets."""
+    operands = [operand for segment in loop.segments for operand in segment.operands]
+    accesses = [operand for operand in (loop.target, *operands) if not isinstance(operand, float)]
+    return all(isinstance(o, Access) and all(isinstance(s, int) for s in (*o.lanes, *o.terms)) for o in accesses)
+
+
+def adds_rows(sink: Loop) -> bool:
+    """Whether a sink has the form of tiles, with a term for each row: no sum of its own and at most two lane counts."""
+    return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) <= 2
+
+
+def add_rows(number: int, step: Step, own: Sequence[Own], count: int) -> Run:
+    """The sink of that number with a term for each row, and two lane counts."""
+    loop = step.loops.loops[number]
+    missing = 2 - len(loop.counts)
+
+    def widened(access: Access, terms: tuple[int, ...], last: int = 0) -> Access:
+        return Access(access.base, (*[0] * missing, *access.lanes)[:2] if loop.counts else (0, last), terms)
+
+    (segment,) = loop.segments
+    operands = []
+    for operand in segment.operands:
+        first, stride = moved(operand, own)
+        operands.append(widened(first, (stride,)) if isinstance(first, Access) else first)
+    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, (), 1)
+    segments = (Segment(segment.template, (count,), tuple(operands)),)
+    return Run(number, replace(loop, counts=counts, target=target, segments=segments), rows=count)
+
+
+def moved(operand: Operand, own: Sequence[Own]) -> tuple[Operand, int]:
+    """An operand of the first of the rows, and its stride from row to row, which is 0 for what all rows share."""
+    if isinstance(operand, Access):
+        for (start, stop), place in own:
+            if start <= operand.base < stop:
+                return operand._replace(base=place.base + operand.base - start), place.per_row
+    return operand, 0
