@@ -45,6 +45,7 @@ class LayeredModel(Model):
 
     layers: Any
     sums: Any
+    """None if all are 0."""
 
     def finish(self, losses: Sequence[Any]) -> Any:
         return np.concatenate([np.ravel(some) for some in losses]).tolist()
@@ -53,4 +54,6 @@ class LayeredModel(Model):
         return flat(self.layers)
 
     def gradients(self) -> array[float]:
+        if self.sums is None:
+            return array("d", bytes(8 * sum(weights.size + biases.size for weights, biases in self.layers)))
         return flat(self.sums)

@@ -87,22 +87,21 @@ class JaxModel(LayeredModel):
         return jax.tree.map(jnp.add, sums, gradient), losses
 
     def restart(self, parameters: array[float]) -> None:
-        start = layers(self.task.network.shape, parameters)
-        self.layers = jax.tree.map(jnp.array, start)
-        # `jnp.zeros_like` would compile a function for each shape, which no user of whole batches needs.
-        self.sums = jax.tree.map(lambda parameter: jnp.array(np.zeros_like(parameter)), start)
+        self.layers = jax.tree.map(jnp.array, layers(self.task.network.shape, parameters))
+        self.sums = None  # zeros, which no user of whole batches needs: making them takes half of a restart
 
     def whole_batch(self, first: int, batch: int, rate: float) -> Any:
         self.layers, losses = self.step(self.layers, self.x, self.y, first, rate, batch=batch)
         return losses
 
     def accumulate(self, first: int, rows: int) -> Any:
-        self.sums, losses = self.some_rows(self.layers, self.sums, self.x, self.y, first, rows=rows)
+        sums = jax.tree.map(jnp.zeros_like, self.layers) if self.sums is None else self.sums
+        self.sums, losses = self.some_rows(self.layers, sums, self.x, self.y, first, rows=rows)
         return losses
 
     def update(self, step: float) -> None:
         self.layers = self.subtract(self.layers, self.sums, step)
-        self.sums = jax.tree.map(jnp.zeros_like, self.layers)
+        self.sums = None
 
     def finish(self, losses: Sequence[Any]) -> Any:
         jax.block_until_ready((self.layers, self.sums))
