@@ -123,6 +123,10 @@ class AnatomyProfile(Profile):
     """Time of a step with timed stages."""
     plain_step_seconds: Seconds = 0.0
     """Time of a warmed-up step in the same process before any stage was wrapped."""
+    early_floor_bytes: Bytes = 0
+    """Least resident memory in the first third of the unwrapped training after its warm-up; 0 for too few steps."""
+    late_floor_bytes: Bytes = 0
+    """The same for the last third."""
 
     def part(self, *names: str) -> float:
         """Share of the named parts in the step."""
@@ -140,34 +144,8 @@ class AnatomyProfile(Profile):
         return self
 
 
-class MemoryPoint(Model):
-    """A process's resident memory at one moment."""
-
-    seconds: Elapsed
-    """Time since training began."""
-    resident_bytes: Bytes
-
-
-class MemoryProfile(Profile):
-    """Resident memory while an engine trains, without its preparation."""
-
-    profiler: Literal["memory"] = "memory"
-    warm_up_seconds: Seconds = 0.0
-    """Length of the first step or the first quarter, whichever is longer. Memory always grows during this time."""
-    points: tuple[MemoryPoint, ...] = ()
-    """By time: the first and last point, and each interval's lowest and highest, which keep a sawtooth visible."""
-
-    def floor_bytes(self, third: int) -> int | None:
-        """Minimum in one third (0, 1 or 2) of the time after the warm-up; None if it contains no point."""
-        if not self.points:
-            return None
-        start, end = self.warm_up_seconds, self.points[-1].seconds
-        low, high = (start + (end - start) * part / 3 for part in (third, third + 1))
-        return min((one.resident_bytes for one in self.points if low <= one.seconds <= high), default=None)
-
-
 AnyProfile = Annotated[
-    AnatomyProfile | MemoryProfile | LineProfile | SymbolProfile,
+    AnatomyProfile | LineProfile | SymbolProfile,
     Field(discriminator="profiler"),
 ]
 PROFILE: Final[TypeAdapter[AnyProfile]] = TypeAdapter(AnyProfile)

@@ -2,7 +2,7 @@
 
 Timing is in `harness.run`, in separate processes with separate records; the code inside a profiled worker is
 `harness.worker.profile`. anatomy: seconds of building the graph, ordering it, forward, backward, update, freeing,
-collecting, by step. memory: the worker's resident bytes while it trains.
+collecting, by step, and the floor of the worker's memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from zoomgrad.results.store import Store
 
 PROFILERS: dict[str, Profiler] = {
     "anatomy": observed,
-    "memory": observed,
     "scalene": scalene.profile,
     "perf": perf.profile,
 }
@@ -46,9 +45,8 @@ def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
     is_interpreted = isinstance(engine, Row) and isinstance(engine.driver, Interpreted) and engine.driver.in_python
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
     return {
-        # Only interpreted engines have separate stages of a step, and graphs that come and go.
+        # Only interpreted engines have separate stages of a step.
         "anatomy": is_interpreted,
-        "memory": is_interpreted,
         "scalene": not has_jit,
         "perf": True,
     }[name]

@@ -20,8 +20,10 @@ An engine that builds a graph for every step computes while it builds, so its `b
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Callable
 
@@ -33,6 +35,14 @@ WARM_UP = 0.5 if HAS_JIT else 0.0
 """Warm-up as a share of the time measured after it; at least one step."""
 INSTRUMENTED = 0.5
 """Share of the time for wrapped steps, and for unwrapped steps before."""
+SAMPLES = 300
+"""Approximate number of readings of the resident memory."""
+ENOUGH_STEPS, FEWEST_STEPS, LONGEST = 24, 12, 4.0
+"""Steps to watch the memory for, steps that are too few, and how long the training may be extended for them, as a
+multiple of its planned time. In the first steps the heap has not yet grown to its working size."""
+GROWING = 0.25
+"""Share of the time in which the heap still grows, unless the first step takes longer."""
+STATM = Path("/proc/self/statm")
 PORTION_SECONDS = 0.05
 """Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""
 
@@ -96,10 +106,10 @@ def portions(trainer: Trainer, seconds: float) -> list[tuple[int, float]]:
 
 
 def anatomy(trainer: Any, seconds: float) -> dict[str, Any]:
-    """Train unwrapped first, then time every stage."""
+    """Train unwrapped first, and read the memory; then time every stage."""
     seconds *= INSTRUMENTED
     portions(trainer, WARM_UP * seconds)
-    plain_steps, plain_taken = map(sum, zip(*portions(trainer, seconds)))
+    watched = watch(trainer, seconds)
     clock = Clock()
     with _wrapped(trainer, clock), pauses(clock):
         portions(trainer, WARM_UP * seconds)
@@ -109,14 +119,39 @@ def anatomy(trainer: Any, seconds: float) -> dict[str, Any]:
     # Only the clock around whole steps sees the time of a call or two.
     parts["rest"] = max(0.0, parts["rest"] + taken / steps - sum(parts.values()))
     return {
+        **watched,
         "tool": "stages of a step, timed by the interpreter's own clock",
         "steps": steps,
         "seconds": taken,
         "parts": parts,
         "step_seconds": sum(parts.values()),
         "pauses": {part: total / steps for part, total in clock.pauses.items() if total},
-        "plain_step_seconds": plain_taken / plain_steps,
     }
+
+
+def watch(trainer: Trainer, seconds: float) -> dict[str, Any]:
+    """Time of a step, and the least resident memory in the first and in the last third of the time after it grew."""
+    timed: list[tuple[int, float]] = []
+    readings: list[tuple[float, int]] = []
+    steps, elapsed, start = 0, 0.0, perf_counter()
+    while elapsed < seconds or (steps < ENOUGH_STEPS and elapsed < LONGEST * seconds):
+        timed += portions(trainer, seconds / SAMPLES)
+        steps, taken = map(sum, zip(*timed))
+        elapsed = perf_counter() - start
+        readings.append((elapsed, resident_bytes()))
+    grown = max(timed[0][1], GROWING * elapsed)
+    third = (elapsed - grown) / 3
+    floors = [
+        min((resident for at, resident in readings if begin <= at <= begin + third), default=0)
+        for begin in (grown, elapsed - third)
+    ]
+    early, late = floors if steps >= FEWEST_STEPS else (0, 0)
+    return {"plain_step_seconds": taken / steps, "early_floor_bytes": early, "late_floor_bytes": late}
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process; 0 on a system that does not report it."""
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if STATM.exists() else 0
 
 
 @contextmanager

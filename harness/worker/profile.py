@@ -11,25 +11,15 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from time import perf_counter
-from typing import Any, Callable, TextIO
+from typing import Any, TextIO
 
-from zoomgrad.engines import Engine, Unavailable
+from zoomgrad.engines import Engine
 from zoomgrad.engines.api import Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.anatomy import anatomy, portions
 from zoomgrad.harness.worker.job import ProfileJob, Reply, do_job, ready
 from zoomgrad.harness.workloads import Workload
-
-SAMPLES = 300
-"""Approximate number of readings of the resident memory."""
-ENOUGH_STEPS, LONGEST = 24, 4.0
-"""Least number of steps, and how long the training may be extended to reach it, as a multiple of its planned time. In
-the first steps the heap has not yet grown to its working size."""
-WARM_UP = 0.25
-"""Warm-up of the memory as a share of the time, unless the first step takes longer."""
-STATM = Path("/proc/self/statm")
 
 
 def profile(job: ProfileJob) -> Reply:
@@ -38,8 +28,8 @@ def profile(job: ProfileJob) -> Reply:
     engine = ready(job["engine"], workload)
     trainer = engine.prepare(workload)
     with _switched_on():
-        if job["profiler"] in OBSERVERS:
-            fields = OBSERVERS[job["profiler"]](trainer, job["seconds"])
+        if job["profiler"] == "anatomy":
+            fields = anatomy(trainer, job["seconds"])
         else:
             fields = exercise(engine, workload, trainer, job["seconds"])
     return {"status": "measured", "fields": fields}
@@ -53,38 +43,6 @@ def exercise(engine: Engine, workload: Workload, trainer: Trainer, seconds: floa
         preparations += 1
     steps, taken = map(sum, zip(*portions(trainer, end - perf_counter())))
     return {"steps": steps, "seconds": taken, "preparations": preparations}
-
-
-def memory(trainer: Trainer, seconds: float) -> dict[str, Any]:
-    """Read the process's resident bytes before the first step, and then after a few steps each time."""
-    if not STATM.exists():
-        raise Unavailable(f"there is no {STATM}, which reports memory", "Profile on Linux.")
-    start, before = perf_counter(), len(trainer.losses)
-    points = [{"seconds": 0.0, "resident_bytes": resident_bytes()}]
-    timed: list[tuple[int, float]] = []
-    while (elapsed := points[-1]["seconds"]) < seconds or (
-        len(trainer.losses) - before < ENOUGH_STEPS and elapsed < LONGEST * seconds
-    ):
-        timed += portions(trainer, seconds / SAMPLES)
-        points.append({"seconds": perf_counter() - start, "resident_bytes": resident_bytes()})
-    steps, taken = map(sum, zip(*timed))
-    warm_up_seconds = max(timed[0][1], WARM_UP * points[-1]["seconds"])
-    return {
-        "tool": str(STATM),
-        "steps": steps,
-        "seconds": taken,
-        "warm_up_seconds": warm_up_seconds,
-        "points": points,
-    }
-
-
-def resident_bytes() -> int:
-    """Resident memory of this process."""
-    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-OBSERVERS: dict[str, Callable[[Trainer, float], dict[str, Any]]] = {"anatomy": anatomy, "memory": memory}
-"""Profiler inside the worker -> how it trains for about so many seconds."""
 
 
 @contextmanager

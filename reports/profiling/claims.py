@@ -23,7 +23,6 @@ from zoomgrad.results.profile import (
     AnatomyProfile,
     Line,
     LineProfile,
-    MemoryProfile,
     Profile,
     Symbol,
     SymbolProfile,
@@ -50,8 +49,6 @@ LEAST = 0.002
 """A symbol with a smaller share counts as absent."""
 REMAINS = 0.1
 """Fraction of a symbol's previous share; with more left, the symbol was not removed."""
-FEWEST_STEPS = 12
-"""Three to warm up, and three in each third of the time; with fewer, no third sees a whole tooth of the sawtooth."""
 
 CREATION = re.compile(r"^(?!.*_prev\b.*\bset\()(.*(?<!class )\bValue\(|self\.\w+(: \w+)? = |def __init__)")
 CHILDREN = re.compile(r"_prev\b.*\bset\(")
@@ -147,12 +144,6 @@ def _architecture(*profiles: SymbolProfile) -> float | None:
     return min(sum(profile.groups.get(group, 0.0) for group in (COLLECTOR, EVALUATION)) for profile in profiles)
 
 
-def _floors(profile: MemoryProfile) -> float | None:
-    if profile.steps < FEWEST_STEPS:
-        return None
-    return _over(profile.floor_bytes(2), profile.floor_bytes(0))
-
-
 def _published(text: str, what: str, of: Callable[..., float | None], expected: float) -> Claim:
     """A share in the published table, which holds within the tolerance."""
     text = f"perf shows {text} at {100 * expected:.2f} % of baseline."
@@ -210,8 +201,8 @@ CLAIMS = (
     ),
     Claim(
         "Memory goes up and to the right.",
-        *(POST, "the memory floor in the last third of the time over that in the first", MemoryProfile, (BASELINE,)),
-        *(_floors, 1.1),
+        *(POST, "the memory floor in the last third of the time over that in the first", AnatomyProfile, (BASELINE,)),
+        *(lambda one: _over(one.late_floor_bytes, one.early_floor_bytes), 1.1),
     ),
     Claim(
         "Scalene shows the allocation of Values and the set of children among the hottest lines of baseline.",

@@ -7,8 +7,6 @@ from zoomgrad.results.profile import (
     AnatomyProfile,
     Line,
     LineProfile,
-    MemoryPoint,
-    MemoryProfile,
     Symbol,
     SymbolProfile,
 )
@@ -53,25 +51,18 @@ def symbols(where, groups, shares=(), **fields):
     return made(SymbolProfile, where, samples=1000, groups=groups, symbols=found, **fields)
 
 
-def anatomy(where, *, plain=0.9, pauses=None, **seconds):
+def anatomy(where, *, plain=0.9, pauses=None, floors=(0, 0), **seconds):
     """Return an anatomy profile. seconds: part -> seconds of a step; parts not named take none."""
     parts = {part: seconds.get(part, 0.0) for part in PARTS}
     figures = {"step_seconds": sum(parts.values()), "plain_step_seconds": plain}
+    figures |= {"early_floor_bytes": floors[0], "late_floor_bytes": floors[1]}
     return made(AnatomyProfile, where, parts=parts, pauses=pauses or {}, **figures)
 
-
-def memory(where, *resident, warm_up=1.0, steps=20):
-    """Return a memory profile. resident: bytes, one reading per second."""
-    points = tuple(MemoryPoint(seconds=n, resident_bytes=one) for n, one in enumerate(resident))
-    return made(MemoryProfile, where, points=points, warm_up_seconds=warm_up, steps=steps)
-
-
-SAW = tuple(10**7 * (5 + n % 3) for n in range(10))
-RISING = tuple(10**7 * (5 + n + n % 3) for n in range(10))
 
 CHILDREN = "self._prev = set(_children)"
 CREATION = 'out = Value(self.data + other.data, (self, other), "+")'
 GRADIENT = "self.grad += out.grad"
+FLOORS = (10**7, 10**8)
 COLLECTOR = {"gc_collect_main.lto_priv.0": 0.3, "gc_collect_main": 0.08, "deduce_unreachable": 0.28}
 
 
@@ -98,9 +89,17 @@ def profiles():
         lines(cell("baseline"), *(line(*one, number=n) for n, one in enumerate(hot)), peak_bytes=2e8),
         symbols(cell("baseline"), {"garbage collector": 0.88, "evaluation loop": 0.12}, COLLECTOR),
         symbols(cell("clang-O1"), {"compiled code": 1.0}, preparations=2),
-        anatomy(cell("baseline"), **step, build=0.15, order=0.2, collector=0.6, pauses=pauses, plain=1.1),
+        anatomy(
+            cell("baseline"),
+            **step,
+            build=0.15,
+            order=0.2,
+            collector=0.6,
+            pauses=pauses,
+            plain=1.1,
+            floors=(10**7, 10**8),
+        ),
         anatomy(cell("baseline", PYPY), **step, build=0.2, order=0.1, collector=0.1, plain=0.5),
-        memory(cell("baseline"), *RISING),
         missing(SymbolProfile, cell("baseline", OLD)),
         missing(SymbolProfile, cell("hoisted", PYPY), "failed", NASTY),
     ]

@@ -14,7 +14,7 @@ from zoomgrad.reports.profiling.hottest import SHOWN, hottest
 from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.reports.sections.time_goes import time_goes
 from zoomgrad.reports.story import story
-from zoomgrad.results.profile import LineProfile, MemoryProfile, SymbolProfile
+from zoomgrad.results.profile import AnatomyProfile, LineProfile, SymbolProfile
 from zoomgrad.results.store import Store
 
 
@@ -77,7 +77,7 @@ def test_a_hostile_line_is_escaped(index):
 
 
 def test_missing_profiles_have_a_reason_and_a_remedy():
-    kinds = (LineProfile, SymbolProfile, MemoryProfile)
+    kinds = (LineProfile, SymbolProfile, AnatomyProfile)
     index = index_of(*(example_profiles.missing(model, cell("tuple")) for model in kinds))
     run = index.run.model_copy(update={"blocks": 0})
     profiles, absences, _ = story(run, [], index).sections

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from tests.reports.example_profiles import anatomy, cell, made, memory
-from zoomgrad.results.profile import PARTS, AnatomyProfile, MemoryPoint
+from tests.reports.example_profiles import anatomy, cell, made
+from zoomgrad.results.profile import PARTS, AnatomyProfile
 
 SECONDS = dict(zip(PARTS, (3.0, 1.0, 2.0, 1.0, 0.5, 0.5, 1.5, 0.5), strict=True))
 
@@ -23,10 +23,5 @@ def test_parts_that_do_not_add_up_are_refused(fields, message):
         made(AnatomyProfile, cell("tuple"), **{"parts": SECONDS, "step_seconds": 10.0, **fields})
 
 
-def test_a_floor_covers_a_third_of_the_time_after_the_warm_up_and_a_part_is_a_share():
-    readings = ((0.0, 1), (1.0, 30), (1.5, 20), (2.5, 90), (4.5, 40), (6.5, 35), (7.0, 80))
-    points = tuple(MemoryPoint(seconds=seconds, resident_bytes=resident) for seconds, resident in readings)
-    saw = memory(cell("tuple")).model_copy(update={"points": points})
-    assert [saw.floor_bytes(third) for third in range(3)] == [20, 40, 35]
-    assert memory(cell("tuple")).floor_bytes(0) is None
+def test_a_part_is_a_share():
     assert anatomy(cell("tuple"), **SECONDS).part("build", "forward") == pytest.approx(0.4)

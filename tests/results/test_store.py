@@ -8,14 +8,14 @@ import pytest
 from tests.harness.runs import NOW, cell, measured, run
 from zoomgrad.results import files
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.profile import MemoryProfile
+from zoomgrad.results.profile import LineProfile
 from zoomgrad.results.record import EngineFacts, Voucher, Vouching
 from zoomgrad.results.run_file import unpack
 from zoomgrad.results.store import RunFile, Store, latest
 
 CELLS = (cell("tuple"), cell("baseline"))
 RECORD = measured("tuple", 0)
-PROFILE = MemoryProfile(cell=CELLS[0], status="measured", started_at=NOW, steps=3)
+PROFILE = LineProfile(cell=CELLS[0], status="measured", started_at=NOW, steps=3)
 VOUCHERS = (Voucher(cell=cell(engine), steps=1) for engine in ("tuple", "tcc", "bytecode"))
 VOUCHING = Vouching(workload="xor", vouchers=tuple(VOUCHERS))
 

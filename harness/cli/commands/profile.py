@@ -30,7 +30,7 @@ def profile(
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option(min=0.5, help="Duration of each profile. The memory profiler runs longer if steps are slow."),
+        typer.Option(min=0.5, help="Duration of each profile. The anatomy takes longer if steps are slow."),
     ] = 6.0,
     timeout: options.Timeout = None,
     memory: options.Memory = None,
@@ -41,7 +41,7 @@ def profile(
     wait: options.Wait = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
+    """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf).
 
     Never runs at the same time as a timed run.
     `zoomgrad export --format speedscope` writes the stacks for speedscope.app.

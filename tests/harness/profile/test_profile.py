@@ -58,29 +58,28 @@ def test_profilers_by_cell(installed, running):
         of_cell.setdefault((cell.engine, cell.interpreter), []).append(profiler)
     for interpreter in interpreters:
         lines = [] if interpreter.startswith("pypy") else ["scalene"]
-        assert of_cell["tuple", interpreter] == ["anatomy", "memory", *lines, "perf"]
+        assert of_cell["tuple", interpreter] == ["anatomy", *lines, "perf"]
         assert of_cell["gcc-O1", interpreter] == [*lines, "perf"]
 
 
-POINTS = [{"seconds": float(n), "resident_bytes": resident} for n, resident in enumerate((10, 30, 20))]
-FIELDS = {"steps": 4, "seconds": 2.0, "points": POINTS}
+FIELDS = {"steps": 4, "seconds": 2.0, "parts": dict.fromkeys(PARTS, 0.125), "step_seconds": 1.0}
 
 
 def test_a_workers_figures_are_stored(plan, store):
     fake = Fake(status="measured", fields=FIELDS)
-    ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["memory"], 2.0, run=fake)
+    ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["anatomy"], 2.0, run=fake)
     assert nothing is None
-    assert name == "memory"
-    assert (kept.status, kept.steps, [point.resident_bytes for point in kept.points]) == ("measured", 4, [10, 30, 20])
+    assert name == "anatomy"
+    assert (kept.status, kept.steps, kept.parts["order"]) == ("measured", 4, 0.125)
     assert store.profiles() == [kept]
-    assert fake.jobs[0]["profiler"] == "memory"
+    assert fake.jobs[0]["profiler"] == "anatomy"
     assert fake.commands[0][1:3] == ["-m", "zoomgrad.harness.worker.profile"]
 
 
 @pytest.mark.parametrize("status", ["skipped", "failed"])
 def test_a_worker_without_a_result_is_a_profile_with_a_reason(plan, store, status):
     fake = Fake(status=status, reason="no such thing", remedy="make one")
-    *_, (_, _, kept) = profile.run_profilers(plan, store, ["memory"], 2.0, run=fake)
+    *_, (_, _, kept) = profile.run_profilers(plan, store, ["anatomy"], 2.0, run=fake)
     assert (kept.status, kept.reason, kept.remedy) == (status, "no such thing", "make one")
     assert store.profiles() == [kept]
 
@@ -91,8 +90,8 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
 
     monkeypatch.setitem(profile.PROFILERS, "perf", break_)
     fake = Fake(status="measured", fields=FIELDS)
-    kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "memory"], 2.0, run=fake) if p]
-    assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("memory", "measured")]
+    kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "anatomy"], 2.0, run=fake) if p]
+    assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("anatomy", "measured")]
     assert kept[0].reason == "ZeroDivisionError: no samples"
 
 
@@ -110,14 +109,11 @@ def on(request, installed, running):
     return names[request.param]
 
 
-def test_a_real_anatomy_and_real_memory(installed, tmp_path, on):
+def test_a_real_anatomy(installed, tmp_path, on):
     chosen = plan_of(installed, ["hoisted"], ["digits"], [on])
     store = Store.create(chosen.run, under=tmp_path)
-    anatomy, memory = (kept for *_, kept in profile.run_profilers(chosen, store, ["anatomy", "memory"], 0.6) if kept)
-    assert (anatomy.status, anatomy.reason, memory.status, memory.reason) == ("measured", "", "measured", "")
-    assert anatomy.part(*PARTS) == pytest.approx(1.0)
-    assert anatomy.plain_step_seconds > 0
-    assert anatomy.parts["build"] + anatomy.parts["forward"] > 0
-    assert anatomy.parts["order"] > 0
-    assert min(point.resident_bytes for point in memory.points) > 0
-    assert sorted(kept.profiler for kept in store.profiles()) == ["anatomy", "memory"]
+    _, (*_, kept) = profile.run_profilers(chosen, store, ["anatomy"], 1.2)
+    assert (kept.status, kept.reason) == ("measured", "")
+    assert kept.part(*PARTS) == pytest.approx(1.0)
+    assert min(kept.plain_step_seconds, kept.parts["build"], kept.parts["order"]) > 0
+    assert store.profiles() == [kept]

@@ -9,7 +9,6 @@ from tests.engines.ladder import runs_here
 from zoomgrad import engines
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker import anatomy, profile
-from zoomgrad.harness.worker.profile import OBSERVERS, STATM
 
 ON_PYPY = sys.implementation.name == "pypy"
 
@@ -117,22 +116,21 @@ def test_a_pause_from_before_a_step_does_not_lengthen_it(clock):
     assert sum(clock.seconds.values()) == 2.0
 
 
-@pytest.mark.skipif(not STATM.exists(), reason="the system does not report resident memory")
-def test_memory_is_sampled_while_it_trains(job):
-    fields = profile.profile({**job, "profiler": "memory", "workload": "digits", "seconds": 0.3})["fields"]
-    seconds = [point["seconds"] for point in fields["points"]]
-    assert len(seconds) >= 3
-    assert seconds == sorted(seconds)
-    assert 0 < fields["warm_up_seconds"] <= seconds[-1]
-    assert all(point["resident_bytes"] > 0 for point in fields["points"])
+def test_the_memory_has_a_floor_after_enough_steps(monkeypatch):
+    trainer = engines.load("tuple").prepare(workloads.load("xor"))
+    resident = iter(range(10**6, 2 * 10**6))
+    monkeypatch.setattr(anatomy, "resident_bytes", lambda: next(resident))
+    watched = anatomy.watch(trainer, 0.1)
+    assert 10**6 < watched["early_floor_bytes"] < watched["late_floor_bytes"]
+    monkeypatch.setattr(anatomy, "FEWEST_STEPS", 10**9)
+    assert anatomy.watch(trainer, 0.01)["late_floor_bytes"] == 0
 
 
-def test_observers_leave_nothing_switched_on():
+def test_the_anatomy_leaves_nothing_switched_on():
     before = list(getattr(gc, "callbacks", []))
     engine, workload = engines.load("tuple"), workloads.load("xor")
     trainer = engine.prepare(workload)
-    for name in ("anatomy", "memory"):
-        OBSERVERS[name](trainer, 0.01)
-        assert getattr(gc, "callbacks", []) == before
-        assert "topo" not in vars(engine.Value)
-        assert not set(trainer.STAGES) & set(vars(trainer))
+    anatomy.anatomy(trainer, 0.01)
+    assert getattr(gc, "callbacks", []) == before
+    assert "topo" not in vars(engine.Value)
+    assert not set(trainer.STAGES) & set(vars(trainer))
