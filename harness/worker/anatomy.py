@@ -37,7 +37,7 @@ INSTRUMENTED = 0.5
 """Share of the time for wrapped steps, and for unwrapped steps before."""
 SAMPLES = 300
 """Approximate number of readings of the resident memory."""
-ENOUGH_STEPS, FEWEST_STEPS, LONGEST = 24, 12, 4.0
+ENOUGH_STEPS, FEWEST_STEPS, LONGEST = 24, 12, 8.0
 """Steps to watch the memory for, steps that are too few, and how long the training may be extended for them, as a
 multiple of its planned time. In the first steps the heap has not yet grown to its working size."""
 GROWING = 0.25
