@@ -1,7 +1,6 @@
 """The embedded names: tokens, order and held-out names."""
 
 import bz2
-import itertools
 
 import pytest
 
@@ -34,15 +33,6 @@ def test_a_row_is_tokens_then_targets():
     assert names.spelled(tokens[1:-1]).isalpha()
     with pytest.raises(IndexError):
         data.inputs(data.rows)
-
-
-def test_every_length_is_trained_on():
-    """A compiled engine has graphs for these lengths only, so no name of another length is held out."""
-    pairs = ["".join(pair) for pair in itertools.product("abc", repeat=4)]
-    for length in range(5, 16):
-        data = names._divided([*pairs, "b" * length])
-        trained = {len(tokens) for tokens in data.tokens[: data.train_rows]}
-        assert trained == {6, length + 2}
 
 
 def test_other_names_are_refused(tmp_path, monkeypatch):
