@@ -15,6 +15,7 @@ from tests.strangers.run import run
 
 TRAINS = """
 import random
+import time
 from micrograd.nn import MLP
 model = MLP(2, [2, 1])
 for _ in range(2):
@@ -24,6 +25,7 @@ for _ in range(2):
     for p in model.parameters():
         p.data -= 0.1 * p.grad
 print(loss, object())
+print(time.perf_counter(), "differs from run to run")
 """
 BACKWARD = "from micrograd.engine import Value\nv = Value(1.0)\nv.backward()\n"
 
