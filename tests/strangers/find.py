@@ -1,8 +1,8 @@
 """Folder -> programs: scripts and notebooks that use a class like micrograd's Value.
 
-Every folder in FOLDER is one project; files directly in FOLDER form another. A file is a program if it calls
-`backward`, directly or through its own modules, and does something: its top level has more than definitions. Tests for
-pytest are not programs, and neither are files in hidden folders or environments.
+Every folder in FOLDER is one project. A file is a program if it calls `backward`, directly or through its own modules,
+and does something: its top level has more than definitions. Tests for pytest are not programs, and neither are files in
+hidden folders or environments.
 """
 
 import ast
@@ -27,7 +27,6 @@ class Program:
     path: Path  # in the project
     source: str  # a notebook's is converted
     defines: bool  # whether it has a class like Value of its own, in any file of the project
-    loose: bool = False  # the project is the folder's own files, without its folders
 
     @property
     def name(self):
@@ -36,26 +35,17 @@ class Program:
 
 def programs(folder):
     """The programs below a folder, in order."""
-    found = []
-    for project in (
-        folder,
-        *sorted(path for path in folder.iterdir() if path.is_dir() and not _hidden(Path(path.name))),
-    ):
-        files = project.glob("*") if project == folder else project.rglob("*")
-        for file in sorted(files):
-            inside = file.relative_to(project)
-            if not _hidden(inside) and file.suffix in (".py", ".ipynb") and file.is_file() and not file.is_symlink():
-                program = _program(project, inside, loose=project == folder)
-                if program:
-                    found.append(program)
-    return found
+    files = sorted(file.relative_to(folder) for file in folder.rglob("*") if file.suffix in (".py", ".ipynb"))
+    found = (_program(folder / path.parts[0], Path(*path.parts[1:])) for path in files if not _left_out(folder, path))
+    return [program for program in found if program]
 
 
-def _hidden(path):
-    return any(part.startswith(".") or part in NOT_THEIRS for part in path.parts)
+def _left_out(folder, path):
+    hidden = any(part.startswith(".") or part in NOT_THEIRS for part in path.parts)
+    return len(path.parts) == 1 or hidden or not (folder / path).is_file() or (folder / path).is_symlink()
 
 
-def _program(project, path, *, loose):
+def _program(project, path):
     if path.name.startswith(("test_", "setup.py", "conftest")) or path.stem.endswith("_test"):
         return None
     file = project / path
@@ -75,7 +65,7 @@ def _program(project, path, *, loose):
     defines = any(_like_value(node) for node in nodes if isinstance(node, ast.ClassDef))
     if not defines and not any(_imports_micrograd(node) for node in nodes):
         return None
-    return Program(project, path, source, defines, loose)
+    return Program(project, path, source, defines)
 
 
 def _own_modules(tree, folders):

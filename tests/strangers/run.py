@@ -20,7 +20,6 @@ CHILD = Path(__file__).with_name("child.py")
 MEMORY = 4 << 30
 FILE = 32 << 20
 """Bytes of the largest file that a program may write, its output included."""
-LARGEST_PROJECT = 200 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +41,7 @@ def run(program, how, *, seconds, python=sys.executable):
     """Run a program. how: as in `child.py`."""
     with tempfile.TemporaryDirectory(prefix="stranger-") as place:
         project = Path(place, "project")
-        if not _copy(program.project, project, folders_too=not program.loose):
-            return Run("its project is too large to copy")
+        shutil.copytree(program.project, project, ignore=_left_out)
         script = project / program.path.with_suffix(".py")
         if program.path.suffix == ".ipynb":
             script = script.with_name(f"notebook_{script.name}")
@@ -95,22 +93,9 @@ def run(program, how, *, seconds, python=sys.executable):
         return dataclasses.replace(found, outcome="printed or wrote too much") if too_much in found.outcome else found
 
 
-def _copy(source, target, *, folders_too):
-    """Copy a project without links and hidden folders. False if it is too large."""
-    size = 0
-    for folder, folders, files in os.walk(source):
-        folders[:] = [name for name in folders if folders_too and not name.startswith(".") and name not in NOT_THEIRS]
-        inside = target / Path(folder).relative_to(source)
-        inside.mkdir(parents=True)
-        for name in files:
-            file = Path(folder, name)
-            if file.is_symlink() or not file.is_file():
-                continue
-            size += file.stat().st_size
-            if size > LARGEST_PROJECT:
-                return False
-            shutil.copyfile(file, inside / name)
-    return True
+def _left_out(folder, names):
+    """Links, hidden folders and environments, which a program needs no copy of."""
+    return [name for name in names if name.startswith(".") or name in NOT_THEIRS or Path(folder, name).is_symlink()]
 
 
 def _limit(seconds):
