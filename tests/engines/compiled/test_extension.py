@@ -9,7 +9,7 @@ from array import array
 
 import pytest
 
-from tests.engines.compiled.compiling import tape_of, usable
+from tests.engines.compiled.compiling import doubles, tape_of, usable
 from tests.engines.graphs import classifier
 from zoomgrad import engines
 from zoomgrad.engines.columns import MOST_COLUMNS, Column
@@ -17,21 +17,12 @@ from zoomgrad.engines.compiled.emit import text
 from zoomgrad.engines.compiled.lower import lower
 
 
-def doubles(*numbers):
-    return array("d", numbers)
-
-
-def product():
-    """Return the engine, the graph of x * p, x, and p."""
-    engine = usable("tcc-extension")
-    x, p = engine.Value(2.0), engine.Value(3.0)
-    return engine, x * p, x, p
-
-
 @pytest.fixture(scope="module")
 def module():
-    engine, loss, x, p = product()
-    return engine.compile(loss, inputs=[x], parameters=[p])._kernel._module
+    """The module of x * p."""
+    engine = usable("tcc-extension")
+    x, p = engine.Value(2.0), engine.Value(3.0)
+    return engine.compile(x * p, inputs=[x], parameters=[p])._kernel._module
 
 
 X, P, W, Y, Q = doubles(2), doubles(3), doubles(*[0] * 8), doubles(), doubles(0)

@@ -128,17 +128,6 @@ def test_it_computes_and_prints_what_tuple_does(kinds):
 
 
 @pytest.mark.skipif(not numpy, reason="NumPy is not installed")
-def test_arrays_and_texts_of_numpy_are_refused():
-    v = Value(1.0)
-    for array in (numpy.array([1.0, 2.0]), numpy.array([1.0]), numpy.array("text"), numpy.str_("text")):
-        for attempt in (lambda: Value(array), lambda: setattr(v, "data", array), lambda: v + array):  # noqa: B023
-            with pytest.raises(TypeError):
-                attempt()
-    with pytest.raises(TypeError, match=r"(?s)holds a number, not array.*such as `hoisted`"):
-        v * numpy.array([1.0])
-
-
-@pytest.mark.skipif(not numpy, reason="NumPy is not installed")
 def test_a_graph_with_numbers_of_numpy_is_recorded():
     x, w = Value(numpy.float32(0.5)), Value(numpy.float64(2.0))
     loss = x * w + numpy.float64(0.25) + numpy.float32(0.5)
@@ -146,14 +135,20 @@ def test_a_graph_with_numbers_of_numpy_is_recorded():
     assert engines.load("python-source").compile(loss, inputs=[x], parameters=[w]).forward() == 1.75
 
 
-@pytest.mark.parametrize("wrong", ["1.5", None, [1.0], b"1", {}])
+WRONG = ["1.5", None, [1.0], b"1", {}]
+if numpy:
+    WRONG += [numpy.array([1.0, 2.0]), numpy.array([1.0]), numpy.array("text"), numpy.str_("text")]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
 def test_data_are_numbers(wrong):
-    with pytest.raises(TypeError, match=r"(?s)holds a number, not .*Convert it first"):
-        Value(wrong)
     v = Value(1.0)
+    for use in (Value, lambda x: setattr(v, "data", x), lambda x: setattr(v, "grad", x)):
+        with pytest.raises(TypeError, match=r"(?s)holds a number, not .*Convert it first"):
+            use(wrong)
+    with pytest.raises(TypeError):
+        v + wrong
     for attribute in ("data", "grad"):
-        with pytest.raises(TypeError, match="holds a number"):
-            setattr(v, attribute, wrong)
         with pytest.raises(AttributeError, match="can't be deleted"):
             delattr(v, attribute)
     assert repr(v) == "Value(data=1.0, grad=0)"
@@ -252,18 +247,6 @@ def test_operators_create_the_class_of_their_left_operand():
     changed.__class__ = type("Changed", (Value,), {"__slots__": ()})
     assert type(changed * 2.0) is Value
     assert type(Value(1.0) * v) is Value
-
-
-def test_a_form_of_an_operation_has_its_own_last_digits():
-    x = Value(1.565)
-    y = x._tanh_01()
-    y.backward()
-    assert (y.data, x.grad, y._prev) == (math.tanh(1.565), 1 - math.tanh(1.565) ** 2, (x,))
-    assert x._tanh_11().data == (math.exp(2 * 1.565) - 1) / (math.exp(2 * 1.565) + 1)
-    assert y._record((x,), (), ()) is None, "no compiler has this form"
-    same = copy.deepcopy(y)
-    same.backward()
-    assert same._prev[0].grad == 2 * x.grad, "a copy has the gradient of the original"
 
 
 def test_attributes_of_the_programs_own():

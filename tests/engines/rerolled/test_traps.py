@@ -134,16 +134,13 @@ def test_no_pair_where_vectors_would_reach_into_the_next_row():
 def test_outputs_of_a_parameter_and_of_inputs_after_rows_together(engine, batch):
     """This holds even if a row fails: straight-line code gives the values that its forward pass read."""
     graph, kinds = NETWORKS["two layers"]
+    seen = graph._replace(build=lambda Value, v: [v[4], v[1], v[-1], v[3], *graph.build(Value, v)])
     for special in (0.3, math.inf):
         rows = array("d", [x for row in rows_for(kinds, 8) for x in row])
         rows[4 * 6 + 1] = special
         outputs = []
-        for chosen in ("tcc", engine):
-            engine_ = usable("tcc") if chosen == "tcc" else ENGINES[chosen]()
-            leaves = [engine_.Value(x) for x in graph.numbers]
-            loss = graph.build(engine_.Value, leaves)[-1]
-            x, p = ([leaf for leaf, kind in zip(leaves, kinds) if kind == wanted] for wanted in ("input", "parameter"))
-            program = engine_.compile(loss, inputs=x, parameters=p, outputs=[p[0], x[1], p[-1], x[3], loss])
+        for chosen in (usable("tcc"), ENGINES[engine]()):
+            program = compiled(chosen, seen, kinds, seen.numbers, range(5)).program
             try:
                 program.train(rows, rate=0.01, batch=batch)
             except NonFiniteLoss as error:

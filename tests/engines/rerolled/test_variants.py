@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from tests.engines.compiled.compiling import usable
+from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
 from zoomgrad.engines.kernel import building
@@ -30,15 +30,10 @@ def step(name):
 
 
 def program_of(name):
-    """Compile the classifier, and return the program, its engine and rows to train on."""
+    """Compile the classifier, and return the program and rows to train on."""
     graph, kinds = classifier()
-    engine = usable(of_form("tcc", FORMS[name]))
-    leaves = [engine.Value(x) for x in graph.numbers]
-    values = graph.build(engine.Value, leaves)
-    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
-    program = engine.compile(values[-1], inputs=chosen["input"], parameters=chosen["parameter"])
-    width = len(chosen["input"])
-    return program, array("d", [0.5 + 0.125 * (n % 7) for n in range(9 * width)])
+    program = compiled(usable(of_form("tcc", FORMS[name])), graph, kinds, graph.numbers).program
+    return program, array("d", [0.5 + 0.125 * (n % 7) for n in range(9 * len(program.inputs))])
 
 
 def asked(step):
