@@ -16,7 +16,7 @@ from zoomgrad.engines.graph.optimisers import power
 from zoomgrad.engines.translated import rpython
 from zoomgrad.harness import workloads
 
-STEPS = {"xor": 9, "tour": 2, "polynomial": 1, "random-dag": 3, "microgpt-L1-D8-H2-T4": 3}
+STEPS = {"xor": 9, "tour": 2, "random-dag": 3, "microgpt-L1-D8-H2-T4": 3}
 """Workload -> steps. The last one has rows of several lengths and another optimiser."""
 
 
