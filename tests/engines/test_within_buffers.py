@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from tests.engines.compiled.compiling import engine_of, usable
-from tests.engines.graphs import bits
+from tests.engines.compiled.compiling import compiled, engine_of, usable
+from tests.engines.graphs import NAMED, Graph, bits, classifier, side_by_side
 from tests.engines.guarded import at_the_end_of_a_page
 from tests.engines.rerolled.rolling import WIDTHS, form, machine
 from zoomgrad import engines
@@ -27,19 +27,17 @@ from zoomgrad.harness import workloads
 pytestmark = pytest.mark.host
 
 CHECKED = ("-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
-C = {
-    "lines in pieces": engine_of("gcc", Form(piece=9, expression=4, units=2), *CHECKED),
-    "lines in one piece": engine_of("gcc", Form(piece=0), *CHECKED),
-    "published": engine_of("gcc", None, *CHECKED, code="tape"),
-    **{
-        f"loops, {name}": engine_of("gcc", chosen, *CHECKED, code="loops")
-        for name, chosen in {
-            "scalars": form(rows=3),
-            "vectors": form(width=4, rows=2, registers=8, piece=9, units=3),
-            "zeros skipped": form(width=4, rows=2, accumulators=3, sparse=True),
-        }.items()
-    },
+WARNINGS = dict.fromkeys(("gcc", "clang"), ("-Wall", "-Wextra", "-pedantic", "-Wno-psabi", "-Werror"))
+WARNINGS["tcc"] = ("-Wall", "-Werror")
+FORMS = {
+    "lines in pieces": ("lines", Form(piece=9, expression=4, units=2)),
+    "lines in one piece": ("lines", Form(piece=0)),
+    "published": ("tape", None),
+    "loops, scalars": ("loops", form(rows=3)),
+    "loops, vectors": ("loops", form(width=4, rows=2, registers=8, piece=9, units=3)),
+    "loops, zeros skipped": ("loops", form(width=4, rows=2, accumulators=3, sparse=True)),
 }
+C = {name: engine_of("gcc", chosen, *CHECKED, code=code) for name, (code, chosen) in FORMS.items()}
 MACHINE = [
     pytest.param(machine(*param.values, sparse=sparse), id=f"{param.values[0]}-{kind}", marks=param.marks)
     for param in WIDTHS
@@ -121,3 +119,24 @@ def test_rows_of_every_kind_of_column(engine):
             assert bits(x) == bits(row)
             program._kernel.set_input(x, parts, steps % 3)
             assert bits(x) == bits(rows[steps % 3])
+
+
+# --- warnings ----------------------------------------------------------------------------------------------------
+
+EVERYTHING = side_by_side(NAMED)
+ODD = [
+    (EVERYTHING, ["input", "parameter"] * len(EVERYTHING.numbers), [0, 1]),
+    (*classifier(), [0, 1, 2]),
+    *((Graph(kind, (1.0,), lambda Value, leaves: leaves), [kind], [0]) for kind in ("parameter", "input", "constant")),
+]
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("compiler", WARNINGS)
+def test_no_compiler_warns(compiler, name):
+    code, chosen = FORMS[name]
+    if compiler == "tcc" and code == "loops" and chosen.width > 1:
+        pytest.skip("TCC has no vectors")
+    engine = usable(engine_of(compiler, chosen, *WARNINGS[compiler], code=code))
+    for graph, kinds, outputs in ODD:
+        compiled(engine, graph, kinds, graph.numbers, outputs)
