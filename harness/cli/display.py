@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zoomgrad.harness.cli.console import out, say_json
+from zoomgrad.harness.machine.interpreters import remedy
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list`
     from zoomgrad.harness.plan.planning import Plan
@@ -72,9 +73,9 @@ def plan_table(plan: Plan) -> Group:
     for cell in plan.run.cells:
         by_place.setdefault((cell.interpreter, cell.workload), []).append(cell)
     for (interpreter, workload), cells in by_place.items():
-        absent = plan.missing.get(interpreter)
         estimate = sum(plan.cell_seconds(cell) for cell in cells)
-        time = f"skipped; install it with: {absent.remedy}" if absent else seconds_text(estimate)
+        is_missing = interpreter not in plan.interpreters
+        time = f"skipped; install it with: {remedy(interpreter)}" if is_missing else seconds_text(estimate)
         rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
     title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
     return table(title, ("interpreter", "workload", "engines", "estimate"), rows)

@@ -56,7 +56,7 @@ def _needs(plan: Plan) -> Iterator[tuple[str, Callable[[], None]]]:
     """What the plan needs and this machine lacks: PyPy, where CI is set other interpreters, and a Clang."""
     wanted = interpreters.DISCOVERED if os.environ.get("CI") else ("pypy-",)
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
-        if name in plan.missing and name.startswith(wanted):
+        if name not in plan.interpreters and name.startswith(wanted):
             yield name, partial(environments.install_python, name)
     loaded = (engines.load(cell.engine) for cell in plan.run.cells)
     needs_clang = any(isinstance(engine, Row) and engine.options.compiler == "clang" for engine in loaded)

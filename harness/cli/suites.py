@@ -11,11 +11,8 @@ from typing import Annotated, Any, Optional
 import typer
 from typer.main import get_command
 
-from zoomgrad import engines
-from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, add_files
-from zoomgrad.harness import workloads
-from zoomgrad.results.files import Unreadable, read_bytes
+from zoomgrad.results.files import read_bytes
 
 PYPROJECT = "pyproject.toml"
 """Its table `[tool.zoomgrad]` is a suite."""
@@ -34,16 +31,7 @@ def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
     if suite is None:
         return
     for key, variable in FILES.items():
-        paths = [file.parent / path for path in getattr(suite, key)]
-        if missing := next((path for path in paths if not path.is_file()), None):
-            raise Unreadable(f"{file}: {missing}: no such file\n  Correct the path, which is relative to the suite.")
-        add_files(variable, paths)
-    for key, load in (("engines", engines.load), ("workloads", workloads.load)):
-        for name in getattr(suite, key):
-            try:
-                load(name)
-            except UnknownName as unknown:
-                raise Unreadable(f"{file}: {key}: {unknown}") from None
+        add_files(variable, [file.parent / path for path in getattr(suite, key)])
     context.obj = file, suite
     if context.info_name in ("run", "check"):
         values = suite.model_dump(exclude_unset=True, exclude={"gate", *FILES})

@@ -61,7 +61,7 @@ def main(folder: Path, block: int) -> None:
         with contextlib.suppress(datasets.Unavailable, CorruptData):  # the cells' records will give the reason
             fetch.fetch_mnist()
     with locked(wait=True):
-        store, plan = _store(run), planning.on_host(run, there)
+        store, plan = _store(run), planning.Plan(run, planning.by_name(there))
         schedule = Schedule(plan, store, isolate, environments.environment, Observer())
         schedule.measure([point for point in plan.order() if point[0] == block])
         about = HostFacts(identity=_identity(run), machine=facts.gather())

@@ -110,15 +110,7 @@ def install_python(name: str) -> None:
 
 def _uv(*arguments: str) -> None:
     try:
-        ask([_uv_path(), *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
+        ask([find_uv_bin(), *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
     except NoAnswer as none:
         tail = none.output.strip()[-TAIL_CHARACTERS:]
         raise NoEnvironment(f"uv {arguments[0]} {none.reason}{tail and f': {tail}'}") from none
-
-
-def _uv_path() -> str:
-    """Path of the uv program in its package; plain `uv` if the package has none, which starts only if it is on PATH."""
-    try:
-        return find_uv_bin()
-    except FileNotFoundError:
-        return "uv"

@@ -85,15 +85,6 @@ class Interpreter:
         return {}
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A supported interpreter that this machine lacks."""
-
-    name: str
-    reason: str
-    remedy: str
-
-
 def discover() -> list[Interpreter]:
     """The newest patch of each supported minor version and build: `cpython-3.13`, `cpython-3.14t`, then `pypy-3.11`.
 
@@ -127,12 +118,16 @@ def _is_virtual(path: Path) -> bool:
     return any((folder / "pyvenv.cfg").is_file() for folder in path.parents[:2])
 
 
-def missing(installed: Iterable[Interpreter]) -> list[Missing]:
-    """Supported interpreters that are not installed, each with the command that installs it."""
+def missing(installed: Iterable[Interpreter]) -> list[str]:
+    """Names of supported interpreters that are not installed."""
     names = {interpreter.name for interpreter in installed}
     lacking = [f"cpython-3.{minor}" for minor in CPYTHONS if f"cpython-3.{minor}" not in names]
-    lacking += [name for name in (FREE_THREADED, PYPY) if name not in names]
-    return [Missing(name, f"{name} is not on this machine", f"uv python install {name}") for name in lacking]
+    return lacking + [name for name in (FREE_THREADED, PYPY) if name not in names]
+
+
+def remedy(name: str) -> str:
+    """How to get an interpreter that is missing."""
+    return f"uv python install {name}" if name.startswith(DISCOVERED) else f"Name it again: {name}=PATH."
 
 
 def choose(name: str, installed: Iterable[Interpreter]) -> Interpreter:

@@ -34,20 +34,19 @@ def with_project(variables: Mapping[str, str]) -> dict[str, str]:
     return {**variables, **discovery.variables(), **added}
 
 
-SOURCES = (".py", ".c", ".h")
-LOCKS = (".lock",)
-"""Files that worker environments are made from."""
+SUFFIXES = (".py", ".c", ".h", ".lock")
+"""Of sources, and of the files that worker environments are made from."""
 
 
-def code_digest(suffixes: tuple[str, ...] = SOURCES + LOCKS) -> str:
-    """Digest of our package's files with these suffixes, and of engines and workloads from discovery.
+def code_digest() -> str:
+    """Digest of our package's files, and of engines and workloads from discovery.
 
     Unlike a commit, it tells changed checkouts apart.
     """
     digest = hashlib.sha256()
     for top in (PACKAGE, *discovery.sources()):
         for path in [top] if top.is_file() else _files(top):
-            if path.suffix in suffixes and not path.resolve().is_relative_to(RUNS):
+            if path.suffix in SUFFIXES and not path.resolve().is_relative_to(RUNS):
                 content = path.read_bytes()
                 digest.update(f"{path.relative_to(top.parent).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()

@@ -17,7 +17,7 @@ from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine import facts, interpreters
-from zoomgrad.harness.machine.interpreters import DISCOVERED, Interpreter, Missing
+from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan import estimate, presets
 from zoomgrad.harness.plan.presets import Preset, Selection
@@ -33,11 +33,10 @@ They run only where a preset or the user names them, and so do peers."""
 
 @dataclass(frozen=True)
 class Plan:
-    """A run with the interpreters of its cells: the present ones, and the missing ones with the reasons."""
+    """A run, and the machine's interpreters by name. Cells of others are skipped."""
 
     run: Run
     interpreters: Mapping[str, Interpreter]
-    missing: Mapping[str, Missing]
 
     def block_seconds(self, cell: Cell, block: int) -> float:
         return estimate.block_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), block)
@@ -81,17 +80,17 @@ def plan(
     chosen = presets.preset(preset_name)
     missing = interpreters.missing(installed)
     known = [i.name for i in installed if i.canonical or i.name in selection.interpreters]
-    hosts = in_order([*known, *(absent.name for absent in missing)])
+    hosts = in_order([*known, *missing])
     cells = cells_of(chosen, selection, hosts, main=_main(installed, missing))
     # Validate now, because a run with invalid settings could not be read again.
     settings = Settings.model_validate({**chosen.settings, **limits})
     blocks = chosen.blocks if blocks is None else blocks
-    present = {interpreter.name: interpreter for interpreter in installed}
+    present = by_name(installed)
     named = dict.fromkeys(cell.engine for cell in cells)
     created_at = datetime.now(UTC)
     run = Run(
         # A part of the preset must not be mistaken for the whole of it.
-        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}{'-custom' * (selection != Selection())}",
+        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}{'-custom' * any(vars(selection).values())}",
         created_at=created_at,
         command=tuple(command),
         preset=preset_name,
@@ -109,7 +108,7 @@ def plan(
         commit=_commit(),
         code=code_digest(),
     )
-    return on_host(run, installed)
+    return Plan(run, present)
 
 
 def cells_of(chosen: Preset, selection: Selection, hosts: Sequence[str], *, main: Iterable[str]) -> list[Cell]:
@@ -141,10 +140,10 @@ def cells_of(chosen: Preset, selection: Selection, hosts: Sequence[str], *, main
     )
 
 
-def _main(installed: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:
+def _main(installed: Sequence[Interpreter], missing: Sequence[str]) -> list[str]:
     """Names of the interpreters that every engine runs on: the newest CPython and PyPy, even if PyPy is missing."""
     jits = [i.name for i in installed if i.has_jit and i.canonical]
-    return [interpreters.reference(installed).name, *(jits or [m.name for m in missing if m.name.startswith("pypy")])]
+    return [interpreters.reference(installed).name, *(jits or [name for name in missing if name.startswith("pypy")])]
 
 
 def resume(run: Run, installed: Sequence[Interpreter] | None = None) -> Plan:
@@ -161,7 +160,7 @@ def resume(run: Run, installed: Sequence[Interpreter] | None = None) -> Plan:
             "  Check out that commit again, and name the same suite and files, or start a new run."
         )
     if run.fleet:  # its hosts are compared as they join, and this machine measures nothing
-        return on_host(run, installed)
+        return Plan(run, by_name(installed))
     if moved := comparability.moved(run.machine, facts.gather()):
         raise Unreadable(
             f"{run.id}: this machine differs from the run's ({moved})\n  Resume it there, or start a new run here."
@@ -178,17 +177,12 @@ def resume(run: Run, installed: Sequence[Interpreter] | None = None) -> Plan:
                 f"{run.id}: {interpreter.name} was {recorded.version} and is now {interpreter.full_version}\n"
                 "  Start a new run."
             )
-    return on_host(run, installed)
+    return Plan(run, by_name(installed))
 
 
-def on_host(run: Run, installed: Sequence[Interpreter]) -> Plan:
-    """Plan of a run on a machine with these interpreters."""
-    present = {interpreter.name: interpreter for interpreter in installed}
-    absent = {one.name: one for one in interpreters.missing(installed)}
-    for name in {cell.interpreter for cell in run.cells} - present.keys() - absent.keys():
-        remedy = f"uv python install {name}" if name.startswith(DISCOVERED) else f"Resume with {name}=PATH."
-        absent[name] = Missing(name, f"{name} is no longer on this machine", remedy)
-    return Plan(run, present, absent)
+def by_name(installed: Iterable[Interpreter]) -> dict[str, Interpreter]:
+    """Interpreters by their names."""
+    return {interpreter.name: interpreter for interpreter in installed}
 
 
 def in_order(names: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.profile import perf, scalene
 from zoomgrad.harness.profile.session import Profiler, Session, observed
-from zoomgrad.harness.run.replies import NoResult
+from zoomgrad.harness.run.replies import NoResult, no_interpreter
 from zoomgrad.results.files import first_of
 from zoomgrad.results.profile import PROFILE, AnyProfile
 from zoomgrad.results.record import Cell
@@ -76,10 +76,9 @@ def run_profilers(
 
 def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, run: Run) -> AnyProfile:
     common = {"profiler": name, "cell": cell, "started_at": datetime.now(UTC)}
-    absent = plan.missing.get(cell.interpreter)
     try:
-        if absent:
-            raise NoResult("skipped", absent.reason, absent.remedy)
+        if cell.interpreter not in plan.interpreters:
+            raise no_interpreter(cell)
         limits = Limits.of(plan.run.settings)
         timeout_seconds = max(limits.timeout_seconds, seconds + ENDING_SECONDS)
         session = Session(

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from zoomgrad.harness.machine.interpreters import remedy
 from zoomgrad.results.fields import OneLine, Text
 from zoomgrad.results.files import NotAsWritten, first_of, read_bytes
-from zoomgrad.results.record import Figures, Model
+from zoomgrad.results.record import Cell, Figures, Model
 
 REMEDY = "Fix the engine."
 
@@ -32,6 +33,11 @@ class NoResult(Exception):
         self.disagrees = disagrees
         self.seconds = seconds
         """Wall time of the worker."""
+
+
+def no_interpreter(cell: Cell) -> NoResult:
+    """Why a cell is skipped whose interpreter is missing."""
+    return NoResult("skipped", f"{cell.interpreter} is not on this machine", remedy(cell.interpreter))
 
 
 class WrongReply(Exception):

@@ -26,7 +26,7 @@ from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.procedure import REPEAT_SECONDS
 from zoomgrad.harness.run.isolate import Isolate
-from zoomgrad.harness.run.replies import REMEDY, NoResult, read_bounded, read_times
+from zoomgrad.harness.run.replies import REMEDY, NoResult, no_interpreter, read_bounded, read_times
 from zoomgrad.harness.run.vouchers import Vouchers
 from zoomgrad.harness.worker.job import Job
 from zoomgrad.results.files import first_of, write_atomically
@@ -142,9 +142,8 @@ class Schedule:
 
     def _measured(self, cell: Cell, block: int, earlier: Record | None, fields: dict[str, Any]) -> Record:
         """The record of a worker that measured the cell. Raises NoResult."""
-        absent = self.plan.missing.get(cell.interpreter)
-        if absent:
-            raise NoResult("skipped", absent.reason, absent.remedy)
+        if cell.interpreter not in self.plan.interpreters:
+            raise no_interpreter(cell)
         try:
             python = self._python(cell)
             vouching = self._vouching(cell.workload)

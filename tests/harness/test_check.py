@@ -29,7 +29,7 @@ def measured(tmp_path, name, slowdown=lambda block: 1.0):
         [STEPS[engine] * (1 + 0.01 * (block % 3)) * factors.get(engine, lambda block: 1.0)(block)] * 2
     )
     store = Store.create(run, under=tmp_path / "runs")
-    schedule = Schedule(Plan(run, plan().interpreters, {}), store, workers, python_of, Observer())
+    schedule = Schedule(Plan(run, plan().interpreters), store, workers, python_of, Observer())
     schedule.execute()
     return schedule, workers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zoomgrad.harness.machine import environments
-from zoomgrad.harness.machine.environments import NoEnvironment, environment, install_python
+from zoomgrad.harness.machine.environments import NoEnvironment, environment
 from zoomgrad.harness.machine.interpreters import probe
 
 
@@ -50,13 +50,3 @@ def test_a_different_lock_makes_a_different_environment(running, somewhere_else,
         (somewhere_else / "worker.lock").write_text(requirements)
         pythons.append(environment(running))
     assert pythons[0] != pythons[1]
-
-
-def test_without_uv_there_is_no_pypy(monkeypatch):
-    def missing():
-        raise FileNotFoundError("uv")
-
-    monkeypatch.setattr(environments, "find_uv_bin", missing)
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(NoEnvironment, match="uv python can't be started"):
-        install_python("pypy-3.11")

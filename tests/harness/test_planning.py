@@ -9,6 +9,7 @@ from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan import planning
+from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import Run
@@ -52,8 +53,13 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
 def test_a_missing_pypy_is_in_the_plan_with_its_remedy():
     made = plan(found=FOUND)
     assert places(made) == ["cpython-3.13", interpreters.PYPY]
-    assert made.missing[interpreters.PYPY].remedy == f"uv python install {interpreters.PYPY}"
+    assert interpreters.remedy(interpreters.PYPY) == f"uv python install {interpreters.PYPY}"
     assert made.run.interpreters[interpreters.PYPY].version == ""
+
+
+def test_only_a_selection_makes_a_run_custom():
+    assert plan().run.id.endswith("-smoke")
+    assert plan(engines=["tcc"], workloads=[]).run.id.endswith("-smoke-custom")
 
 
 def test_the_main_command_is_planned_for_less_than_five_minutes():
@@ -77,7 +83,7 @@ def resume(run, monkeypatch, found=(*FOUND, PYPY)):
 def test_a_resumed_run_keeps_its_plan(stored, monkeypatch):
     resumed = resume(stored, monkeypatch)
     assert resumed.run == stored
-    assert list(resumed.order()) == list(planning.on_host(stored, FOUND).order())
+    assert list(resumed.order()) == list(Plan(stored, {}).order())
 
 
 @pytest.mark.parametrize("fact", ["processor", "cores", "system"])
@@ -93,9 +99,9 @@ def test_times_of_two_builds_are_never_mixed(stored, monkeypatch):
         resume(stored, monkeypatch, found=[rebuilt, *FOUND[1:]])
 
 
-def test_a_removed_interpreter_is_missing_with_its_remedy(stored, monkeypatch):
+def test_a_removed_interpreter_is_missing(stored, monkeypatch):
     resumed = resume(stored, monkeypatch, found=FOUND[1:])
-    assert resumed.missing["cpython-3.9"].remedy == "uv python install cpython-3.9"
+    assert "cpython-3.9" not in resumed.interpreters
 
 
 def test_a_missing_reference_is_reported_before_anything_runs(stored, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness.runs import cell, run
 from tests.harness.workers import Workers
-from zoomgrad.harness.machine.interpreters import Interpreter, Missing
+from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.procedure import MOST_STEPS, REPEAT_SECONDS
 from zoomgrad.harness.run import schedule
 from zoomgrad.harness.run.schedule import Plan, Schedule
@@ -30,9 +30,8 @@ def interpreter(name):
 def plan(*, cells=CELLS, missing=(), **fields):
     interpreters = {name: InterpreterFacts(version="") for name in dict.fromkeys(one.interpreter for one in cells)}
     planned = run("a-run", cells=cells, interpreters=interpreters, **{"seed": 7, "engines": {}, **fields})
-    absent = {name: Missing(name, f"{name} is not on this machine", REMEDY) for name in missing}
-    present = {"cpython-3.13", *interpreters} - set(absent)
-    return Plan(planned, {name: interpreter(name) for name in present}, absent)
+    present = {"cpython-3.13", *interpreters} - set(missing)
+    return Plan(planned, {name: interpreter(name) for name in present})
 
 
 class Observer(schedule.Observer):
@@ -296,7 +295,7 @@ def test_an_interrupt_keeps_the_records_and_resuming_measures_the_rest(tmp_path)
     assert statuses(store) == {(order[0], 0): "measured", (order[1], 0): "measured"}
 
     resumed = Workers(tmp_path)
-    execute(Plan(store.run, plan().interpreters, {}), resumed, tmp_path)
+    execute(Plan(store.run, plan().interpreters), resumed, tmp_path)
     assert resumed.measured == [(c.engine, block) for block, c in plan().order()][2:]
     assert Counter(statuses(store).values()) == {"measured": 12}
     assert {path: path.read_bytes() for path in before} == before

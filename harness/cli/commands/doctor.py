@@ -28,7 +28,8 @@ def doctor(as_json: Json = False) -> None:
     """Show what is installed, what is missing, and how to get it."""
     installed = interpreters.discover()
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in installed]
-    rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(installed)]
+    names = interpreters.missing(installed)
+    rows += [(f"interpreter {name}", "missing", interpreters.remedy(name)) for name in names]
     rows += [state(f"engine {name}", engines.load(name).check) for name in engines.names()]
     rows += [(problem.where, "left out", problem.what) for problem in (*engines.problems(), *workloads.problems())]
     rows.append(state("profiler perf", perf.find))

@@ -86,7 +86,7 @@ def collect(cluster, home, monkeypatch):
         with distributed.Client(cluster) as client:
             client.wait_for_workers(workers) if workers else None
             try:
-                Collector(Plan(home.run, {}, {}), home, client, watching).collect()
+                Collector(Plan(home.run, {}), home, client, watching).collect()
             finally:
                 cluster.scale(0)
                 wait_for(lambda: not cluster.scheduler.workers)
