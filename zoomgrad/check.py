@@ -2,8 +2,8 @@
 
 Nobody can prove that of a Python function. So some calls run the function itself beside its program, and compare every
 result and every gradient bit for bit; an engine that is not strict may differ by its bound. These are the first
-`FIRST` calls of each program, and then one at a random place among the next `GAP`, among as many as there were before,
-and so on. So n calls cost about `FIRST` + log2(n / `GAP`) runs of the function.
+`FIRST` calls of each program, then one at a random place among the next `GAP`, and after call n > `GAP`, one among the
+next n. So n calls cost about `FIRST` + 2 log2(n / `GAP`) runs of the function.
 """
 
 from __future__ import annotations
@@ -23,24 +23,9 @@ FIRST = 3
 GAP = 64
 
 
-class Schedule:
-    """Which calls of a program to check."""
-
-    def __init__(self, chance: random.Random) -> None:
-        """chance: a generator of its own, so that the program's numbers stay as they are."""
-        self._chance = chance
-        self._begin, self._gap = FIRST, GAP
-        self.next = 2
-        """The number of the next call to check."""
-
-    def passed(self) -> None:
-        """Choose the next call to check."""
-        if self.next < FIRST:
-            self.next += 1
-        else:
-            self.next = self._begin + self._chance.randint(1, self._gap)
-            self._begin += self._gap
-            self._gap = self._begin
+def following(call: int, chance: random.Random) -> int:
+    """The number of the next call to check, after this one. chance: not the generator of the program."""
+    return call + (1 if call < FIRST else chance.randint(1, max(GAP, call)))
 
 
 def same(numbers: Sequence[Any], others: Sequence[Any]) -> bool:

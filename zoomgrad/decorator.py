@@ -51,7 +51,7 @@ from typing import Any, NamedTuple, Optional
 
 import zoomgrad
 from zoomgrad import trace
-from zoomgrad.check import Schedule, compare, drawn
+from zoomgrad.check import compare, drawn, following
 from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
 from zoomgrad.signature import NotTraced, Signature, take_apart
@@ -68,13 +68,8 @@ _CHANGES = "it changes an argument, or something that outlives the call", "Chang
 _DRAWS = "it draws random numbers", "Draw them before the call, and pass them."
 
 
-class _Depth(threading.local):
-    """Depth of nested uncompiled calls in this thread."""
-
-    runs = 0
-
-
-_DEPTH = _Depth()
+_DEPTH = threading.local()
+"""`runs`: depth of nested uncompiled calls in this thread."""
 
 
 class Plain(NamedTuple):
@@ -135,7 +130,7 @@ class Compiled:
         return self if owner is None else types.MethodType(self, owner)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if _DEPTH.runs or trace.is_tracing():
+        if getattr(_DEPTH, "runs", 0) or trace.is_tracing():
             return self._function(*arguments, **named)
         call = arguments, named
         if trace.run is not None:  # in another thread, which may wait for this one
@@ -155,7 +150,7 @@ class Compiled:
     def _as_it_is(self, call: Any) -> Any:
         """Run the function, and those that it calls, without any program."""
         arguments, named = call
-        _DEPTH.runs += 1
+        _DEPTH.runs = getattr(_DEPTH, "runs", 0) + 1
         try:
             return self._function(*arguments, **named)
         finally:
@@ -175,7 +170,7 @@ class Compiled:
         known: Any = self._variants.get(signature.structure)
         if known is not None:
             self._variants.move_to_end(signature.structure)
-            if known.why or known.fits(signature):
+            if known.why or not known.held.has_changed():
                 return known, None
         held = Held(self._engine.Value, [self._function, *signature.objects])
         plain = self._watched(call)
@@ -205,11 +200,11 @@ class Compiled:
                     f"{self.__name__} was traced {traces} times for the same graph, because what it holds changed; "
                     "only random calls notice that now\n  Keep outside the model what the function does not use."
                 )
-            known.take(traced, signature, held)
+            known.take(traced, held)
         elif traces > MOST_TRACES:
             raise NotTraced(f"what it holds changed {MOST_TRACES} times", "Pass what changes as an argument.")
         else:
-            known = Variant(self._engine, signature, graph, traced, held, Schedule(self._chance), self._again)
+            known = Variant(self._engine, signature, graph, traced, held, self._again)
             self.compilations += 1
         known.traces = traces
         return known
@@ -219,15 +214,15 @@ class Compiled:
 
         plain: what the function has returned; None if it has not run.
         """
-        parameters = variant.parameters_of(signature.values)
-        is_scheduled = plain is None and variant.calls + 1 >= variant.schedule.next
+        is_scheduled = plain is None and variant.calls + 1 >= variant.next_check
         if is_scheduled:
             plain = self._watched(call)
-        result = variant.call(parameters, signature.numbers, call)
+        result = variant.call(signature, call)
         if result is None:
             return self._as_it_is(call) if plain is None else plain.result
         if plain is not None:
             loss = result[0] if isinstance(result, tuple) else result
+            parameters = loss.call.parameters
             gradients = partial(variant.gradients, loss.call, [0.0] * len(parameters))
             try:
                 if plain.draws:
@@ -239,7 +234,7 @@ class Compiled:
                 self._refuse(problem)
                 return plain.result
         if is_scheduled:
-            variant.schedule.passed()
+            variant.next_check = following(variant.next_check, self._chance)
         return result
 
     def _again(self, variant: Variant, call: Any, why: Optional[NotTraced]) -> Any:

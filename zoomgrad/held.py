@@ -34,15 +34,11 @@ class Held:
         """Functions that read what is in no container."""
         self._read: list[Any] = []
         """What they have read."""
-        self.reached: set[int] = set()
-        """Ids of the Values that can be reached."""
         self._seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
         waiting = [*roots]
         while waiting and len(self._seen) + len(waiting) <= MOST:
             each = waiting.pop()
-            if isinstance(each, value):
-                self.reached.add(id(each))
-            elif id(each) not in self._seen and not isinstance(each, (str, bytes, int, float)):
+            if id(each) not in self._seen and not isinstance(each, (value, str, bytes, int, float)):
                 self._seen[id(each)] = each
                 with contextlib.suppress(Exception):  # an object that answers every question in its own way
                     waiting.extend(self._parts_of(each))

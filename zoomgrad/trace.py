@@ -57,8 +57,6 @@ class Traced(NamedTuple):
 
     returned: Signature
     """What the function returned. The first of its Values is the loss."""
-    loss: Any
-    outputs: list[Any]
     inputs: list[Any]
     sources: list[int]
     """Input -> the position of its number among the arguments'."""
@@ -66,8 +64,8 @@ class Traced(NamedTuple):
     """The leaves that stand for the call's Values come first, then those that the function reached itself."""
     places: list[int]
     """Position among the arguments' Values, for each of the former."""
-    idle: set[int]
-    """Ids of parameters that only outputs depend on. A backward pass leaves their gradients alone."""
+    used: list[int]
+    """Positions of the parameters that the loss depends on. A backward pass leaves other gradients alone."""
 
 
 def trace(value: Any, function: Callable[..., Any], signature: Signature, plain: Any) -> Traced:
@@ -102,9 +100,7 @@ def trace(value: Any, function: Callable[..., Any], signature: Signature, plain:
     for v in recorded.raising:
         if id(v) not in computed:
             raise NotTraced(f"it does not use the result of {v._op!r}, which may raise an error", "Remove it.")
-    traced = Traced(returned, loss, outputs, [], [], [], [], set())
-    _sort_leaves(traced, data, recorded.copies, leaves, before)
-    return traced
+    return _sorted(returned, data, recorded.copies, leaves, before)
 
 
 def _returned(value: Any, result: Any) -> Signature:
@@ -137,31 +133,30 @@ def _recorded(value: Any, function: Callable[..., Any], arguments: Any, named: A
             run = None
 
 
-def _sort_leaves(
-    traced: Traced, data: list[Any], copies: list[tuple[Any, Any]], leaves: list[Any], before: dict[int, Any]
-) -> None:
+def _sorted(
+    returned: Signature, data: list[Any], copies: list[tuple[Any, Any]], arguments: list[Any], before: dict[int, Any]
+) -> Traced:
     """Sort the graph's leaves into inputs and parameters; all others are constants.
 
     A leaf that the function also reached in the run before is a parameter. One that it makes is another each time.
     """
     sources = {id(v): place for place, v in enumerate(data)}
     sources.update([(id(v), sources[id(of)]) for v, of in copies])
-    places = {id(v): place for place, v in enumerate(leaves)}
-    reached: list[Any] = []
-    seen = set()
-    for root in (traced.loss, *traced.outputs):
-        for v in root.topo():
-            if v._prev or id(v) in seen:
-                continue
-            seen.add(id(v))
-            if id(v) in sources:
-                traced.inputs.append(v)
-                traced.sources.append(sources[id(v)])
-            elif id(v) in places or id(v) in before:
-                (traced.parameters if id(v) in places else reached).append(v)
-                traced.places.extend([places[id(v)]] if id(v) in places else [])
-                traced.idle.update(() if root is traced.loss else [id(v)])
-    traced.parameters.extend(reached)
+    places = {id(v): place for place, v in enumerate(arguments)}
+    leaves = {id(v): v for root in returned.values for v in root.topo() if not v._prev}
+    inputs = [v for key, v in leaves.items() if key in sources]
+    taken = [v for key, v in leaves.items() if key in places]
+    reached = [v for key, v in leaves.items() if key in before and key not in places]
+    of_loss = {id(v) for v in returned.values[0].topo()}
+    used = [at for at, v in enumerate([*taken, *reached]) if id(v) in of_loss]
+    return Traced(
+        returned,
+        inputs,
+        [sources[id(v)] for v in inputs],
+        [*taken, *reached],
+        [places[id(v)] for v in taken],
+        used,
+    )
 
 
 # --- looks -----------------------------------------------------------------------------------------------------------
@@ -212,9 +207,9 @@ def _looks() -> bool:
 
 # --- hooks -----------------------------------------------------------------------------------------------------------
 
-_ATTRIBUTES = ("data", "grad", "label", "_op", "_name", "_prev", "_constant", "_row", "_backward")
 _LASTING = ("backward", "_contribute")
-_METHODS = (*_LASTING, "__reduce__", "__reduce_ex__", "__hash__", "__repr__")
+_METHODS = ("__hash__", "__repr__")
+"""Python finds them without reading an attribute."""
 _RAISING = ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid")
 """Others raise no error."""
 
@@ -222,10 +217,10 @@ _RAISING = ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid")
 @contextlib.contextmanager
 def _hooks_on(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
-    hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}
-    hooks.update({name: _attribute(name, getattr(value, name)) for name in _ATTRIBUTES})
-    methods = [name for name in _METHODS if name in ("__hash__", "__repr__") or name in vars(value)]
-    hooks.update({name: _method(name, getattr(value, name)) for name in methods})
+    hooks = {"__init__": _constructor(value.__init__)}
+    hooks["__getattribute__"] = _reading(value.__getattribute__)
+    hooks["__setattr__"] = _writing(value.__setattr__)
+    hooks.update({name: _method(name, getattr(value, name)) for name in _METHODS})
     hooks.update({name: _operation(name, getattr(value, name)) for name in _RAISING})
     before = {name: vars(value).get(name) for name in hooks}
     try:
@@ -240,28 +235,33 @@ def _hooks_on(value: Any) -> Iterator[None]:
                 delattr(value, name)
 
 
-def _attribute(name: str, slot: Any) -> property:
-    def read(v: Any) -> Any:
-        if _looks():
+def _reading(read: Callable[[Any, str], Any]) -> Any:
+    def hook(v: Any, name: str) -> Any:
+        is_method = name == "__class__" or (callable(getattr(type(v), name, None)) and not name.startswith("_"))
+        if _looks() and (name in _LASTING or not is_method):
             _look(f"reads .{name}")
-        return slot.__get__(v)
+            if name in _LASTING:
+                return lambda: None
+        return read(v, name)
 
-    def write(v: Any, new: Any) -> None:
+    return hook
+
+
+def _writing(write: Callable[[Any, str, Any], None]) -> Any:
+    def hook(v: Any, name: str, new: Any) -> None:
         if name != "label" and _looks():
             _look(f"changes .{name}")
         else:
-            slot.__set__(v, new)
+            write(v, name, new)
 
-    return property(read, write)
+    return hook
 
 
 def _method(name: str, method: Any) -> Any:
-    def hook(v: Any, *arguments: Any) -> Any:
+    def hook(v: Any) -> Any:
         if is_tracing():
             _look(f"calls {name}()")
-            if name in _LASTING:
-                return None
-        return method(v, *arguments)
+        return method(v)
 
     return hook
 
@@ -298,6 +298,7 @@ def _constructor(construct: Any) -> Any:
 # --- data ------------------------------------------------------------------------------------------------------------
 
 _ARITHMETIC = [f"__{name}__" for name in ("add", "radd", "sub", "rsub", "mul", "rmul", "neg", "pow")]
+_QUOTIENTS = ["__truediv__", "__rtruediv__"]
 _OF_OBJECTS = [f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "format")]
 _OF_NUMBERS = [name for name in dir(int) + dir(float) if name.startswith("__") and not hasattr(object, name)]
 _OF_VALUES = ["exp", "log", "max", "relu", "sigmoid", "tanh", "__deepcopy__"]
@@ -328,34 +329,23 @@ def datum_class(value: Any) -> Any:
 
     def operation(name: str) -> Callable[..., Any]:
         """An operation that doubles compute as Python does. Its result is data if all operands are."""
-        operate, needs_number = getattr(value, name), look(name)
+        needs_number = look(name)
 
         def method(v: Any, *others: Any) -> Any:
             is_data = all(is_datum(each) or type(each) in (int, float) for each in others)
-            # `sum` begins with the int 0, and rounds floats as no sequence of additions does.
-            by_sum = name == "__radd__" and type(others[0]) is int and others[0] == 0
-            if not is_tracing() or by_sum or not (is_data or isinstance(others[0], value)):
+            # `sum` begins with the int 0, and rounds floats as no sequence of additions does. A quotient of numbers is
+            # rounded once, and one of Values twice.
+            is_other = others[:1] == (0,) if name == "__radd__" else name in _QUOTIENTS
+            if not is_tracing() or not (is_data or isinstance(others[0], value)) or (is_data and is_other):
                 return needs_number(v, *others)
-            out = operate(v, *others)
+            out = getattr(value, name)(v, *others)
             if is_data:
                 out.__class__ = type(v)
             return out
 
         return method
 
-    def quotient(name: str, operate: Any) -> Callable[..., Any]:
-        """A quotient of two numbers is rounded once, and one of Values twice."""
-        needs_number = look(name)
-
-        def method(v: Any, other: Any) -> Any:
-            is_value = isinstance(other, value) and not is_datum(other)
-            return operate(v, other) if is_tracing() and is_value else needs_number(v, other)
-
-        return method
-
     body: dict[str, Any] = {"__slots__": (), "is_datum": True}
     body.update({name: look(name) for name in (*_OF_OBJECTS, *_OF_NUMBERS, *_OF_VALUES)})
-    body.update({name: operation(name) for name in _ARITHMETIC})
-    body["__truediv__"] = quotient("__truediv__", lambda v, w: v * w**-1)
-    body["__rtruediv__"] = quotient("__rtruediv__", lambda v, w: w * value.__pow__(v, -1))
+    body.update({name: operation(name) for name in (*_ARITHMETIC, *_QUOTIENTS)})
     return type("Datum", (value,), body)

@@ -8,7 +8,6 @@ would, and stores the sums.
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import struct
 import threading
@@ -17,7 +16,7 @@ from functools import partial
 from math import isfinite
 from typing import Any, Callable, NamedTuple, Optional
 
-from zoomgrad.check import Schedule, same
+from zoomgrad.check import same
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.held import Held
@@ -64,49 +63,40 @@ class Refused:
 class Variant(Refused):
     """The program of one structure, and buffers that only this class writes."""
 
-    def __init__(
-        self, engine: Any, signature: Signature, graph: Any, traced: Traced, held: Held, schedule: Schedule, again: Any
-    ) -> None:
+    def __init__(self, engine: Any, signature: Signature, graph: Any, traced: Traced, held: Held, again: Any) -> None:
         """again: runs the function as it is, with the arguments of a call, and for a reason if it should always."""
         super().__init__(signature, "")
-        self.graph, self.schedule, self._again = graph, schedule, again
+        self.graph, self._again = graph, again
         self.traces = 0
-        self._value, self._grad = engine.Value, traced.loss.grad
-        kind: Any = engine.Value if is_datum(traced.loss) else type(traced.loss)
+        self.next_check = 2
+        loss, *outputs = traced.returned.values
+        self._value, self._grad = engine.Value, loss.grad
+        kind: Any = engine.Value if is_datum(loss) else type(loss)
         self._make = maker(kind)
         self._lock = threading.RLock()
         self._latest: Any = None
         """The call whose forward pass the program ran last."""
         leaves = traced.parameters
-        self._program = engine.compile(traced.loss, inputs=traced.inputs, parameters=leaves, outputs=traced.outputs)
+        self._program = engine.compile(loss, inputs=traced.inputs, parameters=leaves, outputs=outputs)
         x, p, q, forward, backward = self._program.bound()
         self._passes = _packer(x, len(traced.inputs)), _packer(p, len(p)), forward
         self._gradients = _packer(q, len(q)), backward, q.tolist
         self._floats = (float,) * len(leaves)
         self._gather = _gather(traced.sources, len(signature.numbers))
         self._pick = _gather(traced.places, len(signature.values))
-        self.take(traced, signature, held)
+        self.take(traced, held)
 
-    def take(self, traced: Traced, signature: Signature, held: Held) -> None:
+    def take(self, traced: Traced, held: Held) -> None:
         """Take what a trace of this graph returned and reached."""
         self.held = held
         self.captured = traced.parameters[len(traced.places) :]
-        self._idle = [at for at, v in enumerate(traced.parameters) if id(v) in traced.idle]
-        used = [at for at in range(len(traced.parameters)) if at not in self._idle]
-        self._operands = _gather(used, len(traced.parameters))
-        self._reached = {id(v) for v in self.captured} | held.reached
-        self._twice = self._reached_among(signature.values)
+        self._idle = sorted({*range(len(traced.parameters))} - {*traced.used})
+        self._operands = _gather(traced.used, len(traced.parameters))
+        self._captured_ids = {*map(id, self.captured)}
         places = {id(v): at for at, v in enumerate(traced.parameters)}
         self._returned = traced.returned
         self._is_alone = traced.returned.structure[0] == "computed"
-        self._returned_parameters = [places.get(id(v)) for v in traced.outputs]
-
-    def _reached_among(self, values: Sequence[Any]) -> list[int]:
-        return [id(v) if id(v) in self._reached else 0 for v in values]
-
-    def fits(self, signature: Signature) -> bool:
-        # The function must hold the same, and the same Values must be among it and the arguments.
-        return not self.held.has_changed() and self._reached_among(signature.values) == self._twice
+        self._returned_parameters = [places.get(id(v)) for v in traced.returned.values[1:]]
 
     def report(self) -> str:
         if self.why:
@@ -114,17 +104,17 @@ class Variant(Refused):
         captured = f", {len(self.captured)} of them captured" if self.captured else ""
         return f"calls: {self.calls:,}, parameters: {len(self._floats):,}{captured}, traces: {self.traces}"
 
-    def parameters_of(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The graph's parameters: some of the call's Values, and the captured ones."""
-        return (*(self._pick(values) if self._pick else values), *self.captured)
-
-    def call(self, parameters: tuple[Any, ...], numbers: Sequence[float], arguments: Any) -> Any:
+    def call(self, signature: Signature, arguments: Any) -> Any:
         """What the function returns, with results in place of Values. None if the function itself must run.
 
-        It must if the loss or an output is not finite, because the function may raise an error then, and if ints among
-        the parameters could become too large for doubles.
+        It must if the loss or an output is not finite, because the function may raise an error then, if ints among the
+        parameters could become too large for doubles, and if it also reaches one of its arguments itself.
         """
-        data, gather = tuple(map(_data, parameters)), self._gather
+        values, numbers, gather = signature.values, signature.numbers, self._gather
+        if self.captured and not self._captured_ids.isdisjoint(map(id, values)):
+            return None
+        parameters = (*(self._pick(values) if self._pick else values), *self.captured)
+        data = tuple(map(_data, parameters))
         inputs = numbers if gather is None else gather(numbers)
         if tuple(map(type, data)) != self._floats and not _are_small((*data, *inputs)):
             return None
@@ -219,15 +209,13 @@ def _put(name: str, parameters: Sequence[Any], numbers: Sequence[Any]) -> None:
 
 def graph_of(traced: Traced) -> Any:
     """A description of the graph, equal if two runs recorded the same one."""
+    loss, *outputs = traced.returned.values
     try:
-        tape = linearize(traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs)
+        tape = linearize(loss, inputs=traced.inputs, parameters=traced.parameters, outputs=outputs)
     except (ValueError, TypeError, AttributeError) as error:
         reason, _, remedy = str(error).partition("\n")
         raise NotTraced(reason, remedy.strip() or "Run it without the decorator.") from error
-    columns = [bytes(tape.ops), *(bytes(memoryview(c).cast("B")) for c in (tape.left, tape.right, tape.index))]
-    digest = hashlib.sha256(b"".join(columns)).digest()
-    leaves = tuple(traced.sources), tuple(map(id, traced.parameters[len(traced.places) :])), tuple(traced.places)
-    return digest, tuple(map(repr, tape.constants)), tape.loss, tape.outputs, leaves
+    return tape, traced.sources, traced.places, [*map(id, traced.parameters[len(traced.places) :])]
 
 
 def _are_small(numbers: Sequence[Any]) -> bool:
