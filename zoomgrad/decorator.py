@@ -16,10 +16,9 @@ parameters, and on what they hold. A call goes through these stages:
 
 1. `signature.py` takes the arguments apart. Their structure selects a *variant*; a new one is compiled, and beyond
    `variants`, the one that was not used for the longest time is dropped.
-2. `held.py` compares what the function's names and the arguments' objects hold. If that has changed, the function is
-   traced again. If the graph is the same, its program stays.
+2. `held.py` compares what the arguments' objects hold. If that has changed, the function is compiled again.
 3. To compile, the function runs once as it is, and once to record its graph (`trace.py`). A function that looks at a
-   number, draws random numbers, or changes what outlives the call is not compiled.
+   number, draws random numbers, or changes an argument is not compiled.
 4. `variant.py` copies the numbers into the program and runs it. The result is a Value with one operation (`loss.py`),
    whose gradients the program computes. Where a number is not finite, the function runs instead.
 5. `check.py` runs the function beside its program on the first calls and at random later ones. If a bit differs, the
@@ -55,16 +54,15 @@ from zoomgrad.check import compare, drawn, following
 from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
 from zoomgrad.signature import NotTraced, Signature, take_apart
-from zoomgrad.trace import Traced
-from zoomgrad.variant import Refused, Variant, graph_of
+from zoomgrad.variant import Refused, Variant
 
 VARIANTS = 32
 """Default number of variants that a function keeps."""
 
 MOST_TRACES = 8
-"""How often a variant is traced because of changes. Then it runs as it is, or unwatched if its graph is the same."""
+"""How often a variant is traced, if what its arguments hold changes. After that, it runs as it is."""
 
-_CHANGES = "it changes an argument, or something that outlives the call", "Change a copy, and return it."
+_CHANGES = "it changes an argument", "Change a copy, or keep elsewhere what the function does not use."
 _DRAWS = "it draws random numbers", "Draw them before the call, and pass them."
 
 
@@ -163,7 +161,7 @@ class Compiled:
         return Plain(result, drawn() != before)
 
     def _variant(self, signature: Signature, call: Any) -> tuple[Any, Optional[Plain]]:
-        """The variant for these arguments, compiled if there is none or if what the function holds has changed.
+        """The variant for these arguments, compiled if there is none or if what they hold has changed.
 
         Also what the function returned when it ran as it is, if it has run.
         """
@@ -172,7 +170,7 @@ class Compiled:
             self._variants.move_to_end(signature.structure)
             if known.why or not known.held.has_changed():
                 return known, None
-        held = Held(self._engine.Value, [self._function, *signature.objects])
+        held = Held(self._engine.Value, signature.objects)
         plain = self._watched(call)
         variant: Refused
         try:
@@ -180,8 +178,12 @@ class Compiled:
                 raise NotTraced(*_DRAWS)
             if held.has_changed() or take_apart(self._engine.Value, call) != signature:
                 raise NotTraced(*_CHANGES)
+            if known is not None and known.traces == MOST_TRACES:
+                raise NotTraced(f"what its arguments hold changed {MOST_TRACES} times", *_CHANGES[1:])
             traced = trace.trace(self._engine.Value, self._function, signature, plain.result)
-            variant = self._made(signature, held, traced, known)
+            variant = Variant(self._engine, signature, traced, held, self._again)
+            variant.traces = 1 if known is None else known.traces + 1
+            self.compilations += 1
         except NotTraced as problem:
             variant = Refused(signature, problem.reason)
             self._refuse(problem)
@@ -189,25 +191,6 @@ class Compiled:
         if len(self._variants) > self._most:
             self._variants.popitem(last=False)
         return variant, plain
-
-    def _made(self, signature: Signature, held: Held, traced: Traced, known: Optional[Variant]) -> Variant:
-        """A variant for these arguments, or the known one if the graph is the same."""
-        graph, traces = graph_of(traced), 1 if known is None else known.traces + 1
-        if known is not None and known.graph == graph:
-            if traces == MOST_TRACES:
-                held = Held(self._engine.Value, ())
-                self._warn(
-                    f"{self.__name__} was traced {traces} times for the same graph, because what it holds changed; "
-                    "only random calls notice that now\n  Keep outside the model what the function does not use."
-                )
-            known.take(traced, held)
-        elif traces > MOST_TRACES:
-            raise NotTraced(f"what it holds changed {MOST_TRACES} times", "Pass what changes as an argument.")
-        else:
-            known = Variant(self._engine, signature, graph, traced, held, self._again)
-            self.compilations += 1
-        known.traces = traces
-        return known
 
     def _run(self, variant: Variant, signature: Signature, call: Any, plain: Optional[Plain]) -> Any:
         """Run the program, and the function beside it if this call is to be checked.

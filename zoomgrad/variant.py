@@ -18,7 +18,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 from zoomgrad.check import same
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
-from zoomgrad.engines.graph.linearize import linearize
+from zoomgrad.engines.graph.check import BrokenTape
 from zoomgrad.held import Held
 from zoomgrad.loss import maker, pass_to
 from zoomgrad.signature import NotTraced, Signature, put_together, take_apart
@@ -63,10 +63,10 @@ class Refused:
 class Variant(Refused):
     """The program of one structure, and buffers that only this class writes."""
 
-    def __init__(self, engine: Any, signature: Signature, graph: Any, traced: Traced, held: Held, again: Any) -> None:
+    def __init__(self, engine: Any, signature: Signature, traced: Traced, held: Held, again: Any) -> None:
         """again: runs the function as it is, with the arguments of a call, and for a reason if it should always."""
         super().__init__(signature, "")
-        self.graph, self._again = graph, again
+        self.held, self._again = held, again
         self.traces = 0
         self.next_check = 2
         loss, *outputs = traced.returned.values
@@ -77,26 +77,21 @@ class Variant(Refused):
         self._latest: Any = None
         """The call whose forward pass the program ran last."""
         leaves = traced.parameters
-        self._program = engine.compile(loss, inputs=traced.inputs, parameters=leaves, outputs=outputs)
+        self._program = _compiled(engine, loss, inputs=traced.inputs, parameters=leaves, outputs=outputs)
         x, p, q, forward, backward = self._program.bound()
         self._passes = _packer(x, len(traced.inputs)), _packer(p, len(p)), forward
         self._gradients = _packer(q, len(q)), backward, q.tolist
         self._floats = (float,) * len(leaves)
         self._gather = _gather(traced.sources, len(signature.numbers))
         self._pick = _gather(traced.places, len(signature.values))
-        self.take(traced, held)
-
-    def take(self, traced: Traced, held: Held) -> None:
-        """Take what a trace of this graph returned and reached."""
-        self.held = held
-        self.captured = traced.parameters[len(traced.places) :]
-        self._idle = sorted({*range(len(traced.parameters))} - {*traced.used})
-        self._operands = _gather(traced.used, len(traced.parameters))
+        self.captured = leaves[len(traced.places) :]
         self._captured_ids = {*map(id, self.captured)}
-        places = {id(v): at for at, v in enumerate(traced.parameters)}
+        self._idle = sorted({*range(len(leaves))} - {*traced.used})
+        self._operands = _gather(traced.used, len(leaves))
+        places = {id(v): at for at, v in enumerate(leaves)}
         self._returned = traced.returned
         self._is_alone = traced.returned.structure[0] == "computed"
-        self._returned_parameters = [places.get(id(v)) for v in traced.returned.values[1:]]
+        self._returned_parameters = [places.get(id(v)) for v in outputs]
 
     def report(self) -> str:
         if self.why:
@@ -207,15 +202,12 @@ def _put(name: str, parameters: Sequence[Any], numbers: Sequence[Any]) -> None:
         setattr(v, name, number)
 
 
-def graph_of(traced: Traced) -> Any:
-    """A description of the graph, equal if two runs recorded the same one."""
-    loss, *outputs = traced.returned.values
+def _compiled(engine: Any, loss: Any, **parts: Any) -> Any:
     try:
-        tape = linearize(loss, inputs=traced.inputs, parameters=traced.parameters, outputs=outputs)
-    except (ValueError, TypeError, AttributeError) as error:
+        return engine.compile(loss, **parts)
+    except (ValueError, TypeError, AttributeError, BrokenTape) as error:
         reason, _, remedy = str(error).partition("\n")
         raise NotTraced(reason, remedy.strip() or "Run it without the decorator.") from error
-    return tape, traced.sources, traced.places, [*map(id, traced.parameters[len(traced.places) :])]
 
 
 def _are_small(numbers: Sequence[Any]) -> bool:

@@ -6,7 +6,8 @@ A program that generates its own C asks each Value of a topological order for it
     forward(z)     "data[2] = data[0]*data[1];"
     backward(z)    ["grad[0] += data[1]*grad[2];", "grad[1] += data[0]*grad[2];"]
 
-No engine uses this module: `published.py` spells the same C for a whole tape.
+No engine uses this module: `published.py` spells the same C for a whole tape. `identified` derives the class with these
+methods from an engine's Value.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from zoomgrad.engines import nn
 from zoomgrad.engines.graph.expr import Expr
 from zoomgrad.engines.graph.ops import OPS, Op
 from zoomgrad.engines.straight.published import spelled
@@ -52,6 +54,44 @@ def backward(v: Any) -> list[str]:
         for operand, contribution in zip(operands, op.contributions)
         if operand._op not in (CONSTANT, INPUT)
     ]
+
+
+def identified(value: Any) -> Any:
+    """Return a subclass whose objects have `_id`, their number from 0, and print their own lines of C.
+
+    Creating such an object takes longer.
+    """
+
+    class Value(value):  # type: ignore[misc]
+        __slots__ = ("_id",)
+        __module__ = value.__module__  # the caller puts it there, so that pickle finds it
+        __qualname__ = value.__qualname__
+
+        counter = 0
+
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            self._id = Value.counter
+            Value.counter += 1
+
+        var, compile, backward_compile = data, forward, backward
+
+        def getgrad(self) -> str:
+            if self._op in (CONSTANT, INPUT):
+                raise RuntimeError("constants and inputs have no gradient in the C of the post")
+            return grad(self)
+
+    return Value
+
+
+class NamedNeuron(nn.Neuron):
+    """A neuron whose leaves are named `weight` and `bias`: in the post's C, only named parameters have gradients."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for weight in self.w:
+            weight._op = WEIGHT
+        self.b._op = BIAS
 
 
 def data(v: Any) -> str:

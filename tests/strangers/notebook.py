@@ -4,9 +4,13 @@ The last expression of a cell is printed, as Jupyter shows it. Magics and cells 
 """
 
 import ast
+import contextlib
+import json
+import re
 
-from zoomgrad.harness.worker.programs import notebook
-
+OF_PYTHON = ("%%time", "%%capture", "%%prun")
+"""Magics of a cell that holds Python."""
+LEFT_OUT = re.compile(r"(?m)^([ \t]*)(?:[%!].*|\?{1,2}[\w.]+|[\w.]+\?{1,2})$")
 # Without the word zoomgrad, which says to `exec` that the program compiles, so that last digits may differ.
 GUARD = "_stranger_cell"
 SHOW = "_stranger_show"
@@ -15,7 +19,7 @@ SHOW = "_stranger_show"
 def script(text):
     """The script for a notebook's JSON. Raises ValueError if it is not a notebook."""
     try:
-        sources = list(notebook.cells(text))
+        sources = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
     except (KeyError, TypeError, RecursionError) as wrong:
         raise ValueError(f"not a notebook: {wrong!r}") from wrong
     body = []
@@ -28,10 +32,18 @@ def script(text):
 
 def _parsed(source):
     """The cell without magics, or None if it is not Python."""
-    try:
-        return ast.parse(notebook.without_magics(source)[0])
-    except (SyntaxError, ValueError):
+    if source.lstrip().startswith("%%") and not source.lstrip().startswith(OF_PYTHON):
         return None
+    timed = re.sub(r"(?m)^([ \t]*)%time ", r"\1", source)
+    for python in (source, LEFT_OUT.sub(_passed, timed)):
+        with contextlib.suppress(SyntaxError, ValueError):
+            return ast.parse(python)
+    return None
+
+
+def _passed(line):
+    """What stands for a line that only Jupyter runs."""
+    return f"{line[1]}pass" if line[1] else ""
 
 
 def _guarded(number, cell):

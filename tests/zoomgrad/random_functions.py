@@ -48,18 +48,13 @@ COUNT = 0
 model, captured_value = Model(), Value(0.5)
 
 def make():
-    captured, kept, seen = 0.75, [], {}
-    def change(number):
-        nonlocal captured
-        captured = number
-    def loss(ws, xs, rows, flag, n):
-        nonlocal captured
-        global SCALE
+    captured = 0.75
+    def loss(model, ws, xs, rows, flag, n):
         a, b, x, y, count = ws[0], ws[-1], xs[0], xs[-1], len(xs)
         BODY
-    return loss, change
+    return loss
 
-loss, change = make()
+loss = make()
 """
 
 
@@ -97,10 +92,8 @@ ARRAYS = listed("""
 """)
 DRAWS = listed("random.random() | random.choice((1.0, 2.0)) | np.random.rand() | random.gauss(0, 1)")
 WRITES = listed("""
-    state.count += 1 | TABLE[0] += 0.5 | TABLE.append(0.25) | kept.append(a) | captured += 0.25 |
-    SCALE += 0.25 | KEYS["a"] = 0.125 | seen[count] = seen.get(count, 0) + 1 | numbers[0] += 1.0 |
-    Model.factor = 0.5 | model.calls += 1; a = a * model.calls | xs[0] = 0.5 | QUEUE.append(1.0) |
-    random.seed(3) | a.label = 'a' | a.data = a.data + 0.25 | b.grad = 0.0 | a = a * seen.setdefault('k', 0.5)
+    model.calls += 1; a = a * model.calls | model.row.append([0.5]) | xs[0] = 0.5 | random.seed(3) | a.label = 'a' |
+    a.data = a.data + 0.25 | b.grad = 0.0
 """)
 ERRORS = listed("ValueError | ZeroDivisionError | OverflowError | ArithmeticError | Exception | BaseException")
 RAISING = listed("""
@@ -108,12 +101,10 @@ RAISING = listed("""
     (a * y) ** 0.5
 """)
 CHANGES = listed("""
-    SCALE = {} | TABLE[1] = {} | KEYS['a'] = {} | change({}) | state.scale = {} | model.power = 3 |
-    Model.factor = {} | captured_value.data = {} | numbers[1] = {} | QUEUE[0] = {} | KEYS['c'] = {} | COUNT = 1 |
-    Model.twice = staticmethod(lambda v: v * {}) | model.bias = Value({}) | model.bias.data = {} | TABLE.reverse() |
-    scaled = lambda v, by: v * {} | captured_value = Value({}) | model.row[0][1] = {} | model.unused = {}
+    model.power = 3 | captured_value.data = {} | model.bias = Value({}) | model.bias.data = {} | COUNT = 1 |
+    model.row.reverse() | model.row[0][1] = {} | model.unused = {}
 """)
-"""Changes of what the function's names lead to, which are noticed at once."""
+"""Changes of what the arguments hold, which are noticed at once."""
 NUMBERS = listed("""
     {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | int(3 * {}) | int(3 * {}) | np.float64({}) |
     np.float64({}) | np.float32({}) | Odd({}) | Kind.TWO | np.int64(3)
@@ -168,7 +159,7 @@ def calls(rng):
         rows = layout.format([[number() for _ in range(3)] for _ in range(2)])
         change = rng.choice(CHANGES).format(number()) if step == at or rng.random() < 0.2 else ""
         flag = rng.random() < 0.9
-        yield change, f"{values}, [{', '.join(xs)}], {rows}, {flag}, {kinds[2].format(number())}"
+        yield change, f"model, {values}, [{', '.join(xs)}], {rows}, {flag}, {kinds[2].format(number())}"
 
 
 class Failure(str):
@@ -216,8 +207,7 @@ def run(text, made, start, value, wrap):
             # Those of a compiled function are floats, which matters to float32.
             v.grad = float(v.grad)
             v.data = float(v.data - (0.01 * v.grad if abs(v.grad) < 10 else 0.0))
-        kept = [world[name] for name in ("SCALE", "TABLE", "KEYS", "state", "numbers", "QUEUE")]
-        kept += [world["Model"].factor, world["model"].calls, taken[1], world["LOCK"].locked()]
+        kept = [world["model"].calls, world["model"].row, taken[2], world["LOCK"].locked()]
         shown += [repr(each) for each in kept]
         shown += [v.data for v in leaves]
         if world["LOCK"].locked():  # after an error; the next call would wait for it

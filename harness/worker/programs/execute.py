@@ -62,15 +62,15 @@ def execute(
 ) -> dict[str, Any]:
     """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
 
-    A notebook's code cells run one after the other. engine: whose Value stands in for micrograd's, by default the
-    fastest. keep: leave the program's own class as it is. named: replace only the class of this name.
+    engine: whose Value stands in for micrograd's, by default the fastest. keep: leave the program's own class as it is.
+    named: replace only the class of this name.
 
     A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
-    warning says if nothing was imported or replaced. Raises WrongScript, Unavailable, SyntaxError, and what the program
+    line says if nothing was imported or replaced. Raises WrongScript, Unavailable, SyntaxError, and what the program
     raises.
     """
-    source, codes = _compiled(path)
-    with_ids = bool(USES_IDS.search(source))
+    text, code = _compiled(path)
+    with_ids = bool(USES_IDS.search(text))
     if with_ids and engine is not None and not getattr(engine, "extensible", True):
         raise Unavailable(
             f"the program needs a class derived from Value, and {engine.name} permits none",
@@ -82,48 +82,41 @@ def execute(
     from zoomgrad.harness.worker.programs import literature
 
     imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
-    watch = Watch(value_in_c, named, "zoomgrad" not in source, [])
+    watch = Watch(value_in_c, named, "zoomgrad" not in text, [])
+    if not keep:
+        atexit.register(_warn_unless, imported, watch.seen, path)
     if replaces and not keep and sys.implementation.name == "cpython":  # PyPy is fast by itself
         watch.start()
-        unused = "without micrograd and without a class like its Value, so there was nothing to speed up"
-        atexit.register(_warn_unless, imported, watch.seen, f"{path.name} ended {unused}")
-    elif engine:
-        unused = f"without importing micrograd, so {engine.name} had no effect"
-        atexit.register(_warn_unless, imported, watch.seen, f"{path.name} ended {unused}")
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
     program.__dict__["__file__"] = str(path.absolute())
     sys.modules["__main__"] = program
-    for code in codes:
-        exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
+    exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
     if named and named not in watch.seen:
         raise WrongScript(f"{path}: the program defines no class {named!r}\n  Name the class of its Values.")
     return program.__dict__
 
 
-def _compiled(path: Path) -> tuple[str, list[CodeType]]:
-    """A program's text, and its code or that of each cell."""
-    if path.suffix == ".ipynb":
-        from zoomgrad.harness.worker.programs import notebook
-
-        text, codes, left_out = notebook.parse(path)
-        if left_out:
-            lines = "1 line" if len(left_out) == 1 else f"{len(left_out)} lines"
-            tell(f"{path.name}: left out {lines} that only Jupyter runs, such as `{left_out[0]}`")
-        return text, codes
+def _compiled(path: Path) -> tuple[str, CodeType]:
+    """A program's text and code. A notebook's code cells are one program, without the lines that only Jupyter runs."""
     try:
         content = path.read_bytes()
-        return content.decode("utf-8", "replace"), [compile(content, str(path), "exec", dont_inherit=True)]
-    except (OSError, ValueError) as error:
-        raise WrongScript(f"{path}: can't be read ({error})\n  Name a Python program.") from error
+        if path.suffix == ".ipynb":
+            import json  # few programs are notebooks
+
+            cells = ["".join(cell["source"]) for cell in json.loads(content)["cells"] if cell["cell_type"] == "code"]
+            content = re.sub(r"(?m)^([ \t]*)[%!].*", r"\1pass", "\n".join(cells)).encode()
+        return content.decode("utf-8", "replace"), compile(content, str(path), "exec", dont_inherit=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WrongScript(f"{path}: can't be read ({error!r})\n  Name a Python program or a notebook.") from error
 
 
-def _warn_unless(imported: set[str], seen: list[str], text: str) -> None:
+def _warn_unless(imported: set[str], seen: list[str], path: Path) -> None:
     if not imported and not seen:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             sys.stdout.flush()
-        tell(text)
+        tell(f"{path.name} neither imports micrograd nor has a class to replace, so there was nothing to speed up")
 
 
 def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[str]) -> None:
@@ -133,12 +126,6 @@ def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[st
     except (Unavailable, WrongScript) as problem:
         tell(str(problem))
         sys.exit(WRONG_USE)
-    except SyntaxError as error:
-        if not str(error.filename).startswith(str(path)):
-            raise
-        import traceback  # takes a while
-
-        sys.exit("".join(traceback.format_exception_only(SyntaxError, error)).rstrip())  # without frames of ours
 
 
 def quickly(arguments: list[str]) -> bool:

@@ -62,84 +62,29 @@ def offer(value_of: Callable[[], Any], *, with_ids: bool = False) -> set[str]:
 
     @functools.cache
     def contents() -> Mapping[str, Names]:
-        own = value_of()
-        value = own
+        value, neuron = value_of(), nn.Neuron
         if with_ids:
-            value = sys.modules[own.__module__].__dict__["Value"] = identified(own)  # operators create it
-        networks = nn.bind(value, NamedNeuron if with_ids else nn.Neuron)
-        names = {"Value": value, "Max": maximum, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
-        published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
-        tour = nn.bind(value, mlp=TourMLP)
-        return {**published, "autograd": {"Value": value}, "nn": {"MLP": tour.MLP, "Value": value}}
+            module = sys.modules[value.__module__].__dict__
+            module["Value"] = value = value_lines.identified(value)  # operators create it
+            neuron = value_lines.NamedNeuron
+        networks = {**nn.bind(value, neuron)._asdict(), "Value": value}
+        # A module's `__getattr__` finds `counter` in the class.
+        names = {
+            "Value": value,
+            "Max": value.max,
+            "draw_dot": draw_dot,
+            "__getattr__": functools.partial(getattr, value),
+        }
+        tour = {"MLP": nn.bind(value, mlp=TourMLP).MLP, "Value": value}
+        engine_and_nn = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": networks}
+        return {**engine_and_nn, "autograd": {"Value": value}, "nn": tour}
 
     sys.meta_path.append(Modules(contents, imported))
     return imported
 
 
-# --- "Compiling ML models to C for fun" ------------------------------------------------------------------------------
-
-
-def identified(value: Any) -> Any:
-    """Return a subclass whose objects have `_id`, their number from 0, and print their own lines of C.
-
-    Creating such an object takes longer.
-    """
-
-    class Value(value):  # type: ignore[misc]
-        __slots__ = ("_id",)
-        __module__ = value.__module__  # where `offer` puts it, so that pickle finds it
-        __qualname__ = value.__qualname__
-
-        counter = 0
-
-        def __init__(self, *arguments: Any, **named: Any) -> None:
-            super().__init__(*arguments, **named)
-            self._id = Value.counter
-            Value.counter += 1
-
-        var = value_lines.data
-        compile = value_lines.forward
-        backward_compile = value_lines.backward
-
-        def getgrad(self) -> str:
-            if self._op in (value_lines.CONSTANT, value_lines.INPUT):
-                raise RuntimeError("constants and inputs have no gradient in the C of the post")
-            return value_lines.grad(self)
-
-    return Value
-
-
-class NamedNeuron(nn.Neuron):
-    """A neuron whose leaves are named `weight` and `bias`: in the post's C, only named parameters have gradients."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        for weight in self.w:
-            weight._op = value_lines.WEIGHT
-        self.b._op = value_lines.BIAS
-
-
-def maximum(left: Any, right: Any) -> Any:
-    """The larger of two Values. The post calls it `Max`."""
-    return left.max(right)
-
-
-def _counter_of(value: Any) -> Callable[[str], Any]:
-    """A module's `__getattr__` with `counter`, the number of Values so far."""
-
-    def lookup(name: str) -> Any:
-        if name == "counter" and hasattr(value, "counter"):
-            return value.counter
-        raise AttributeError(f"module 'micrograd.engine' has no attribute {name!r}")
-
-    return lookup
-
-
-# --- "Tour de micrograd" ---------------------------------------------------------------------------------------------
-
-
 class TourMLP(nn.MLP):
-    """Layers of one activation, `tanh` or `relu`, with random biases, and the step of `update_parameters`."""
+    """As in "Tour de micrograd": layers of one activation, `tanh` or `relu`, with random biases and a rate."""
 
     def __init__(self, nin: int, nouts: list[int], activation: str, step: float) -> None:
         used = "relu" if activation == "relu" else "tanh"

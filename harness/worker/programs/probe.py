@@ -67,7 +67,9 @@ GRAPHS = (
 )
 """Expressions with shared operands, for the order and the sums of the backward pass. The last part is the root."""
 
-Result = Union[list[Any], Exception]
+DATA = "the data of the result"
+
+Result = Union[dict[str, Any], Exception]
 
 
 class Sample(NamedTuple):
@@ -76,15 +78,16 @@ class Sample(NamedTuple):
     text: str
     operands: tuple[float, float]
 
-    def evaluate(self, make: Any, look: Look, *, again: bool = False) -> list[Any]:
-        """Data and gradient of a, b and each node. Raises what the class raises. again: a second backward pass."""
+    def evaluate(self, make: Any, look: Look, *, again: bool = False) -> dict[str, Any]:
+        """Data and gradient of each node, by name. Raises what the class raises. again: a second backward pass."""
         a, b = (make(number) for number in self.operands)
         nodes = eval(self.text, {"a": a, "b": b})  # noqa: S307  (text of this file)
-        nodes = nodes if isinstance(nodes, list) else [nodes]
+        *others, root = nodes if isinstance(nodes, list) else [nodes]
         for _ in range(1 + again):
-            getattr(nodes[-1], look.backward)()
-        values = (*nodes, a, b)
-        return [getattr(v, part) for part in (look.data, look.grad) for v in values]
+            getattr(root, look.backward)()
+        values = {"the result": root, "a": a, "b": b, **{f"node {n}": v for n, v in enumerate(others, 1)}}
+        parts = {"data": look.data, "gradient": look.grad}
+        return {f"the {part} of {name}": getattr(v, parts[part]) for part in parts for name, v in values.items()}
 
     def shared(self) -> Sample:
         """The same operation, whose operand has another use, so that its gradient is a sum."""
@@ -92,19 +95,13 @@ class Sample(NamedTuple):
 
     def difference(self, own: Result, ours: Result, equal: Callable[[Any, Any], bool]) -> str:
         """The first difference, in words; empty if there is none, or if the program's class can't evaluate it."""
-        case = f"with a = {self.operands[0]} and b = {self.operands[1]}, "
         if isinstance(own, Exception):
             return ""
-        if isinstance(ours, Exception):
-            return f"{case}{self.text} is {own[0]} and not a {type(ours).__name__}"
-        at = next((i for i, pair in enumerate(zip(own, ours)) if not equal(*pair)), None)
-        if at is None:
-            return ""
-        kind, node = divmod(at, len(own) // 2)
-        values = [*(["a node"] * (len(own) // 2 - 3)), "the result", "a", "b"]
-        return (
-            f"{case}the {('data', 'gradient')[kind]} of {values[node]} in {self.text} is {own[at]} and not {ours[at]}"
-        )
+        numbers = {} if isinstance(ours, Exception) else ours
+        other = type(ours).__name__
+        name = next((name for name, x in own.items() if not equal(x, numbers.get(name, ours))), "")
+        case = f"with a = {self.operands[0]} and b = {self.operands[1]}, {name} in {self.text}"
+        return f"{case} is {own[name]} and not {numbers.get(name, other)}" if name else ""
 
 
 def _first(samples: list[Sample], own: list[Result], ours: list[Result], equal: Callable[[Any, Any], bool]) -> str:
@@ -139,10 +136,9 @@ def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, L
         _answer(writing, lambda: _Comparison(own, value, formulas, strict).look())
     os.close(writing)
     os.waitpid(child, 0)
+    os.set_blocking(reading, False)  # its end may never come, if the class has started processes
     with os.fdopen(reading, "rb") as answer:
-        # The end of the file may never come, if the class has started processes.
-        os.set_blocking(reading, False)
-        text = answer.read(1 << 16) or b""
+        text = answer.read(1 << 16)
     message = marshal.loads(text) if text else f"comparing them did not end in {LIMIT_SECONDS} s"  # noqa: S302  (ours)
     return message if isinstance(message, str) else Look(*message)
 
@@ -157,16 +153,18 @@ def _answer(writing: int, compare: Callable[[], Look]) -> None:
             os.dup2(nothing, descriptor)
         sys.stdout = sys.stderr = io.StringIO()  # what is printed counts as a trace
         warnings.simplefilter("ignore")
-        message: Union[str, tuple[Any, ...]]
-        try:
-            message = tuple(compare())
-        except Differs as difference:
-            message = str(difference)
-        except BaseException as error:
-            message = f"it fails to compute: {type(error).__name__}: {error}"[:300]
-        os.write(writing, marshal.dumps(message))
+        os.write(writing, marshal.dumps(_message(compare)))
     finally:
         os._exit(0)
+
+
+def _message(compare: Callable[[], Look]) -> Union[str, tuple[Any, ...]]:
+    try:
+        return tuple(compare())
+    except Differs as difference:
+        return str(difference)
+    except BaseException as error:
+        return f"it fails to compute: {type(error).__name__}: {error}"[:300]
 
 
 class _Comparison:
@@ -183,16 +181,12 @@ class _Comparison:
             raise Differs(f"creating and computing with its objects changes {traces[0]}")
 
     def _traces(self) -> dict[str, Any]:
-        """What the methods could change: output, random numbers, and the numbers and sizes in names that they use."""
-        traces: dict[str, Any] = {"the output": sys.stdout.tell(), "the random numbers": random.getstate()}
+        """What the methods could change: output, random numbers, and the numbers and sizes in names beside them."""
         places = [vars(self.own), *(getattr(item, "__globals__", {}) for item in self.names.values())]
-        used = {
-            name for item in self.names.values() for name in getattr(getattr(item, "__code__", None), "co_names", ())
-        }
-        for name, x in ((name, place[name]) for place in places for name in used if name in place):
-            if isinstance(x, (int, float, str, list, dict, set)):
-                traces[name] = x if isinstance(x, (int, float, str)) else len(x)
-        return traces
+        named = [(name, x) for place in places for name, x in place.items()]
+        traces = {name: x for name, x in named if isinstance(x, (int, float, str))}
+        traces.update((name, len(x)) for name, x in named if isinstance(x, (list, dict, set)))
+        return {**traces, "the output": sys.stdout.tell(), "the random numbers": random.getstate()}
 
     def look(self) -> Look:
         """Raises Differs."""
@@ -226,8 +220,8 @@ class _Comparison:
         results = [self._try(sample, self.own) for sample in samples]
         can_not = all(isinstance(result, Exception) for result in results)
         for sample, result in zip(samples, results):
-            if not isinstance(result, Exception) and not isinstance(result[0], Number):
-                raise Differs(f"the data of {sample.text} is {result[0]!r}")
+            if not isinstance(result, Exception) and not isinstance(result[DATA], Number):
+                raise Differs(f"{DATA} in {sample.text} is {result[DATA]!r}")
         if can_not or self._takes_more(name) or self._traces() != before:
             return "", ""
         differences = []

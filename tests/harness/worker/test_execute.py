@@ -1,5 +1,6 @@
 """A stranger's micrograd program runs unchanged on every engine."""
 
+import json
 import os
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_a_training_program_with_arguments_and_an_exit_code(tmp_path):
 def test_a_line_says_that_there_was_nothing_to_speed_up(tmp_path):
     ran = execute("", tmp_path, "print('ran')")
     assert (ran.returncode, ran.stdout) == (0, "ran\n")
-    assert "program.py ended without micrograd and without a class like its Value" in ran.stderr
+    assert "program.py neither imports micrograd nor has a class to replace" in ran.stderr
 
 
 @pytest.mark.parametrize("engine", of_each_value())
@@ -98,11 +99,19 @@ threading.Thread(target=slow).start()
     assert (ran.stdout, ran.stderr) == ("Value(data=6.0, grad=0)\n" * 2, "")
 
 
-def test_a_syntax_error_prints_the_programs_line_alone(tmp_path):
-    ran = execute("tuple", tmp_path, "x = = 1")
-    assert ran.returncode == 1
-    assert "x = = 1" in ran.stderr
-    assert "harness" not in ran.stderr
+def test_a_notebook_is_one_program_without_what_only_jupyter_runs(tmp_path):
+    cells = ["%matplotlib inline\nimport micrograd\n!pip install x", "if True:\n    !ls\nprint(7 % 4)"]
+    written = [{"cell_type": "markdown", "source": ["# No `code` %here"]}]
+    written += [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    ran = execute("tuple", tmp_path, json.dumps({"cells": written}), name="book.ipynb")
+    assert (ran.stdout, ran.stderr) == ("3\n", "")
+
+
+@pytest.mark.parametrize("text", ["print(1)", "[]", "{}", '{"cells": [{}]}', '{"cells": 3}', '"text"', "\ufeff"])
+def test_what_is_no_notebook_is_refused(tmp_path, text):
+    ran = execute("tuple", tmp_path, text, name="book.ipynb")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "can't be read" in ran.stderr and "Name a Python program or a notebook" in ran.stderr
 
 
 def test_a_programs_own_modules_come_first(tmp_path):
