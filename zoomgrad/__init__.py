@@ -9,13 +9,13 @@ The names of this module are the public ones. `engines` implements them, and its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from zoomgrad import engines
-from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongOption, api, names
+from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongOption, names
 from zoomgrad.engines.api import CyclicGraph
+from zoomgrad.engines.row import Row as Engine
 from zoomgrad.engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
 
 if TYPE_CHECKING:
@@ -49,20 +49,6 @@ __all__ = [
     "names",
     "save_parameters",
 ]
-
-
-class Engine(api.Engine, Protocol):
-    """An engine as `load` returns it. Those that interpret have no `compile`; `handwritten` has no `Value` either."""
-
-    def compile(
-        self, loss: Any, *, inputs: Sequence[Any], parameters: Sequence[Any], outputs: Sequence[Any] = ()
-    ) -> Program:
-        """Compile the graph below `loss`, a Value of this engine or of `zoomgrad.Value`.
-
-        Leaves that are neither inputs nor parameters are constants. outputs: Values whose data each forward pass
-        returns. Raises Unavailable if the compiler is missing, BuildFailed if it fails, BrokenTape for a constant that
-        is not finite, and CyclicGraph.
-        """
 
 
 def _default() -> str:

@@ -1,10 +1,8 @@
 """One run of a function that records its graph, and notes whether it looks at a number.
 
 A graph describes a function for all numbers only if the function never looks at one. So while it runs, the class Value
-has hooks in place of `data`, `grad`, `backward` and its copies. They look at the thread, so other threads compute as
-before. The data that the function takes are `Datum` objects: leaves that behave like the Python number of the call in
-every operation whose bits a graph keeps. Everything else, such as `if x > 0` or `x / 255`, is a look. So is an error of
-an operation on Values, because the function may go on without the result.
+has hooks in place of its attributes. They look at the thread, so other threads compute as before. The data that the function takes are `Datum` objects: leaves that behave like the Python number of the call in
+every operation whose bits a graph keeps. Everything else, such as `if x > 0` or `x / 255`, is a look.
 
 A look is noted with its place, and answered with the number of the call. So the run takes the path of the run before
 it, releases what it locks, and ends. Only `backward` and new numbers for Values are left out, because they last.
@@ -40,8 +38,6 @@ class Run:
         self.thread = threading.get_ident()
         self.look: Optional[NotTraced] = None
         """The first look at a number."""
-        self.raising: list[Any] = []
-        """Results of operations that raise an error for some numbers."""
         self.copies: list[tuple[Any, Any]] = []
         """A leaf that the function has made of a datum, and the datum."""
 
@@ -97,9 +93,6 @@ def trace(value: Any, function: Callable[..., Any], signature: Signature, plain:
             raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
         if type(v.data).__name__ not in ("int", "float", "float64"):
             raise NotTraced(f"it computes with a {type(v.data).__name__}", "Use doubles; powers of positive numbers.")
-    for v in recorded.raising:
-        if id(v) not in computed:
-            raise NotTraced(f"it does not use the result of {v._op!r}, which may raise an error", "Remove it.")
     return _sorted(returned, data, recorded.copies, leaves, before)
 
 
@@ -164,7 +157,6 @@ def _sorted(
 _WITH_MAX = "Write `functools.reduce(lambda a, b: a.max(b), values)`: `Value.max` is part of the graph."
 _REMEDIES = {
     r".*\(__(index|hash)__\)": "Pass a one-hot target, and write `sum(t * v for t, v in zip(target, values))`.",
-    "gets": "Keep the operand where the operation is defined, for example with `max`.",
     "reads|calls|changes": "Return that Value as an output, and use its number after the call.",
     "": "Prepare the data before the call.",
 }
@@ -210,8 +202,6 @@ def _looks() -> bool:
 _LASTING = ("backward", "_contribute")
 _METHODS = ("__hash__", "__repr__")
 """Python finds them without reading an attribute."""
-_RAISING = ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid")
-"""Others raise no error."""
 
 
 @contextlib.contextmanager
@@ -221,7 +211,6 @@ def _hooks_on(value: Any) -> Iterator[None]:
     hooks["__getattribute__"] = _reading(value.__getattribute__)
     hooks["__setattr__"] = _writing(value.__setattr__)
     hooks.update({name: _method(name, getattr(value, name)) for name in _METHODS})
-    hooks.update({name: _operation(name, getattr(value, name)) for name in _RAISING})
     before = {name: vars(value).get(name) for name in hooks}
     try:
         for name, hook in hooks.items():
@@ -262,22 +251,6 @@ def _method(name: str, method: Any) -> Any:
         if is_tracing():
             _look(f"calls {name}()")
         return method(v)
-
-    return hook
-
-
-def _operation(name: str, operate: Any) -> Any:
-    def hook(*operands: Any) -> Any:
-        if not is_tracing():
-            return operate(*operands)
-        try:
-            out = operate(*operands)
-        except Exception as error:
-            _look(f"gets {type(error).__name__} from {name}")
-            raise
-        if out is not NotImplemented:
-            run.raising.append(out)  # type: ignore[union-attr]
-        return out
 
     return hook
 

@@ -40,9 +40,6 @@ class Call(NamedTuple):
 _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeError)
 """Errors of a forward pass: a number that is not a double, or an error of Python's operators."""
 
-_SMALL = 2**20
-"""Larger ints among Values may lead to ints that doubles round."""
-
 _data, _grad = operator.attrgetter("data"), operator.attrgetter("grad")
 
 
@@ -102,8 +99,8 @@ class Variant(Refused):
     def call(self, signature: Signature, arguments: Any) -> Any:
         """What the function returns, with results in place of Values. None if the function itself must run.
 
-        It must if the loss or an output is not finite, because the function may raise an error then, if ints among the
-        parameters could become too large for doubles, and if it also reaches one of its arguments itself.
+        It must if the loss or an output is not finite, because the function may raise an error then, if a parameter is
+        neither a float nor an int, and if the function also reaches one of its arguments itself.
         """
         values, numbers, gather = signature.values, signature.numbers, self._gather
         if self.captured and not self._captured_ids.isdisjoint(map(id, values)):
@@ -111,7 +108,7 @@ class Variant(Refused):
         parameters = (*(self._pick(values) if self._pick else values), *self.captured)
         data = tuple(map(_data, parameters))
         inputs = numbers if gather is None else gather(numbers)
-        if tuple(map(type, data)) != self._floats and not _are_small((*data, *inputs)):
+        if tuple(map(type, data)) != self._floats and not {*map(type, data)} <= {float, int}:
             return None
         with self._lock:
             try:
@@ -208,11 +205,6 @@ def _compiled(engine: Any, loss: Any, **parts: Any) -> Any:
     except (ValueError, TypeError, AttributeError, BrokenTape) as error:
         reason, _, remedy = str(error).partition("\n")
         raise NotTraced(reason, remedy.strip() or "Run it without the decorator.") from error
-
-
-def _are_small(numbers: Sequence[Any]) -> bool:
-    """Whether all are floats or small ints."""
-    return {*map(type, numbers)} <= {float, int} and all(abs(n) <= _SMALL for n in numbers)
 
 
 def _gather(places: list[int], length: int) -> Optional[Callable[[Sequence[Any]], Any]]:
