@@ -1,8 +1,9 @@
 """One run of a function that records its graph, and notes whether it looks at a number.
 
 A graph describes a function for all numbers only if the function never looks at one. So while it runs, the class Value
-has hooks in place of its attributes. They look at the thread, so other threads compute as before. The data that the function takes are `Datum` objects: leaves that behave like the Python number of the call in
-every operation whose bits a graph keeps. Everything else, such as `if x > 0` or `x / 255`, is a look.
+has hooks in place of its attributes. They look at the thread, so other threads compute as before. The data that the
+function takes are `Datum` objects: leaves that behave like the Python number of the call in every operation whose bits
+a graph keeps. Everything else, such as `if x > 0` or `x / 255`, is a look.
 
 A look is noted with its place, and answered with the number of the call. So the run takes the path of the run before
 it, releases what it locks, and ends. Only `backward` and new numbers for Values are left out, because they last.
