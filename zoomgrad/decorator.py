@@ -24,14 +24,8 @@ parameters, and on what they hold. A call goes through these stages:
 5. `check.py` runs the function beside its program on the first calls and at random later ones. If a bit differs, the
    function itself is used from then on.
 
-A function that can't be compiled runs as it is at each call, and one warning gives the reason:
-
-    @zoomgrad.compiled("tcc")
-    def loss(w, x):
-        v = w * x
-        return v if v.data > 0 else v * 0.01      # NotCompiled: reads .data in loss, line 4
-
-With `strict=True` it raises `NotTraced` instead. docs/using.md lists which impurities are noticed, and when.
+A function that can't be compiled runs as it is at each call, and one warning gives the reason and the place; with
+`strict=True`, it is the error `NotTraced`. docs/using.md lists which impurities are noticed, and when.
 """
 
 from __future__ import annotations

@@ -143,14 +143,8 @@ def _sorted(
     reached = [v for key, v in leaves.items() if key in before and key not in places]
     of_loss = {id(v) for v in returned.values[0].topo()}
     used = [at for at, v in enumerate([*taken, *reached]) if id(v) in of_loss]
-    return Traced(
-        returned,
-        inputs,
-        [sources[id(v)] for v in inputs],
-        [*taken, *reached],
-        [places[id(v)] for v in taken],
-        used,
-    )
+    origins, positions = [sources[id(v)] for v in inputs], [places[id(v)] for v in taken]
+    return Traced(returned, inputs, origins, [*taken, *reached], positions, used)
 
 
 # --- looks -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *na
 /* Call the program's constructor, unless one number was given and its class has the rest as defaults. */
 static int init_dressed(const Dress *dress, Value *v, PyObject *arguments, PyObject *named) {
     PyObject *first = PyTuple_Size(arguments) == 1 && named == NULL ? PyTuple_GetItem(arguments, 0) : NULL;
-    if (dress->plain && first != NULL && v->op == LEAF && v->extra == NULL &&
+    if (first != NULL && v->op == LEAF && v->extra == NULL &&
         (PyFloat_CheckExact(first) || PyLong_CheckExact(first))) {
         put_number(v, GRAD, v->flags & FLOAT_GRAD ? real(0.0) : whole(0.0));
         return put_data(v, first);

@@ -35,7 +35,6 @@ class Look(NamedTuple):
     rule: str
     rule_kind: str  # FUNCTIONS or NUMBERS
     constants: dict[str, Any]  # further attributes with the same value in each object
-    computed: list[str]  # those whose value follows from the data
     heirs: bool  # whether operators create the subclass of their operand
     style: tuple[bool, bool, bool, bool]  # float_data, float_grad, float_one and float_terms of `Value._dress`
     texts: dict[str, dict[str, Any]]  # attribute such as `_op` -> name of an operation in C -> its value, if another
@@ -54,7 +53,7 @@ def namespace(own: type) -> dict[str, Any]:
 def dress(own: Any, look: Look, value: Any) -> Any:
     """value: the class Value in C."""
     names = namespace(own)
-    cls = value._dress(names["__init__"], not look.computed, look.heirs, *look.style)
+    cls = value._dress(names["__init__"], look.heirs, *look.style)
     ours = vars(value)
     parts: dict[str, Any] = {op.name.lower(): _ABSENT for op in OPS.values() if op.name.isalpha()}
     parts.update({name: item for name, item in names.items() if not isinstance(item, types.MemberDescriptorType)})
@@ -64,7 +63,6 @@ def dress(own: Any, look: Look, value: Any) -> Any:
     parts[look.children] = _children(look, value)
     parts[look.rule] = (_numbers if look.rule_kind == NUMBERS else _function)(look, value, names["__init__"])
     parts.update({name: _text(name, texts, value) for name, texts in look.texts.items()})
-    parts.update({name: _computed(own, name) for name in look.computed})
     for name, part in parts.items():
         if name not in OF_A_CLASS and name != look.methods.get(name):
             setattr(cls, name, part)
@@ -147,10 +145,3 @@ def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:
         return v.__dict__[key] if key in v.__dict__ else texts.get(v._name, op.__get__(v))
 
     return property(get, lambda v, text: v.__dict__.__setitem__(key, text))
-
-
-def _computed(own: Any, name: str) -> functools.cached_property[Any]:
-    """An attribute that the program's constructor computes from the data."""
-    attribute = functools.cached_property(lambda v: getattr(own(v.data), name))
-    attribute.__set_name__(own, name)
-    return attribute

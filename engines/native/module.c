@@ -30,15 +30,15 @@ static PyType_Spec dressed_spec = {
 
 PyDoc_STRVAR(
     dress_doc,
-    "_dress(init, plain, heirs, float_data, float_grad, float_one, float_terms)\n--\n\n"
+    "_dress(init, heirs, float_data, float_grad, float_one, float_terms)\n--\n\n"
     "A new class like Value to stand in for a program's own, whose attributes Python sets.\n\n"
-    "init: the program's constructor. plain: whether a call with one number needs no more than the class's defaults.\n"
+    "init: the program's constructor.\n"
     "heirs: whether operators create the subclass of their operand. The others give the type of its numbers.");
 
 static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     PyObject *init;
-    int plain, heirs, data, grad, one, terms;
-    if (!PyArg_ParseTuple(arguments, "Opppppp:_dress", &init, &plain, &heirs, &data, &grad, &one, &terms))
+    int heirs, data, grad, one, terms;
+    if (!PyArg_ParseTuple(arguments, "Oppppp:_dress", &init, &heirs, &data, &grad, &one, &terms))
         return NULL;
     Dress *dress = PyMem_Malloc(sizeof(Dress));
     PyObject *bases = dress ? PyTuple_Pack(1, (PyObject *)value_type) : PyErr_NoMemory();
@@ -51,7 +51,7 @@ static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     const int style = (data ? FLOAT_DATA : 0) | (grad ? FLOAT_GRAD : 0) | (one ? FLOAT_ONE : 0) | (terms ? FLOAT_TERMS : 0);
     Py_INCREF(type);
     Py_INCREF(init);
-    *dress = (Dress){(PyTypeObject *)type, init, plain, heirs, (uint16_t)style, dresses};
+    *dress = (Dress){(PyTypeObject *)type, init, heirs, (uint16_t)style, dresses};
     dresses = dress;
     return type;
 }

@@ -68,7 +68,6 @@ typedef struct Value {
 typedef struct Dress {
     PyTypeObject *type;
     PyObject *init;    /* the program's constructor */
-    int plain;         /* whether a call with one number needs no more than the defaults of the class */
     int heirs;         /* whether operators create the subclass of their operand, not this class */
     uint16_t style;
     struct Dress *next;

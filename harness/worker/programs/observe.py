@@ -43,7 +43,6 @@ def observe(own: Any) -> Look:
     texts = [name for name, x in fields(product).items() if type(x) is str and fields(a)[name] == fields(b)[name]]
     ops = [name for name in texts if getattr(product, name) != getattr(total, name)]
     known = {data, children, grad, rule, *ops}
-    constants, computed = _others(own, known, [a, b, product, total])
     return Look(
         data=data,
         grad=grad,
@@ -53,8 +52,7 @@ def observe(own: Any) -> Look:
         backward=backward,
         rule=rule,
         rule_kind=kind,
-        constants=constants,
-        computed=computed,
+        constants=_constants(known, [a, b, product, total]),
         heirs=_heirs(own),
         style=_style(own, data, grad, backward),
         texts={name: {"": getattr(a, name)} for name in ops},
@@ -119,22 +117,15 @@ def _rule(own: Any, children: str, grad: str) -> tuple[str, str]:
     )
 
 
-def _others(own: Any, known: set[str], objects: list[Any]) -> tuple[dict[str, Any], list[str]]:
-    """Further attributes: constants, and names of those that follow from the data."""
-    constants, computed = {}, []
+def _constants(known: set[str], objects: list[Any]) -> dict[str, Any]:
+    """Further attributes, which have the same value in each object."""
+    constants = {}
     for name in {name: None for v in objects for name in fields(v) if name not in known}:
-        values = [fields(v).get(name, Differs) for v in objects]
-        if type(values[0]) in CONSTANT and all(type(x) is type(values[0]) and x == values[0] for x in values):
-            constants[name] = values[0]
-        elif (
-            type(values[0]) in CONSTANT
-            and values[:2] == [getattr(own(x), name) for x in (2.5, -1.5)]
-            and values[2:] == [getattr(own(x), name) for x in (-3.75, 1.0)]
-        ):
-            computed.append(name)
-        else:
+        first, *others = (fields(v).get(name, Differs) for v in objects)
+        if type(first) not in CONSTANT or any(type(x) is not type(first) or x != first for x in others):
             raise Differs(f"its attribute {name} differs from object to object")
-    return constants, computed
+        constants[name] = first
+    return constants
 
 
 def _heirs(own: Any) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import marshal
 import math
 import os
@@ -23,6 +22,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from numbers import Number
 from typing import Any, NamedTuple, Union
 
@@ -104,11 +104,6 @@ class Sample(NamedTuple):
         return f"{case} is {own[name]} and not {numbers.get(name, other)}" if name else ""
 
 
-def _first(samples: list[Sample], own: list[Result], ours: list[Result], equal: Callable[[Any, Any], bool]) -> str:
-    """The first difference in any sample."""
-    return next(filter(None, map(Sample.difference, samples, own, ours, itertools.repeat(equal))), "")
-
-
 def _close(number: Any, other: Any) -> bool:
     """Whether two numbers differ by no more than rounding, as those of tanh and its formula with exp."""
     are_numbers = isinstance(number, (int, float)) and isinstance(other, (int, float))
@@ -133,7 +128,10 @@ def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, L
         warnings.simplefilter("ignore")  # of a fork beside threads
         child = os.fork()
     if not child:
-        _answer(writing, lambda: _Comparison(own, value, formulas, strict).look())
+        try:
+            os.write(writing, marshal.dumps(_answer(lambda: _Comparison(own, value, formulas, strict).look())))
+        finally:
+            os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
     os.set_blocking(reading, False)  # its end may never come, if the class has started processes
@@ -143,22 +141,15 @@ def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, L
     return message if isinstance(message, str) else Look(*message)
 
 
-def _answer(writing: int, compare: Callable[[], Look]) -> None:
-    """Write the result, and end this process."""
-    try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(LIMIT_SECONDS)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(nothing, descriptor)
-        sys.stdout = sys.stderr = io.StringIO()  # what is printed counts as a trace
-        warnings.simplefilter("ignore")
-        os.write(writing, marshal.dumps(_message(compare)))
-    finally:
-        os._exit(0)
-
-
-def _message(compare: Callable[[], Look]) -> Union[str, tuple[Any, ...]]:
+def _answer(compare: Callable[[], Look]) -> Union[str, tuple[Any, ...]]:
+    """The parts of a look, or a difference, of this process, which then ends."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(LIMIT_SECONDS)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    sys.stdout = sys.stderr = io.StringIO()  # what is printed counts as a trace
+    warnings.simplefilter("ignore")
     try:
         return tuple(compare())
     except Differs as difference:
@@ -207,9 +198,8 @@ class _Comparison:
                 difference = sample.difference(own, ours, _close)
                 if difference:
                     raise Differs(difference)
-        self._compare_attributes(cls, {})
-        for name in (name for name, x in look.constants.items() if type(x) is bool):
-            self._compare_attributes(cls, {name: not look.constants[name]})
+        for setting in ("", *(name for name, x in look.constants.items() if type(x) is bool)):
+            self._compare_objects(cls, setting)
         return look
 
     def _choose(self, name: str, bare: Any) -> tuple[str, str]:
@@ -224,12 +214,16 @@ class _Comparison:
                 raise Differs(f"{DATA} in {sample.text} is {result[DATA]!r}")
         if can_not or self._takes_more(name) or self._traces() != before:
             return "", ""
-        differences = []
+        equal, differences = _equal if self.formulas else _close, []
+
+        def difference(ours: list[Result], equal: Callable[[Any, Any], bool]) -> str:
+            return next(filter(None, map(Sample.difference, samples, results, ours, repeat(equal))), "")
+
         for form in METHODS.get(name, (name,)):
             ours = [self._try(s._replace(text=s.text.replace(f".{name}(", f".{form}(")), bare) for s in samples]
-            if not _first(samples, results, ours, _equal if self.formulas else _close):
+            if not difference(ours, equal):
                 return form, ""
-            differences.append(_first(samples, results, ours, _close))
+            differences.append(difference(ours, _close))
         return "", differences[0] if all(differences) else ""
 
     def _takes_more(self, name: str) -> bool:
@@ -265,30 +259,27 @@ class _Comparison:
         for sample in (Sample(text, operands) for text in kept for operands in OPERANDS):
             yield from (sample, sample.shared())
 
-    def _compare_attributes(self, cls: Any, settings: Mapping[str, bool]) -> None:
+    def _compare_objects(self, cls: Any, setting: str = "") -> None:
         """Raise Differs if objects of both classes have other attributes, or print in another way.
 
-        settings: attributes to change in leaves, such as `requires_grad`, on which nothing else may depend.
+        setting: an attribute to change in leaves, such as `requires_grad`, on which nothing else may depend.
         """
-        results = []
+        shown = []
         for make in (self.own, cls):
             self._bind(make)
             a, b = make(2.5), make(-1.5)
-            for name, x in settings.items():
-                setattr(a, name, x)
-                setattr(b, name, x)
+            if setting:
+                setattr(a, setting, not getattr(a, setting))
+                setattr(b, setting, getattr(a, setting))
             product = a * b
             getattr((a + product) * (product + b), self.known.backward)()
-            results.append((a, b, product))
-        for own, ours in zip(*results):
-            for name, x in fields(own).items():
-                known = name in (self.known.children, self.known.rule)
-                if not known and getattr(ours, name) != x:
-                    case = f" after a change of {', '.join(settings)}" if settings else ""
-                    raise Differs(f"{name} of an object{case} is {x!r} and not {getattr(ours, name)!r}")
-            texts = [repr(v) for v in (own, ours)]
-            if texts[0] != texts[1] and " at 0x" not in texts[0]:
-                raise Differs(f"it prints {texts[0]} and not {texts[1]}")
+            names = fields(self.own(1.0)).keys() - {self.known.children, self.known.rule}
+            shown.append([{**{name: getattr(v, name) for name in names}, "repr": repr(v)} for v in (a, b, product)])
+        case = f" after a change of {setting}" if setting else ""
+        for own, ours in zip(*shown):
+            for name, x in own.items():
+                if x != ours[name] and not (name == "repr" and " at 0x" in x):
+                    raise Differs(f"{name} of an object{case} is {x!r} and not {ours[name]!r}")
 
     def _evaluated(self, text: str, make: Any) -> Any:
         self._bind(make)

@@ -72,7 +72,7 @@ def main(file, rounds=60):
     errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
     for seed in range(int(rounds)):
         rng = random.Random(seed)
-        style = [rng.random() < 0.5 for _ in range(6)]
+        style = [rng.random() < 0.5 for _ in range(5)]
         dressed = Value._dress(lambda v, data, *more: Value.data.__set__(v, data), *style)
         heir = type("Heir", (dressed,), {})
         values = [rng.choice([Value, Named, Slotted])(rng.choice(NUMBERS)) for _ in range(3)]
