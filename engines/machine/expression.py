@@ -232,7 +232,10 @@ class Evaluator:
             code.integer("mov", place, register)
         for vector, place in kept_vectors:
             self.store(place, vector)
-        self._pass(arguments)
+        for number, argument in enumerate(arguments):
+            assert number == 0 or isinstance(argument, Mem)  # the first argument may be in any register
+            if argument != Vec(number, 8):
+                self.load(Vec(number, 8), argument)
         if any(vector.size > 16 for vector in vectors):
             code.plain("vzeroupper")
         code.call(code.function(function))
@@ -244,18 +247,6 @@ class Evaluator:
             self.load(vector, place)
         if frame:
             code.integer("add", RSP, frame)
-
-    def _pass(self, arguments: Sequence[Operand]) -> None:
-        """Move one or two arguments to where a function expects them."""
-        wanted = [(Vec(at, 8), argument) for at, argument in enumerate(arguments)]
-        if len(wanted) == 2 and wanted[1][1] == Vec(0, 8):
-            if wanted[0][1] == Vec(1, 8):  # all registers in use are kept already
-                self.load(Vec(2, 8), Vec(1, 8))
-                wanted[0] = (Vec(0, 8), Vec(2, 8))
-            wanted.reverse()
-        for to, argument in wanted:
-            if to != argument:
-                self.load(to, argument)
 
 
 def _is_same(one: Expr, other: Expr, leaves: Sequence[Operand]) -> bool:

@@ -19,7 +19,7 @@ from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
 
 if TYPE_CHECKING:
-    from zoomgrad.engines.machine.expression import Evaluator
+    from zoomgrad.engines.machine.expression import Evaluator, Operand
 
 EXPONENTS = (2.0, 1.0, -1.0, -0.5, -2.0, -1.5)
 MARGIN = 0.0152 * 2.0**-52
@@ -47,8 +47,7 @@ class Powers:
             self.evaluator.load(to, x)
             return
         slow, end = code.new_label(), code.new_label()
-        size = registers.vector(1)
-        self.evaluator.load(size, x)
+        size = self._copy(x)
         if exponent == 2.0:
             magnitude = self.evaluator.code.constant(struct.pack("<qq", *[2**63 - 1] * 2))
             code.vector("vandpd", size._replace(size=16), size._replace(size=16), magnitude)
@@ -91,7 +90,7 @@ class Powers:
 
     def _inverse(self, x: Vec) -> Pair:
         """1 / x"""
-        head, tail = self._load(1.0), self._load(1.0)
+        head, tail = self._copy(self._number(1.0)), self._copy(self._number(1.0))
         self.code.vector("vdivsd", head, head, x)
         self.code.vector("vfnmadd231sd", tail, x, head)
         self.code.vector("vmulsd", tail, tail, head)
@@ -99,7 +98,8 @@ class Powers:
 
     def _inverse_root(self, x: Vec) -> Pair:
         """1 / sqrt(x)"""
-        root, head, excess, lack = self._new(), self._load(1.0), self._new(), self._load(1.0)
+        one = self._number(1.0)
+        root, head, excess, lack = self._new(), self._copy(one), self._new(), self._copy(one)
         self.code.vector("vsqrtsd", root, x, x)
         self.code.vector("vdivsd", head, head, root)
         self.evaluator.load(excess, x)
@@ -128,12 +128,7 @@ class Powers:
     def _new(self) -> Vec:
         return self.evaluator.registers.vector(1)
 
-    def _load(self, number: float) -> Vec:
-        register = self._new()
-        self.evaluator.load(register, self._number(number))
-        return register
-
-    def _copy(self, source: Vec) -> Vec:
+    def _copy(self, source: Operand) -> Vec:
         register = self._new()
         self.evaluator.load(register, source)
         return register

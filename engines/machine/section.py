@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar, Union
 
-from zoomgrad.engines.machine.buffers.copies import call_copy, rectangles
+from zoomgrad.engines.machine.buffers.copies import call_copy, copy_doubles, rectangles
 from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on, loss_of
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
@@ -186,25 +186,10 @@ class Section:
         call_copy(self.code, list(rectangles((len(numbers),), row, row)))
 
     def _copy(self, statement: steps.Copy) -> None:
-        """Copy in a loop over vectors, then what is left of one."""
-        code, width = self.code, self.target.width
         self._address(RSI, statement.source)
         self._address(RDI, statement.to)
-        rounds, rest = divmod(statement.size, width)
-        if rounds:
-            code.integer("mov", RCX, rounds)
-            with code.counted_down(RCX):
-                self._copy_vector(0, width)
-                for pointer in (RSI, RDI):
-                    code.integer("add", pointer, 8 * width)
-        for part in (4, 2, 1):
-            if rest & part:
-                self._copy_vector(rest & ~(2 * part - 1), part)
-
-    def _copy_vector(self, at: int, width: int) -> None:
-        register = Vec(0, 8 * width)
-        self.evaluator.load(register, Mem(RSI, 8 * at))
-        self.evaluator.store(Mem(RDI, 8 * at), register)
+        self.code.integer("mov", RCX, statement.size)
+        copy_doubles(self.code, self.evaluator, self.target.width)
 
     def _address(self, to: Reg, place: Place) -> None:
         self.code.integer("lea", to, Mem(W, 8 * place.base))

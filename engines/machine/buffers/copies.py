@@ -107,10 +107,12 @@ def copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
 def in_steps(code: Assembler, step: int, body: Callable[[], None], source_bytes: int) -> None:
     """Run the body while at least that many of RCX numbers are left. source_bytes: how far RSI moves for a number."""
     again = code.new_label()
-    with code.unless("l", RCX, step):
+    code.integer("sub", RCX, step)
+    with code.unless("l"):
         code.label(again)
         body()
         code.integer("add", RSI, source_bytes * step)
         code.integer("add", RDI, 8 * step)
         code.integer("sub", RCX, step)
-        code.jump(again, "ge", RCX, step)
+        code.jump(again, "ge")
+    code.integer("add", RCX, step)
