@@ -239,10 +239,10 @@ class Assembler:
         """A line of the listing that is not code: the text of the object, when the listing is made."""
         self._lines.append((len(self.code), 0, "", (text,)))
 
-    def constant(self, data: bytes, disp: int = 0) -> Mem:
+    def constant(self, data: bytes) -> Mem:
         """The operand for constant data, which is placed after the code. Equal data share a place."""
         label = self._constants.setdefault(data, f"k{len(self._constants)}")
-        return Mem(None, disp, label=label)
+        return Mem(None, label=label)
 
     def function(self, name: str) -> Mem:
         """The operand for the address of a function elsewhere, which whoever loads the code fills in."""

@@ -89,21 +89,13 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
     for register, which in ((divisor, Words.DIVISOR), (high, Words.HIGH), (low, Words.LOW)):
         evaluator.spread(register, _of_column(which))
 
-    def vector() -> None:
+    def in_products() -> None:
         whole = Vec(0, 4 * width)
         code.vector("vpmovzxbd", whole, None, Mem(RSI))
         code.vector("vcvtdq2pd", number, None, whole)
-
-    def in_products() -> None:
-        vector()
         code.vector("vmulpd", Vec(4, 8 * width), number, low)
         code.vector("vmulpd", number, number, high)
         code.vector("vaddpd", number, number, Vec(4, 8 * width))
-        evaluator.store(Mem(RDI), number)
-
-    def divided() -> None:
-        vector()
-        code.vector("vdivpd", number, number, divisor)
         evaluator.store(Mem(RDI), number)
 
     def single() -> None:
@@ -114,7 +106,6 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
 
     with code.unless("e", _of_column(Words.HIGH), 0):
         in_steps(code, width, in_products, 1)
-    in_steps(code, width, divided, 1)
     in_steps(code, 1, single, 1)
 
 
