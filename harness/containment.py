@@ -13,7 +13,6 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,29 +27,17 @@ NOT_STARTED = 127
 """Exit code of a command that can't be started, as of a shell."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits on a worker and all its descendants."""
-
-    timeout_seconds: float
-    memory_bytes: int = Settings().memory_bytes
-    """Of the memory that each process can write."""
-    output_bytes: int = Settings().output_bytes
-
-    @classmethod
-    def of(cls, settings: Settings) -> Limits:
-        return cls(settings.timeout_seconds, settings.memory_bytes, settings.output_bytes)
-
-    def reply(self, limit: str) -> dict[str, str]:
-        """Status, reason and remedy for the record of a worker that hit that limit."""
-        took = f"took longer than {self.timeout_seconds:g} s"
-        memory = f"ran out of memory: its limit is {self.memory_bytes / 2**30:.4g} GiB"
-        status, reason, remedy = {
-            "time": ("timed-out", took, "Raise the limit with --timeout, or leave the engine out."),
-            "memory": ("failed", memory, "Raise it with --memory."),
-            "output": ("failed", f"wrote more than {self.output_bytes:,} bytes", "Make the engine write less."),
-        }[limit]
-        return {"status": status, "reason": reason, "remedy": remedy, "limit": limit}
+def reply_at(limit: str, settings: Settings) -> dict[str, str]:
+    """Status, reason and remedy for the record of a worker that hit that limit: `time`, `memory` or `output`."""
+    took = f"took longer than {settings.timeout_seconds:g} s"
+    memory = f"ran out of memory: its limit is {settings.memory_bytes / 2**30:.4g} GiB"
+    output = f"wrote more than {settings.output_bytes:,} bytes"
+    status, reason, remedy = {
+        "time": ("timed-out", took, "Raise the limit with --timeout, or leave the engine out."),
+        "memory": ("failed", memory, "Raise it with --memory."),
+        "output": ("failed", output, "Make the engine write less."),
+    }[limit]
+    return {"status": status, "reason": reason, "remedy": remedy, "limit": limit}
 
 
 class Finished(NamedTuple):
@@ -61,23 +48,23 @@ class Finished(NamedTuple):
     output: str
     """End of the output of the command and its descendants."""
     limit: str = ""
-    """Limit that was hit: `time`, `memory` or `output`."""
+    """Limit that was hit, as for `reply_at`."""
 
 
-Run = Callable[[list[str], dict[str, str], str, Limits], Finished]
+Run = Callable[[list[str], dict[str, str], str, Settings], Finished]
 """`run`: the process boundary of profilers, which tests replace with a fake."""
 
 
-def run(command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished:
-    """Run the command in a new session in that folder, then end everything that it started.
+def run(command: list[str], environment: dict[str, str], folder: str, settings: Settings) -> Finished:
+    """Run the command in a new session in that folder, within limits, then end everything that it started.
 
     Call this from the main thread. The system kills a worker when the *thread* that started it ends.
     """
     # Limit memory that can be written, because a library may reserve more address space than it uses. Never dump a
     # core. A session: Ctrl-C reaches only us, and pyperf's worker ends with its manager.
     programs = Programs(
-        *(limits.timeout_seconds, limits.output_bytes, Path(folder), environment),
-        limits={"CORE": 0, "DATA": limits.memory_bytes},
+        *(settings.timeout_seconds, settings.output_bytes, Path(folder), environment),
+        limits={"CORE": 0, "DATA": settings.memory_bytes},
         session=True,
     )
     leader = 0

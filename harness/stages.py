@@ -28,17 +28,15 @@ class Stage(StrEnum):
     source = "source"
 
 
-def having(stage: Stage) -> str:
-    """The option for an engine that has the stage and runs everywhere."""
-    return "`--engine rerolled-tcc`" if stage in (Stage.loops, Stage.step) else "`--engine tcc`"
+ANOTHER = "an engine that has the stage, such as `--engine rerolled-tcc`"
 
 
-def trace(engine: Engine, workload: Workload, stage: Stage = Stage.graph) -> Graph:
+def trace(engine: Engine, workload: Workload) -> Graph:
     """Graph of the workload's first step. Raises Unavailable if the engine records no graph."""
     if engine.Value is None:
         raise Unavailable(
             f"{engine.name} runs whole models only, so it has no graph, nor a stage derived from one",
-            f"Use --stage source, or an engine with a Value, such as {having(stage)}.",
+            f"Use --stage source, or {ANOTHER}.",
         )
     model = workload.model(engine.nn)
     inputs = [engine.Value(x) for x in workload.row(0)]
@@ -48,23 +46,19 @@ def trace(engine: Engine, workload: Workload, stage: Stage = Stage.graph) -> Gra
 
 def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     """Text of the step after that stage. Raises Unavailable if the engine lacks the stage."""
-    refusal = engine.supports(workload)
-    if refusal:
-        raise Unavailable(
-            f"{engine.name} can't run {workload.name}: {refusal}",
-            "Choose another engine from `zoomgrad list`.",
-        )
+    if refusal := engine.supports(workload):
+        raise Unavailable(f"{engine.name} can't run {workload.name}: {refusal}", "Choose another from `zoomgrad list`.")
     options = engine.options if isinstance(engine, Row) and engine.compiles else None
     if stage is Stage.source and isinstance(engine, Row) and isinstance(engine.driver, ByHand):
         assert workload.network is not None
         return mlp_source(workload.network, sparse=engine.options.sparse)
-    graph = trace(engine, workload, stage)
+    graph = trace(engine, workload)
     if stage is Stage.graph:
         return _joined(show(graph.loss))
     if not options:
         raise Unavailable(
             f"{engine.name} compiles nothing, so it has no stage {stage.value}",
-            f"Use --stage graph, or an engine that has the stage, such as {having(stage)}.",
+            f"Use --stage graph, or {ANOTHER}.",
         )
     tape = graph.tape()
     if stage is Stage.tape:
@@ -78,7 +72,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     if not isinstance(code, Step):
         raise Unavailable(
             f"{engine.name} compiles {workload.name} in straight lines, so it has no stage {stage.value}",
-            f"Use --stage source, or {having(stage)}, which recovers loops where a graph has them.",
+            f"Use --stage source, or {ANOTHER}.",
         )
     return _joined(code.loops.lines() if stage is Stage.loops else code.lines())
 

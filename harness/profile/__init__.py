@@ -8,7 +8,6 @@ collecting, by step, and the floor of the worker's memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
@@ -17,7 +16,7 @@ from zoomgrad import engines
 from zoomgrad.engines.interpreted.driver import Interpreted
 from zoomgrad.engines.row import Row
 from zoomgrad.harness import containment
-from zoomgrad.harness.containment import Limits, Run
+from zoomgrad.harness.containment import Run
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
@@ -79,14 +78,14 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     try:
         if cell.interpreter not in plan.interpreters:
             raise no_interpreter(cell)
-        limits = Limits.of(plan.run.settings)
-        timeout_seconds = max(limits.timeout_seconds, seconds + ENDING_SECONDS)
+        settings = plan.run.settings
+        timeout_seconds = max(settings.timeout_seconds, seconds + ENDING_SECONDS)
         session = Session(
             name,
             cell,
             plan.interpreters[cell.interpreter],
             seconds,
-            replace(limits, timeout_seconds=timeout_seconds),
+            settings.model_copy(update={"timeout_seconds": timeout_seconds}),
             store.profile_folder(cell),
             run,
         )

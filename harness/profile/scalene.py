@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,14 @@ def profile(session: Session) -> dict[str, Any]:
         if not file.exists():
             raise NoResult("failed", "Scalene wrote no profile", "Give it longer with --seconds.")
         content = json.loads(file.read_text(encoding="utf-8"))
-        limits = replace(session.limits, timeout_seconds=PAGE_SECONDS)
+        settings = session.settings.model_copy(update={"timeout_seconds": PAGE_SECONDS})
         surroundings = isolate.worker_environment(DRAW)
-        session.run([*scalene, "view", "--standalone", str(file)], surroundings, folder, limits)
+        session.run([*scalene, "view", "--standalone", str(file)], surroundings, folder, settings)
         page = Path(folder) / "scalene-profile.html"
         if page.exists():  # the profile is valid without it
             (session.folder / PAGE).write_bytes(page.read_bytes())
         command = [python, "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
-        version = session.run(command, surroundings, folder, limits).output
+        version = session.run(command, surroundings, folder, settings).output
     lines = tuple(_lines(content))
     if not lines:
         raise NoResult("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")

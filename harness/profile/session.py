@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.harness import containment
-from zoomgrad.harness.containment import Limits, Run
+from zoomgrad.harness.containment import Run
 from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.run import isolate
 from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.harness.worker.job import ProfileJob
 from zoomgrad.results.places import STATE
-from zoomgrad.results.record import Cell
+from zoomgrad.results.record import Cell, Settings
 
 DRAW = 0
 """The same draw for all profiles, so that two profiles differ only in their cells."""
@@ -37,8 +37,8 @@ class Session:
     interpreter: Interpreter
     seconds: float
     """How long to profile."""
-    limits: Limits
-    """Limits of a worker."""
+    settings: Settings
+    """With a worker's limits."""
     folder: Path
     """The cell's folder for files beside the profile."""
     run: Run = containment.run
@@ -61,7 +61,7 @@ class Session:
         self.folder.mkdir(parents=True, exist_ok=True)
         surroundings = {**isolate.worker_environment(DRAW), "ZOOMGRAD_GENERATED": str(GENERATED), **variables}
         with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
-            reply, seconds, _ = isolate.work("profile", command, job, surroundings, folder, self.limits, self.run)
+            reply, seconds, _ = isolate.work("profile", command, job, surroundings, folder, self.settings, self.run)
         if reply["status"] != "measured":
             raise NoResult(**reply)
         return {**reply["fields"], "worker_seconds": seconds}

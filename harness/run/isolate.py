@@ -21,11 +21,12 @@ import psutil
 
 from zoomgrad.engines import discovery
 from zoomgrad.engines.asking import INHERITED
-from zoomgrad.harness.containment import Finished, Limits, Run, run
+from zoomgrad.harness.containment import Finished, Run, reply_at, run
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.harness.run.replies import REMEDY, WrongReply, read_reply, times_of
 from zoomgrad.harness.worker.job import Job, ProfileJob, VouchJob
 from zoomgrad.harness.worker.lifeline import HARNESS
+from zoomgrad.results.record import Settings
 
 Task = Literal["measure", "vouch"]
 
@@ -62,7 +63,7 @@ def isolate(
     python: Path,
     job: Job | VouchJob,
     *,
-    limits: Limits,
+    settings: Settings,
     draw: int,
     package: str = "zoomgrad.harness.worker",
 ) -> WorkerResult:
@@ -82,7 +83,7 @@ def isolate(
             inherited = ",".join([*environment, "PYTHON_JIT"])  # which an interpreter's own script may have set
             command += ["--loops=1", f"--inherit-environ={inherited}", f"--output={pyperf_file}"]
         others = _others_cpu_seconds()
-        reply, seconds, output = work(task, command, job, environment, folder, limits)
+        reply, seconds, output = work(task, command, job, environment, folder, settings)
         # The system's clock ticks may make the difference slightly negative.
         other_load, times = max(0.0, _others_cpu_seconds() - others) / seconds, None
         if timed and reply["status"] == "measured":
@@ -99,16 +100,16 @@ def work(
     job: Job | VouchJob | ProfileJob,
     environment: dict[str, str],
     folder: str,
-    limits: Limits,
+    settings: Settings,
     run: Run = run,
 ) -> tuple[dict[str, Any], float, str]:
     """Run a worker's command with the job's file in that folder. Return its reply, seconds and end of output."""
     reply_file, job_file = Path(folder) / "reply.json", Path(folder) / "job.json"
     job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
     start = time.perf_counter()
-    finished = run([*command, str(job_file)], environment, folder, limits)
+    finished = run([*command, str(job_file)], environment, folder, settings)
     seconds = time.perf_counter() - start
-    return _reply_of(reply_file, task, finished, limits, job["engine"]), seconds, finished.output
+    return _reply_of(reply_file, task, finished, settings, job["engine"]), seconds, finished.output
 
 
 def _others_cpu_seconds() -> float:
@@ -132,10 +133,10 @@ def worker_environment(draw: int) -> dict[str, str]:
     return environment
 
 
-def _reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine: str) -> dict[str, Any]:
+def _reply_of(file: Path, task: str, finished: Finished, settings: Settings, engine: str) -> dict[str, Any]:
     """The reply in the worker's file, or a failed reply with the reason if it is missing, invalid or over a limit."""
     if finished.code is None:
-        return limits.reply(finished.limit)
+        return reply_at(finished.limit, settings)
     try:
         reply = read_reply(file, task)
     except WrongReply as wrong:
@@ -143,13 +144,13 @@ def _reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine:
     if reply and reply["status"] == "measured":
         return reply
     if finished.limit:
-        return limits.reply(finished.limit)
+        return reply_at(finished.limit, settings)
     if reply is None:
         reply = {
             "status": "failed",
             "reason": f"the worker {_how_it_ended(finished.code)}: {finished.output or 'no output'}",
         }
-    return limits.reply("memory") if reply.get("limit") == "memory" else reply
+    return reply_at("memory", settings) if reply.get("limit") == "memory" else reply
 
 
 def _how_it_ended(code: int) -> str:

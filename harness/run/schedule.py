@@ -21,7 +21,6 @@ from pydantic import ValidationError
 
 from zoomgrad import engines
 from zoomgrad.engines.discovery import is_peer
-from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.procedure import REPEAT_SECONDS
@@ -157,7 +156,7 @@ class Schedule:
             raise NoResult("failed", f"{reason} vouches for only {vouching.steps:,} now", "Start a new run.")
         run = self.plan.run
         job = self._job(cell, block, vouching, earlier)
-        answer = self.isolate("measure", python, job, limits=Limits.of(run.settings), draw=block + 1)
+        answer = self.isolate("measure", python, job, settings=run.settings, draw=block + 1)
         if answer.pyperf is None:
             raise NoResult(**answer.reply, seconds=answer.seconds)
         try:

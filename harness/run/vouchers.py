@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.procedure import CANDIDATES, MOST_STEPS, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
 from zoomgrad.harness.run.isolate import Isolate
 from zoomgrad.harness.run.replies import NoResult
@@ -108,7 +107,7 @@ class Vouchers:
             "steps": steps,
             "starts": starts,
         }
-        answer = self.isolate("vouch", self.python(), job, limits=Limits.of(self.run.settings), draw=0)
+        answer = self.isolate("vouch", self.python(), job, settings=self.run.settings, draw=0)
         if answer.reply["status"] != "measured":
             raise NoResult(**answer.reply)
         return Voucher(

@@ -14,11 +14,11 @@ import pytest
 from tests.harness.processes import is_running, wait_for
 from tests.harness.workers import MEASURED
 from zoomgrad.engines import discovery
-from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.containment import run as run_within
 from zoomgrad.harness.run.isolate import KEPT, MOST_PADDING, PADDING, isolate
 from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.files import MOST_BYTES
+from zoomgrad.results.record import Settings
 
 PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
 ROOT = Path(__file__).parent.parent.parent
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 
 def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
-    return isolate(task, python, job, limits=Limits(timeout_seconds), draw=1)
+    return isolate(task, python, job, settings=Settings(timeout_seconds=timeout_seconds), draw=1)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,9 @@ def misbehaving(job, monkeypatch):
     def measure(text, *, seconds=20.0, **limits):
         asked = {**job, "misbehaviour": text}
         package = "tests.harness.misbehaving"
-        return isolate("measure", PYTHON, asked, limits=Limits(seconds, **limits), draw=1, package=package)
+        return isolate(
+            "measure", PYTHON, asked, settings=Settings(timeout_seconds=seconds, **limits), draw=1, package=package
+        )
 
     return measure
 
@@ -106,7 +108,7 @@ def test_a_worker_inherits_no_descriptor(tmp_path):
     os.set_inheritable(file, True)
     try:
         code = f"import os\ntry: os.fstat({file})\nexcept OSError: print('closed')"
-        finished = run_within([sys.executable, "-c", code], {}, str(tmp_path), Limits(60.0))
+        finished = run_within([sys.executable, "-c", code], {}, str(tmp_path), Settings())
     finally:
         os.close(file)
     assert finished[:3] == (0, "closed", "")
@@ -151,10 +153,10 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
     pids = tmp_path / "pids"
     python = stand_in(FAMILY.replace("PIDS", str(pids)) + "time.sleep(600)")
     text = (
-        "import json, signal, sys; from pathlib import Path; from zoomgrad.harness.containment import Limits\n"
+        "import json, signal, sys; from pathlib import Path; from zoomgrad.results.record import Settings\n"
         "from zoomgrad.harness.run.isolate import isolate\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
-        "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), limits=Limits(600), draw=0)"
+        "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), settings=Settings(), draw=0)"
     )
     caller = subprocess.Popen([sys.executable, "-c", text, python, json.dumps(job)], stderr=subprocess.PIPE, text=True)
     wait_for(pids.exists)
@@ -302,10 +304,10 @@ def test_a_worker_beyond_a_limit_is_ended(misbehaving, text, limits, limit, said
 HARNESS_THAT_IS_KILLED = """
 import json, sys
 from pathlib import Path
-from zoomgrad.harness.containment import Limits
+from zoomgrad.results.record import Settings
 from zoomgrad.harness.run.isolate import isolate
 sys.modules["zoomgrad.harness.run.isolate"].importable = Path.cwd
-isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=0,
+isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), settings=Settings(), draw=0,
         package="tests.harness.misbehaving")
 """
 

@@ -104,7 +104,7 @@ def test_a_job_has_the_settings_of_the_run(tmp_path):
     assert {job["interpreter"]: job["warmups"] for job in measured} == {"cpython-3.13": 2, "pypy-3.9": 9}
     for job in measured:
         assert job["python"] == Path("/environments") / job["interpreter"] / "bin" / "python"
-        assert (job["values"], job["value_seconds"], job["limits"].timeout_seconds) == (4, 0.5, 33)
+        assert (job["values"], job["value_seconds"], job["settings"].timeout_seconds) == (4, 0.5, 33)
 
 
 def test_each_block_has_a_draw_of_its_own_and_the_first_block_chooses_the_stretch(tmp_path):

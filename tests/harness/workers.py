@@ -54,9 +54,9 @@ class Workers:
         self.vouched_steps = 64
         self.seconds = lambda engine, block: [0.1 + block, 0.2 + block]
 
-    def __call__(self, task, python, job, *, limits, draw):
+    def __call__(self, task, python, job, *, settings, draw):
         self.before_each()
-        self.jobs.append({"task": task, "python": python, "limits": limits, "draw": draw, **job})
+        self.jobs.append({"task": task, "python": python, "settings": settings, "draw": draw, **job})
         key = job["engine"] if task == "measure" else (task, job["engine"])
         answer = self.answers.get(key)
         if isinstance(answer, BaseException):

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zoomgrad.harness.containment import Limits
 from zoomgrad.harness.machine import interpreters
 from zoomgrad.harness.profile.session import Session
-from zoomgrad.results.record import Cell
+from zoomgrad.results.record import Cell, Settings
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +32,7 @@ class MakeSession:
         cell = Cell(engine=engine, interpreter=chosen.name, workload=workload)
         self.common = {"cell": cell, "status": "measured", "started_at": datetime.now(UTC)}
 
-        return Session(profiler, cell, chosen, seconds, Limits(timeout_seconds), self.folder)
+        return Session(profiler, cell, chosen, seconds, Settings(timeout_seconds=timeout_seconds), self.folder)
 
     @property
     def has_symbols(self):
