@@ -57,8 +57,6 @@ def widths_across(run: Run, loop: Loop, widest: int) -> list[int]:
 
 def _is_across(segment: Segment) -> bool:
     accesses = [operand for operand in segment.operands if isinstance(operand, Access)]
-    if not all(isinstance(operand, (Access, float)) for operand in segment.operands):
-        return False
     if not segment.counts:
         return all(access.lanes[-1] in (0, 1) for access in accesses)
     if len(segment.counts) > 1 or isinstance(segment.counts[0], Count):

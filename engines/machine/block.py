@@ -44,31 +44,21 @@ class Source:
     scale: int = 8
     terms: tuple[Stride, ...] = ()
     list: Optional[Reg] = None
-    """Points to a list of places or of offsets, of which each element has 4 bytes."""
-    list_lanes: tuple[int, ...] = ()
-    """From lane to lane in that list."""
-    list_terms: tuple[int, ...] = ()
-    """From term to term in that list."""
+    """Points to a list with the offset of each term, in 4 bytes."""
     owned: Sequence[Reg] = ()
     """Registers to release after the segment."""
 
     def offset(self, lanes: Vector, term: int) -> int:
-        """The distance in bytes from the pointer, for lanes of a block and an unrolled term."""
-        return 8 * _distance(self.lanes, self.terms, lanes, term)
+        """The distance in bytes from the pointer, for lanes of a block and an unrolled term.
 
-    def element(self, lanes: Vector, term: int) -> int:
-        """The distance in bytes from the list's pointer."""
-        return 4 * _distance(self.list_lanes, self.list_terms, lanes, term)
+        A list of offsets is for lanes of other blocks.
+        """
+        steps: Any = (*zip(self.lanes, lanes.offsets), *((stride, term) for stride in self.terms[-1:]))
+        return sum(8 * stride * by for stride, by in steps if by)
 
     def is_same(self, width: int) -> bool:
         """Whether all lanes of a vector read the same place."""
         return width > 1 and not self.lanes[-1]
-
-
-def _distance(lanes: Sequence[Stride], terms: Sequence[Stride], at: Vector, term: int) -> int:
-    """How far lanes of a block and an unrolled term are from the first ones. A list of offsets is for other lanes."""
-    steps: Any = (*zip(lanes, at.offsets), *((stride, term) for stride in terms[-1:]))
-    return sum(stride * by for stride, by in steps if by)
 
 
 class Terms(NamedTuple):
@@ -244,14 +234,15 @@ class Block:
     def _advance(self, terms: Terms, level: int, moved: int, taken: int = 1) -> None:
         """Move all pointers on by the terms taken of a level, and back over the terms of the next level."""
         for source in terms.pointers:
-            for register, strides, size in ((source.base, source.terms, 8), (source.list, source.list_terms, 4)):
-                if register and strides:
-                    by, inner = strides[level], strides[level + 1] if moved else 0
-                    assert isinstance(by, int)
-                    assert isinstance(inner, int)
-                    distance = by * taken - inner * moved
-                    if distance:
-                        self.code.integer("add", register, size * distance)
+            if source.list:
+                self.code.integer("add", source.list, 4 * taken)
+            elif source.terms:
+                by, inner = source.terms[level], source.terms[level + 1] if moved else 0
+                assert isinstance(by, int)
+                assert isinstance(inner, int)
+                distance = by * taken - inner * moved
+                if distance:
+                    self.code.integer("add", source.base, 8 * distance)
 
     @contextmanager
     def _fixed(self, terms: Terms) -> Iterator[None]:
@@ -316,7 +307,7 @@ class Block:
         if isinstance(source, float) or (terms.due and slot == terms.due.slot):
             return None
         if source.list is not None:
-            place = source.offset(lanes, term), source.element(lanes, term)
+            place = source.offset(lanes, term), term
             return slot, place, lanes.width, source.is_same(lanes.width)
         return self._value(source, lanes, term)
 

@@ -38,7 +38,6 @@ import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import mul
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
@@ -61,7 +60,7 @@ from zoomgrad.engines.rerolled.form import (
     vector_widths,
     with_a_lane,
 )
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Run
@@ -371,8 +370,6 @@ class Nest:
         """An operand of a segment; its pointers are taken from the pool. straight: no loop moves them over terms."""
         if isinstance(operand, float):
             return operand
-        if isinstance(operand, Table):
-            return self._listed_places(operand, segment)
         moves = any(stride and count > 1 for stride, count in zip(operand.terms, segment.counts))
         if (straight or not moves) and (simple := self._simple(operand)):
             simple.terms = operand.terms if moves else ()
@@ -380,30 +377,14 @@ class Nest:
         pointer = self.registers.integer()
         self._point(pointer, operand)
         source = Source(pointer, 0, operand.lanes, owned=[pointer])
-        if any(isinstance(stride, tuple) for stride in operand.terms):
-            self._read_list(source, Access(0, (), operand.terms).places((), segment.counts).tolist())
-            source.list_terms = _row_major(segment.counts)
+        offsets = operand.terms[0] if operand.terms else 0
+        if isinstance(offsets, tuple):
+            source.list = self.registers.integer()
+            source.owned = [pointer, source.list]
+            self.code.integer("lea", source.list, self._offsets(offsets))
         else:
             source.terms = operand.terms
         return source
-
-    def _listed_places(self, table: Table, segment: Segment) -> Source:
-        source = Source(W, 0)
-        self._read_list(source, table.places.reshape(-1).tolist())
-        assert source.list
-        strides = _row_major((*self.loop.counts, *segment.counts))
-        source.list_lanes, source.list_terms = strides[: len(self.loop.counts)], strides[len(self.loop.counts) :]
-        for index, stride in zip(self.index, source.list_lanes):
-            if index:
-                self.code.integer("imul", RCX, index, 4 * stride)
-                self.code.integer("add", source.list, RCX)
-        return source
-
-    def _read_list(self, source: Source, offsets: Sequence[int]) -> None:
-        """Let a source add an offset from a list."""
-        source.list = self.registers.integer()
-        source.owned = [*source.owned, source.list]
-        self.code.integer("lea", source.list, self._offsets(offsets))
 
     def _offsets(self, numbers: Sequence[int]) -> Mem:
         return self.code.constant(struct.pack(f"<{len(numbers)}i", *numbers))
@@ -412,14 +393,9 @@ class Nest:
         """The operand in memory. If it has a list, RAX holds its offset until the next instructions."""
         at = source.disp + source.offset(lanes, term)
         if source.list is not None:
-            self.code.integer("movsxd", RAX, Mem(source.list, source.element(lanes, term)))
+            self.code.integer("movsxd", RAX, Mem(source.list, 4 * term))
             return Mem(source.base, at, RAX, 8)
         return Mem(source.base, at, source.index, source.scale if source.index else 1)
-
-
-def _row_major(counts: Sequence[int]) -> tuple[int, ...]:
-    """The strides of an array of this shape."""
-    return tuple(itertools.accumulate(reversed(counts[1:]), mul, initial=1))[::-1] if counts else ()
 
 
 def _has_one_nest(repeated: Repeated) -> bool:

@@ -167,7 +167,7 @@ class Section:
             return [Copy((loops.inputs,), Access(0, (1,)), Access(0, (1,)))]
         outputs = [(output.base, at) for at, output in enumerate(loops.outputs) if isinstance(output, Access)]
         return [
-            Copy(nest.counts, *(Access(outputs[nest.start][side], nest.strides_of(side) or ()) for side in (0, 1)))
+            Copy(nest.counts, *(Access(outputs[nest.start][side], nest.strides_of(side)) for side in (0, 1)))
             for nest in (nests(np.array(outputs).T) if outputs else ())
         ]
 

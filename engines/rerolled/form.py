@@ -80,7 +80,7 @@ class Form:
 def lies_in_vectors(loop: Loop) -> bool:
     """Whether inner lanes are contiguous, in the target and in every operand that differs between lanes."""
     return loop.target.lanes[-1] == 1 and all(
-        isinstance(operand, float) or (isinstance(operand, Access) and operand.lanes[-1] in (0, 1))
+        isinstance(operand, float) or operand.lanes[-1] in (0, 1)
         for segment in loop.segments
         for operand in segment.operands
     )

@@ -54,7 +54,6 @@ from zoomgrad.engines.rerolled.recover.loops import (
     Operand,
     Phase,
     Segment,
-    Table,
     affine,
 )
 from zoomgrad.engines.rerolled.recover.nest import Stride
@@ -190,14 +189,6 @@ class Nests:
         """An offset read from a list."""
         return f"{self.table(offsets)}[{name}]"
 
-    def base_of(self, table: Table) -> tuple[str, int]:
-        """The area that holds all places of a table, and its start; or the whole workspace."""
-        area = self.step.area_of(int(table.places.min()))
-        if int(table.places.max()) >= area.stop:
-            return "w", 0
-        self.named.add(area.name)
-        return area.name, area.start
-
     def place(self, place: int) -> tuple[str, int]:
         """The area of a place, and the offset in it. Records that the current run names the area."""
         area = self.step.area_of(place)
@@ -306,7 +297,7 @@ class _Nest:
         for segment in loop.segments:
             leaves = {
                 str(slot): (
-                    self._operand(o, self._pointer("", o, ())[0] if isinstance(o, Access) else None, block, segment),
+                    self._operand(o, self._pointer("", o, ())[0] if isinstance(o, Access) else None, block),
                     ATOM_PRECEDENCE,
                 )
                 for slot, o in enumerate(segment.operands)
@@ -380,10 +371,7 @@ class _Nest:
                 pointer, declared = self._pointer(str(slot), operand, segment.counts)
                 yield from declared
             pointers.append(pointer)
-        texts = [
-            [self._operand(*operand, block, segment) for operand in zip(segment.operands, pointers)]
-            for _, block in sums
-        ]
+        texts = [[self._operand(*operand, block) for operand in zip(segment.operands, pointers)] for _, block in sums]
         update = _DueUpdate(self, due, segment, sums[0][1]) if due else None
         if update:
             yield from update.declarations
@@ -406,18 +394,9 @@ class _Nest:
         if update:
             yield from update.kept(pointers)
 
-    def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector, segment: Segment) -> str:
+    def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector) -> str:
         if isinstance(operand, float):
             return spread(number(operand)[0], block.width)
-        if isinstance(operand, Table):
-            sizes = (*self.loop.counts, *segment.counts)
-            strides = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))[::-1]
-            lanes, terms = strides[: len(self.loop.counts)], strides[len(self.loop.counts) :]
-            first = sum(stride * offset for stride, offset in zip(lanes, block.offsets))
-            moved = [stride * moves for stride, moves in zip(lanes, self.moving)]
-            base, start = self.nests.base_of(operand)
-            table = self.nests.table((operand.places.reshape(-1) - start).tolist())
-            return f"{base}[{table}[{affine(first, moved, terms)}]]"
         assert pointer is not None
         text = pointer.read(block)
         return text if pointer.moves else self.fixed(text, block.width)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
-from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Phase, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Phase
 from zoomgrad.engines.rerolled.step.language import Run
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Runs:
 
     def of(self, run: Run) -> Callable[[], None]:
         np, loop = self.np, run.loop
-        target = self.view(loop.target._replace(base=loop.target.base - self.away * run.in_place), loop.counts)
+        target = loop.target._replace(base=loop.target.base - self.away * run.in_place)
+        array, at = self.places(target, loop.counts)
         adds = loop.phase == Phase.SINK and not run.in_place
         segments = [
             (
@@ -51,7 +52,7 @@ class Runs:
         in_place = run.in_place
 
         def action() -> None:
-            total: Any = target if adds else None
+            total: Any = array[at] if adds else None
             for evaluate, operands, counts, rows in segments:
                 terms = evaluate(operands)
                 if rows is None:
@@ -61,29 +62,29 @@ class Runs:
                 rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)
                 rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
                 total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
-            if in_place:
-                np.subtract(target, self.rate * total, out=target)
+            if not in_place:
+                array[at] = total
+            elif at is ...:
+                np.subtract(array, self.rate * total, out=array)
             else:
-                target[...] = total
+                array[at] -= self.rate * total
 
         return action
 
     def operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
-        """A number, a view of shape (terms…, lanes…), or a function that reads a table."""
+        """A number, a view of shape (terms…, lanes…), or a function that reads listed places."""
         if isinstance(operand, float):
             return operand
-        if isinstance(operand, Table):
-            at = operand.places.T.reshape((*terms, *lanes))
-            return lambda: self.w[at]
-        if any(isinstance(stride, tuple) for stride in (*operand.lanes, *operand.terms)):
-            turned = Access(operand.base, (*operand.terms, *operand.lanes))
-            at = turned.places((*terms, *lanes)).reshape((*terms, *lanes))
-            return lambda: self.w[at]
-        return self.view(operand, lanes, terms)
+        array, at = self.places(operand, lanes, terms)
+        return array if at is ... else lambda: array[at]
 
-    def view(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> Array:
-        strides: Any = [8 * stride for stride in (*access.terms, *access.lanes)]
-        return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
+    def places(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> tuple[Array, Any]:
+        """A view of shape (terms…, lanes…), and an index for all of it; or w, and the listed places."""
+        steps, counts = (*access.terms, *access.lanes), (*terms, *lanes)
+        if any(isinstance(stride, tuple) for stride in steps):
+            return self.w, Access(access.base, steps).places(counts).reshape(counts)
+        strides: Any = [8 * stride for stride in steps]
+        return self.np.lib.stride_tricks.as_strided(self.w[access.base :], counts, strides), ...
 
 
 def _evaluator(np: Any, expr: Expr) -> Callable[[Sequence[Any]], Any]:

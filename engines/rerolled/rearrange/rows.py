@@ -91,10 +91,10 @@ def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
 
 
 def has_strides(loop: Loop) -> bool:
-    """Whether every operand is a number, or an access without lists of offsets."""
+    """Whether no access has a list of offsets."""
     operands = [operand for segment in loop.segments for operand in segment.operands]
     accesses = [operand for operand in (loop.target, *operands) if not isinstance(operand, float)]
-    return all(isinstance(o, Access) and all(isinstance(s, int) for s in (*o.lanes, *o.terms)) for o in accesses)
+    return all(isinstance(stride, int) for access in accesses for stride in (*access.lanes, *access.terms))
 
 
 def adds_rows(sink: Loop) -> bool:

@@ -7,12 +7,11 @@ by bit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zoomgrad.engines.graph.expr import leaves
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase
 from zoomgrad.engines.rerolled.recover.sums import (
     COMPUTED,
     GRADIENT,
@@ -152,10 +151,9 @@ def _check_shape(where: str, loop: Loop) -> None:
         raise BrokenLoops(f"{where} has no lanes, or no terms")
 
     def fits(operand: Operand, terms: tuple[int, ...]) -> bool:
-        if isinstance(operand, Table):
-            return operand.places.shape == (loop.lanes, math.prod(terms))
         return isinstance(operand, float) or (
             (len(operand.lanes), len(operand.terms)) == (len(loop.counts), len(terms))
+            and (len(terms) < 2 or all(isinstance(stride, int) for stride in operand.terms))
             and all(
                 isinstance(stride, int) or len(stride) == count
                 for stride, count in zip((*operand.lanes, *operand.terms), (*loop.counts, *terms))
@@ -179,7 +177,7 @@ def _places(
 
     if isinstance(operand, float):
         return np.zeros(0, int), ""
-    places = operand.places.reshape(-1) if isinstance(operand, Table) else operand.places(lanes, terms)
+    places = operand.places(lanes, terms)
     first, last = int(places.min()), int(places.max())
     if first < 0 or last >= loops.workspace:
         raise BrokenLoops(f"{what} reaches from {first} to {last}, of {loops.workspace} places")

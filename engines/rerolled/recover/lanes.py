@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from zoomgrad.engines.rerolled.recover.nest import Nest, nests, strides
+from zoomgrad.engines.rerolled.recover.nest import Nest, nests, with_lists
 from zoomgrad.engines.rerolled.recover.places import WRITTEN_SINGLY
 from zoomgrad.engines.rerolled.recover.sums import distinct
 
@@ -65,16 +65,6 @@ class Lanes:
         return Lanes(self.nodes[members], targets, row, self.template, self.places[:, :, members])
 
 
-class Terms(NamedTuple):
-    """The terms of some lanes."""
-
-    nests: list[Nest]
-    uneven: list[bool]
-    """Slot -> whether lanes differ in their steps within nests."""
-    regular: list[bool]
-    """Slot -> whether the nests have its strides. They ignore uneven slots, and irregular ones."""
-
-
 def segment_ends(lanes: Lanes, stops: Ints) -> Any:
     """A mask of the terms after which a segment ends, because the next one has another template or operand area.
 
@@ -89,92 +79,67 @@ def segment_ends(lanes: Lanes, stops: Ints) -> Any:
     if lanes.differ is None:
         return changes
     uneven = lanes.differ.any(axis=0) & ~changes
-    # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
-    if not uneven.any() or uneven.sum() > WRITTEN_SINGLY:
+    if not uneven.any():
+        return changes
+    # A segment also ends at a term where lanes differ in their steps, if that is rare or gives less code than parts.
+    parts = lanes.patterns(~changes).max() + 1
+    if uneven.sum() > (max(parts, WRITTEN_SINGLY) if _is_irregular(parts, len(lanes.nodes)) else WRITTEN_SINGLY):
         return changes
     # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
-    if lanes.row is not None and lanes.patterns(~changes).max() == 1:
+    if lanes.row is not None and parts == 2:
         return changes
     return changes | uneven
 
 
 def with_equal_steps(lanes: Lanes, ends: Any) -> Iterator[Lanes]:
-    """Split lanes into parts that take the same steps within segments, unless that gives too many parts.
-
-    The places of any two terms are affine. Lanes make a loop only if they all step the same way.
-    """
+    """Split lanes into parts that take the same steps within segments."""
     import numpy as np
 
     if lanes.differ is None or not (lanes.differ & ~ends).any():
         yield lanes
         return
     pattern = lanes.patterns(~ends)
-    if _is_irregular(int(pattern.max()) + 1, len(lanes.nodes)):
-        yield lanes
-        return
     for label in dict.fromkeys(pattern.tolist()):
         yield lanes.part(np.flatnonzero(pattern == label))
 
 
-def nests_of_terms(lanes: Lanes, ends: Any) -> Terms:
-    """Nests of terms. ends: the terms after which a nest must end."""
-    import numpy as np
-
-    first = lanes.places[:, :, 0]
-    if first.shape[1] == 1:
-        return Terms([Nest(0, (), ())], [False] * len(first), [True] * len(first))
+def nests_of_terms(lanes: Lanes, ends: Any) -> list[Nest]:
+    """Nests of the terms of lanes with equal steps. ends: the terms after which a nest must end."""
+    places = lanes.places[:, :, 0]
+    if places.shape[1] == 1:
+        return [Nest(0, (), ())]
     breaks = int(ends.sum())
-    must_end = ends if breaks else None
-    if lanes.differ is None:
-        uneven = np.zeros(len(first), bool)
-    else:
-        uneven = (lanes.differ & ~ends).any(axis=1)
-        first = np.where(uneven[:, None], 0, first)
-    ignored = uneven
-    pieces = nests(first, must_end)
-    if len(pieces) > breaks + WRITTEN_SINGLY:
-        ignored = uneven | [len(nests(row[None], must_end)) > breaks + WRITTEN_SINGLY for row in first]
-        pieces = nests(np.where(ignored[:, None], 0, first), must_end)
-    return Terms(pieces, uneven.tolist(), (~ignored).tolist())
+    must_end, most = ends if breaks else None, breaks + WRITTEN_SINGLY
+    pieces = nests(places, must_end)
+    if len(pieces) <= most:
+        return pieces
+    regular = [sequence for sequence in places if len(nests(sequence[None], must_end)) <= most]
+    return with_lists(nests(_stacked(regular or [0 * places[0]]), must_end), list(places), flat=True)
 
 
 def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:
     """Nests of lanes; and if they have rows of different lengths, the longest length, else 0.
 
-    Nests have strides for the targets, if those are known, and for each sequence; or none.
+    Nests have strides for the targets, if those are known, and for each sequence.
 
     sequences: for each operand, lane -> place.
     """
     targets = [] if lanes.targets is None else [lanes.targets]
+    every = [*targets, *sequences] or [0 * lanes.nodes]
     if lanes.row is not None:
         # A change of block or row ends a nest, also where addresses go on as they did.
-        pieces, longest = _as_rows(nests(_stacked([lanes.row, *targets, *sequences])), 2)
+        pieces, longest = _as_rows(nests(_stacked([lanes.row, *every])), 2)
         if longest:
             return [piece._replace(strides=tuple(by[1:] for by in piece.strides)) for piece in pieces], longest
-    return _as_rows(_few_nests(targets, sequences, len(lanes.nodes)), 3)
-
-
-def _few_nests(targets: Sequence[Ints], sequences: Sequence[Ints], count: int) -> list[Nest]:
-    """Nests of lanes for all operands. If this takes many nests, lists or tables handle the irregular operands."""
-    import numpy as np
-
-    if not targets and not sequences:
-        sequences = [np.zeros(count, np.int64)]
-    pieces = nests(_stacked([*targets, *sequences]))
+    pieces = nests(_stacked(every))
     if len(pieces) <= WRITTEN_SINGLY:
-        return pieces
-    regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= WRITTEN_SINGLY]
-    fewer = nests(np.stack([*targets, *regular] or [np.zeros(count, np.int64)]))
-    separable = all(
-        strides(sequence[piece.start : piece.start + piece.size], piece.counts) is not None
-        for sequence in sequences
-        for piece in fewer
-    )
-    # A list for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
+        return _as_rows(pieces, 3)
+    # Lists for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
     is_ragged = len({piece.counts for piece in pieces}) > WRITTEN_SINGLY
-    if (separable and not is_ragged) or _is_irregular(len(pieces), count):
-        return [piece._replace(strides=()) for piece in fewer]  # these strides cover only some operands
-    return pieces
+    if is_ragged and not _is_irregular(len(pieces), len(lanes.nodes)):
+        return _as_rows(pieces, 3)
+    regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= WRITTEN_SINGLY]
+    return with_lists(nests(_stacked([*targets, *regular] or [0 * lanes.nodes])), every), 0
 
 
 def _stacked(sequences: Sequence[Ints]) -> Ints:
@@ -195,9 +160,10 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
     if len(pieces) < fewest:
         return pieces, 0
     rows = max((piece.counts[0] for piece in pieces if len(piece.counts) == 2), default=1)
+    no_step = next(((0,) * len(by) for piece in pieces for by in piece.strides), ())
     cut: list[Nest] = []
     for piece in pieces:
-        counts, steps = piece.counts or (1,), piece.strides
+        counts, steps = piece.counts or (1,), piece.strides or (no_step,)
         if len(counts) == 1 and rows > 1 and counts[0] % rows == 0:
             inner = counts[0] // rows
             counts = (rows, inner)

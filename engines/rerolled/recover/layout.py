@@ -16,7 +16,7 @@ a kilobyte apart get one vector more: 512 to 520.
 A group becomes one loop under two conditions: its lanes take the same steps from term to term, so that one nest of
 terms serves all lanes, and the places of its first terms form one nest of lanes. If lanes differ in at most
 WRITTEN_SINGLY steps, a new segment starts at each of these terms. If they differ in more, lanes with equal steps become
-separate loops. If that gives too many loops, a table lists the places of an operand.
+separate loops. If the places of an operand would need many nests, its stride is a list of offsets.
 
 Example, continued from `groups`. The sums of the group %8, %16 are
 
@@ -63,14 +63,13 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from zoomgrad.engines.rerolled.recover.groups import Group
 from zoomgrad.engines.rerolled.recover.lanes import (
     Lanes,
-    Terms,
     nests_of_lanes,
     nests_of_terms,
     segment_ends,
     with_equal_steps,
 )
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop, Loops, Operand, Phase, Segment, Table
-from zoomgrad.engines.rerolled.recover.nest import Nest, Strides, strides
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop, Loops, Phase, Segment
+from zoomgrad.engines.rerolled.recover.nest import Nest
 from zoomgrad.engines.rerolled.recover.places import (
     WRITTEN_SINGLY,
     Places,
@@ -211,12 +210,9 @@ class _Writer:
     def _of_lanes(self, phase: Phase, lanes: Lanes, ends: Ints) -> Iterator[Loop]:
         """Write these lanes as loops, usually one. ends: the terms after which a segment ends."""
         terms = nests_of_terms(lanes, ends)
-        numbers = lanes.template[[nest.start for nest in terms.nests]].tolist()
+        numbers = lanes.template[[nest.start for nest in terms]].tolist()
         sequences = [
-            lanes.places[slot, nest.start]
-            for nest, number in zip(terms.nests, numbers)
-            for slot in self.sums.reads[number]
-            if not terms.uneven[slot]
+            lanes.places[slot, nest.start] for nest, number in zip(terms, numbers) for slot in self.sums.reads[number]
         ]
         pieces, longest = nests_of_lanes(lanes, sequences)
         for piece in pieces:
@@ -231,35 +227,18 @@ class _Writer:
             segments = tuple(self._segments(lanes, terms, numbers, piece))
             yield Loop(phase=phase, counts=piece.counts, target=target, room=room, segments=segments)
 
-    def _segments(self, lanes: Lanes, terms: Terms, numbers: Sequence[int], piece: Nest) -> Iterator[Segment]:
+    def _segments(self, lanes: Lanes, terms: Sequence[Nest], numbers: Sequence[int], piece: Nest) -> Iterator[Segment]:
         """Write all terms of a piece of the lanes. numbers: for each nest of terms, the number of its template."""
         members = slice(piece.start, piece.start + piece.size)
         sequence = count(0 if lanes.targets is None else 1)
-        for nest, number in zip(terms.nests, numbers):
+        for nest, number in zip(terms, numbers):
             run = slice(nest.start, nest.start + nest.size)
             operands = []
             for slot in self.sums.reads[number]:
                 places = lanes.places[slot, run, members]
-                of_lanes = None if terms.uneven[slot] else piece.strides_of(next(sequence))
-                of_terms = nest.strides_of(slot) if terms.regular[slot] else None
-                operands.append(self._operand(places, piece.counts, nest.counts, of_lanes, of_terms))
+                access = Access(int(places[0, 0]), piece.strides_of(next(sequence)), nest.strides_of(slot))
+                operands.append(self.places.operand(access))
             yield Segment(self.sums.templates[number], nest.counts, tuple(operands))
-
-    def _operand(
-        self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...], of_lanes: Strides, of_terms: Strides
-    ) -> Operand:
-        """An access if these places are affine, else a table.
-
-        places: shape (terms, lanes), both flattened. of_lanes, of_terms: the strides, if they are known. Those of lanes
-        are known only if all lanes take the same steps from term to term.
-        """
-        if of_lanes is None and (places - places[:1] == (places[:, 0] - places[0, 0])[:, None]).all():
-            of_lanes = strides(places[0], lanes)
-        if of_terms is None and of_lanes is not None:
-            of_terms = strides(places[:, 0], terms)
-        if of_lanes is None or of_terms is None:
-            return Table(places.T)
-        return self.places.operand(Access(int(places[0, 0]), of_lanes, of_terms))
 
     def _new_target(self, nodes: Ints, counts: tuple[int, ...], longest: int) -> tuple[Access, int]:
         """Places for these sums in a new block, and the number of inner lanes that have room there.
@@ -281,12 +260,10 @@ class _Writer:
         if self.blocks:
             self.row[nodes] = self.row[self.sums.mirrors[nodes]]
         self.places.of[nodes] = targets
-        steps = piece.strides_of(0) or strides(targets, piece.counts)
-        assert steps is not None
-        target = Access(int(targets[0]), steps)
+        target = Access(int(targets[0]), piece.strides_of(0))
         inner = piece.counts[-1] if piece.counts else 1
         spare = padded(max(inner, longest)) - inner
-        if steps[-1:] != (1,) or not self.distance or not spare:
+        if target.lanes[-1:] != (1,) or not self.distance or not spare:
             return target, inner
         beyond: Any = targets[inner - 1 :: inner, None] - self.distance + self.np.arange(1, spare + 1)
         is_free = beyond.max() < len(self.is_occupied) and not self.is_occupied[beyond].any()

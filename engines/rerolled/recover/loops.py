@@ -3,7 +3,7 @@
 loops   = loop* copies                      loops in running order; the place of each parameter
 loop    = lane counts, target, segment+     a sum for each lane: its first term, then the others added in order
 segment = template, term counts, operand*   a stretch of each lane's terms, itself a nest
-operand = number | access | table           an access is affine: base + lanes · strides + terms · strides
+operand = number | access                   an access is affine: base + lanes · strides + terms · strides
 
 The workspace holds doubles. Its areas are x inputs, k constants, p parameters, v values, q gradients of parameters, g
 gradients of values, and u, the other sums of the backward pass.
@@ -14,7 +14,8 @@ What `layout` promises to `emit`:
   fixed distance from p and v.
 - Loops are in running order, and in the order of phases. Nothing is read before it is written, and no place is written
   twice. Each parameter's gradient has at most one sink. No loop reads q.
-- An operand is a number, an affine access or a table, in one area. A read of one constant is a number.
+- An operand is a number, or an access in one area. A read of one constant is a number.
+- A stride may be a list of offsets. If that of terms is one, it is their only stride.
 - Operands fit the slots of the template, and strides the counts. A lane adds segment by segment, in order.
 - `room` is the number of inner lanes that a loop may write, to write whole vectors. Nobody uses the places beyond its
   own lanes.
@@ -80,14 +81,7 @@ class Access(NamedTuple):
         return places
 
 
-class Table(NamedTuple):
-    """An operand that is not affine: a list of its places."""
-
-    places: Ints
-    """Shape (lanes, terms), both flattened."""
-
-
-Operand = Union[float, Access, Table]
+Operand = Union[float, Access]
 
 
 class Segment(NamedTuple):
@@ -127,11 +121,9 @@ class Loop:
 
     @property
     def looped_work(self) -> int:
-        """The number of primitives that counted loops with affine accesses compute."""
+        """The number of primitives that counted loops compute."""
         return self.lanes * sum(
-            segment.terms * (size(segment.template) + 1)
-            for segment in self.segments
-            if self.lanes * segment.terms > 1 and not any(isinstance(o, Table) for o in segment.operands)
+            segment.terms * (size(segment.template) + 1) for segment in self.segments if self.lanes * segment.terms > 1
         )
 
 
@@ -217,7 +209,7 @@ class Loops(Workspace):
 
     @property
     def coverage(self) -> float:
-        """The share of all primitives that counted loops with affine accesses compute."""
+        """The share of all primitives that counted loops compute."""
         work = sum(loop.work for loop in self.loops)
         return sum(loop.looped_work for loop in self.loops) / work if work else 1.0
 
@@ -257,9 +249,6 @@ class Loops(Workspace):
     def _operand(self, operand: Operand) -> str:
         if isinstance(operand, float):
             return number(operand)[0]
-        if isinstance(operand, Table):
-            area = self.area_of(int(operand.places.flat[0]))
-            return f"{area.name}[{operand.places.size} places]"
         area = self.area_of(operand.base)
         return f"{area.name}[{affine(operand.base - area.start, operand.lanes, operand.terms)}]"
 

@@ -21,6 +21,7 @@ becomes a separate piece:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from operator import sub
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 Stride = Union[int, tuple[int, ...]]
 """The step of a counted loop, or a list of offsets if the steps differ."""
-Strides = Optional[tuple[Stride, ...]]
-"""A stride for each of some counted loops; None if they are not known, or if there are none."""
 
 
 class Nest(NamedTuple):
@@ -40,8 +39,8 @@ class Nest(NamedTuple):
     start: int
     counts: tuple[int, ...]
     """Outermost first; empty for a single position."""
-    strides: tuple[tuple[int, ...], ...]
-    """For each count, the stride of each sequence."""
+    strides: tuple[tuple[Any, ...], ...]
+    """For each count, the stride of each sequence: a step; from `with_lists`, a Stride."""
 
     @property
     def size(self) -> int:
@@ -51,9 +50,9 @@ class Nest(NamedTuple):
             size *= count
         return size
 
-    def strides_of(self, sequence: int) -> Strides:
-        """The strides of one sequence. None if the nest has counts only."""
-        return tuple([by[sequence] for by in self.strides]) if self.strides or not self.counts else None
+    def strides_of(self, sequence: int) -> tuple[Stride, ...]:
+        """The strides of one sequence."""
+        return tuple([by[sequence] for by in self.strides])
 
 
 def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
@@ -154,27 +153,41 @@ def _merged(first: dict[int, list[int]], pieces: list[Nest], must_end: bytes) ->
         pieces = outer
 
 
-def strides(sequence: Ints, counts: tuple[int, ...]) -> Strides:
-    """The strides of these counted loops whose offsets add up to the sequence; None if there are none.
+def with_lists(pieces: Iterable[Nest], sequences: Sequence[Ints], *, flat: bool = False) -> list[Nest]:
+    """The pieces with strides for these sequences, which may be irregular. Where steps differ, a stride lists offsets.
 
-    sequence: addresses, shape (product of counts,); the last count runs fastest. A stride is one step if all steps are
-    equal, else a list of offsets:
+    A piece gets a single count if it must be flat, or if the offsets of its counts do not add up to a sequence:
 
-    >>> strides(np.array([5, 6, 15, 16, 25, 26]), (3, 2))
-    (10, 1)
-    >>> strides(np.array([5, 6, 75, 76, 35, 36]), (3, 2))
-    ((0, 70, 30), 1)
+    >>> with_lists([Nest(0, (3, 2), ())], [np.array([5, 6, 75, 76, 35, 36])])
+    [Nest(start=0, counts=(3, 2), strides=(((0, 70, 30),), (1,)))]
+    >>> with_lists([Nest(0, (3, 2), ())], [np.array([5, 6, 75, 74, 35, 36])])
+    [Nest(start=0, counts=(6,), strides=(((0, 1, 70, 69, 30, 31),),))]
     """
-    offsets = sequence - sequence[0]
-    if len(counts) < 2:
-        return tuple(_stride(offsets) for _ in counts)
-    cube = rest = offsets.reshape(counts)
+    return [_with_lists(piece, sequences, flat) for piece in pieces]
+
+
+def _with_lists(piece: Nest, sequences: Sequence[Ints], flat: bool) -> Nest:
+    counts = piece.counts
+    runs = [sequence[piece.start : piece.start + piece.size] for sequence in sequences]
+    of_sequences = [None if flat else _strides(run, counts) for run in runs]
+    if None in of_sequences and counts:
+        counts = (piece.size,)
+        of_sequences = [_strides(run, counts) for run in runs]
+    return Nest(piece.start, counts, tuple(zip(*of_sequences)) if counts else ())
+
+
+def _strides(addresses: Ints, counts: tuple[int, ...]) -> Optional[list[Stride]]:
+    """The strides of these counted loops whose offsets add up to the addresses; None if there are none.
+
+    addresses: shape (product of counts,); the last count runs fastest.
+    """
+    cube = rest = (addresses - addresses[0]).reshape(counts)
     steps: list[Stride] = []
     for axis, count in enumerate(counts):
         line = cube[tuple(slice(None) if other == axis else 0 for other in range(len(counts)))]
         rest = rest - line.reshape([count if other == axis else 1 for other in range(len(counts))])
         steps.append(_stride(line))
-    return None if rest.any() else tuple(steps)
+    return None if rest.any() else steps
 
 
 def _stride(offsets: Ints) -> Stride:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from zoomgrad.engines.rerolled.recover.groups import Group
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Operand
-from zoomgrad.engines.rerolled.recover.nest import nests, strides
+from zoomgrad.engines.rerolled.recover.nest import nests, with_lists
 from zoomgrad.engines.rerolled.recover.sums import (
     CONSTANT,
     INPUT,
@@ -216,16 +216,12 @@ def copies(sums: Sums, places: Places) -> Iterator[Copy]:
     ours, indices = places.of[parameters], sums.number[parameters].astype(np.int32)
     pieces = nests(np.stack([ours, indices])) if len(parameters) else []
     if len(pieces) > 2 * WRITTEN_SINGLY:
-        pieces = nests(ours[None])
+        pieces = with_lists(nests(ours[None]), [ours, indices])
     for piece in pieces:
-        members = slice(piece.start, piece.start + piece.size)
-        counts = piece.counts
-        if strides(indices[members], counts) is None:
-            counts = (piece.size,)
         place, parameter = (
-            Access(int(column[piece.start]), strides(column[members], counts) or ()) for column in (ours, indices)
+            Access(int(column[piece.start]), piece.strides_of(n)) for n, column in enumerate((ours, indices))
         )
-        yield Copy(counts, place, parameter)
+        yield Copy(piece.counts, place, parameter)
 
 
 def ascending(numbers: Ints) -> Union[Ints, slice]:

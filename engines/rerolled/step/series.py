@@ -133,8 +133,7 @@ def with_numbers(loop: Loop, values: Iterable[int]) -> Loop:
 
 def kind(loop: Loop) -> Optional[tuple[Any, ...]]:
     """What the loops of a series have in common; None if the loop can't be in one."""
-    operands = [operand for segment in loop.segments for operand in segment.operands]
-    if loop.phase == Phase.SINK or not loop.counts or not all(isinstance(o, (Access, float)) for o in operands):
+    if loop.phase == Phase.SINK or not loop.counts:
         return None
     parts = [
         # 0.0 and -0.0 are equal numbers, but different texts.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase, Table
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase
 
 Span = tuple[int, int]
 """Start and stop of places in the workspace."""
@@ -10,20 +10,13 @@ Span = tuple[int, int]
 
 def span_of(operand: Operand, loop: Loop, segment: int) -> Span:
     """The span of an operand of that segment; (0, 0) for a number."""
-    if isinstance(operand, float):
-        return (0, 0)
-    if isinstance(operand, Table):
-        return int(operand.places.min()), int(operand.places.max()) + 1
-    return operand.extent(loop.counts, loop.segments[segment].counts)
+    return (0, 0) if isinstance(operand, float) else operand.extent(loop.counts, loop.segments[segment].counts)
 
 
 def reaches(operand: Operand, loop: Loop, segment: int, span: Span) -> bool:
     """Whether an operand of that segment may have a place in the span."""
-    start, stop = span
-    if isinstance(operand, Table):
-        return bool(((operand.places >= start) & (operand.places < stop)).any())
-    first, last = span_of(operand, loop, segment)
-    return first < stop and start < last
+    first, stop = span_of(operand, loop, segment)
+    return first < span[1] and span[0] < stop
 
 
 def reads(loop: Loop, span: Span) -> bool:
