@@ -249,6 +249,18 @@ def test_operators_create_the_class_of_their_left_operand():
     assert type(Value(1.0) * v) is Value
 
 
+def test_a_form_of_an_operation_has_its_own_last_digits():
+    x = Value(1.565)
+    y = x._tanh_01()
+    y.backward()
+    assert (y.data, x.grad, y._prev) == (math.tanh(1.565), 1 - math.tanh(1.565) ** 2, (x,))
+    assert x._tanh_11().data == (math.exp(2 * 1.565) - 1) / (math.exp(2 * 1.565) + 1)
+    assert y._record((x,), (), ()) is None, "no compiler has this form"
+    same = copy.deepcopy(y)
+    same.backward()
+    assert same._prev[0].grad == 2 * x.grad, "a copy has the gradient of the original"
+
+
 def test_attributes_of_the_programs_own():
     v = Value(1.0)
     v.m, v.history = 0.5, [v]
