@@ -84,7 +84,7 @@ def profiles():
     """Return all profiles of the run, in no particular order."""
     step = {"forward": 0.1, "backward": 0.05, "update": 0.01, "rest": 0.01}
     pauses = {"build": 0.48, "order": 0.12}
-    hot = ((CREATION, 0.3, 5e8), (CHILDREN, 0.2, 3e8), (GRADIENT, 0.09, 0.0), (NASTY, 0.01, 1e6))
+    hot = ((CREATION, 0.3, 5e8), (CHILDREN, 0.2, 3e8), (NASTY, 0.15, 1e6), (GRADIENT, 0.09, 0.0))
     return [
         lines(cell("baseline"), *(line(*one, number=n) for n, one in enumerate(hot)), peak_bytes=2e8),
         symbols(cell("baseline"), {"garbage collector": 0.88, "evaluation loop": 0.12}, COLLECTOR),
