@@ -1,13 +1,11 @@
 """Downloads from mirrors on this machine; each mirror sends the files that its test gave it."""
 
 import contextlib
-import functools
 import gzip
 import http.server
+import itertools
 import socket
-import tempfile
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -18,37 +16,35 @@ pytest.importorskip("pooch", reason="only the harness downloads, and its environ
 
 
 @pytest.fixture
-def serving():
-    """`serving(handler)` starts a server for requests, and returns its address."""
-    servers = []
+def serve():
+    """`serve(contents)` starts a mirror that sends only these parts of bytes by path, and returns its address."""
+    servers, requests = [], []
 
-    def start(handler):
-        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+    def start(contents):
+        class Mirror(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                requests.append(self.path)
+                self.send_response(200 if self.path in contents else 404)
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    for part in contents.get(self.path, ()):
+                        self.wfile.write(part)
+
+            def log_message(self, *arguments): ...
+
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror))
         threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{servers[-1].server_port}/"
 
+    start.requests = requests
     yield start
     for server in servers:
         server.shutdown()
         server.server_close()
 
 
-@pytest.fixture
-def serve(tmp_path, serving):
-    """`serve(contents)` starts a mirror that sends only these files, gzipped, and returns its address."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            start.requests.append(self.path)
-
-    def start(contents):
-        folder = Path(tempfile.mkdtemp(dir=tmp_path))
-        for name, content in contents.items():
-            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
-        return serving(functools.partial(Quiet, directory=str(folder)))
-
-    start.requests = []
-    return start
+def packed(contents):
+    return {f"/{name}.gz": [gzip.compress(content)] for name, content in contents.items()}
 
 
 @pytest.fixture
@@ -65,13 +61,13 @@ def host(mirror):
 
 def test_fetches_all_four_into_the_cache_from_the_first_mirror_that_has_them(small, serve, closed):
     wrong = {name: encode_labels(b"\x01") for name in small.contents}
-    fetch.fetch_mnist([closed, serve({}), serve(wrong), serve(small.contents)])
+    fetch.fetch_mnist([closed, serve({}), serve(packed(wrong)), serve(packed(small.contents))])
     assert small.cached() == sorted(file.cached_name for file in mnist.TRAIN + mnist.TEST)
     assert bytes(mnist.load().features) == bytes(range(12))
 
 
 def test_files_that_are_here_are_not_downloaded(small, serve, monkeypatch):
-    mirror = serve(small.contents)
+    mirror = serve(packed(small.contents))
     small.give()
     (small.folder / "t10k-labels-idx1-ubyte.gz").unlink()
     monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
@@ -82,7 +78,7 @@ def test_files_that_are_here_are_not_downloaded(small, serve, monkeypatch):
 
 def test_the_error_lists_every_mirrors_failure(small, serve, closed):
     empty = serve({})
-    short = serve({name: content[:-1] for name, content in small.contents.items()})
+    short = serve(packed({name: content[:-1] for name, content in small.contents.items()}))
     with pytest.raises(Unavailable) as caught:
         fetch.fetch_mnist([closed, empty, short])
     assert str(caught.value) == (
@@ -98,21 +94,11 @@ def test_a_wrong_file_of_the_users_is_not_replaced_by_a_download(small, serve, m
     (small.folder / "train-labels-idx1-ubyte.gz").write_bytes(b"")
     monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
     with pytest.raises(idx.CorruptData, match=r"train-labels-idx1-ubyte\.gz holds 0 bytes instead of 11"):
-        fetch.fetch_mnist([serve(small.contents)])
+        fetch.fetch_mnist([serve(packed(small.contents))])
     assert serve.requests == []
 
 
-class Endless(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        with contextlib.suppress(OSError):
-            while True:
-                self.wfile.write(bytes(1 << 16))
-
-    def log_message(self, *arguments): ...
-
-
-def test_a_mirror_that_sends_without_end_is_abandoned(small, serving):
+def test_a_mirror_that_sends_without_end_is_abandoned(small, serve):
+    endless = {f"/{name}.gz": itertools.repeat(bytes(1 << 16)) for name in small.contents}
     with pytest.raises(Unavailable, match="sent more bytes than the file has"):
-        fetch.fetch_mnist([serving(Endless)])
+        fetch.fetch_mnist([serve(endless)])
