@@ -2,7 +2,6 @@
 
 import random
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import pytest
 
@@ -12,10 +11,11 @@ from zoomgrad.reports import gate
 from zoomgrad.reports.gate import measured_run, suspects
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP, Limits
 from zoomgrad.results.files import Unreadable
-from zoomgrad.results.record import EngineFacts, Proof, Record, Run, Settings
+from zoomgrad.results.record import EngineFacts, Proof, Record, Settings
 
 HERE, ELSEWHERE = {"processor": "a", "cores": "2"}, {"processor": "b", "cores": "2"}
 SECONDS = {"baseline": 1.0, "hoisted": 0.5, "tcc": 0.001}
+NAMES = tuple(SECONDS)
 FACTS = {
     name: EngineFacts(idea="", strict=name != "baseline", error_bound=1e-9 if name == "baseline" else None)
     for name in SECONDS
@@ -23,39 +23,53 @@ FACTS = {
 LIMITS = Limits(slowdown=0.10, compile_growth=0.5)
 
 
-class Race(NamedTuple):
-    """A run and its records."""
-
-    run: Run
-    records: list[Record]
+def stored(run, records):
+    """A run and its records, as a store has them."""
+    return SimpleNamespace(run=run, records=lambda: records)
 
 
 def verdicts(new, old, limits, **how):
-    stores = (SimpleNamespace(run=race.run, records=lambda race=race: race.records) for race in (new, old))
-    return gate.verdicts(*map(measured_run, stores), limits, **how)
+    return gate.verdicts(measured_run(new), measured_run(old), limits, **how)
+
+
+def usual(block):
+    return 1.0
 
 
 def race(
-    slower=None, *, spread=0.01, blocks=5, compile_seconds=0.2, machine=None, seed=1, engines=tuple(SECONDS), **run
+    slower=None,
+    *,
+    spread=0.01,
+    blocks=5,
+    compile_seconds=0.2,
+    pace=usual,
+    seen=True,
+    seed=1,
+    names=tuple(SECONDS),
+    **run,
 ):
-    """Return a run in which each engine's step takes about `slower[engine]` times its usual seconds."""
+    """Return a run in which each engine's step takes about `slower[engine]` times its usual seconds.
+
+    pace: block -> how many times as long the machine takes for everything. seen: whether the recorded pace shows that.
+    names: of the engines.
+    """
     chance, slower = random.Random(seed), slower or {}
 
-    def about(seconds):
-        return seconds * (1 + chance.uniform(-spread, spread))
+    def about(seconds, block):
+        return seconds * (1 + chance.uniform(-spread, spread)) * pace(block)
 
     records = [
         measured(
             engine,
             block,
-            (about(SECONDS.get(engine, 0.5) * slower.get(engine, 1.0)),) * 3,
-            phases={"compile": about(compile_seconds)} if engine == "tcc" else {},
-        )
-        for engine in engines
+            (about(SECONDS.get(engine, 0.5) * slower.get(engine, 1.0), block),) * 3,
+            phases={"compile": about(compile_seconds, block)} if engine == "tcc" else {},
+        ).model_copy(update={"pace_seconds": (0.01 * pace(block) ** seen,) * 3})
+        for engine in names
         for block in range(blocks)
     ]
-    facts = {"cells": tuple(map(cell, engines)), "engines": FACTS, "machine": machine or HERE, "blocks": blocks}
-    return Race(made(f"run-{seed}", **{**facts, "seed": seed, **run}), records)
+    facts = {"cells": tuple(map(cell, names)), "engines": FACTS, "machine": HERE, "blocks": blocks, "seed": seed}
+    return stored(made(f"run-{seed}", **{**facts, **run}), records)
 
 
 def words(found, figure=SPEEDUP):
@@ -74,7 +88,7 @@ BASELINE_RUN = race(seed=2)
         (race(compile_seconds=0.4), {"hoisted": "same", "tcc": "same"}, "slower"),
         (race({"tcc": 1.25}, machine=ELSEWHERE), {"hoisted": "same", "tcc": "same"}, "same"),
         (race({"tcc": 2.5}, machine=ELSEWHERE), {"hoisted": "same", "tcc": "slower"}, "same"),
-        (race(engines=("baseline", "tcc")), {"tcc": "same"}, "same"),  # cells that nobody asked for are not lost
+        (race(names=("baseline", "tcc")), {"tcc": "same"}, "same"),  # cells that nobody asked for are not lost
     ],
 )
 def test_only_a_change_that_is_surely_beyond_the_limit_fails(new, steps, compiling):
@@ -89,31 +103,11 @@ def test_noise_makes_suspects_but_never_fails_a_run():
     assert {one.engine for one in suspects(found)} >= {"tcc", "baseline"}
 
 
-def drifting(measured, factor):
-    """Return the run from a machine that takes `factor(block)` times as long, including for its recorded pace."""
-    records = [
-        record.model_copy(
-            update={
-                "step_seconds": tuple(factor(record.block) * seconds for seconds in record.step_seconds),
-                "pace_seconds": (0.01 * factor(record.block),) * len(record.step_seconds),
-                "phases": {name: factor(record.block) * seconds for name, seconds in record.phases.items()},
-            }
-        )
-        for record in measured.records
-    ]
-    return Race(measured.run, records)
-
-
-@pytest.mark.parametrize(
-    "factor", [lambda block: 3.0, lambda block: 1.0 + block, lambda block: 1.0 if block < 3 else 4.0]
-)
-def test_a_slower_or_drifting_machine_changes_no_verdict(factor):
+@pytest.mark.parametrize("pace", [lambda block: 3.0, lambda block: 1.0 + block, lambda block: 1.0 + 3 * (block > 2)])
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_slower_or_drifting_machine_changes_no_verdict(pace, seen):
     """Only ratios within a block count, and compile times have the pace of their process."""
-    steady = drifting(BASELINE_RUN, lambda block: 1.0)
-    for new, old in (
-        (drifting(race(), factor), steady),
-        (drifting(race(), lambda block: 1.0), drifting(steady, factor)),
-    ):
+    for new, old in ((race(pace=pace, seen=seen), BASELINE_RUN), (race(), race(seed=2, pace=pace, seen=seen))):
         found = verdicts(new, old, LIMITS)
         assert {verdict.word for verdict in found} == {"same"}
         assert not suspects(found)
@@ -122,7 +116,7 @@ def test_a_slower_or_drifting_machine_changes_no_verdict(factor):
 def stopped(engine, **fields):
     lost = Record(cell=cell(engine), block=0, status="failed", started_at=NOW, reason="gone", **fields)
     whole = race()
-    return Race(whole.run, [record for record in whole.records if record.cell != lost.cell] + [lost])
+    return stored(whole.run, [record for record in whole.records() if record.cell != lost.cell] + [lost])
 
 
 WRONG = Proof(reference="tuple/cpython-3.13/xor", steps=2, identical=False, worst_error=0.1)
@@ -142,7 +136,7 @@ def test_a_cell_without_its_result_fails(new, word, engine):
 
 
 def test_new_cells_are_not_compared_and_too_few_processes_are_unsure():
-    found = verdicts(race(), race(engines=("baseline", "tcc")), LIMITS)
+    found = verdicts(race(), race(names=("baseline", "tcc")), LIMITS)
     assert [verdict.word for verdict in found if verdict.cell.engine == "hoisted"] == ["new"]
     found = verdicts(race({"tcc": 2.0}, blocks=2), BASELINE_RUN, LIMITS)
     assert words(found)["tcc"] == "unsure"
@@ -154,7 +148,7 @@ def test_new_cells_are_not_compared_and_too_few_processes_are_unsure():
     [
         (race(), race(blocks=2), "2 blocks, but an interval needs 3"),
         (race(settings=Settings(value_seconds=0.05)), BASELINE_RUN, r"value_seconds 0\.05, not 0\.4"),
-        (race(engines=("hoisted",)), race(engines=("baseline", "tcc")), "no cell in common"),
+        (race(names=("hoisted",)), race(names=("baseline", "tcc")), "no cell in common"),
     ],
 )
 def test_runs_that_say_nothing_about_each_other_are_not_compared(new, old, said):
@@ -169,15 +163,9 @@ def test_without_tolerance_a_certain_change_within_the_limit_is_slower():
     assert words(verdicts(slower, race(seed=2, blocks=30), limits, tolerant=False))["tcc"] == "slower"
 
 
-def promising(**facts):
-    """The new run, in which `tcc` promises something else."""
-    whole = race()
-    engines = {**FACTS, "tcc": EngineFacts(idea="", **facts)}
-    return Race(whole.run.model_copy(update={"engines": engines}), whole.records)
-
-
 def test_a_weaker_promise_fails():
-    loose, close = (promising(strict=False, error_bound=bound) for bound in (1e-6, 1e-9))
+    loose, close = (EngineFacts(idea="", strict=False, error_bound=bound) for bound in (1e-6, 1e-9))
+    loose, close = (race(engines={**FACTS, "tcc": facts}) for facts in (loose, close))
     for new, old, word in (
         (loose, BASELINE_RUN, "weaker"),
         (loose, close, "weaker"),
