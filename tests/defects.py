@@ -209,7 +209,7 @@ DEFECTS = (
         "engines/graph/passes/fold.py",
         "return value if math.isfinite(value) else None",
         "return value",
-        "engines/graph/test_fold.py",
+        "engines/graph/test_tape.py",
     ),
     Defect(
         "tape checker: an operand may be its own row",
@@ -409,7 +409,7 @@ DEFECTS = (
         "engines/rerolled/rearrange/deferred.py",
         "lambda s: (settle, s) if isinstance(s, MeasureWeights) else (s,)",
         "lambda s: (s,)",
-        "engines/rerolled/test_step.py::test_text",
+        "engines/rerolled/test_stages.py::test_text",
     ),
     Defect(
         "step: outputs are written before the inputs of their row are restored",
@@ -543,7 +543,7 @@ DEFECTS = (
         "engines/machine/registers.py",
         "if place.base is not None and place.disp < to.disp + size and to.disp < place.disp + bytes_:",
         "if place.base is None:",
-        "engines/machine/test_registers.py",
+        "engines/machine/test_machine.py",
     ),
     # --- RPython ---------------------------------------------------------------------------------------------------
     Defect(

@@ -6,7 +6,6 @@ Most of the compilers are scripts on a temporary PATH.
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.building import BuildFailed, build
-from zoomgrad.engines.kernel.toolchains import Toolchain, find
+from zoomgrad.engines.kernel.toolchains import find
 
 if os.name != "posix":
     pytest.skip("fake compilers are scripts, which need a POSIX system", allow_module_level=True)
@@ -115,35 +114,6 @@ def test_the_clang_in_a_zig_is_called_itself_with_zigs_headers_and_linker(path, 
     assert tool.own_flags[0] == "clang"
     assert tool.own_flags[3:5] == ("-nostdinc", "-Ilib/include")
     assert not [flag for flag in tool.own_flags if str(tmp_path) in flag], "a record must not hold the user's paths"
-
-
-# --- a build -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def compiler(tmp_path):
-    """`compiler(script)` returns a Toolchain that runs the script; `compiler.folder()` is the folder it ran in."""
-    seen = tmp_path / "seen"
-
-    def make(text):
-        return Toolchain("gcc", (str(script(tmp_path / "fakecc", f'pwd > "{seen}"\n{text}')),), "1.0")
-
-    make.folder = lambda: Path(seen.read_text().strip())
-    return make
-
-
-OUTPUT = 'while [ "$1" != -o ]; do shift; done; echo object > "$2"'
-"""Script of a working compiler: writes the file named by -o."""
-
-
-def test_a_build_is_private_and_deleted(compiler):
-    with build(compiler(OUTPUT), ["int x;"], ()) as built:
-        assert built.path.read_text() == "object\n"
-        assert built.size == 7
-        assert stat.S_IMODE(built.path.parent.stat().st_mode) == 0o700
-        assert compiler.folder().samefile(built.path.parent)
-        assert (built.path.parent / "unit_0.c").read_text() == "int x;"
-    assert not built.path.parent.exists()
 
 
 # --- programs that only look like compilers ----------------------------------------------------------------------

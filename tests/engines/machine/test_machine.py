@@ -1,22 +1,26 @@
-"""Machine code of whole steps: its listing, its bits for both widths, and no access outside its buffers."""
+"""Machine code of whole steps: its listing and its bits for both widths, what its registers know, and its symbols."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
 from tests.engines.compiled.compiling import compiled, difference, reference
 from tests.engines.graphs import Graph
 from tests.engines.rerolled.rolling import WIDTHS, machine
+from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.library import interface
-from zoomgrad.engines.machine import target
+from zoomgrad.engines.machine import memory, target
 from zoomgrad.engines.machine.buffers.rows import Words
-from zoomgrad.engines.machine.encode import Assembler
+from zoomgrad.engines.machine.encode import RAX, Assembler, Mem
 from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
-from zoomgrad.engines.machine.target import Target, Word, form_of
+from zoomgrad.engines.machine.registers import Known, Registers
+from zoomgrad.engines.machine.target import Target, W, Word, form_of
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
@@ -125,3 +129,88 @@ def test_no_loop_keeps_a_register(name, kind, monkeypatch):
     assemble(step, form_of(KINDS[kind], Target(4)))
     assert kept
     assert not any(kept)
+
+
+VALUE = Known(Mem(W, 64), 32)
+
+
+@pytest.fixture
+def code():
+    return Assembler()
+
+
+@pytest.fixture
+def registers(code):
+    """Registers of which one holds VALUE and is free."""
+    registers = Registers(Target(4), code)
+    register = registers.vector(4)
+    registers.hold(register, VALUE)
+    registers.release(register)
+    return registers
+
+
+def test_a_value_is_held_with_its_users(registers):
+    first, second = registers.held(VALUE), registers.held(VALUE)
+    assert first == second
+    registers.release(first)
+    taken = [registers.vector(4) for _ in range(15)]
+    assert first not in taken
+    registers.release(second)
+    assert registers.vector(4) == first
+    assert registers.held(VALUE) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "size", "is_known"),
+    [
+        (Mem(W, 56), 8, True),
+        (Mem(W, 56), 16, False),
+        (Mem(W, 88), 8, False),
+        (Mem(W, 96), 32, True),
+        (Mem(W, 64, RAX), 8, False),
+        (Mem(RAX), 8, False),
+    ],
+    ids=str,
+)
+def test_a_store_ends_what_it_may_change(registers, place, size, is_known):
+    registers.stored(place, size)
+    assert (registers.held(VALUE) is not None) == is_known
+
+
+def test_nothing_is_known_where_paths_join_or_after_a_call(code, registers):
+    registers.release(registers.held(VALUE))
+    code.label("join")
+    assert registers.held(VALUE) is None
+    register = registers.vector(4)
+    registers.hold(register, VALUE)
+    code.call("join")
+    assert registers.held(VALUE) is None
+
+
+@pytest.fixture
+def map_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "PERF_FOLDER", tmp_path)
+    monkeypatch.setenv(memory.PERF_CONTROL, "on")
+    return tmp_path / f"perf-{os.getpid()}.map"
+
+
+def test_each_routine_has_a_symbol(map_file):
+    engine = engines.load("rerolled-machine")
+    engine.check()
+    x, w = engine.Value(1.0), engine.Value(0.5)
+    engine.compile((w * x - 1.0) ** 2, inputs=[x], parameters=[w])
+    lines = [line.split(" ", 2) for line in map_file.read_text(encoding="ascii").splitlines()]
+    assert {"machine code: values", "machine code: turn", "machine code: train()"} <= {name for *_, name in lines}
+    places = [(int(start, 16), int(size, 16)) for start, size, _ in lines]
+    assert all(start + size == after for (start, size), (after, _) in zip(places, places[1:]))
+
+
+def test_no_link_is_followed(map_file, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("", encoding="ascii")
+    map_file.symlink_to(other)
+    memory.write_symbols(4096, {"values": 0}, 8)
+    map_file.unlink()
+    os.link(other, map_file)
+    memory.write_symbols(4096, {"values": 0}, 8)
+    assert other.read_text(encoding="ascii") == ""

@@ -1,8 +1,9 @@
-"""Compilers that are started before there is anything to compile."""
+"""Builds: their private folders, and compilers that are started before there is anything to compile."""
 
 from __future__ import annotations
 
 import signal
+import stat
 import subprocess
 from pathlib import Path
 
@@ -21,14 +22,14 @@ OBJECT = 'while [ "$1" != -o ]; do shift; done; read include name; eval cat $nam
 
 @pytest.fixture
 def compiler(tmp_path):
-    """`compiler(script)` returns a Toolchain that runs the script, and logs the processes that ran it."""
+    """`compiler(script)` returns a Toolchain that runs the script, and logs its processes and folders."""
 
     def make(text):
-        program = script(tmp_path / "fakecc", f'echo $$ >> "{make.log}"\n{text}')
+        program = script(tmp_path / "fakecc", f'echo $$ $(pwd) >> "{make.log}"\n{text}')
         return Toolchain("gcc", (str(program),), "1.0")
 
     make.log = tmp_path / "processes"
-    make.processes = lambda: [int(line) for line in make.log.read_text().split()]
+    make.runs = lambda: [line.split(" ", 1) for line in make.log.read_text().splitlines()]
     return make
 
 
@@ -47,8 +48,20 @@ def test_units_are_compiled_by_the_compilers_that_wait_and_by_more_if_there_are_
             compilers.add()
         with build(tool, ["one ", "two"], ("-O1",), waiting=compilers) as built:
             assert built.path.read_text() == "one two"
-    assert len(compiler.processes()) >= 2
-    assert all(map(is_gone, compiler.processes()))
+    assert len(compiler.runs()) >= 2
+    assert all(is_gone(int(process)) for process, _ in compiler.runs())
+
+
+def test_a_build_is_private_and_deleted(compiler, monkeypatch):
+    monkeypatch.setattr(building, "linker", lambda _: ())
+    tool = compiler('while [ "$1" != -o ]; do shift; done; echo object > "$2"')
+    with build(tool, ["int x;"], ()) as built:
+        assert built.path.read_text() == "object\n"
+        assert built.size == 7
+        assert stat.S_IMODE(built.path.parent.stat().st_mode) == 0o700
+        assert built.path.parent.samefile(compiler.runs()[0][1])
+        assert (built.path.parent / "unit_0.c").read_text() == "int x;"
+    assert not built.path.parent.exists()
 
 
 @pytest.mark.parametrize("name", ["rerolled-clang", "clang-O1"])
