@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, leaves
+from zoomgrad.engines.graph.expr import Apply, Expr, leaves
 from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
 from zoomgrad.engines.lengths.lanes import Lanes, buffers, factors, numbers
 from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
@@ -69,19 +69,6 @@ def word(which: int) -> Mem:
 class LaneEvaluator(Evaluator):
     """Knows the primitives that only lanes have."""
 
-    def __init__(self, code: Assembler, target: Target, registers: Registers) -> None:
-        super().__init__(code, target, registers, powers=are_those_of_libm())
-        self._left = Counter[str]()
-        """How often each slot of the current statements is still used."""
-
-    def evaluate(self, expr: Expr, leaves: Any, width: int) -> Operand:
-        if isinstance(expr, Leaf) and expr.name in self._left:
-            self._left[expr.name] -= 1
-            if not self._left[expr.name]:  # the last use takes the register over
-                operand: Operand = leaves[int(expr.name)]
-                return operand
-        return super().evaluate(expr, leaves, width)
-
     def _call(self, expr: Apply, leaves: Any, width: int) -> Vec:
         if width == 1:
             return super()._call(expr, leaves, width)
@@ -99,7 +86,7 @@ class LaneEvaluator(Evaluator):
     def _fused(self, name: str, operands: Sequence[Operand], width: int) -> Vec:
         """The sum of a product and an addend, in the register of the first factor if nothing else uses it."""
         one, other, addend = operands
-        if isinstance(one, Vec) and self.registers.has_one_user(one):
+        if isinstance(one, Vec) and self.registers.may_change(one):
             to, factor, last, order = one, other, addend, 213
         else:
             to, factor, last, order = self.in_own_register(addend, width), one, other, 231
@@ -108,13 +95,12 @@ class LaneEvaluator(Evaluator):
         self.release(first, last)
         return to
 
-    def write(self, statements: Mapping[str, Expr], kept: Iterable[str], slots: dict[int, Any], width: int) -> None:
-        """Compute slots. kept: those to keep after the last statement."""
-        uses = Counter(leaf.name for expr in statements.values() for leaf in leaves(expr))
-        uses.update(kept)
-        self._left = Counter({slot: uses[slot] for slot in statements})
+    def write(self, statements: Mapping[str, Expr], later: Iterable[str], slots: Any, width: int) -> None:
+        """Compute slots. later: what is read after the last statement, each as often as it is."""
+        uses = Counter([*_reads(statements), *later])
         for slot, expr in statements.items():
             slots[int(slot)] = self.in_own_register(self.evaluate(expr, slots, width), width)
+            self.registers.share(slots[int(slot)], uses[slot] - 1)
 
     def leave_unsure(self, unsure: Vec, at: Reg, places: Sequence[Mem], results: Sequence[Vec]) -> None:
         """Put the old numbers back into unsure lanes, and add these lanes to the list."""
@@ -147,12 +133,12 @@ class UpdateWriter:
         self._code, self._optimiser, self._count = code, optimiser, count
         self._registers = Registers(target, code)
         self._registers.prefer_kept()
-        self._evaluator = LaneEvaluator(code, target, self._registers)
+        self._evaluator = LaneEvaluator(code, target, self._registers, powers=are_those_of_libm())
         take = self._registers.integer
         self._at, self._entry, self._marks = take(), take(), take()
         self._bases = [take() for _ in buffers(optimiser)]
         self._places = [Mem(base, 0, self._at, 8) for base in self._bases]
-        self._slots: dict[int, Any] = dict(enumerate(self._places))
+        self._slots: Any = dict(enumerate(self._places))
         for number in range(len(numbers(optimiser))):
             self._slots[len(self._slots)] = Mem(W, 8 * COPIES * number)
 
@@ -192,7 +178,7 @@ class UpdateWriter:
             evaluator.spread(copies, place)
             evaluator.store(place, copies)
         self._registers.release(copies)
-        evaluator.write(update.shared, update.shared, slots, width)
+        evaluator.write(update.shared, [*_reads(update.statements), *update.shared], slots, width)
         code.integer("mov", RAX, word(Word.LIST))
         code.integer("mov", word(Word.END), RAX)
         if whole:
@@ -223,7 +209,7 @@ class UpdateWriter:
             code.jump(lanes, "ne")
             code.integer("add", entry, 16)
 
-    def _step(self, update: Lanes, slots: dict[int, Any], width: int) -> None:
+    def _step(self, update: Lanes, slots: Any, width: int) -> None:
         """Update a vector of parameters."""
         self._evaluator.write(update.statements, [*update.results.values(), update.unsure], slots, width)
         results = [slots[int(update.results[name])] for name in buffers(self._optimiser)]
@@ -232,3 +218,8 @@ class UpdateWriter:
         for place, register in zip(self._places, results):
             self._evaluator.store(place, register)
         self._registers.release(*results)
+
+
+def _reads(statements: Mapping[str, Expr]) -> Iterator[str]:
+    """The slots that statements read, with repetitions."""
+    return (leaf.name for expr in statements.values() for leaf in leaves(expr))

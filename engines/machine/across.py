@@ -102,7 +102,6 @@ class Across(Block):
         is_backward = any(source.terms and source.terms[-1] == -1 for source in terms.pointers)
         shared: dict[int, Vec] = {}
         rows = [self._row(terms, lanes, n, first, shared) for n in range(lanes.width)]
-        self.registers.release(*shared.values())
         places = [lanes.width - 1 - at if is_backward else at for at in wanted]
         columns = self._columns(rows, places)
         for place in places:
@@ -114,7 +113,6 @@ class Across(Block):
         width = lanes.width
         lane = Vector((*lanes.offsets[:-1], lanes.offsets[-1] + n), width)
         leaves: list[Operand] = []
-        own: list[Vec] = []
         for slot, source in enumerate(terms.sources):
             if slot in shared:
                 leaves.append(shared[slot])
@@ -126,15 +124,12 @@ class Across(Block):
                     continue
                 register = self.evaluator.read(place, width, spread=not by)
                 leaves.append(register)
-                if source.lanes[-1]:
-                    own.append(register)
-                else:
+                if not source.lanes[-1]:
                     shared[slot] = register
+                self.registers.share(register, terms.uses[slot] * (1 if source.lanes[-1] else width) - 1)
             else:
                 leaves.append(self.evaluator.constant(source, width))
-        row = self.evaluator.in_register(self.evaluator.evaluate(terms.segment.template, leaves, width), width)
-        self.registers.release(*own)
-        return row
+        return self.evaluator.in_register(self.evaluator.evaluate(terms.segment.template, leaves, width), width)
 
     # --- the transposition -------------------------------------------------------------------------------------------
 

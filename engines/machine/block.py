@@ -268,34 +268,28 @@ class Block:
         """One term of each sum. A value that is read several times is loaded once."""
         due = terms.due
         keys = [[self._key(terms, slot, lanes, term) for slot in range(len(terms.sources))] for lanes in self.vectors]
-        left = Counter[Hashable]()
+        reads = Counter[Hashable]()
         for of_sum in keys:
             for slot, key in enumerate(of_sum):
-                left[key] += terms.uses[slot]
+                reads[key] += terms.uses[slot]
         loaded: Loaded = {}
         old = None
         if terms.before:
             width = max(lanes.width for lanes in self.vectors)
             old = self.evaluator.read(self.nest.memory(terms.before, self.vectors[0], term), width, spread=width > 1)
         for n, lanes in enumerate(self.vectors):
-            updated = None
             leaves: list[Operand] = []
             for slot, (source, key) in enumerate(zip(terms.sources, keys[n])):
                 if due and slot == due.slot:
                     assert old is not None
                     updated = self._updated(terms, old, lanes, term)
+                    self.registers.share(updated, terms.uses[slot] - 1)
                     leaves.append(updated)
                 elif isinstance(source, float):
                     leaves.append(self.evaluator.constant(source, lanes.width))
                 else:
-                    leaves.append(self._leaf(source, key, lanes, term, left[key], loaded))
+                    leaves.append(self._leaf(source, key, lanes, term, reads[key], loaded))
             self._add(terms.segment.template, leaves, n)
-            if updated:
-                self.registers.release(updated)
-            for slot, key in enumerate(keys[n]):
-                left[key] -= terms.uses[slot]
-                if not left[key] and key in loaded:
-                    self.registers.release(loaded.pop(key))
         if due and due.keeps:
             self._keep(terms, term)
         if old:
@@ -314,16 +308,17 @@ class Block:
     def _value(self, source: Source, lanes: Vector, term: int) -> Known:
         return Known(self.nest.memory(source, lanes, term), 8 * lanes.width, source.is_same(lanes.width))
 
-    def _leaf(self, source: Source, key: Hashable, lanes: Vector, term: int, left: int, loaded: Loaded) -> Operand:
+    def _leaf(self, source: Source, key: Hashable, lanes: Vector, term: int, reads: int, loaded: Loaded) -> Operand:
         """The operand, in a register if it is known, read several times, the same in all lanes, or listed."""
         if key in loaded:
             return loaded[key]
         value = key if isinstance(key, Known) else self._value(source, lanes, term)
         register = self.registers.held(value)
-        if register is None and left == 1 and not value.is_spread and source.list is None:
+        if register is None and reads == 1 and not value.is_spread and source.list is None:
             return value.place
         if register is None:
             register = self.evaluator.read(value.place, lanes.width, spread=value.is_spread)
+        self.registers.share(register, reads - 1)
         loaded[key] = register
         return register
 

@@ -87,12 +87,9 @@ class Evaluator:
     # --- expressions -------------------------------------------------------------------------------------------------
 
     def evaluate(self, expr: Expr, leaves: Sequence[Operand], width: int) -> Operand:
-        """Compute an expression. leaves: an operand for each slot, of which the caller remains a user."""
+        """Compute an expression. leaves: an operand for each slot; a register has a user for each read."""
         if isinstance(expr, Leaf):
-            leaf = leaves[int(expr.name)]
-            if isinstance(leaf, Vec):
-                self.registers.share(leaf)
-            return leaf
+            return leaves[int(expr.name)]
         if isinstance(expr, Literal):
             return self.constant(expr.number, width)
         assert isinstance(expr, Apply)
@@ -111,7 +108,7 @@ class Evaluator:
 
     def in_own_register(self, operand: Operand, width: int) -> Vec:
         """A register that holds the operand, and that nothing else uses."""
-        if isinstance(operand, Vec) and self.registers.has_one_user(operand):
+        if isinstance(operand, Vec) and self.registers.may_change(operand):
             return operand
         to = self.registers.vector(width)
         self.load(to, operand)
@@ -136,11 +133,12 @@ class Evaluator:
         condition, then, otherwise = expr.operands
         assert isinstance(condition, Apply)
         one, other = condition.operands
-        name = {"greater": "max", "less": "min"}[condition.primitive]
-        if _is_same(then, one, leaves) and _is_same(otherwise, other, leaves):
-            return self._extreme(name, one, other, leaves, width)
-        if _is_same(then, other, leaves) and _is_same(otherwise, one, leaves):
-            return self._extreme({"max": "min", "min": "max"}[name], other, one, leaves, width)
+        for first, second, names in ((one, other, ("max", "min")), (other, one, ("min", "max"))):
+            if _is_same(then, first, leaves) and _is_same(otherwise, second, leaves):
+                # The instruction gives its second operand if the numbers are equal or one of them is NaN.
+                a, b, *unused = (self.evaluate(part, leaves, width) for part in (first, second, then, otherwise))
+                self.release(*unused)
+                return self.binary(names[condition.primitive == "less"], a, b, width)
         for wanted, value, rest in ((True, then, otherwise), (False, otherwise, then)):
             if isinstance(rest, Literal) and rest.number == 0.0 and math.copysign(1.0, rest.number) > 0:
                 return self._masked(condition, wanted, self.evaluate(value, leaves, width), leaves, width)
@@ -160,11 +158,6 @@ class Evaluator:
             self.code.vector("vblendmpd", to, first, second, mask=mask)
         else:
             self.code.vector("vblendvpd", to, first, second, immediate=mask.number << 4)
-
-    def _extreme(self, name: str, one: Expr, other: Expr, leaves: Sequence[Operand], width: int) -> Vec:
-        """The instruction gives its second operand if the numbers are equal or one of them is NaN, as `where` does."""
-        first, second = (self.evaluate(operand, leaves, width) for operand in (one, other))
-        return self.binary(name, first, second, width)
 
     def _masked(self, condition: Expr, wanted: bool, value: Operand, leaves: Sequence[Operand], width: int) -> Vec:
         """The value where the condition has the wanted answer, else 0.0."""
@@ -205,7 +198,7 @@ class Evaluator:
         if expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in self.exponents:
             x = self.in_register(values[0], 1)
             to = self.registers.vector(1)
-            ends = [x] if self.registers.has_one_user(x) else []
+            ends = [x] if self.registers.users[x.number] == 1 else []
             Powers(self).write(x, exponent.number, to, lambda: self.call("pow", (x, values[1]), to, ends))
             self.release(x)
         else:

@@ -67,13 +67,13 @@ class Registers:
         self.users[number], self.sizes[number] = 1, 8 * width
         return Vec(number, 8 * width)
 
-    def share(self, vector: Vec) -> None:
-        """Add a user of a register in use."""
-        self.users[vector.number] += 1
+    def share(self, vector: Vec, users: int = 1) -> None:
+        """Add users of a register in use."""
+        self.users[vector.number] += users
 
-    def has_one_user(self, vector: Vec) -> bool:
-        """Whether the user of a register may change it."""
-        return self.users[vector.number] == 1
+    def may_change(self, vector: Vec) -> bool:
+        """Whether a register has one user, and holds nothing that a later one may look for."""
+        return self.users[vector.number] == 1 and vector.number not in self._values
 
     def release(self, *vectors: Vec) -> None:
         """End a use of vector registers."""
