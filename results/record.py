@@ -324,7 +324,7 @@ class Run(Model):
     machine: dict[OneLine, OneLine]
     """The machine that measured; of a fleet, the host that joined last."""
     fleet: OneLine = ""
-    """Kind of fleet that measured it, such as `local:2` or `tls`; empty if this machine did."""
+    """Kind of fleet that measured it, `tls` or `tcp`; empty if this machine did."""
     hosts: dict[Name, HostFacts] = {}
     """The fleet's machines. A block's records come from one of them."""
     commit: OneLine = ""

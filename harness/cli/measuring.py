@@ -16,7 +16,6 @@ from zoomgrad.harness.cli.app import FAILED, INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out, say_next
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
-from zoomgrad.harness.fleet.where import Where
 from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
@@ -61,18 +60,18 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: b
                 schedule.clean_up()
 
 
-def collected(plan: Plan, where: Where, store: Store | None, place: str) -> Store:
+def collected(plan: Plan, address: str, store: Store | None) -> Store:
     """Measure the plan on a fleet, and return the run's store. On failure, prints the command that resumes the run.
 
-    place: the arguments that name the fleet.
+    address: of the fleet's scheduler.
     """
     from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected  # late: only a fleet needs dask
 
     print_problems()
     store = store or Store.create(plan.run)
-    resume = f"{resuming(plan)} --on {place}"
+    resume = f"{resuming(plan)} --on {shlex.quote(address)}"
     try:
-        with resumable(resume), connected(where) as client, RunProgress() as progress:
+        with resumable(resume), connected(address) as client, RunProgress() as progress:
             Collector(plan, store, client, progress).collect()
     except FleetLost as lost:
         complain(str(lost))

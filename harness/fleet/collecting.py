@@ -10,7 +10,6 @@ the client is killed before that, the resumed run measures the block again.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import platform
 import subprocess
@@ -22,11 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, LocalCluster, Security, get_worker
+from distributed import Client, get_worker
 from pydantic import ValidationError
 
 from zoomgrad.harness.fleet.host import ANSWER, RUN, Answer, forget
-from zoomgrad.harness.fleet.where import Where
 from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.schedule import Observer
@@ -62,30 +60,15 @@ class HostFailed(Exception):
 
 
 @contextlib.contextmanager
-def connected(where: Where) -> Iterator[Client]:
-    """Yield a client of the scheduler at that place. Local workers end with the block. Raises FleetLost."""
-    with contextlib.ExitStack() as stack:
-        address: Any = where.address
-        security = None  # dask's own configuration
-        if where.kind == "local":
-            security = Security.temporary()
-            cluster = LocalCluster(
-                n_workers=where.count,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                protocol="tls://",
-                security=security,
-                dashboard_address=None,
-                silence_logs=logging.CRITICAL,
-            )
-            address = stack.enter_context(cluster)
-        try:
-            client = Client(address, security=security, timeout=CONNECTING_SECONDS)
-        except (OSError, TimeoutError, TypeError) as error:  # dask raises the last without certificates
-            raise FleetLost(
-                f"no scheduler answers at {where.address} ({error})\n  Start one there: docs/fleet.md shows how."
-            ) from error
-        yield stack.enter_context(client)
+def connected(address: str) -> Iterator[Client]:
+    """Yield a client of the scheduler at that address. Raises FleetLost."""
+    try:
+        client = Client(address, timeout=CONNECTING_SECONDS)
+    except (OSError, TimeoutError, TypeError) as error:  # dask raises the last without certificates
+        remedy = "Start one there: docs/fleet.md shows how."
+        raise FleetLost(f"no scheduler answers at {address} ({error})\n  {remedy}") from error
+    with client:
+        yield client
 
 
 @dataclass

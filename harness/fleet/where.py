@@ -1,4 +1,4 @@
-"""The text after `--on` -> the place of a fleet, refused if it would let strangers in. Imports nothing of dask.
+"""The address after `--on`, refused if it would let strangers in. Imports nothing of dask.
 
 dask runs whatever it is sent: whoever reaches a scheduler or a worker without TLS runs code as its user. So plain TCP
 stays on this machine. Certificates are for dask's own configuration.
@@ -8,48 +8,24 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
 
 from zoomgrad.results.files import Unreadable
 
-FORMS = "local:2, tls://scheduler:8786 or tcp://127.0.0.1:8786"
 
-
-@dataclass(frozen=True)
-class Where:
-    """Where a fleet is."""
-
-    kind: Literal["local", "tcp", "tls"]
-    address: str = ""
-    """A scheduler's address."""
-    count: int = 0
-    """Number of local workers to start."""
-
-    @property
-    def recorded(self) -> str:
-        """As a run records it: without addresses, which are private."""
-        return f"local:{self.count}" if self.kind == "local" else self.kind
-
-
-def parse(text: str) -> Where:
-    """Parse the text after `--on`. Raises Unreadable, also without dask."""
+def checked(address: str) -> str:
+    """Return the address of a scheduler. Raises Unreadable, also without dask."""
     if not find_spec("distributed"):
         raise Unreadable("--on needs dask[distributed]\n  Install the extra: pip install 'zoomgrad[fleet]'")
-    if local := re.fullmatch(r"local:([1-9]\d?)", text, re.ASCII):
-        return Where("local", count=int(local[1]))
-    address = re.fullmatch(r"(tls|tcp)://(.+):(\d{1,5})", text, re.ASCII)
-    if not address or int(address[3]) >= 65536:
-        raise Unreadable(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
-    if address[1] == "tls":
-        return Where("tls", text)
-    if not is_loopback(address[2]):
+    parts = re.fullmatch(r"(tls|tcp)://(.+):\d{1,5}", address, re.ASCII)
+    if not parts:
+        raise Unreadable(f"{address!r} is not a scheduler's address\n  Write for example tls://scheduler:8786.")
+    if parts[1] == "tcp" and not is_loopback(parts[2]):
         raise Unreadable(
-            f"{text}: whoever reaches a dask scheduler without TLS can run any code as you\n"
+            f"{address}: whoever reaches a dask scheduler without TLS can run any code as you\n"
             "  Use tls:// (docs/fleet.md), or a tunnel to this machine."
         )
-    return Where("tcp", text)
+    return address
 
 
 def is_loopback(host: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated, Optional
 
 import typer
@@ -12,7 +11,7 @@ from zoomgrad.harness.cli.app import FAILED, app
 from zoomgrad.harness.cli.measuring import collected, measuring, show_plan
 from zoomgrad.harness.cli.preparing import new_plan
 from zoomgrad.harness.cli.stores import folder_of
-from zoomgrad.harness.fleet.where import parse
+from zoomgrad.harness.fleet.where import checked
 from zoomgrad.harness.machine import interpreters as machine
 from zoomgrad.harness.machine.interpreters import asked
 from zoomgrad.harness.plan import planning
@@ -35,15 +34,15 @@ def run(
         Optional[str],
         options.named(
             "--on",
-            metavar="PLACE",
-            help="Measure on the workers of a dask scheduler: local:2, or tls://scheduler:8786.",
+            metavar="ADDRESS",
+            help="Measure on the workers of a dask scheduler, such as tls://scheduler:8786.",
         ),
     ] = None,
     wait: options.Wait = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
-    where = parse(on) if on else None
+    address = checked(on) if on else ""
     chosen = options.selection(engines, workloads, interpreters)
     resumed = folder_of(resume) if resume else None
     if resumed:
@@ -51,14 +50,14 @@ def run(
         plan = planning.resume(resumed.run, asked(chosen.interpreters, machine.discover())[0])
     else:
         limits = options.limits(timeout, memory)
-        fleet = where.recorded if where else ""
+        fleet = address.partition("://")[0]
         plan = new_plan(preset or "quick", chosen, blocks=blocks, fleet=fleet, **limits)
-    if bool(plan.run.fleet) != bool(where):
+    if bool(plan.run.fleet) != bool(address):
         what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
         raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")
     show_plan(plan, "plus setting up environments")
-    if where:
-        store = collected(plan, where, resumed, shlex.quote(str(on)))
+    if address:
+        store = collected(plan, address, resumed)
     else:
         with measuring(plan, resumed, wait=wait) as schedule:
             schedule.execute()

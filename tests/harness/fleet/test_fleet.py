@@ -22,7 +22,6 @@ from tests.harness.test_cli import RUNNING, kept_in
 from zoomgrad.harness.fleet import collecting
 from zoomgrad.harness.fleet.collecting import Collector, FleetLost, HostFailed, clean_environment, connected, run_host
 from zoomgrad.harness.fleet.host import Answer, unfit
-from zoomgrad.harness.fleet.where import parse
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.schedule import Observer
@@ -251,7 +250,14 @@ def started(tmp_path):
         process.wait()
 
 
-def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, started):
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, started, port):
     """The file and the settings are those of docs/fleet.md."""
     made = distributed.Security.temporary()
     secret = tmp_path / "fleet.pem"
@@ -259,21 +265,19 @@ def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, started
     roles = {role: {"cert": str(secret), "key": str(secret)} for role in ("scheduler", "worker", "client")}
     settings = {"distributed": {"comm": {"require-encryption": True, "tls": {"ca-file": str(secret), **roles}}}}
     (tmp_path / "fleet.yaml").write_text(json.dumps(settings))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tls://127.0.0.1:{free.getsockname()[1]}"
+    address = f"tls://127.0.0.1:{port}"
     configured = {"env": {**os.environ, "DASK_CONFIG": str(tmp_path / "fleet.yaml")}}
     started("-m", "dask", "scheduler", f"--host={address}", "--no-dashboard", **configured)
     started("-m", "dask", "worker", address, "--nthreads=1", "--no-nanny", "--no-dashboard", **configured)
     until = time.monotonic() + 60
     with dask.config.set(dask.config.merge(dask.config.config, settings)):
         while True:
-            with contextlib.suppress(FleetLost), connected(parse(address)) as client:
+            with contextlib.suppress(FleetLost), connected(address) as client:
                 client.wait_for_workers(1, timeout=30)
                 assert client.submit(sum, [1, 2]).result(timeout=30) == 3
                 break
             assert time.monotonic() < until
-    with pytest.raises(FleetLost, match="no scheduler answers"), connected(parse(address)):
+    with pytest.raises(FleetLost, match="no scheduler answers"), connected(address):
         pass
     for there, security in (address.replace("tls", "tcp"), None), (address, distributed.Security.temporary()):
         with pytest.raises(OSError):
@@ -283,10 +287,10 @@ def test_a_scheduler_over_tls_is_for_those_who_have_the_secret(tmp_path, started
 # Real runs
 
 
-def hosts_of(client):
-    """The host processes below that client."""
+def hosts_of(workers):
+    """The host processes of these dask workers."""
     found = []
-    for process in psutil.Process(client.pid).children(recursive=True):
+    for process in (child for worker in workers for child in psutil.Process(worker.pid).children()):
         with contextlib.suppress(psutil.Error):
             found += [process] if "zoomgrad.harness.fleet.host" in process.cmdline() else []
     return found
@@ -295,21 +299,26 @@ def hosts_of(client):
 @pytest.mark.exhaustive
 @pytest.mark.alone
 @pytest.mark.parametrize("target", ["worker", "client"])
-def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_path, started):
+def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_path, started, port):
     options = kept_in(tmp_path)
     options["env"].update(FOREIGN)
+    address = f"tcp://127.0.0.1:{port}"
+    started("-m", "dask", "scheduler", f"--host={address}", "--no-dashboard", **options)
+    arguments = ("-m", "dask", "worker", address, "--nthreads=1", "--no-nanny", "--no-dashboard")
+    workers = [started(*arguments, **options) for _ in range(2)]
+    time.sleep(5.0)
     chosen = ["--preset", "smoke", "--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", RUNNING]
-    client = started("-m", "zoomgrad", "run", *chosen, "--blocks", "6", "--on", "local:2", **options)
+    client = started("-m", "zoomgrad", "run", *chosen, "--blocks", "6", "--on", address, **options)
     wait_for(lambda: list(tmp_path.glob("runs/*/records/*.json")) or client.poll() is not None, 200)
-    wait_for(lambda: hosts_of(client), 60)
-    hosts, of_client = hosts_of(client), psutil.Process(client.pid).children(recursive=True)
+    wait_for(lambda: hosts_of(workers), 60)
+    hosts = hosts_of(workers)
     (store,) = map(Store, tmp_path.glob("runs/*"))
     before = {record.cell.key + str(record.block): record for record in store.records()}
     (hosts[0].parent() if target == "worker" else psutil.Process(client.pid)).kill()
     if target == "client":
         client.wait()
-        wait_for(lambda: not any(is_running(one.pid) for one in of_client), 60)
-        client = started("-m", "zoomgrad", "run", "--resume", store.run.id, "--on", "local:2", **options)
+        wait_for(lambda: not any(is_running(host.pid) for host in hosts), 60)
+        client = started("-m", "zoomgrad", "run", "--resume", store.run.id, "--on", address, **options)
     assert client.wait(300) == 0, client.log.read_text()
     records = store.records()
     assert "Traceback" not in client.log.read_text()
@@ -319,4 +328,4 @@ def test_a_kill_loses_nothing_and_the_run_has_the_references_bits(target, tmp_pa
     assert all(len({record.host for record in records if record.block == block}) == 1 for block in range(6))
     assert before.items() <= {record.cell.key + str(record.block): record for record in records}.items()
     assert all(record.proof.identical for record in records if record.cell.engine == "tuple")
-    wait_for(lambda: not any(is_running(one.pid) for one in of_client))
+    wait_for(lambda: not any(is_running(host.pid) for host in hosts))
