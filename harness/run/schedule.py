@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from pydantic import ValidationError
@@ -49,23 +48,7 @@ class Observer:
         """The cell's worker starts."""
 
     def finished(self, record: Record, seconds_left: float) -> None:
-        """A record is on the disk."""
-
-
-@dataclass
-class _Progress:
-    """Estimated seconds of work done and left, and the actual seconds taken, whose ratio corrects the estimate."""
-
-    left: float
-    done: float = 0.0
-    taken: float = 0.0
-
-    def seconds_left(self, estimate: float, seconds: float) -> float:
-        self.left -= estimate
-        self.done += estimate
-        self.taken += seconds
-        # The first cells say little about the rest, so the plan's estimate counts like one minute of finished work.
-        return max(0.0, self.left * (self.taken + 60.0) / (self.done + 60.0))
+        """A record is on the disk. seconds_left: estimate of what remains."""
 
 
 @dataclass
@@ -108,13 +91,12 @@ class Schedule:
         earlier = {record.cell: record for record in records if record.steps_per_value}
         todo = [point for point in points if point not in finished]
         estimates = self._estimates(todo)
-        progress, written = _Progress(sum(estimates)), 0
+        seconds_left, written = sum(estimates), 0
         for (block, cell), estimate in zip(todo, estimates, strict=True):
+            seconds_left -= estimate
             if cell in self._given_up:
-                progress.left -= estimate
                 continue
             self.observer.started(cell, block)
-            began = monotonic()
             record = self._record(cell, block, earlier.get(cell))
             self.store.write(record)
             written += 1
@@ -122,7 +104,7 @@ class Schedule:
                 self._given_up.add(cell)
             else:
                 earlier[cell] = record
-            self.observer.finished(record, progress.seconds_left(estimate, monotonic() - began))
+            self.observer.finished(record, max(0.0, seconds_left))
         return written
 
     def _estimates(self, points: Sequence[tuple[int, Cell]]) -> list[float]:
