@@ -11,6 +11,7 @@ from zoomgrad.reports.sections.compiling import exponent, points
 from zoomgrad.reports.sections.ideas import gains
 from zoomgrad.reports.story import story
 from zoomgrad.reports.view import view
+from zoomgrad.results.record import HostFacts
 
 HOME = "cpython-3.13"
 
@@ -159,6 +160,7 @@ def test_the_exponent_of_growth_and_its_chart():
         (lambda record: {"other_load": 1.5 * (record.cell.engine == "tuple")}, {}, ""),
         (lambda record: {}, {"blocks": 2}, "2 blocks is too few"),
         (lambda record: {}, {"machine": {"frequency governor": "powersave"}}, "powersave"),
+        (lambda record: {}, {"hosts": {"host-0": HostFacts(identity="0", machine={})}}, "needs 3 hosts"),
         (lambda record: {"pace_seconds": (0.01 * (1 + record.block),) * 3}, {}, "took 3.0 times as long"),
         (
             lambda record: {"step_seconds": (1.0 + record.block * len(record.cell.engine),) * 3},
