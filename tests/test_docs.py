@@ -3,7 +3,6 @@
 Commands are parsed, never run. `EXCEPTIONS` lists the blocks that are neither Python nor commands, with the reason.
 """
 
-import configparser
 import doctest
 import io
 import re
@@ -172,22 +171,6 @@ def check_zoomgrad(arguments):
     assert values.get("preset") in {None, *PRESETS}
 
 
-def environments():
-    """Names of tox's environments."""
-    config = configparser.ConfigParser(interpolation=None)
-    config.read(ROOT / "tox.ini", encoding="utf-8")
-    return {section.rpartition(":")[2] for section in config.sections()}
-
-
-def check_tox(arguments):
-    """The environment exists, and `zoomgrad` takes the options that `bench` and `check` pass on."""
-    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    assert before[-2] == "-e" and before[-1] in environments(), before
-    command = {"bench": "run", "check": "check"}.get(before[-1])
-    if command and "--" in arguments:
-        check_zoomgrad([command, *arguments[len(before) + 1 :]])
-
-
 @pytest.mark.parametrize(("page", "command"), sorted(set(commands())))
 def test_each_command_would_be_accepted(page, command, tmp_path, monkeypatch):
     own.write(tmp_path)
@@ -196,14 +179,12 @@ def test_each_command_would_be_accepted(page, command, tmp_path, monkeypatch):
     program, *arguments = shlex.split(CHOICE.sub(r"\1", command).partition(" > ")[0].replace("…", ""))
     if program == "uvx":
         program, *arguments = arguments
-        if program == "--from":
-            _, program, *arguments = arguments
         program = program.removesuffix("[bench]")
     program = program.removeprefix(".venv/bin/")
     if program == "zoomgrad":
         check_zoomgrad(arguments)
     elif program == "tox":
-        check_tox(arguments)
+        assert f"[testenv:{arguments[-1]}]" in read("tox.ini"), command
     elif program == "python":
         assert arguments[0] == "-m" and find_spec(arguments[1]), command
     elif program == "pytest":
