@@ -20,9 +20,8 @@ from zoomgrad.engines.discovery import WORKLOAD_FILES, Problem, from_outside, is
 from zoomgrad.engines.nn import squared_error
 from zoomgrad.harness.workloads import microgpt
 from zoomgrad.harness.workloads.catalogue import WORKLOADS, constant
-from zoomgrad.harness.workloads.criteria import within
 from zoomgrad.harness.workloads.models import BadSize, Mlp, check_size
-from zoomgrad.harness.workloads.workload import SEED, Workload
+from zoomgrad.harness.workloads.workload import SEED, Workload, within
 
 __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names", "problems"]
 

@@ -10,9 +10,8 @@ from typing import Any
 from zoomgrad.datasets import digits, mnist, moons, synthetic, tour, xor
 from zoomgrad.engines.nn import cross_entropy, hinge, squared_error
 from zoomgrad.harness.workloads import models
-from zoomgrad.harness.workloads.criteria import same_class, same_side, within
 from zoomgrad.harness.workloads.models import Mlp
-from zoomgrad.harness.workloads.workload import Workload
+from zoomgrad.harness.workloads.workload import Workload, same_class, same_side, within
 
 
 def constant(rate: float) -> Callable[[int], float]:

@@ -22,9 +22,8 @@ from zoomgrad.datasets import names
 from zoomgrad.datasets.names import TOKENS
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.harness.workloads.criteria import same_class
 from zoomgrad.harness.workloads.models import BadSize, check_size, dot, softmax
-from zoomgrad.harness.workloads.workload import Workload
+from zoomgrad.harness.workloads.workload import Workload, same_class
 
 STEPS = 1000
 """Steps of the published training. Over these, the learning rate falls from 0.01 towards 0."""

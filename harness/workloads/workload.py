@@ -15,7 +15,6 @@ from zoomgrad.engines.api import Network, Shape
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.optimisers import SGD, Optimiser
 from zoomgrad.engines.nn import as_list, cross_entropy, hinge, l2, squared_error
-from zoomgrad.harness.workloads.criteria import IsCorrect
 from zoomgrad.harness.workloads.models import Build, Mlp
 
 SEED = 1337
@@ -23,6 +22,9 @@ SEED = 1337
 
 LOSSES = {(squared_error, 0.0): "squared_error", (hinge, 1e-4): "hinge_l2", (cross_entropy, 0.0): "cross_entropy"}
 """Loss and penalty -> the name in `engines.api.Network.loss`."""
+
+IsCorrect = Callable[[Sequence[float], Sequence[float]], bool]
+"""(outputs, targets) of one sample -> whether it counts as correct."""
 
 
 @dataclass(frozen=True)
@@ -188,3 +190,21 @@ def _shapes(reader: Callable[[], Any], train_rows: int, classes: int) -> tuple[S
         places = zip(*map(data.labels, rows))
         made.append(Shape(tuple(Column(bytes(labels), classes, one_hot=True) for labels in places), rows))
     return tuple(made)
+
+
+# --- criteria for a correct output ------------------------------------------------------------------------------------
+
+
+def same_class(outputs: Sequence[float], targets: Sequence[float]) -> bool:
+    """Whether the largest output is at the index of the target class."""
+    return max(range(len(outputs)), key=outputs.__getitem__) == max(range(len(targets)), key=targets.__getitem__)
+
+
+def same_side(outputs: Sequence[float], targets: Sequence[float]) -> bool:
+    """Whether the single output has the sign of the label."""
+    return (outputs[0] > 0) == (targets[0] > 0)
+
+
+def within(tolerance: float) -> IsCorrect:
+    """Criterion that every output is nearer to its target than `tolerance`."""
+    return lambda outputs, targets: all(abs(o - t) < tolerance for o, t in zip(outputs, targets))
