@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Optional
+from typing import ClassVar, Optional, Union
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator
@@ -138,7 +138,7 @@ class Lists:
         self.evaluator.store(word(Word.BOUND), other)
         self.compare(Mem(RSP, -16))
         with code.unless("a"):
-            self.point_to_list(RDI, of_row=statement.at is not None)
+            self._point_to_list(of_row=statement.at is not None)
             code.call(LIST_EVERY)
 
     def _add_one(self) -> None:
@@ -181,7 +181,7 @@ class Lists:
 
     def _list_inputs(self, statement: steps.ListInputs) -> None:
         self.code.integer("lea", RSI, Mem(W, 8 * self.first))
-        self.point_to_list(RDI)
+        self._point_to_list(of_row=False)
         self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
 
     def _list_rows(self, statement: steps.ListRows) -> None:
@@ -190,53 +190,51 @@ class Lists:
         with over_rows(code):
             code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
             code.integer("lea", RSI, Mem(RSI, 8 * (at.base + self.first), W))
-            self.point_to_list(RDI, of_row=True)
+            self._point_to_list(of_row=True)
             code.integer("mov", Mem(RDI), 0)
             code.call(LIST_INPUTS)
 
-    def point_to_list(self, to: Reg, *, of_row: bool = False) -> None:
-        """The address of the list; or of the list of the current one of the rows taken together."""
+    def _point_to_list(self, *, of_row: bool) -> None:
+        """RDI: the address of the row's list, or of the list of the current one of the rows taken together."""
         if of_row:
-            self.code.integer("imul", to, word(Word.CURRENT), list_bytes(self.step))
-            self.code.integer("lea", to, Mem(to, 8 * self.step.area("lists").start, W))
+            point_to_list(self.code, self.step, RDI, "lists", word(Word.CURRENT))
         else:
-            self.code.integer("lea", to, Mem(W, 8 * self.step.area("live").start))
+            point_to_list(self.code, self.step, RDI, "live")
 
     def unless_all_listed(self, label: str) -> None:
         """Jump to the label unless the lists of all rows taken together hold every input."""
         code, again = self.code, self.code.new_label()
         code.integer("mov", RCX, word(Word.COUNT))
-        code.integer("lea", RSI, Mem(W, 8 * self.step.area("lists").start))
+        point_to_list(code, self.step, RSI, "lists")
         code.label(again)
         code.jump(label, "ne", Mem(RSI), self.count)
-        code.integer("add", RSI, list_bytes(self.step))
+        code.integer("add", RSI, _list_bytes(self.step, "lists"))
         code.integer("sub", RCX, 1)
         code.jump(again, "g")
 
     def _turn(self, _: steps.TurnLists) -> None:
         """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
-        code, start = self.code, 8 * self.step.area("turned").start
-        code.integer("lea", RSI, Mem(W, start))
+        code = self.code
+        point_to_list(code, self.step, RSI, "turned")
         code.integer("mov", RCX, self.count)
         with code.counted_down(RCX):
             code.integer("mov", Mem(RSI), 0)
-            code.integer("add", RSI, turned_bytes(self.step))
+            code.integer("add", RSI, _list_bytes(self.step, "turned"))
         code.integer("mov", R8, 0)
-        code.integer("lea", RDI, Mem(W, 8 * self.step.area("lists").start))
+        point_to_list(code, self.step, RDI, "lists")
         with code.repeated() as end:
             code.jump(end, "ge", R8, word(Word.COUNT))
             code.integer("mov", RDX, 0)
             with code.repeated() as done:
                 code.jump(done, "ge", RDX, Mem(RDI))
                 code.integer("movsxd", RAX, Mem(RDI, 8, RDX, 4))
-                code.integer("imul", RSI, RAX, turned_bytes(self.step))
-                code.integer("lea", RSI, Mem(RSI, start, W))
+                point_to_list(code, self.step, RSI, "turned", RAX)
                 code.integer("mov", RCX, Mem(RSI))
                 code.move_int(Mem(RSI, 8, RCX, 4), R8)
                 code.integer("add", RCX, 1)
                 code.integer("mov", Mem(RSI), RCX)
                 code.integer("add", RDX, 1)
-            code.integer("add", RDI, list_bytes(self.step))
+            code.integer("add", RDI, _list_bytes(self.step, "lists"))
             code.integer("add", R8, 1)
 
     WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
@@ -260,19 +258,23 @@ def over_rows(code: Assembler) -> Iterator[None]:
     code.jump(again, "l", RAX, word(Word.COUNT))
 
 
-def list_bytes(step: Step) -> int:
-    """From one row's list to the next one's."""
-    assert step.skips is not None
-    first, stop = step.skips.inputs
-    return 8 * (stop - first + 1)
+def point_to_list(code: Assembler, step: Step, to: Reg, area: str, number: Union[Reg, Mem, None] = None) -> None:
+    """The address of the first list of an area, or of the list of a row or an input."""
+    start = 8 * step.area(area).start
+    if number is None:
+        code.integer("lea", to, Mem(W, start))
+    else:
+        code.integer("imul", to, number, _list_bytes(step, area))
+        code.integer("lea", to, Mem(to, start, W))
 
 
-def turned_bytes(step: Step) -> int:
-    """From the list of one input's rows to the next one's."""
+def _list_bytes(step: Step, area: str) -> int:
+    """From one list to the next one."""
     assert step.skips is not None
     first, stop = step.skips.inputs
-    area = step.area("turned")
-    return (area.stop - area.start) // (stop - first) * 8
+    if area == "lists":
+        return 8 * (stop - first + 1)
+    return (step.area(area).stop - step.area(area).start) // (stop - first) * 8
 
 
 def _numbers_of(mask: int) -> list[int]:

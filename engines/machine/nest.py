@@ -46,7 +46,7 @@ from zoomgrad.engines.machine.across import Across, widths_across
 from zoomgrad.engines.machine.block import Block, Source
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.lists import list_bytes, turned_bytes
+from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
@@ -289,7 +289,8 @@ class Nest:
         """A loop over a list: the register holds one entry after the other."""
         code, registers = self.code, self.registers
         entries, at, entry = registers.integer(), registers.integer(), registers.integer()
-        self._list_address(entries)
+        area = "live" if self.run.rows == 1 else "turned" if self.loop.phase == Phase.SINK else "lists"
+        point_to_list(code, self.writer.step, entries, area, self.index[0] if self.run.rows > 1 else None)
         code.integer("mov", at, 0)
         with code.repeated() as end:
             code.jump(end, "ge", at, Mem(entries))
@@ -297,17 +298,6 @@ class Nest:
             yield entry
             code.integer("add", at, 1)
         registers.give_back(entries, at, entry)
-
-    def _list_address(self, to: Reg) -> None:
-        """The address of the list: of the row's inputs, of each row's inputs, or of each input's rows."""
-        step = self.writer.step
-        if self.run.rows == 1:
-            self.code.integer("lea", to, Mem(W, 8 * step.area("live").start))
-            return
-        is_sink, first = self.loop.phase == Phase.SINK, self.index[0]
-        assert first is not None
-        self.code.integer("imul", to, first, turned_bytes(step) if is_sink else list_bytes(step))
-        self.code.integer("lea", to, Mem(to, 8 * step.area("turned" if is_sink else "lists").start, W))
 
     @contextmanager
     def _hoisted_rate(self) -> Iterator[None]:

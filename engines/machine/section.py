@@ -16,7 +16,7 @@ from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on, loss_of
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.lists import Lists, over_rows
+from zoomgrad.engines.machine.lists import Lists, over_rows, point_to_list
 from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.recover.nest import nests
@@ -270,7 +270,7 @@ class Section:
         elif condition == Fact.EVERY_INPUT_OF_ROWS:
             self.lists.unless_all_listed(label)
         elif condition == Fact.EVERY_INPUT:
-            self.lists.point_to_list(RSI)
+            point_to_list(self.code, self.step, RSI, "live")
             code.jump(label, "ne", Mem(RSI), self.lists.count)
         else:
             for which, wanted, jump in _COMPARISONS[condition]:
