@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.harness.machine import environments, interpreters, own_clang
+from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 
@@ -139,11 +139,11 @@ def summary(results: Sequence[Result], total_seconds: float, found: Sequence[Int
 
 def get_clang() -> None:
     """Fetch a Clang if this machine has none, as `zoomgrad run` does, so that its engines are tested too."""
-    own_clang.use()
-    if toolchains.has("clang") or not own_clang.is_offered():
+    environments.use_clang()
+    if toolchains.has("clang") or not environments.offers_clang():
         return
     try:
-        own_clang.fetch()
+        environments.fetch_clang()
     except NoEnvironment as error:
         print(f"no Clang, so tests of its engines are skipped: {error}")
 

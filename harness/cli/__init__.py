@@ -43,7 +43,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
         command = load(str(name))
-        import_module("zoomgrad.harness.machine.own_clang").use()  # late, because `--help` needs no compiler
+        import_module("zoomgrad.harness.machine.environments").use_clang()  # late, because `--help` needs no compiler
         return name, command, rest
 
 

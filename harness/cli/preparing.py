@@ -20,7 +20,7 @@ from zoomgrad.engines.row import Row
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out
-from zoomgrad.harness.machine import environments, interpreters, own_clang
+from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan import planning
@@ -60,8 +60,8 @@ def _needs(plan: Plan) -> Iterator[tuple[str, Callable[[], None]]]:
             yield name, partial(environments.install_python, name)
     loaded = (engines.load(cell.engine) for cell in plan.run.cells)
     needs_clang = any(isinstance(engine, Row) and engine.options.compiler == "clang" for engine in loaded)
-    if needs_clang and own_clang.is_offered() and not toolchains.has("clang"):
-        yield "a Clang (the package ziglang)", own_clang.fetch
+    if needs_clang and environments.offers_clang() and not toolchains.has("clang"):
+        yield "a Clang (the package ziglang)", environments.fetch_clang
 
 
 def _fetched(what: str, fetch: Callable[[], None]) -> bool:

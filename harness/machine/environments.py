@@ -14,6 +14,7 @@ from pathlib import Path
 from uv import find_uv_bin
 
 from zoomgrad.engines.asking import NoAnswer, ask
+from zoomgrad.engines.kernel import toolchains
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.results.places import STATE
 
@@ -60,30 +61,13 @@ def environment(interpreter: Interpreter, *, lock: str = WORKER) -> Path:
     return with_jit if interpreter.jit else python
 
 
-def packages(lock: str) -> Path:
-    """Folder with the lock file's packages alone, for their programs. Makes it if needed. Raises NoEnvironment."""
-    folder = packages_folder(lock)
-    _once(folder, lambda: _install(lock, "--python", sys.executable, "--target", str(folder)))
-    return folder
-
-
-def packages_folder(lock: str) -> Path:
-    """Where `packages` puts the lock file's packages."""
-    return _folder(lock, lock, sys.platform, platform.machine())
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether everything has been installed there."""
-    return (folder / READY).exists()
-
-
 def _once(folder: Path, make: Callable[[], None]) -> None:
     """Have a folder made, once, even if several processes need it at the same time."""
     from filelock import FileLock  # late: every command looks for our Clang, and most make nothing
 
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
-        if not is_whole(folder):
+        if not (folder / READY).exists():
             shutil.rmtree(folder, ignore_errors=True)
             make()
             (folder / READY).touch()
@@ -114,3 +98,36 @@ def _uv(*arguments: str) -> None:
     except NoAnswer as none:
         tail = none.output.strip()[-TAIL_CHARACTERS:]
         raise NoEnvironment(f"uv {arguments[0]} {none.reason}{tail and f': {tail}'}") from none
+
+
+# --- a Clang of our own -----------------------------------------------------------------------------------------------
+
+CLANG = "clang"
+"""The lock of the package `ziglang`, for a machine that has no Clang. `engines.kernel.toolchains` has the command.
+
+The package serves Linux with glibc; on macOS it has no linker, and Apple's Clang is one command away.
+"""
+
+
+def offers_clang() -> bool:
+    """Whether the package supports this system."""
+    return sys.platform == "linux" and platform.libc_ver()[0] == "glibc" and platform.machine() in ("x86_64", "aarch64")
+
+
+def use_clang() -> None:
+    """Use our Clang if it has been fetched, unless there is another one."""
+    folder = _clang_folder()
+    # Asking the machine's compilers takes longer, so that comes last.
+    if not os.environ.get(toolchains.CLANG) and (folder / READY).exists() and not toolchains.has("clang"):
+        toolchains.use_clang(folder / "ziglang" / "zig")
+
+
+def fetch_clang() -> None:
+    """Fetch our Clang and use it. Raises NoEnvironment."""
+    folder = _clang_folder()
+    _once(folder, lambda: _install(CLANG, "--python", sys.executable, "--target", str(folder)))
+    toolchains.use_clang(folder / "ziglang" / "zig")
+
+
+def _clang_folder() -> Path:
+    return _folder(CLANG, CLANG, sys.platform, platform.machine())

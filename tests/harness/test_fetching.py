@@ -14,7 +14,7 @@ from zoomgrad import engines
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.extension import check_header
 from zoomgrad.harness.cli import preparing
-from zoomgrad.harness.machine import environments, interpreters, own_clang
+from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.plan.presets import Selection
 from zoomgrad.results.places import ROOT
@@ -104,7 +104,7 @@ def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
     done = asked_of_uv()
     os.environ.pop(toolchains.CLANG)
     forget()
-    own_clang.use()
+    environments.use_clang()
     planned("clang-O1")
     assert asked_of_uv() == done, "a second run must use the Clang that is there"
 
@@ -133,7 +133,7 @@ for workload in ("xor", "tour"):
 def test_the_real_package_compiles_without_anything_of_the_system(tmp_path):
     """The Clang, its headers and its linker, for straight-line C, loops, threads and the extension type."""
     try:
-        own_clang.fetch()
+        environments.fetch_clang()
     except NoEnvironment as error:
         pytest.skip(f"ziglang can't be fetched: {str(error)[-200:]}")
     finally:
