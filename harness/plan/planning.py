@@ -45,14 +45,10 @@ class Plan:
         """Estimated time of the cell over all its blocks."""
         return sum(self.block_seconds(cell, block) for block in range(self.run.blocks))
 
-    def vouching_seconds(self, workload: str) -> float:
-        """Estimated time of vouching for the workload's engines."""
-        return estimate.vouching_seconds(workload, self.run.settings)
-
     @property
     def total_seconds(self) -> float:
         """Estimated time of the whole run: vouching, then every cell."""
-        vouching = sum(self.vouching_seconds(name) for name in self.run.workloads)
+        vouching = sum(estimate.vouching_seconds(name, self.run.settings) for name in self.run.workloads)
         return vouching + sum(self.cell_seconds(cell) for cell in self.run.cells)
 
     def order(self) -> Iterator[tuple[int, Cell]]:

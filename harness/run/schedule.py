@@ -90,7 +90,7 @@ class Schedule:
         self._given_up |= {record.cell for record in records if _is_last(record)}
         earlier = {record.cell: record for record in records if record.steps_per_value}
         todo = [point for point in points if point not in finished]
-        estimates = self._estimates(todo)
+        estimates = [self.plan.block_seconds(cell, block) for block, cell in todo]
         seconds_left, written = sum(estimates), 0
         for (block, cell), estimate in zip(todo, estimates, strict=True):
             seconds_left -= estimate
@@ -106,12 +106,6 @@ class Schedule:
                 earlier[cell] = record
             self.observer.finished(record, max(0.0, seconds_left))
         return written
-
-    def _estimates(self, points: Sequence[tuple[int, Cell]]) -> list[float]:
-        """Estimated seconds of each. Vouching for a workload happens before its first cell."""
-        names = {cell.workload for _, cell in points} - self._vouched.keys()
-        vouching = {name: self.plan.vouching_seconds(name) for name in names}
-        return [self.plan.block_seconds(cell, block) + vouching.pop(cell.workload, 0.0) for block, cell in points]
 
     def _record(self, cell: Cell, block: int, earlier: Record | None) -> Record:
         """Run one worker for one cell and return its record, whatever happens. earlier: record of another block."""
