@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engines.compiled.compiling import ONE_OF_EACH_KIND
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
 from tests.engines.graphs import REFERENCE, bits
-from tests.engines.ladder import of_each_value, promised, runs_here
+from tests.engines.ladder import of_each_value, promised
 from zoomgrad import engines
 from zoomgrad.engines.graph.expr import function
 from zoomgrad.engines.graph.ops import OPS
@@ -129,9 +129,7 @@ WORKLOAD = replace(
 @pytest.mark.parametrize("engine", [name for name in (*of_each_value(), *ONE_OF_EACH_KIND) if name != REFERENCE])
 def test_training_with_every_op_keeps_the_reference_bits(engine):
     """`replay` has a second forward pass, and a compiled engine has its own of everything."""
-    if not runs_here(engine):
-        pytest.skip(f"{engine} can't run here")
-    trainer, right = (engines.load(name).prepare(WORKLOAD) for name in (engine, REFERENCE))
+    trainer, right = (usable(name).prepare(WORKLOAD) for name in (engine, REFERENCE))
     for each in (trainer, right):
         each.train(3)
     assert trainer.losses == promised(engine, right.losses)

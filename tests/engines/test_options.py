@@ -133,23 +133,13 @@ def test_a_processor_without_fma_is_refused(monkeypatch):
             engines.load(name).check()
 
 
-# --- the width of vectors ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.host
 @pytest.mark.parametrize(("name", "setting", "width"), [("rerolled-gcc", "2", 2), ("rerolled-clang+generic", "8", 2)])
 def test_the_user_sets_the_width(name, setting, width, monkeypatch):
-    """No processor and no flags get wider vectors than they have."""
-    pytest.importorskip("numpy")
-    from zoomgrad.engines.rerolled.fitted import fitted
-
+    """No processor and no flags get wider vectors than they have. A width that does not exist is refused."""
+    engine = usable(name)
     monkeypatch.setenv(VECTORS, setting)
-    assert fitted(usable(name).options).width == width
-
-
-@pytest.mark.host
-def test_a_width_that_does_not_exist_is_refused(monkeypatch):
-    engine = usable("rerolled-gcc")
+    assert engine.prepare(workloads.load("xor")).sizes["vector_doubles"] == width
     monkeypatch.setenv(VECTORS, "16")
     with pytest.raises(Unavailable, match=r"ZOOMGRAD_VECTORS is '16', but .*\n  Unset ZOOMGRAD_VECTORS"):
         engine.check()

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.engines.compiled.compiling import usable
 from zoomgrad import engines
-from zoomgrad.engines.api import NonFiniteLoss, Unavailable
+from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.discovery import is_peer
 from zoomgrad.engines.graph.optimisers import ADAM
 from zoomgrad.engines.peers import driver as peers
@@ -19,15 +20,6 @@ from zoomgrad.harness.workloads.models import Mlp
 pytestmark = pytest.mark.host
 
 PEERS = [name for name in engines.names() if is_peer(engines.load(name))]
-
-
-def prepared(name, workload):
-    engine = engines.load(name)
-    try:
-        engine.check()
-    except Unavailable as why:
-        pytest.skip(why.reason)
-    return engine.prepare(workload)
 
 
 @pytest.mark.parametrize("name", [*PEERS, *(f"{name}+threads" for name in PEERS if engines.load(name).takes)])
@@ -41,7 +33,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name):
         replace(workloads.load("mlp-6x3x2"), build=Mlp((6, 3, 2), "tanh")),
         workloads.load("digits"),
     ):
-        peer, reference = prepared(name, workload), engines.load("bytecode").prepare(workload)
+        peer, reference = usable(name).prepare(workload), engines.load("bytecode").prepare(workload)
         for _ in range(2):
             batch, rows = rng.choice([1, 2, workload.batch, 5]), rng.choice([None, 3, 4])
             pieces = [rng.randrange(12) for _ in range(4)]
@@ -56,7 +48,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name):
 
 
 def test_a_loss_that_is_not_finite_stops_the_training():
-    trainer = prepared("numpy", replace(workloads.load("mlp-6x3x2"), rate=lambda update: 1e200))
+    trainer = usable("numpy").prepare(replace(workloads.load("mlp-6x3x2"), rate=lambda update: 1e200))
     with pytest.raises(NonFiniteLoss) as error:
         trainer.train(20)
     assert len(trainer.losses) == error.value.step < 20
