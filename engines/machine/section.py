@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar, Union
 
 from zoomgrad.engines.machine.buffers.copies import call_copy, copy_doubles, rectangles
-from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on, loss_of
+from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Evaluator
@@ -123,7 +123,7 @@ class Section:
         """Record the loss; if it is finite, go on to the next row."""
         code = self.code
         loss, rest = Vec(0, 8), Vec(1, 8)
-        self.evaluator.load(loss, loss_of(self.step, self.evaluator))
+        self.evaluator.load(loss, Mem(W, 8 * self.step.loops.loss.base))
         code.integer("mov", RAX, word(Word.LOSSES))
         code.integer("mov", RCX, word(Word.STEP))
         self.evaluator.store(Mem(RAX, 0, RCX, 8), loss)
@@ -231,10 +231,6 @@ class Section:
         self.code.integer("mov", RCX, count)
         self.code.call(DESCEND)
 
-    def _clear_seeded(self, _: steps.ClearSeeded) -> None:
-        assert isinstance(self.step.loops.loss, Access)
-        self.code.integer("mov", Mem(W, 8 * (self.step.loops.loss.base + self.step.away)), 0)
-
     def _set(self, statement: steps.SetDue) -> None:
         self.code.integer("mov", word(Word.DUE), int(statement.value))
 
@@ -296,7 +292,6 @@ class Section:
         steps.Guard: _guard,
         steps.NextRate: _next_rate,
         steps.Update: _update,
-        steps.ClearSeeded: _clear_seeded,
         steps.Copy: _copy,
         steps.SetDue: _set,
         steps.If: _if,

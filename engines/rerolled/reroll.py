@@ -1,7 +1,8 @@
 """Tape -> Loops: recover loops from a tape, one stage after another.
 
 A large graph with nearly as many forms as rows has no loops worth the name, and is called irregular. Its engine then
-compiles straight lines, as the engines of `straight` do.
+compiles straight lines, as the engines of `straight` do. So does that of a graph whose loss is a leaf: no loop would
+compute the loss, nor the gradient of a parameter that is the loss.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Optional
 
 from zoomgrad.engines.graph.passes import CHECKED
-from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.graph.tape import CONSTANT, Tape
 from zoomgrad.engines.rerolled.heap import keep_freed_memory
 from zoomgrad.engines.rerolled.recover.chains import chain
 from zoomgrad.engines.rerolled.recover.check import check_loops, check_sums
@@ -45,10 +46,12 @@ def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
 
 
 def reroll_regular(tape: Tape, for_machine: bool = False) -> Optional[Loops]:
-    """Recover loops from a tape; None if it is irregular, so that straight lines compile sooner.
+    """Recover loops from a tape; None if it is irregular, so that straight lines compile sooner, or its loss a leaf.
 
     for_machine: whether loops become machine code, which takes no longer for many loops than for straight lines.
     """
+    if tape.ops[tape.loss] <= CONSTANT:
+        return None
     try:
         return reroll(tape, MANY_FOR_MACHINE if for_machine else max(MANY, len(tape) // ROWS))
     except Irregular:

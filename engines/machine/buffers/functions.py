@@ -11,7 +11,6 @@ from zoomgrad.engines.machine.buffers.rows import READ_COLUMNS
 from zoomgrad.engines.machine.encode import R8, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.target import CALLEE_SAVED, T, Target, W, Word, word
-from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step.step import Step
 
 PROTOTYPES = {
@@ -66,13 +65,6 @@ def go_on(code: Assembler, row: Mem, rows: Mem) -> None:
     code.integer("mov", row, RAX)
 
 
-def loss_of(step: Step, evaluator: Evaluator) -> Mem:
-    """The loss as an operand."""
-    loss = step.loops.loss
-    assert isinstance(loss, (float, Access))
-    return Mem(W, 8 * loss.base) if isinstance(loss, Access) else evaluator.constant(loss, 1)
-
-
 def label_of(name: str) -> str:
     """The label of a function, which may have the name of a section."""
     return f"{name}()"
@@ -103,7 +95,7 @@ def _write_pass(code: Assembler, step: Step, evaluator: Evaluator, name: str, la
             code.integer("mov", word(which), register)
         _align(code)
         code.call(name)
-        evaluator.load(Vec(0, 8), loss_of(step, evaluator))
+        evaluator.load(Vec(0, 8), Mem(W, 8 * step.loops.loss.base))
 
 
 def _write_train(code: Assembler) -> None:

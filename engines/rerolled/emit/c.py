@@ -33,7 +33,6 @@ from zoomgrad.engines.rerolled.emit.c_section import (
     arguments,
     identifier,
     leaf,
-    loss,
     spelled,
 )
 from zoomgrad.engines.rerolled.form import Form
@@ -234,10 +233,12 @@ class _Source:
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
             yield Declarations([memcpy])
         parameters = loops.area("p")
-        constants = [f"enum {{ ROOM = {parameters.stop - parameters.start} }};"]
-        if isinstance(loops.loss, Access):
-            constants.append(f"enum {{ LOSS = {spelled(self.step, Place(loops.loss.base))} }};")
-        yield Declarations(constants)
+        yield Declarations(
+            [
+                f"enum {{ ROOM = {parameters.stop - parameters.start} }};",
+                f"enum {{ LOSS = {spelled(self.step, Place(loops.loss.base))} }};",
+            ]
+        )
         yield Include("rerolled/emit/workspace.h")
         if "backward" in self.step.programs:
             yield Include("rerolled/emit/updates.h")
@@ -333,7 +334,7 @@ class _Source:
         """`forward` and `backward`, and the functions of the loop over rows."""
         programs = self.step.programs
         for name, parameters, result in (
-            ("forward", ("x", "p", "w", "y"), Return(loss(self.step))),
+            ("forward", ("x", "p", "w", "y"), Return("w[LOSS]")),
             ("backward", ("x", "p", "w", "q"), None),
         ):
             if name not in programs:

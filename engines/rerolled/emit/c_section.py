@@ -76,11 +76,6 @@ def spelled(step: Step, place: Place, row: str = "row") -> str:
     return area.name.upper() + further + (f" + {place.per_row} * {row}" if place.per_row else "")
 
 
-def loss(step: Step) -> str:
-    """The loss as a C expression."""
-    return leaf(step, step.loops.loss) if isinstance(step.loops.loss, float) else "w[LOSS]"
-
-
 def identifier(name: str) -> str:
     """The C name of a routine."""
     return name.replace(" ", "_")
@@ -173,7 +168,7 @@ class Section:
 
     def _guard(self, statement: steps.Guard, row: str) -> list[Statement]:
         failed = [*self._program(statement.otherwise, row), Return("0")]
-        return [If(f"!record(t, {loss(self.step)})", failed)]
+        return [If("!record(t, w[LOSS])", failed)]
 
     def _update(self, statement: steps.Update, row: str) -> list[Statement]:
         spans = [("0", "ROOM")]
@@ -189,10 +184,6 @@ class Section:
         if self.step.loops.unused:
             yield Call("update_unused", ("t",))
         yield Assign("t->state.gradients_are_zero", "1")
-
-    def _clear_seeded(self, _: steps.ClearSeeded, row: str) -> list[Statement]:
-        assert isinstance(self.step.loops.loss, Access)
-        return [Assign(f"w[{self.step.loops.loss.base + self.step.away}]", "0.0")]
 
     def _copy(self, statement: steps.Copy, row: str) -> list[Statement]:
         to, source = self._place(statement.to, row), self._place(statement.source, row)
@@ -266,7 +257,6 @@ class Section:
         steps.Perform: _perform,
         steps.Guard: _guard,
         steps.Update: _update,
-        steps.ClearSeeded: _clear_seeded,
         steps.Copy: _copy,
         steps.SetDue: _set,
         steps.ListInputs: _list_inputs,

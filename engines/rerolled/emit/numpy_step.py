@@ -162,10 +162,6 @@ class NumpyKernel(PythonKernel):
             p[self._unused], q[self._unused] = parameters, gradients
         self.gradients_are_zero = True
 
-    def _clear_seeded(self) -> None:
-        assert isinstance(self.step.loops.loss, Access)
-        self.w[self.step.loops.loss.base + self.step.away] = 0.0
-
     def _perform(self, routine: str) -> None:
         for run in self.routines[routine]:
             run()
@@ -181,7 +177,6 @@ class NumpyKernel(PythonKernel):
         steps.Guard: _guard,
         steps.NextRate: _next_rate,
         steps.Update: _update,
-        steps.ClearSeeded: _clear_seeded,
         steps.If: _choose,
     }
 

@@ -86,7 +86,7 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
     restore = tuple(Copy(Place(start), place, stop - start) for (start, stop), place in restored)
     loss, per_row = moved(step.loops.loss, all_own)
     give_loss: Program = ()
-    if isinstance(loss, Access) and isinstance(step.loops.loss, Access):
+    if isinstance(loss, Access):
         give_loss = (Copy(Place(step.loops.loss.base), Place(loss.base, per_row), 1),)
     each = Each(give_loss, (), restore)
     update = steps.rewrite(update_of(step), _in_parts)

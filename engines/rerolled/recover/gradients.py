@@ -71,7 +71,10 @@ if TYPE_CHECKING:
 
 
 def pull(tape: Tape) -> Sums:
-    """Write the sums of all rows, and of all gradients up to the loss, even those that no parameter needs."""
+    """Write the sums of all rows, and of all gradients up to the loss, even those that no parameter needs.
+
+    The loss is computed: `reroll_regular` leaves a leaf to straight lines.
+    """
     return _Builder(tape).build()
 
 
@@ -157,8 +160,6 @@ class _Builder:
         gradients, gradient_at, self.gradient = self._gradients(len(values))
         owner = np.concatenate([values, gradients])
         template, slots = np.zeros(len(owner), np.int16), np.full((len(SLOTS), len(owner)), NONE, np.int32)
-        if self.code[loss] == sums.PARAMETER:
-            slots[0, -1] = self.one
         parts = [(value_at, kind, each) for kind in self.kinds for each in enumerate(kind.terms)]
         parts += [(gradient_at, kind, each) for kind in self.kinds for each in enumerate(kind.op.contributions)]
         for term_at, kind, (position, expr) in parts:
@@ -231,8 +232,6 @@ class _Builder:
         at = np.full(2 * rows, NONE, np.int32)
         at[2 * consumers[terms] + ~is_left[terms]] = np.arange(first, first + len(terms))
         owner = 2 * rows - targets[terms]
-        if code[loss] == sums.PARAMETER:  # no row up to the loss reads it, so this is the only term of all gradients
-            owner = np.array([2 * rows - loss], np.int32)
         return owner, at, gradient
 
     def _term(self, expr: Expr, k: Optional[float], rows: Ints) -> tuple[int, list[Ints]]:

@@ -117,7 +117,7 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
         areas=tuple(places.areas.values()),
         numbers=places.numbers,
         copies=list(copies(sums, places)),
-        loss=places.single(sums.loss),
+        loss=Access(int(places.of[sums.loss]), ()),
         outputs=tuple(map(places.single, sums.outputs)),
         inputs=sums.inputs,
         parameters=sums.parameters,

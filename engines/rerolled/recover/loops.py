@@ -176,7 +176,7 @@ class Loops(Workspace):
     """The constants that area k holds."""
     copies: list[Copy]
     """Copies of all parameters, in the order of the workspace."""
-    loss: Operand
+    loss: Access
     outputs: tuple[Operand, ...]
     inputs: int
     parameters: int
@@ -185,11 +185,6 @@ class Loops(Workspace):
     def gradient_offset(self) -> int:
         """From a parameter's place to its gradient's."""
         return self.area("q").start - self.area("p").start
-
-    @property
-    def has_parameter_as_loss(self) -> bool:
-        """Whether the loss is one of the parameters, so that nothing is computed for it."""
-        return isinstance(self.loss, Access) and self.area_of(self.loss.base).name == "p"
 
     @property
     def unused(self) -> list[int]:

@@ -22,7 +22,6 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "guard" [", else:" statement*]    record the loss; if it is not finite, the stretch ends here
           | "next rate"                       the rate of the next update becomes the rate
           | "update" ["all but loop" n]       p -= rate * q / batch, then q = 0, for every parameter
-          | "clear the gradient of the loss"  which is a parameter: its sink then sets the gradient to 1
           | "copy" place "<-" place ":" n
           | "set due" | "clear due"             whether an update waits for the next row
           | "measure weights" | "list inputs" ["of the rows"] | "turn lists" | "check factors"

@@ -235,13 +235,6 @@ class Update(Statement):
 
 
 @dataclass(frozen=True)
-class ClearSeeded(Statement):
-    """`q = 0` for the parameter that is the loss: its sink then sets the gradient to 1, as `backward` does."""
-
-    TEXT = "clear the gradient of the loss"
-
-
-@dataclass(frozen=True)
 class Copy(Statement):
     """Copy contiguous values."""
 

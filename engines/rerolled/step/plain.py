@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loops, Phase
 from zoomgrad.engines.rerolled.step.language import (
-    ClearSeeded,
     Fact,
     Give,
     Guard,
@@ -28,7 +27,6 @@ def plain(loops: Loops) -> Step:
     p = loops.area("p")
     # If an output is a parameter, give it before an update changes it.
     gives_parameters = any(isinstance(o, Access) and p.start <= o.base < p.stop for o in loops.outputs)
-    seed = (ClearSeeded(),) if loops.has_parameter_as_loss else ()
     evaluate = (TakeRow(), Perform("values"), Give("outputs"), Guard())
     forward = evaluate if gives_parameters else (TakeRow(), Perform("values"), Guard())
     return Step(
@@ -37,12 +35,11 @@ def plain(loops: Loops) -> Step:
         {"values": of_phase[Phase.FORWARD], "gradients": of_phase[Phase.BACKWARD], "sinks": of_phase[Phase.SINK]},
         {
             "forward": (Take("inputs"), Take("parameters"), Perform("values"), Give("outputs")),
-            "backward": (Take("gradients"), Perform("gradients"), *seed, Perform("sinks"), Give("gradients")),
+            "backward": (Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
             "enter": (Take("parameters"), Take("gradients")),
             "turn": (
                 *forward,
                 Perform("gradients"),
-                *seed,
                 Perform("sinks"),
                 If(Fact.ENDS, (NextRate(), Update())),
             ),
