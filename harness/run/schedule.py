@@ -180,7 +180,6 @@ class Schedule:
         return {
             "engine": cell.engine,
             "workload": cell.workload,
-            "interpreter": cell.interpreter,
             "reference_folder": str(self.store.evidence_folder(vouching.reference).absolute()),
             "reference_cell": vouching.reference.key,
             "reference_steps": vouching.steps,

@@ -26,7 +26,6 @@ class Job(TypedDict):
 
     engine: str
     workload: str
-    interpreter: str
     reference_folder: str
     """Evidence of the engine that vouches for this one."""
     reference_cell: str

@@ -81,11 +81,6 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
     runner.args.loops = stretch.steps * passes
     if stretch_seconds / stretch.steps > SLOW_STEP_SECONDS:
         runner.args.warmups, runner.args.values = 0, 1
-    metadata: dict[str, Any] = {
-        "zoomgrad_engine": job["engine"],
-        "zoomgrad_interpreter": job["interpreter"],
-        **{f"zoomgrad_{phase}_seconds": seconds for phase, seconds in phases.items()},
-    }
     pace()  # lets a JIT compile it
     paces = [pace()]
 
@@ -100,7 +95,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
         paces.append(pace())
         return seconds
 
-    runner.bench_time_func(job["workload"], time_value, metadata=metadata)
+    runner.bench_time_func(job["workload"], time_value)
     return {
         **sizes,  # first, because an engine must not replace what follows
         "status": "measured",
