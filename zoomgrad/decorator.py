@@ -31,7 +31,6 @@ A function that can't be compiled runs as it is at each call, and one warning gi
 from __future__ import annotations
 
 import functools
-import inspect
 import random
 import sys
 import threading
@@ -40,7 +39,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Optional
+from typing import Any
 
 import zoomgrad
 from zoomgrad import trace
@@ -62,13 +61,6 @@ _DRAWS = "it draws random numbers", "Draw them before the call, and pass them."
 
 _DEPTH = threading.local()
 """`runs`: depth of nested uncompiled calls in this thread."""
-
-
-class Plain(NamedTuple):
-    """What a run of the function itself returned, and whether it drew random numbers."""
-
-    result: Any
-    draws: bool
 
 
 class NotCompiled(UserWarning):
@@ -100,11 +92,8 @@ class Compiled:
     """A function from Values and data to a loss, which runs compiled."""
 
     def __init__(self, function: Any, engine: Any, strict: bool, variants: int) -> None:
-        inner = getattr(function, "__wrapped__", function)
         if not callable(function) or isinstance(function, type):
             raise TypeError(f"compiled takes a function, not {function!r}\n  Put @staticmethod above it, not below.")
-        if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
-            raise TypeError(f"{function!r} returns no loss when it is called\n  Compile the function that computes it.")
         self.__name__ = self.__qualname__ = type(function).__name__  # unless it has names of its own
         functools.update_wrapper(self, function)
         self._function = function
@@ -137,7 +126,7 @@ class Compiled:
         # No lock here: the program's own code must not hold it.
         if not variant.why:
             return self._run(variant, signature, call, plain)
-        return self._as_it_is(call) if plain is None else plain.result
+        return self._as_it_is(call) if plain is None else plain[0]
 
     def _as_it_is(self, call: Any) -> Any:
         """Run the function, and those that it calls, without any program."""
@@ -148,16 +137,10 @@ class Compiled:
         finally:
             _DEPTH.runs -= 1
 
-    def _watched(self, call: Any) -> Plain:
-        """Run the function as it is, and see whether it draws random numbers."""
-        before = drawn()
-        result = self._as_it_is(call)
-        return Plain(result, drawn() != before)
-
-    def _variant(self, signature: Signature, call: Any) -> tuple[Any, Optional[Plain]]:
+    def _variant(self, signature: Signature, call: Any) -> tuple[Any, Any]:
         """The variant for these arguments, compiled if there is none or if what they hold has changed.
 
-        Also what the function returned when it ran as it is, if it has run.
+        Also what the function returned when it ran as it is, in a tuple; None if it has not run.
         """
         known: Any = self._variants.get(signature.structure)
         if known is not None:
@@ -165,17 +148,18 @@ class Compiled:
             if known.why or not known.held.has_changed():
                 return known, None
         held = Held(self._engine.Value, signature.objects)
-        plain = self._watched(call)
+        before = drawn()
+        plain = (self._as_it_is(call),)
         variant: Refused
         try:
-            if plain.draws:
+            if drawn() != before:
                 raise NotTraced(*_DRAWS)
             if held.has_changed() or take_apart(self._engine.Value, call) != signature:
                 raise NotTraced(*_CHANGES)
             if known is not None and known.traces == MOST_TRACES:
                 raise NotTraced(f"what its arguments hold changed {MOST_TRACES} times", *_CHANGES[1:])
-            traced = trace.trace(self._engine.Value, self._function, signature, plain.result)
-            variant = Variant(self._engine, signature, traced, held, self._again)
+            traced = trace.trace(self._engine.Value, self._function, signature, plain[0])
+            variant = Variant(self._engine, signature, traced, held, self._as_it_is)
             variant.traces = 1 if known is None else known.traces + 1
             self.compilations += 1
         except NotTraced as problem:
@@ -186,40 +170,31 @@ class Compiled:
             self._variants.popitem(last=False)
         return variant, plain
 
-    def _run(self, variant: Variant, signature: Signature, call: Any, plain: Optional[Plain]) -> Any:
+    def _run(self, variant: Variant, signature: Signature, call: Any, plain: Any) -> Any:
         """Run the program, and the function beside it if this call is to be checked.
 
-        plain: what the function has returned; None if it has not run.
+        plain: what the function has returned, in a tuple; None if it has not run.
         """
         is_scheduled = plain is None and variant.calls + 1 >= variant.next_check
         if is_scheduled:
-            plain = self._watched(call)
+            plain = (self._as_it_is(call),)
         result = variant.call(signature, call)
         if result is None:
-            return self._as_it_is(call) if plain is None else plain.result
+            return self._as_it_is(call) if plain is None else plain[0]
         if plain is not None:
             loss = result[0] if isinstance(result, tuple) else result
             parameters = loss.call.parameters
             gradients = partial(variant.gradients, loss.call, [0.0] * len(parameters))
             try:
-                if plain.draws:
-                    raise NotTraced(*_DRAWS)
                 bound = self._engine.error_bound or 0.0
-                compare(self._engine.Value, plain.result, result, parameters, gradients, bound)
+                compare(self._engine.Value, plain[0], result, parameters, gradients, bound)
             except NotTraced as problem:
                 variant.why, variant.calls = problem.reason, variant.calls - 1
                 self._refuse(problem)
-                return plain.result
+                return plain[0]
         if is_scheduled:
             variant.next_check = following(variant.next_check, self._chance)
         return result
-
-    def _again(self, variant: Variant, call: Any, why: Optional[NotTraced]) -> Any:
-        """Run the function as it is on the arguments of an earlier call. why: if it should from then on."""
-        if why is not None and not variant.why:
-            variant.why = why.reason
-            self._refuse(why)
-        return self._as_it_is(call)
 
     def _refuse(self, problem: NotTraced) -> None:
         """Raise the problem, or warn that the function runs as it is."""

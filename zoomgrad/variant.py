@@ -61,7 +61,7 @@ class Variant(Refused):
     """The program of one structure, and buffers that only this class writes."""
 
     def __init__(self, engine: Any, signature: Signature, traced: Traced, held: Held, again: Any) -> None:
-        """again: runs the function as it is, with the arguments of a call, and for a reason if it should always."""
+        """again: runs the function as it is, with the arguments of a call."""
         super().__init__(signature, "")
         self.held, self._again = held, again
         self.traces = 0
@@ -179,11 +179,10 @@ class Variant(Refused):
     def _contribute_by_function(self, result: Any, passes: int) -> None:
         """Repeat the call and the backward passes of its results as they were, with today's numbers in the last one."""
         parameters = result.call.parameters
-        why = NotTraced("a result beside its loss has a gradient", "Return it as the loss.") if result.place else None
         data, grads = ([*map(part, parameters)] for part in (_data, _grad))
         _put("data", parameters, result.call.data)
         try:
-            real = take_apart(self._value, self._again(self, result.call.arguments, why)).values[result.place]
+            real = take_apart(self._value, self._again(result.call.arguments)).values[result.place]
             if not same((real.data,), (result.data,)):
                 raise RuntimeError("an argument of this loss has changed\n  Use the loss before you change it.")
         finally:

@@ -70,13 +70,12 @@ def dress(own: Any, look: Look, value: Any) -> Any:
     return cls
 
 
-def let_super_find(own: Any, cls: Any) -> None:
-    """Let `super()` in the methods of a class work for objects of the class that stands in for it."""
+def let_find(own: Any, cls: Any, name: str = "__class__") -> None:
+    """Let the methods of a class find another class in the variables around them: `__class__` is what `super()` uses."""
     for item in namespace(own).values():
-        for name, cell in zip(
-            getattr(getattr(item, "__code__", None), "co_freevars", ()), getattr(item, "__closure__", None) or ()
-        ):
-            if name == "__class__":
+        code = getattr(item, "__code__", None)
+        for variable, cell in zip(getattr(code, "co_freevars", ()), getattr(item, "__closure__", None) or ()):
+            if variable == name:
                 cell.cell_contents = cls
 
 

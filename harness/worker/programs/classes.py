@@ -50,7 +50,7 @@ class Watch(NamedTuple):
         builtins.__build_class__ = build_class  # type: ignore[assignment]
 
     def _choose(self, own: Any, code: Any) -> Any:
-        from zoomgrad.engines.native.dress import dress, let_super_find  # only now, because a start is short
+        from zoomgrad.engines.native.dress import dress, let_find  # only now, because a start is short
         from zoomgrad.harness.worker.programs.probe import probe
 
         file = os.path.relpath(code.co_filename)
@@ -68,7 +68,7 @@ class Watch(NamedTuple):
             self._refuse(own, place, look)
             return own
         cls = dress(own, look, value)
-        let_super_find(own, cls)
+        let_find(own, cls)
         kept = ", ".join(name.strip("_") for name, method in look.methods.items() if not method)
         parts = f"runs in C, except {kept}" if kept else "runs in C"
         reason = f"which differ: {look.note}" if look.note else "because it computes the same"
