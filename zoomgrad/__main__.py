@@ -15,20 +15,18 @@ def main() -> None:
         program = import_module("zoomgrad.harness.worker.programs.execute")
         if program.quickly(sys.argv[2:]):
             return
-    if sys.version_info < (3, 11):
-        sys.exit(_complaint(f"the command needs CPython 3.11 or newer, and this is {sys.version.split()[0]}"))
     try:
-        import_module("zoomgrad.harness.cli").main()
+        if sys.version_info >= (3, 11):
+            import_module("zoomgrad.harness.cli").main()
+            return
+        problem = f"the command needs CPython 3.11 or newer, and this is {sys.version.split()[0]}"
     except ModuleNotFoundError as missing:
         package = str(missing.name).partition(".")[0]
         if package == "zoomgrad":
             raise
-        sys.exit(_complaint(f"the package {package} is missing: pip install 'zoomgrad[bench]'"))
-
-
-def _complaint(text: str) -> int:
-    sys.stderr.write(f"zoomgrad: {text}\n")
-    return 2
+        problem = f"the package {package} is missing: pip install 'zoomgrad[bench]'"
+    sys.stderr.write(f"zoomgrad: {problem}\n")
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Union
 
 import zoomgrad
 from zoomgrad import trace
@@ -100,7 +100,7 @@ class Compiled:
         self._engine = engine
         self._strict = strict
         self._most = variants
-        self._variants: OrderedDict[Any, Refused] = OrderedDict()
+        self._variants: OrderedDict[Any, Union[Refused, Variant]] = OrderedDict()
         self._lock = threading.RLock()
         self._chance = random.Random(1)
         self.compilations = 0
@@ -150,7 +150,7 @@ class Compiled:
         held = Held(self._engine.Value, signature.objects)
         before = drawn()
         plain = (self._as_it_is(call),)
-        variant: Refused
+        variant: Union[Refused, Variant]
         try:
             if drawn() != before:
                 raise NotTraced(*_DRAWS)
@@ -163,7 +163,7 @@ class Compiled:
             variant.traces = 1 if known is None else known.traces + 1
             self.compilations += 1
         except NotTraced as problem:
-            variant = Refused(signature, problem.reason)
+            variant = Refused(problem.reason, signature.objects)
             self._refuse(problem)
         self._variants[signature.structure] = variant
         if len(self._variants) > self._most:
@@ -189,7 +189,7 @@ class Compiled:
                 bound = self._engine.error_bound or 0.0
                 compare(self._engine.Value, plain[0], result, parameters, gradients, bound)
             except NotTraced as problem:
-                variant.why, variant.calls = problem.reason, variant.calls - 1
+                self._variants[signature.structure] = Refused(problem.reason, signature.objects)
                 self._refuse(problem)
                 return plain[0]
         if is_scheduled:

@@ -43,26 +43,28 @@ _NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError, TypeEr
 _data, _grad = operator.attrgetter("data"), operator.attrgetter("grad")
 
 
-class Refused:
+class Refused(NamedTuple):
     """In place of a program: each call runs the function itself."""
 
-    def __init__(self, signature: Signature, why: str) -> None:
-        self.why = why
-        self.objects = signature.objects
-        """Holds the objects, because the structure names them by identity."""
-        self.calls = 0
+    why: str
+    objects: list[Any]
+    """Holds the objects, because the structure names them by identity."""
+    calls: int = 0
 
     def report(self) -> str:
         """What it is, as text."""
         return f"runs as it is: {self.why}"
 
 
-class Variant(Refused):
+class Variant:
     """The program of one structure, and buffers that only this class writes."""
+
+    why = ""
 
     def __init__(self, engine: Any, signature: Signature, traced: Traced, held: Held, again: Any) -> None:
         """again: runs the function as it is, with the arguments of a call."""
-        super().__init__(signature, "")
+        self.objects = signature.objects
+        self.calls = 0
         self.held, self._again = held, again
         self.traces = 0
         self.next_check = 2
@@ -91,8 +93,6 @@ class Variant(Refused):
         self._returned_parameters = [places.get(id(v)) for v in outputs]
 
     def report(self) -> str:
-        if self.why:
-            return super().report()
         captured = f", {len(self.captured)} of them captured" if self.captured else ""
         return f"calls: {self.calls:,}, parameters: {len(self._floats):,}{captured}, traces: {self.traces}"
 

@@ -71,7 +71,7 @@ def dress(own: Any, look: Look, value: Any) -> Any:
 
 
 def let_find(own: Any, cls: Any, name: str = "__class__") -> None:
-    """Let the methods of a class find another class in the variables around them: `__class__` is what `super()` uses."""
+    """Let the methods of a class find another class in a variable around them; `super()` uses `__class__`."""
     for item in namespace(own).values():
         code = getattr(item, "__code__", None)
         for variable, cell in zip(getattr(code, "co_freevars", ()), getattr(item, "__closure__", None) or ()):

@@ -12,7 +12,6 @@ import contextlib
 import os
 import sys
 import sysconfig
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Unavailable
@@ -29,8 +28,6 @@ class WrongScript(Exception):
 class Watch(NamedTuple):
     """Which classes to look at."""
 
-    value: Callable[[], Any]
-    """Give the class in C. Raises Unavailable."""
     named: str
     """The only class to replace, by name; empty for every class that is like Value."""
     formulas: bool
@@ -50,22 +47,25 @@ class Watch(NamedTuple):
         builtins.__build_class__ = build_class  # type: ignore[assignment]
 
     def _choose(self, own: Any, code: Any) -> Any:
-        from zoomgrad.engines.native.dress import dress, let_find  # only now, because a start is short
+        from zoomgrad.engines.native import build  # only now, because a start is short
+        from zoomgrad.engines.native.dress import dress, let_find
         from zoomgrad.harness.worker.programs.probe import probe
 
         file = os.path.relpath(code.co_filename)
         place = f"{code.co_filename if file.startswith(os.pardir) else file}:{code.co_firstlineno}"
         try:
-            value = self.value()
+            value = build.load()
+            if issubclass(own, value):
+                return own  # derived from a class in C
+            self.seen.append(own.__name__)
+            look = probe(own, value, formulas=self.formulas, strict=bool(self.named))
         except Unavailable as none:
-            self._refuse(own, place, none.reason)
-            return own
-        if issubclass(own, value):
-            return own  # derived from a class in C
-        self.seen.append(own.__name__)
-        look = probe(own, value, formulas=self.formulas, strict=bool(self.named))
+            look = none.reason
         if isinstance(look, str):
-            self._refuse(own, place, look)
+            tell(f"{place}: {own.__name__} runs as it is, because {look}")
+            if self.named:
+                sys.stdout.flush()
+                os._exit(WRONG_USE)
             return own
         cls = dress(own, look, value)
         let_find(own, cls)
@@ -74,12 +74,6 @@ class Watch(NamedTuple):
         reason = f"which differ: {look.note}" if look.note else "because it computes the same"
         tell(f"{place}: {own.__name__} {parts}, {reason} (--keep leaves it as it is)")
         return cls
-
-    def _refuse(self, own: Any, place: str, reason: str) -> None:
-        tell(f"{place}: {own.__name__} runs as it is, because {reason}")
-        if self.named:
-            sys.stdout.flush()
-            os._exit(WRONG_USE)
 
 
 def _is_own(body: Any) -> bool:

@@ -41,19 +41,13 @@ def able(name: str) -> Engine:
     return engine
 
 
-def value_in_c() -> Any:
-    """Raises Unavailable."""
-    from zoomgrad.engines.native import build
-
-    return build.load()
-
-
 def fastest_value(*, with_ids: bool) -> Any:
     """The class for programs that build a graph for every step. Only one in Python takes identifiers."""
     from zoomgrad.engines.interpreted import hoisted
+    from zoomgrad.engines.native import build
 
     with contextlib.suppress(Unavailable):
-        return hoisted.Value if with_ids else value_in_c()
+        return hoisted.Value if with_ids else build.load()
     return hoisted.Value
 
 
@@ -82,7 +76,7 @@ def execute(
     from zoomgrad.harness.worker.programs import literature
 
     imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
-    watch = Watch(value_in_c, named, "zoomgrad" not in text, [])
+    watch = Watch(named, "zoomgrad" not in text, [])
     if not keep:
         atexit.register(_warn_unless, imported, watch.seen, path)
     if replaces and not keep and sys.implementation.name == "cpython":  # PyPy is fast by itself
