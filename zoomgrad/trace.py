@@ -233,7 +233,7 @@ def _reading(read: Callable[[Any, str], Any]) -> Any:
 
 def _writing(write: Callable[[Any, str, Any], None]) -> Any:
     def hook(v: Any, name: str, new: Any) -> None:
-        if name != "label" and _looks():
+        if not isinstance(new, str) and _looks():  # a label, or what the program calls an operation
             _look(f"changes .{name}")
         else:
             write(v, name, new)

@@ -34,10 +34,7 @@ def able(name: str) -> Engine:
     engine = engines.load(name)
     engine.check()
     if engine.Value is None:
-        raise Unavailable(
-            f"{name} runs whole models only: it has no Value for a program to use",
-            "Use an engine with a Value, such as `--engine tuple`.",
-        )
+        raise Unavailable(f"{name} runs whole models only", "Use an engine with a Value, such as `--engine tuple`.")
     return engine
 
 
@@ -66,13 +63,8 @@ def execute(
     text, code = _compiled(path)
     with_ids = bool(USES_IDS.search(text))
     if with_ids and engine is not None and not getattr(engine, "extensible", True):
-        raise Unavailable(
-            f"the program needs a class derived from Value, and {engine.name} permits none",
-            "Use another engine, such as `--engine hoisted`.",
-        )
+        raise Unavailable(f"{engine.name} permits no class derived from its Value", "Use `--engine hoisted`.")
     replaces = engine is None or engine.name == FASTEST
-    if named and not replaces:
-        raise Unavailable(f"only {FASTEST} replaces a class of the program", "Leave out --engine.")
     from zoomgrad.harness.worker.programs import literature
 
     imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
@@ -88,7 +80,7 @@ def execute(
     sys.modules["__main__"] = program
     exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
     if named and named not in watch.seen:
-        raise WrongScript(f"{path}: the program defines no class {named!r}\n  Name the class of its Values.")
+        raise WrongScript(f"{path}: no class {named!r} was defined\n  Name that of its Values, without --engine.")
     return program.__dict__
 
 

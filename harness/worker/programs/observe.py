@@ -35,7 +35,9 @@ def observe(own: Any) -> Look:
     data = _one(name for name, x in fields(a).items() if _is(x, 2.5) and _is(fields(product).get(name), -3.75))
     if not data:
         raise Differs("no attribute of its objects holds their number as a float")
-    children = _one(name for name, x in fields(product).items() if _holds(x, a, b) and not fields(a).get(name, ...))
+    holders = [name for name, x in fields(product).items() if type(x).__name__ in CONTAINERS]
+    holders = [name for name in holders if {*map(id, fields(product)[name])} == {id(a), id(b)}]
+    children = _one(name for name in holders if not fields(a).get(name, ...))
     if not children:
         raise Differs("no attribute of a result holds its operands")
     backward, grad = _backward(own)
@@ -70,10 +72,6 @@ def _is(x: Any, number: float) -> bool:
     return isinstance(x, float) and x == number
 
 
-def _holds(x: Any, *operands: Any) -> bool:
-    return type(x).__name__ in CONTAINERS and {*map(id, x)} == {*map(id, operands)}
-
-
 def _backward(own: Any) -> tuple[str, str]:
     """The method of the backward pass, and the attribute of the gradient."""
     names = [name for name, item in namespace(own).items() if "back" in name and callable(item)]
@@ -98,12 +96,9 @@ def _rule(own: Any, children: str, grad: str) -> tuple[str, str]:
     a, b = own(2.5), own(-1.5)
     product = a * b
     setattr(product, grad, 1.0)
+    is_ordered = isinstance(getattr(product, children), (tuple, list))
     for name, x in fields(product).items():
-        if (
-            isinstance(getattr(product, children), (tuple, list))
-            and isinstance(x, (tuple, list))
-            and [*x] == [-1.5, 2.5]
-        ):
+        if is_ordered and isinstance(x, (tuple, list)) and [*x] == [-1.5, 2.5]:
             return name, NUMBERS
         if callable(x):
             try:

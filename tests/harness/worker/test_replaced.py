@@ -288,7 +288,7 @@ def test_keep_and_replace(tmp_path):
     assert "Node runs in C" in execute(file, named, "--replace", "Node").stderr
     absent = execute(file, named, "--replace", "Value")
     assert (absent.returncode, absent.stdout) == (2, by_itself(named))
-    assert "defines no class 'Value'" in absent.stderr
+    assert "no class 'Value' was defined" in absent.stderr
     differs = execute(file, changed(*IN_PART["= for +="][:2]) + "print('ran')", "--replace", "Value")
     assert (differs.returncode, differs.stdout) == (2, "")
     assert "Value runs as it is, because tanh" in differs.stderr
