@@ -202,9 +202,8 @@ _METHODS = ("__hash__", "__repr__")
 @contextlib.contextmanager
 def _hooks_on(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
-    hooks = {"__init__": _constructor(value.__init__)}
+    hooks = {"__init__": _constructor(value.__init__), "__setattr__": _write}
     hooks["__getattribute__"] = _reading(value.__getattribute__)
-    hooks["__setattr__"] = _writing(value.__setattr__)
     hooks.update({name: _method(name, getattr(value, name)) for name in _METHODS})
     before = {name: vars(value).get(name) for name in hooks}
     try:
@@ -231,14 +230,15 @@ def _reading(read: Callable[[Any, str], Any]) -> Any:
     return hook
 
 
-def _writing(write: Callable[[Any, str, Any], None]) -> Any:
-    def hook(v: Any, name: str, new: Any) -> None:
-        if not isinstance(new, str) and _looks():  # a label, or what the program calls an operation
-            _look(f"changes .{name}")
-        else:
-            write(v, name, new)
-
-    return hook
+def _write(v: Any, name: str, new: Any) -> None:
+    """In place of `__setattr__`."""
+    attribute: Any = getattr(type(v), name, None)
+    if not isinstance(new, str) and _looks():  # a label, or what the program calls an operation
+        _look(f"changes .{name}")
+    elif hasattr(type(attribute), "__set__"):  # CPython 3.9 refuses the `__setattr__` of a class in C
+        attribute.__set__(v, new)
+    else:
+        v.__dict__[name] = new
 
 
 def _method(name: str, method: Any) -> Any:
@@ -308,7 +308,7 @@ def datum_class(value: Any) -> Any:
                 return needs_number(v, *others)
             out = getattr(value, name)(v, *others)
             if is_data:
-                out.__class__ = type(v)
+                object.__setattr__(out, "__class__", type(v))
             return out
 
         return method
