@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 from zoomgrad import engines
 from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongOption, names
 from zoomgrad.engines.api import CyclicGraph
-from zoomgrad.engines.row import Row as Engine
 from zoomgrad.engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from zoomgrad.engines.graph.value import Value
     from zoomgrad.engines.kernel.building import BuildFailed
     from zoomgrad.engines.kernel.program import Program
+    from zoomgrad.engines.row import Row as Engine
     from zoomgrad.signature import NotTraced
 
 __all__ = [
@@ -72,14 +72,15 @@ def load(name: str = "") -> Engine:
 
 
 _LATE = {
-    "BrokenTape": "zoomgrad.engines.graph.check",
-    "BuildFailed": "zoomgrad.engines.kernel.building",
-    "NotCompiled": "zoomgrad.decorator",
-    "NotTraced": "zoomgrad.signature",
-    "Program": "zoomgrad.engines.kernel.program",
-    "compiled": "zoomgrad.decorator",
+    "BrokenTape": "zoomgrad.engines.graph.check.BrokenTape",
+    "BuildFailed": "zoomgrad.engines.kernel.building.BuildFailed",
+    "Engine": "zoomgrad.engines.row.Row",
+    "NotCompiled": "zoomgrad.decorator.NotCompiled",
+    "NotTraced": "zoomgrad.signature.NotTraced",
+    "Program": "zoomgrad.engines.kernel.program.Program",
+    "compiled": "zoomgrad.decorator.compiled",
 }
-"""Name -> its module. These are slow to import, and most programs don't need them."""
+"""These are slow to import, and most programs don't need them."""
 
 
 def __getattr__(name: str) -> Any:
@@ -90,7 +91,8 @@ def __getattr__(name: str) -> Any:
 
         attribute = recorder()
     elif name in _LATE:
-        attribute = getattr(import_module(_LATE[name]), name)
+        module, _, inside = _LATE[name].rpartition(".")
+        attribute = getattr(import_module(module), inside)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = attribute

@@ -70,12 +70,12 @@ def dress(own: Any, look: Look, value: Any) -> Any:
     return cls
 
 
-def let_find(own: Any, cls: Any, name: str = "__class__") -> None:
-    """Let the methods of a class find another class in a variable around them; `super()` uses `__class__`."""
+def let_find(own: Any, cls: Any, *names: str) -> None:
+    """Let the methods of a class find another class in these variables around them; `super()` uses `__class__`."""
     for item in namespace(own).values():
         code = getattr(item, "__code__", None)
         for variable, cell in zip(getattr(code, "co_freevars", ()), getattr(item, "__closure__", None) or ()):
-            if variable == name:
+            if variable in names:
                 cell.cell_contents = cls
 
 

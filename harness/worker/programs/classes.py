@@ -68,7 +68,7 @@ class Watch(NamedTuple):
                 os._exit(WRONG_USE)
             return own
         cls = dress(own, look, value)
-        let_find(own, cls)
+        let_find(own, cls, "__class__")
         kept = ", ".join(name.strip("_") for name, method in look.methods.items() if not method)
         parts = f"runs in C, except {kept}" if kept else "runs in C"
         reason = f"which differ: {look.note}" if look.note else "because it computes the same"

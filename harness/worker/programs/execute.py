@@ -56,9 +56,8 @@ def execute(
     engine: whose Value stands in for micrograd's, by default the fastest. keep: leave the program's own class as it is.
     named: replace only the class of this name.
 
-    A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
-    line says if nothing was imported or replaced. Raises WrongScript, Unavailable, SyntaxError, and what the program
-    raises.
+    A process can run only one program, because its threads and exit handlers may need the engine to the end. Raises
+    WrongScript, Unavailable, SyntaxError, and what the program raises.
     """
     text, code = _compiled(path)
     with_ids = bool(USES_IDS.search(text))

@@ -160,7 +160,7 @@ class _Comparison:
 
     def __init__(self, own: Any, value: Any, formulas: bool, strict: bool) -> None:
         self.own, self.value, self.formulas, self.strict = own, value, formulas, strict
-        self.names = namespace(own)
+        self.names, self.bound = namespace(own), None
         self._bind(own)
         before = self._traces()
         self.known = observe(own)
@@ -178,13 +178,11 @@ class _Comparison:
 
     def look(self) -> Look:
         """Raises Differs."""
-        methods: dict[str, str] = {}
-        notes: dict[str, str] = {}
         bare = dress(self.own, self.known._replace(methods={name: name for name in OPERATORS}), self.value)
-        for name in (name for name in OPERATORS if name in self.names):
-            methods[name], notes[name] = self._choose(name, bare)
-        note = "; ".join(f"{name.strip('_')}: {text}" for name, text in notes.items() if text)
-        if note and (self.strict or notes["__add__"] or notes["__mul__"]):
+        choices = {name: self._choose(name, bare) for name in OPERATORS if name in self.names}
+        methods = {name: method for name, (method, _) in choices.items()}
+        note = "; ".join(f"{name.strip('_')}: {text}" for name, (_, text) in choices.items() if text)
+        if note and (self.strict or choices["__add__"][1] or choices["__mul__"][1]):
             raise Differs(note)
         self._add_texts(self.known.texts, methods)
         look = self.known._replace(methods=methods, note=note)
@@ -258,7 +256,7 @@ class _Comparison:
 
         setting: an attribute to change in leaves, such as `requires_grad`, on which nothing else may depend.
         """
-        shown = []
+        shown, names = [], fields(self.own(1.0)).keys() - {self.known.children, self.known.rule}
         for make in (self.own, cls):
             self._bind(make)
             a, b = make(2.5), make(-1.5)
@@ -267,7 +265,6 @@ class _Comparison:
                 setattr(b, setting, getattr(a, setting))
             product = a * b
             getattr((a + product) * (product + b), self.known.backward)()
-            names = fields(self.own(1.0)).keys() - {self.known.children, self.known.rule}
             shown.append([{**{name: getattr(v, name) for name in names}, "repr": repr(v)} for v in (a, b, product)])
         case = f" after a change of {setting}" if setting else ""
         for own, ours in zip(*shown):
@@ -288,7 +285,8 @@ class _Comparison:
 
     def _bind(self, cls: Any) -> None:
         """Let the methods of the program's class see this class under its name, which nothing has yet."""
-        for item in self.names.values():
-            getattr(item, "__globals__", {})[self.own.__name__] = cls
-        let_find(self.own, cls, self.own.__name__)
-        let_find(self.own, cls)
+        if cls is not self.bound:
+            self.bound = cls
+            for item in self.names.values():
+                getattr(item, "__globals__", {})[self.own.__name__] = cls
+            let_find(self.own, cls, "__class__", self.own.__name__)
