@@ -20,8 +20,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Callable, NamedTuple, Optional
 
-import zoomgrad.engines.graph.value
-import zoomgrad.engines.value_base
 from zoomgrad.engines.graph.collector import COLLECTOR
 from zoomgrad.signature import NotTraced, Signature, put_together, take_apart
 
@@ -182,14 +180,13 @@ def is_library(module: Any) -> bool:
     return str(module).partition(".")[0] in _LIBRARIES
 
 
-_OPERATORS = (zoomgrad.engines.graph.value.__dict__, zoomgrad.engines.value_base.__dict__, globals())
-"""Globals of the operators in Python, which read `data` themselves."""
+_OPERATORS = {__name__, *(f"zoomgrad.engines.{name}" for name in ("graph.value", "value_base", "native.dress"))}
+"""Modules of the operators in Python, which read `data` themselves."""
 
 
 def _looks() -> bool:
     """Whether the caller of a hook looks at a number in a run."""
-    names = sys._getframe(2).f_globals
-    return is_tracing() and not any(names is each for each in _OPERATORS)
+    return is_tracing() and sys._getframe(2).f_globals.get("__name__") not in _OPERATORS
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------
