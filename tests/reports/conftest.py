@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.harness.runs import run as run_named
+from tests.reports import example_profiles
 from zoomgrad.harness.plan.presets import PRESETS
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html
+from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.reports.story import story
 from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, Run, WorkloadFacts
 from zoomgrad.results.store import BASELINE_RUNS, RunFile, Store
@@ -195,5 +197,6 @@ def example():
 
 @pytest.fixture(scope="session")
 def whole_page(example):
-    """The page of the fixture run."""
-    return html.page(story(example.run, example.records))
+    """The page of the fixture run, with profiles."""
+    index = profile_index(example.run, example_profiles.profiles())
+    return html.page(story(example.run, example.records, index))

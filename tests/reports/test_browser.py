@@ -52,7 +52,7 @@ SHOWN = """
 
 @pytest.mark.parametrize(
     ("which", "width"),
-    [("whole_page", 400), ("full_page", 400), ("full_page", 1400), ("history_page", 400)],
+    [("whole_page", 1400), ("full_page", 400), ("history_page", 400)],
 )
 def test_a_browser_shows_the_page_whole(which, width, request, tmp_path):
     page = request.getfixturevalue(which)
@@ -158,7 +158,7 @@ RULES = """
 
 @pytest.mark.parametrize(
     ("which", "flags"),
-    [("whole_page", ()), ("full_page", (DARK,)), ("history_page", ())],
+    [("whole_page", ()), ("whole_page", (DARK,)), ("history_page", ())],
 )
 def test_the_page_is_accessible(which, flags, request, tmp_path):
     """By axe-core's rules for names, roles and contrast."""

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.reports.example_profiles import NASTY
 from zoomgrad.reports import build
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.story import story
@@ -64,8 +65,9 @@ HOSTILE = "x</script><script>window.ran=1</script>\"'|`"
 
 
 def test_hostile_text_stays_text(example, whole_page):
-    """Names are checked on reading; machines, commands and reasons may hold anything."""
+    """Names are checked on reading; machines, commands, reasons and lines of source may hold anything."""
     assert example.nasty in visible(whole_page)
+    assert NASTY in visible(whole_page)
     assert "<script" not in markdown.page(story(example.run, example.records))
     run = example.run.model_copy(update={"machine": {"processor": HOSTILE, "system": "\"><img src=x onerror='1'>"}})
     page = html.page(story(run, example.records))

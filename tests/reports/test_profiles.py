@@ -8,12 +8,10 @@ import pytest
 from tests.reports import example_profiles
 from tests.reports.example_profiles import cell
 from zoomgrad.reports.build import build
-from zoomgrad.reports.pages import html
 from zoomgrad.reports.profiling.anatomy import anatomies, largest_parts
 from zoomgrad.reports.profiling.hottest import SHOWN, hottest
 from zoomgrad.reports.profiling.profile_index import profile_index
 from zoomgrad.reports.sections.time_goes import time_goes
-from zoomgrad.reports.story import story
 from zoomgrad.results.store import Store
 
 
@@ -52,12 +50,6 @@ def test_a_cell_whose_hottest_line_calls_c_is_left_out(file, is_shown):
         for name, cpu, at in (("call", 0.6, file), ("other", 0.4, "engines/value_base.py"))
     ]
     assert bool(list(hottest(index_of(example_profiles.lines(cell("tcc"), *lines))))) == is_shown
-
-
-def test_a_hostile_line_is_escaped(index):
-    page = html.page(story(index.run, [], index))
-    assert page.count("<script") == 1
-    assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in page
 
 
 def test_the_page_links_what_scalene_left(tmp_path):
