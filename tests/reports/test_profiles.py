@@ -1,4 +1,4 @@
-"""Profiles in the report: the anatomy of a step, hottest lines, links and missing profiles."""
+"""Profiles in the report: the anatomy of a step, hottest lines and links. tests/golden/report.md has their text."""
 
 import re
 from urllib.parse import unquote
@@ -19,13 +19,8 @@ def index_of(*profiles):
     return profile_index(example_profiles.run(), profiles)
 
 
-@pytest.fixture
-def index():
-    return index_of(*example_profiles.profiles())
-
-
-def test_the_parts_of_a_step_fill_its_bar(index):
-    (sheet,) = anatomies(index)
+def test_the_parts_of_a_step_fill_its_bar():
+    (sheet,) = anatomies(index_of(*example_profiles.profiles()))
     bars = sheet.rows[0][2].bars
     assert len(bars) == 8
     assert bars[-1].start + bars[-1].length == pytest.approx(1.0)
