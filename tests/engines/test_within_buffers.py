@@ -1,4 +1,4 @@
-"""Kernels whose buffers end at a page without access: a read or a write beyond them ends the process.
+"""Kernels whose buffers lie between NaN and a page without access: a read or a write beyond them ends the process.
 
 C is compiled with gcc's checks of undefined behaviour, which end the process, too.
 """
@@ -14,7 +14,7 @@ pytest.importorskip("numpy")
 
 from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import NAMED, Graph, bits, classifier, side_by_side
-from tests.engines.guarded import at_the_end_of_a_page
+from tests.engines.guarded import at_the_end_of_a_page, is_intact
 from tests.engines.rerolled.rolling import WIDTHS, form, machine
 from zoomgrad import engines
 from zoomgrad.engines.columns import Column, columns
@@ -111,6 +111,7 @@ def test_bits_within_guarded_buffers(engine, name):
         kernel.set_input(x, data, row % data[0].rows)
         kernel.forward(x, p, w, y)
         assert bits(every[len(y) * row : len(y) * (row + 1)]) == bits(y)
+    assert all(map(is_intact, (*buffers, every)))
 
 
 @pytest.mark.parametrize("engine", GENERATED)
