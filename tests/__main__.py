@@ -133,7 +133,7 @@ def summary(results: Sequence[Result], total_seconds: float, found: Sequence[Int
     for result in results:
         print(result.line())
     for absent in interpreters.missing(found):
-        print(f"{absent.name:<32} not covered: {absent.reason}; {absent.remedy}")
+        print(f"{absent:<32} not covered: {interpreters.remedy(absent)}")
     print(f"{'total':<32} {total_seconds:7.0f} s")
 
 
