@@ -147,13 +147,14 @@ def _sorted(
 
 # --- looks -----------------------------------------------------------------------------------------------------------
 
-_WITH_MAX = "Write `functools.reduce(lambda a, b: a.max(b), values)`: `Value.max` is part of the graph."
 _REMEDIES = {
+    r".*(?<![.\w])max\(": "Write `functools.reduce(lambda a, b: a.max(b), values)`: `Value.max` is part of the graph.",
     r".*\(__(index|hash)__\)": "Pass a one-hot target, and write `sum(t * v for t, v in zip(target, values))`.",
+    "gets": "Keep the operand where the operation is defined, for example with `max`.",
     "reads|calls|changes": "Return that Value as an output, and use its number after the call.",
     "": "Prepare the data before the call.",
 }
-"""Pattern of a look -> its remedy. The first that matches counts."""
+"""Pattern of a look and its line of code -> its remedy. The first that matches counts."""
 
 
 def _look(what: str) -> None:
@@ -164,9 +165,8 @@ def _look(what: str) -> None:
     while frame.f_back is not None and is_library(frame.f_globals.get("__name__")):
         frame = frame.f_back
     code, line = frame.f_code, frame.f_lineno
-    remedy = next(text for pattern, text in _REMEDIES.items() if re.match(pattern, what))
-    if re.search(r"(?<![.\w])max\(", linecache.getline(code.co_filename, line)):
-        remedy = _WITH_MAX
+    text = f"{what} {linecache.getline(code.co_filename, line)}"
+    remedy = next(remedy for pattern, remedy in _REMEDIES.items() if re.match(pattern, text))
     file = code.co_filename.replace("\\", "/").rpartition("/")[2]
     run.look = NotTraced(f"it {what} in {code.co_name}, line {line} of {file}", remedy)
 
@@ -192,8 +192,10 @@ def _looks() -> bool:
 # --- hooks -----------------------------------------------------------------------------------------------------------
 
 _LASTING = ("backward", "_contribute")
-_METHODS = ("__hash__", "__repr__")
+_LOOKING = ("__hash__", "__repr__")
 """Python finds them without reading an attribute."""
+_RAISING = ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid")
+"""Operations with errors, which the function could catch. Others raise none."""
 
 
 @contextlib.contextmanager
@@ -201,7 +203,7 @@ def _hooks_on(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
     hooks = {"__init__": _constructor(value.__init__), "__setattr__": _write}
     hooks["__getattribute__"] = _reading(value.__getattribute__)
-    hooks.update({name: _method(name, getattr(value, name)) for name in _METHODS})
+    hooks.update({name: _method(name, getattr(value, name)) for name in (*_LOOKING, *_RAISING)})
     before = {name: vars(value).get(name) for name in hooks}
     try:
         for name, hook in hooks.items():
@@ -239,10 +241,15 @@ def _write(v: Any, name: str, new: Any) -> None:
 
 
 def _method(name: str, method: Any) -> Any:
-    def hook(v: Any) -> Any:
-        if is_tracing():
+    def hook(*operands: Any) -> Any:
+        if is_tracing() and name in _LOOKING:
             _look(f"calls {name}()")
-        return method(v)
+        try:
+            return method(*operands)
+        except Exception as error:
+            if is_tracing():
+                _look(f"gets {type(error).__name__} from {name}")
+            raise
 
     return hook
 
