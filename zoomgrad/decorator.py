@@ -58,7 +58,6 @@ MOST_TRACES = 8
 _CHANGES = "it changes an argument", "Change a copy, or keep elsewhere what the function does not use."
 _DRAWS = "it draws random numbers", "Draw them before the call, and pass them."
 
-
 _DEPTH = threading.local()
 """`runs`: depth of nested uncompiled calls in this thread."""
 
@@ -157,7 +156,7 @@ class Compiled:
             if held.has_changed() or take_apart(self._engine.Value, call) != signature:
                 raise NotTraced(*_CHANGES)
             if known is not None and known.traces == MOST_TRACES:
-                raise NotTraced(f"what its arguments hold changed {MOST_TRACES} times", *_CHANGES[1:])
+                raise NotTraced(f"what its arguments hold changed {MOST_TRACES} times", _CHANGES[1])
             traced = trace.trace(self._engine.Value, self._function, signature, plain[0])
             variant = Variant(self._engine, signature, traced, held, self._as_it_is)
             variant.traces = 1 if known is None else known.traces + 1
@@ -197,12 +196,10 @@ class Compiled:
         return result
 
     def _refuse(self, problem: NotTraced) -> None:
-        """Raise the problem, or warn that the function runs as it is."""
+        """Raise the problem, or warn once that the function runs as it is."""
         if self._strict:
             raise problem
-        self._warn(f"{self.__name__} runs as it is, not compiled: {problem}")
-
-    def _warn(self, text: str) -> None:
+        text = f"{self.__name__} runs as it is, not compiled: {problem}"
         if text not in self._warned:
             self._warned.add(text)
             frame, level = sys._getframe(1), 2

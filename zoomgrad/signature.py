@@ -78,9 +78,8 @@ def _flatten(value: Any, a: Any, into: Signature, places: dict[int, int]) -> Any
         into.numbers.append(_double(a if kind is int else a.item()))
         return kind
     if isinstance(a, numbers.Number):
-        raise NotTraced(
-            f"an argument or result is a {kind.__name__}, which computes in its own way", "Convert it: float(…)."
-        )
+        reason = f"an argument or result is a {kind.__name__}, which computes in its own way"
+        raise NotTraced(reason, "Convert it: float(…).")
     return _object(a, into)
 
 

@@ -124,9 +124,8 @@ class Variant:
         results = [self._result(number, used, call, 0)]
         if self._is_alone:
             return results[0]
-        for place, (number, parameter) in enumerate(zip(outputs, self._returned_parameters), 1):
-            result = self._result(number, parameters, call, place) if parameter is None else parameters[parameter]
-            results.append(result)
+        for place, (number, at) in enumerate(zip(outputs, self._returned_parameters), 1):
+            results.append(self._result(number, parameters, call, place) if at is None else parameters[at])
         return put_together(self._returned, results, lambda number, kind: kind(number))
 
     def _result(self, number: float, operands: tuple[Any, ...], call: Call, place: int) -> Any:
