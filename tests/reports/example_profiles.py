@@ -62,7 +62,6 @@ def anatomy(where, *, plain=0.9, pauses=None, floors=(0, 0), **seconds):
 CHILDREN = "self._prev = set(_children)"
 CREATION = 'out = Value(self.data + other.data, (self, other), "+")'
 GRADIENT = "self.grad += out.grad"
-FLOORS = (10**7, 10**8)
 COLLECTOR = {"gc_collect_main.lto_priv.0": 0.3, "gc_collect_main": 0.08, "deduce_unreachable": 0.28}
 
 

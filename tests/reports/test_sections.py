@@ -16,17 +16,8 @@ from zoomgrad.results.record import HostFacts
 HOME = "cpython-3.13"
 
 
-def told(example, **facts):
-    """The story of a run, whose facts may be changed."""
-    return story(example.run.model_copy(update=facts), example.records)
-
-
-def section(example, name, **facts):
-    return next((one for one in told(example, **facts).sections if one.name == name), None)
-
-
-def texts(sheet):
-    return [tuple(figure.text for figure in row) for row in sheet.rows]
+def told(example):
+    return story(example.run, example.records)
 
 
 # The first screen
@@ -121,22 +112,20 @@ def test_a_gain_within_the_noise_is_grey(example):
     shaky = slower(example)
     (gain, *_) = gains(view(shaky.run, shaky.records))
     assert not gain.is_sure
-    assert section(shaky, "ideas").sheets[0].rows[0][2].mark == "unsure"
-    assert "tuple" not in section(shaky, "ideas").answer.split(" over ")[0]
+    (ideas,) = (one for one in told(shaky).sections if one.name == "ideas")
+    assert ideas.sheets[0].rows[0][2].mark == "unsure"
+    assert "tuple" not in ideas.answer.split(" over ")[0]
 
 
 # Compiling
 
 
+PEAKS = ("peak_bytes", "peak_compiler_bytes")
+
+
 def curve(seconds_of):
     """The points of one engine that compiles larger and larger graphs, in `seconds_of(rows)`."""
-    common = {
-        "engine": "clang-O1",
-        "interpreter": HOME,
-        "status": "measured",
-        "peak_bytes": 1,
-        "peak_compiler_bytes": 1,
-    }
+    common = {"engine": "clang-O1", "interpreter": HOME, "status": "measured", **dict.fromkeys(PEAKS, 1)}
     sizes = (10**2, 10**4, 10**5, 10**6)
     rows = [{"workload": f"mlp-{n}x2x1", "tape_rows": n, "compile_seconds": seconds_of(n), **common} for n in sizes]
     return points(pd.DataFrame(rows).astype({"engine": "category"}))
