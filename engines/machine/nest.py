@@ -37,7 +37,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
@@ -192,21 +192,15 @@ class Nest:
 
     def lanes(self, tall: int) -> list[Vector]:
         """The vectors of a block, for so many outer lanes."""
-        starts = [self.strips.at + sum(self.strips.widths[:n]) for n in range(len(self.strips.widths))]
-        outer: Sequence[int] = range(tall) if len(self.limits) > 1 else [0]
-        rows_first = self.run.rows > 1
-        return [
-            Vector(self._lanes_at(o, start, rows_first), width)
-            for o in outer
-            for start, width in zip(starts, self.strips.widths)
-        ]
-
-    def _lanes_at(self, outer: int, start: int, rows_first: bool) -> tuple[int, ...]:
-        offsets = [0] * len(self.limits)
-        if len(offsets) > 1:
-            offsets[0 if rows_first else -2] = outer
-        offsets[-1] = start
-        return tuple(offsets)
+        vectors, outer = [], 0 if self.run.rows > 1 or len(self.limits) == 1 else -2
+        for lane in range(tall):
+            at = self.strips.at
+            for width in self.strips.widths:
+                offsets = [0] * len(self.limits)
+                offsets[outer], offsets[-1] = lane, at
+                vectors.append(Vector(tuple(offsets), width))
+                at += width
+        return vectors
 
     # --- loops over lanes --------------------------------------------------------------------------------------------
 
@@ -214,35 +208,29 @@ class Nest:
         """Write the nest of a run over one row."""
         lanes = self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)
         with self._hoisted_rate():
-            self._over_lanes(0, block(self, lanes).write)
+            self._over_lanes(block(self, lanes).write)
 
-    def _over_lanes(self, level: int, body: Callable[[], None]) -> None:
-        if level == len(self.limits):
+    def _over_lanes(self, body: Callable[[], None]) -> None:
+        """Loops over the lane counts that neither ROUND nor tiles move."""
+        with ExitStack() as loops:
+            for level, (limit, step) in enumerate(zip(self.limits, self.steps)):
+                if self.index[level]:
+                    continue
+                if level == self.run.live_lane:
+                    self.index[level] = loops.enter_context(self.listed())
+                    loops.callback(self.index.__setitem__, level, None)
+                elif limit > step or isinstance(limit, Count):
+                    loops.enter_context(self._counted(level))
             body()
-            return
-        if self.index[level]:  # ROUND, or the lane count of tiles
-            self._over_lanes(level + 1, body)
-            return
-        if level == self.run.live_lane:
-            with self.listed() as index:
-                self.index[level] = index
-                self._over_lanes(level + 1, body)
-            self.index[level] = None
-            return
-        if self.limits[level] <= self.steps[level] and not isinstance(self.limits[level], Count):
-            self._over_lanes(level + 1, body)
-            return
-        with self._counted(level, 0, self.limits[level], self.steps[level]):
-            self._over_lanes(level + 1, body)
 
     @contextmanager
-    def _counted(self, level: int, start: int, limit: int, step: int) -> Iterator[None]:
-        code, counter, again = self.code, self.registers.integer(), self.code.new_label()
+    def _counted(self, level: int) -> Iterator[None]:
+        code, counter, limit, again = self.code, self.registers.integer(), self.limits[level], self.code.new_label()
         self.index[level] = counter
-        code.integer("mov", counter, start)
+        code.integer("mov", counter, 0)
         code.label(again)
         yield
-        code.integer("add", counter, step)
+        code.integer("add", counter, self.steps[level])
         if isinstance(limit, Count):
             self.put_count(RCX, limit)
         code.jump(again, "l", counter, RCX if isinstance(limit, Count) else limit)
@@ -263,7 +251,7 @@ class Nest:
         tall = self.steps[0]
         with self._hoisted_rate():
             if self.strips.repeats > 1:
-                with self._counted(len(self.limits) - 1, 0, self.limits[-1], self.steps[-1]):
+                with self._counted(len(self.limits) - 1):
                     self._tiles(tall)
             else:
                 self._tiles(tall)
@@ -279,7 +267,7 @@ class Nest:
             with code.repeated() as end:
                 code.integer("lea", RAX, Mem(index, step))
                 code.jump(end, "g", RAX, self.loop.counts[0] if is_sink else word(Word.COUNT))
-                self._over_lanes(0, Block(self, self.lanes(step)).write)
+                self._over_lanes(Block(self, self.lanes(step)).write)
                 code.integer("add", index, step)
         self.index[0] = None
         self.registers.give_back(index)
