@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -141,7 +140,7 @@ class Block:
             assert isinstance(factor, Source)
             terms = terms._replace(due=due, before=before, factor=factor)
         if segment.counts:
-            with self._fixed(terms):
+            with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
                 self._over(terms, 0)
         else:
             self._term(terms, 0)
@@ -244,23 +243,11 @@ class Block:
                 if distance:
                     self.code.integer("add", source.base, 8 * distance)
 
-    @contextmanager
-    def _fixed(self, terms: Terms) -> Iterator[None]:
-        """Read what the terms don't move before the loops over them, as far as registers suffice.
-
-        A loop stores only to its target and to the weights that it updates, and neither is such a value.
-        """
-        registers, fixed, own = self.registers, self.registers.fixed, []
+    def _values_for_all(self, terms: Terms) -> Iterator[Known]:
+        """What terms don't move. A loop stores only to its target and the weights that it updates, which differ."""
         for source in terms.pointers:
-            if any(source.terms) or source.list is not None or source is terms.before:
-                continue
-            for lanes in self.vectors:
-                value = self._value(source, lanes, 0)
-                if value not in fixed and len(registers.free) > RESERVE:
-                    fixed[value] = self.evaluator.read(value.place, lanes.width, spread=value.is_spread)
-                    own.append(value)
-        yield
-        registers.release(*map(fixed.pop, own))
+            if not any(source.terms) and source.list is None and source is not terms.before:
+                yield from (self._value(source, lanes, 0) for lanes in self.vectors)
 
     # --- terms -------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
@@ -83,6 +84,17 @@ class Evaluator:
                 self.registers.release(single)
             self.registers.hold(register, value)
         return register
+
+    @contextmanager
+    def fixed(self, values: Iterable[Known], *, reserve: int = 0) -> Iterator[None]:
+        """Read values before loops that do not change them, as long as more registers are free than the reserve."""
+        fixed, own = self.registers.fixed, []
+        for value in values:
+            if value not in fixed and len(self.registers.free) > reserve:
+                fixed[value] = self.read(value.place, value.size // 8, spread=value.is_spread)
+                own.append(value)
+        yield
+        self.registers.release(*map(fixed.pop, own))
 
     # --- expressions -------------------------------------------------------------------------------------------------
 

@@ -207,7 +207,9 @@ class Nest:
     def write(self, block: type[Block]) -> None:
         """Write the nest of a run over one row."""
         lanes = self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)
-        with self._hoisted_rate():
+        width = self.strips.widths[0]
+        rate = Known(word(Word.RATE), 8 * width, width > 1)
+        with self.evaluator.fixed([rate] if self.run.takes_rate else []):
             self._over_lanes(block(self, lanes).write)
 
     def _over_lanes(self, body: Callable[[], None]) -> None:
@@ -248,13 +250,10 @@ class Nest:
 
         The first lane count is the rows; for a sink it is the inputs, and the rows are its terms.
         """
-        tall = self.steps[0]
-        with self._hoisted_rate():
+        with ExitStack() as loops:
             if self.strips.repeats > 1:
-                with self._counted(len(self.limits) - 1):
-                    self._tiles(tall)
-            else:
-                self._tiles(tall)
+                loops.enter_context(self._counted(len(self.limits) - 1))
+            self._tiles(self.steps[0])
 
     def _tiles(self, tall: int) -> None:
         code, index = self.code, self.registers.integer()
@@ -286,17 +285,6 @@ class Nest:
             yield entry
             code.integer("add", at, 1)
         registers.give_back(entries, at, entry)
-
-    @contextmanager
-    def _hoisted_rate(self) -> Iterator[None]:
-        """Read the rate before the loops. A tile needs the register for its sums."""
-        fixed, width = self.registers.fixed, self.strips.widths[0]
-        if self.run.takes_rate and self.run.rows == 1:
-            rate = Known(word(Word.RATE), 8 * width, width > 1)
-            fixed[rate] = self.evaluator.read(rate.place, width, spread=rate.is_spread)
-        yield
-        self.registers.release(*fixed.values())
-        fixed.clear()
 
     # --- addresses ---------------------------------------------------------------------------------------------------
 
