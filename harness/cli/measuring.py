@@ -12,7 +12,7 @@ from zoomgrad import engines
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, files
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
-from zoomgrad.harness.cli.app import FAILED, INTERRUPTED
+from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out, say_next
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
@@ -22,6 +22,7 @@ from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.isolate import isolate
 from zoomgrad.harness.run.lock import locked
 from zoomgrad.harness.run.schedule import Schedule, lock_of
+from zoomgrad.results.files import Unreadable
 from zoomgrad.results.store import Store
 
 
@@ -61,31 +62,23 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: b
 
 
 def collected(plan: Plan, address: str, store: Store | None) -> Store:
-    """Measure the plan on a fleet, and return the run's store. On failure, prints the command that resumes the run.
-
-    address: of the fleet's scheduler.
-    """
-    from zoomgrad.harness.fleet.collecting import Collector, FleetLost, connected  # late: only a fleet needs dask
+    """Measure the plan on the fleet whose scheduler has that address, and return the run's store."""
+    from zoomgrad.harness.fleet.collecting import Collector, connected  # late: only a fleet needs dask
 
     print_problems()
     store = store or Store.create(plan.run)
     resume = f"{resuming(plan)} --on {shlex.quote(address)}"
-    try:
-        with resumable(resume), connected(address) as client, RunProgress() as progress:
-            Collector(plan, store, client, progress).collect()
-    except FleetLost as lost:
-        complain(str(lost))
-        say_next(f"Resume with: {resume}")
-        raise typer.Exit(FAILED) from None
+    with resumable(resume), connected(address) as client, RunProgress() as progress:
+        Collector(plan, store, client, progress).collect()
     return store
 
 
 @contextlib.contextmanager
 def resumable(command: str) -> Iterator[None]:
-    """Print the command that resumes the run after Ctrl-C or an error of the system."""
+    """Name the command that resumes the run after Ctrl-C or an error of the system or a fleet."""
     try:
         yield
-    except OSError as error:
+    except (OSError, Unreadable) as error:
         error.add_note(f"All records so far are kept: continue with `{command}`.")
         raise
     except KeyboardInterrupt:

@@ -30,24 +30,20 @@ def print_error(error: Exception) -> int | None:
     if isinstance(error, BrokenPipeError):  # for example from `zoomgrad list | head -1`
         let_go_of_output()
         return FAILED
+    notes = getattr(error, "__notes__", ())
     if isinstance(error, KNOWN):
-        complain(str(error))
+        complain("\n  ".join([str(error), *notes]))
         return WRONG_USE
     if isinstance(error, ValidationError):
         complain(f"{error.title}: {first_of(error)}\n  The value is out of range for a record: choose another.")
         return WRONG_USE
     if isinstance(error, OSError):
-        complain(trouble(error))
+        where = f"{error.filename}: " if error.filename else ""
+        remedy = _REMEDIES.get(error.errno or 0, _ACCESS)
+        complain(f"{where}{error.strerror or error}\n  {' '.join([remedy, *notes])}")
         let_go_of_output()
         return FAILED
     return None
-
-
-def trouble(error: OSError) -> str:
-    """Message of a system error: path, cause, remedy, and the notes of the command that it ended."""
-    where = f"{error.filename}: " if error.filename else ""
-    remedy = _REMEDIES.get(error.errno or 0, _ACCESS)
-    return f"{where}{error.strerror or error}\n  {' '.join([remedy, *getattr(error, '__notes__', ())])}"
 
 
 def let_go_of_output() -> None:

@@ -29,7 +29,7 @@ from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.schedule import Observer
 from zoomgrad.results.comparability import same_type
-from zoomgrad.results.files import first_of
+from zoomgrad.results.files import Unreadable, first_of
 from zoomgrad.results.printable import printable
 from zoomgrad.results.record import HostFacts
 from zoomgrad.results.store import Store
@@ -41,7 +41,6 @@ PATIENCE_SECONDS = 60.0
 """How long to wait for a host while there is none."""
 MOST_RETRIES = 2
 """How often a block begins again after its host process failed. dask itself gives up after a block lost four hosts."""
-RESUME = "All records so far are kept"
 WATCHING_SECONDS = 2.0
 TAIL_CHARACTERS = 600
 
@@ -51,7 +50,7 @@ TALKING = ("heartbeat", "keep-alive")
 """What a dask worker must go on doing while its host measures. It samples its threads a hundred times a second."""
 
 
-class FleetLost(Exception):
+class FleetLost(Unreadable):
     """Nobody is left to measure. The text has the reason and, on a second line, the remedy."""
 
 
@@ -101,9 +100,7 @@ class Collector:
             try:
                 self.client.wait_for_workers(1, timeout=PATIENCE_SECONDS)
             except (OSError, TimeoutError) as error:
-                raise FleetLost(
-                    f"no host or no scheduler is left ({error})\n  {RESUME}. Start some, then resume."
-                ) from error
+                raise FleetLost(f"no host or no scheduler is left ({error})\n  Start some, then resume.") from error
         with contextlib.suppress(Exception):  # a host that has just left keeps some megabytes
             self.client.run(forget, run.id)
 
@@ -113,7 +110,7 @@ class Collector:
             return Answer.model_validate_json(future.result())
         except Exception as error:  # a host may fail in any way, and dask has errors of its own
             reason = first_of(error) if isinstance(error, ValidationError) else str(error) or repr(error)
-            remedy = f"{RESUME}. Mend or end that host, then resume the run."
+            remedy = "Mend or end that host, then resume the run."
             raise FleetLost(f"block {block + 1} failed: {printable(reason)}\n  {remedy}") from error
 
     def _keep(self, block: int, answer: Answer, others: list[int]) -> None:
@@ -124,7 +121,7 @@ class Collector:
             if record.block != block or record.cell not in run.cells:
                 raise FleetLost(
                     f"{host} sent a record of {record.cell.key}, block {record.block + 1}, which nobody asked for\n"
-                    f"  {RESUME}. End that host, then resume the run."
+                    f"  End that host, then resume the run."
                 )
         left = sum(self.plan.block_seconds(cell, other) for other in others for cell in run.cells)
         for vouching in answer.vouchings:
@@ -144,7 +141,7 @@ class Collector:
                 about = "; ".join(f"{fact} {value}" for fact, value in facts.machine.items())
                 raise FleetLost(
                     f"a host differs from {name} in its processor, system or compilers: {about}\n"
-                    f"  {RESUME}. End that host, then resume the run; or start a run of its own there."
+                    f"  End that host, then resume the run; or start a run of its own there."
                 )
             if known.identity == facts.identity:
                 return name

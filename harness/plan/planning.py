@@ -142,14 +142,12 @@ def _main(installed: Sequence[Interpreter], missing: Sequence[str]) -> list[str]
     return [interpreters.reference(installed).name, *(jits or [name for name in missing if name.startswith("pypy")])]
 
 
-def resume(run: Run, installed: Sequence[Interpreter] | None = None) -> Plan:
-    """Plan of an interrupted run, with this machine's current interpreters.
+def resume(run: Run, installed: Sequence[Interpreter]) -> Plan:
+    """Plan of an interrupted run, with the interpreters that are installed now.
 
-    installed: these interpreters, instead of those that discovery finds.
     Raises Unreadable if the machine, the code or an interpreter's build is different, because their times must not be
     mixed, or if the reference interpreter is gone.
     """
-    installed = interpreters.discover() if installed is None else installed
     if run.commit != _commit() or run.code not in ("", code_digest()):
         raise Unreadable(
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"

@@ -75,13 +75,12 @@ def stored():
     return Run.model_validate_json(plan(interpreters=["cpython-3.9"]).run.model_dump_json())
 
 
-def resume(run, monkeypatch, found=(*FOUND, PYPY)):
-    monkeypatch.setattr(interpreters, "discover", lambda: list(found))
-    return planning.resume(run)
+def resume(run, found=(*FOUND, PYPY)):
+    return planning.resume(run, found)
 
 
-def test_a_resumed_run_keeps_its_plan(stored, monkeypatch):
-    resumed = resume(stored, monkeypatch)
+def test_a_resumed_run_keeps_its_plan(stored):
+    resumed = resume(stored)
     assert resumed.run == stored
     assert list(resumed.order()) == list(Plan(stored, {}).order())
 
@@ -90,20 +89,20 @@ def test_a_resumed_run_keeps_its_plan(stored, monkeypatch):
 def test_times_of_two_machines_are_never_mixed(fact, stored, monkeypatch):
     monkeypatch.setattr(facts, "gather", lambda: {**stored.machine, fact: "another"})
     with pytest.raises(Unreadable, match=f"this machine differs from the run's \\({fact}"):
-        resume(stored, monkeypatch)
+        resume(stored)
 
 
-def test_times_of_two_builds_are_never_mixed(stored, monkeypatch):
+def test_times_of_two_builds_are_never_mixed(stored):
     rebuilt = interpreter("cpython-3.9", full_version="3.9.0 (another compiler)")
     with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0 and is now 3\.9\.0 \(another compiler\)"):
-        resume(stored, monkeypatch, found=[rebuilt, *FOUND[1:]])
+        resume(stored, found=[rebuilt, *FOUND[1:]])
 
 
-def test_a_removed_interpreter_is_missing(stored, monkeypatch):
-    resumed = resume(stored, monkeypatch, found=FOUND[1:])
+def test_a_removed_interpreter_is_missing(stored):
+    resumed = resume(stored, found=FOUND[1:])
     assert "cpython-3.9" not in resumed.interpreters
 
 
-def test_a_missing_reference_is_reported_before_anything_runs(stored, monkeypatch):
+def test_a_missing_reference_is_reported_before_anything_runs(stored):
     with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is no longer on this machine"):
-        resume(stored, monkeypatch, found=FOUND[:1])
+        resume(stored, found=FOUND[:1])
