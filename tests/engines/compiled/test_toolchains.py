@@ -125,12 +125,6 @@ MISBEHAVING = {
 }
 
 
-@pytest.fixture(autouse=True)
-def drivers_link(monkeypatch):
-    """Disable the separate linker, which can't read the fake compilers' objects."""
-    monkeypatch.setattr(building, "linker", lambda _: ())
-
-
 @pytest.mark.parametrize("text", MISBEHAVING)
 def test_a_compiler_that_misbehaves_is_skipped_and_listed(path, monkeypatch, text):
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}/usr/bin{os.pathsep}/bin")
