@@ -15,7 +15,7 @@ import numpy as np
 from zoomgrad.decorator import Compiled
 
 PROGRAM = """
-import contextlib, enum, functools, math, random, threading, types
+import contextlib, functools, math, random, threading, types
 from array import array
 from collections import deque
 import numpy as np
@@ -26,9 +26,6 @@ state, numbers = types.SimpleNamespace(scale=0.5, count=0), np.array([0.25, 3.0]
 class Odd(float):
     def __pow__(self, other):
         return 7.0
-
-class Kind(enum.IntEnum):
-    TWO = 2
 
 class Model:
     factor = 1.25
@@ -107,7 +104,7 @@ CHANGES = listed("""
 """Changes of what the arguments hold, which are noticed at once."""
 NUMBERS = listed("""
     {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | int(3 * {}) | int(3 * {}) | np.float64({}) |
-    np.float64({}) | np.float32({}) | Odd({}) | Kind.TWO | np.int64(3)
+    np.float64({}) | np.float32({}) | Odd({}) | np.int64(3)
 """)
 LAYOUTS = listed("np.array({}) | np.asfortranarray({}) | np.array({}).T.copy().T | np.array({})[:, ::-1]")
 

@@ -64,7 +64,6 @@ class Watch(NamedTuple):
         if isinstance(look, str):
             tell(f"{place}: {own.__name__} runs as it is, because {look}")
             if self.named:
-                sys.stdout.flush()
                 os._exit(WRONG_USE)
             return own
         cls = dress(own, look, value)
@@ -89,6 +88,7 @@ def _is_like_value(own: Any) -> bool:
 
 
 def tell(text: str) -> None:
-    """Print a line on standard error, which the program may have closed."""
+    """Print a line on standard error, after what the program has printed. It may have closed both."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
         sys.stderr.write(f"zoomgrad: {text}\n")

@@ -93,14 +93,15 @@ def _compiled(path: Path) -> tuple[str, CodeType]:
             cells = ["".join(cell["source"]) for cell in json.loads(content)["cells"] if cell["cell_type"] == "code"]
             content = re.sub(r"(?m)^([ \t]*)[%!].*", r"\1pass", "\n".join(cells)).encode()
         return content.decode("utf-8", "replace"), compile(content, str(path), "exec", dont_inherit=True)
+    except SyntaxError:
+        sys.tracebacklimit = 0  # shows the program's line without frames of ours
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WrongScript(f"{path}: can't be read ({error!r})\n  Name a Python program or a notebook.") from error
 
 
 def _warn_unless(imported: set[str], seen: list[str], path: Path) -> None:
     if not imported and not seen:
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stdout.flush()
         tell(f"{path.name} neither imports micrograd nor has a class to replace, so there was nothing to speed up")
 
 

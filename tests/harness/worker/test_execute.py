@@ -99,6 +99,11 @@ threading.Thread(target=slow).start()
     assert (ran.stdout, ran.stderr) == ("Value(data=6.0, grad=0)\n" * 2, "")
 
 
+def test_a_syntax_error_prints_the_programs_line_alone(tmp_path):
+    ran = execute("tuple", tmp_path, "x = = 1")
+    assert (ran.returncode, "x = = 1" in ran.stderr, "harness" in ran.stderr) == (1, True, False)
+
+
 def test_a_notebook_is_one_program_without_what_only_jupyter_runs(tmp_path):
     cells = ["%matplotlib inline\nimport micrograd\n!pip install x", "if True:\n    !ls\nprint(7 % 4)"]
     written = [{"cell_type": "markdown", "source": ["# No `code` %here"]}]
