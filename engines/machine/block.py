@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-from zoomgrad.engines.graph.expr import Apply, Expr, Leaf
+from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, leaves
 from zoomgrad.engines.machine.encode import Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
@@ -132,7 +132,8 @@ class Block:
         """Add all terms of a segment to the sums."""
         segment = self.nest.loop.segments[number]
         source = partial(self.nest.source, segment=segment, straight=self._is_straight(number, segment))
-        terms = Terms(number, segment, list(map(source, segment.operands)), Counter(_slots(segment.template)))
+        uses = Counter(int(leaf.name) for leaf in leaves(segment.template))
+        terms = Terms(number, segment, list(map(source, segment.operands)), uses)
         due = self.nest.run.due
         if due and due.segment == number:
             before, factor = source(due.before), source(due.factor)
@@ -335,12 +336,9 @@ class Block:
         assert terms.factor
         weights = terms.sources[terms.due.slot]
         assert isinstance(weights, Source)
-        width, factor = lanes.width, self._value(terms.factor, lanes, term)
-        known = self.registers.held(factor)
-        if known is None and factor.is_spread:
-            known = self.evaluator.read(factor.place, width, spread=True)
+        width, factor = lanes.width, self._leaf(terms.factor, None, lanes, term, 1, {})
         self.registers.share(old)
-        change = self.evaluator.binary("mul", old._replace(size=8 * width), known or factor.place, width)
+        change = self.evaluator.binary("mul", old._replace(size=8 * width), factor, width)
         place = self.nest.memory(weights, lanes, term)
         new = self._subtracted(place, change, width)
         self.evaluator.store(place, new)
@@ -359,14 +357,6 @@ class Block:
 def _lists_terms(operand: LoopOperand) -> bool:
     """Whether an operand lists the offsets of its terms."""
     return isinstance(operand, Access) and any(isinstance(offsets, tuple) for offsets in operand.terms)
-
-
-def _slots(template: Expr) -> Iterator[int]:
-    if isinstance(template, Leaf):
-        yield int(template.name)
-    elif isinstance(template, Apply):
-        for operand in template.operands:
-            yield from _slots(operand)
 
 
 def _is_product(template: object) -> bool:
