@@ -81,14 +81,11 @@ def segment_ends(lanes: Lanes, stops: Ints) -> Any:
     uneven = lanes.differ.any(axis=0) & ~changes
     if not uneven.any():
         return changes
-    # A segment also ends at a term where lanes differ in their steps, if that is rare or gives less code than parts.
     parts = lanes.patterns(~changes).max() + 1
-    if uneven.sum() > (max(parts, WRITTEN_SINGLY) if _is_irregular(parts, len(lanes.nodes)) else WRITTEN_SINGLY):
-        return changes
     # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
-    if lanes.row is not None and parts == 2:
-        return changes
-    return changes | uneven
+    are_two_loops = lanes.row is not None and parts == 2
+    # A segment also ends at a term where lanes differ in their steps, if that is rare or gives less code than parts.
+    return changes if are_two_loops or uneven.sum() > max(parts, WRITTEN_SINGLY) else changes | uneven
 
 
 def with_equal_steps(lanes: Lanes, ends: Any) -> Iterator[Lanes]:
