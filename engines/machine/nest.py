@@ -34,14 +34,12 @@ through `x` by 1:
 
 from __future__ import annotations
 
-import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.graph.expr import calls
 from zoomgrad.engines.machine.across import Across, widths_across
 from zoomgrad.engines.machine.block import Block, Source
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg
@@ -54,10 +52,11 @@ from zoomgrad.engines.rerolled.form import (
     Form,
     Strips,
     Vector,
-    is_listed,
-    lies_in_vectors,
-    narrowest,
-    vector_widths,
+    calls_libm,
+    most_sums,
+    steps_of,
+    strips_of,
+    widths_of,
     with_a_lane,
 )
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
@@ -117,48 +116,29 @@ class Writer:
 
     def _blocks(self, run: Run, loop: Loop, part: int, repeated: Optional[Repeated]) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
-        form, is_called = self.form, any(True for segment in loop.segments for _ in calls(segment.template))
+        form, is_called = self.form, calls_libm(loop)
         if is_called:
             self.registers.prefer_kept()
             self.code.plain("vzeroupper")
-        widths = self._widths(run, loop, repeated, 1 if is_called or not lies_in_vectors(loop) else form.width)
+        widths = widths_of(run, loop, repeated, form)
         across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
         if across:
             widths = across + [1] * (loop.counts[-1] - sum(across))
-        has_sums = any(segment.counts for segment in loop.segments)
-        # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
-        most = 1 if is_called else form.accumulators if has_sums else min(4, form.accumulators)
-        most = 1 if is_listed(loop, -1) else max(1, most // part)
-        at = first = 0
-        while first < len(widths):
-            same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            is_across = bool(across) and widths[first] > 1
-            rows, vectors = self._size(run, same, 1 if is_across else most, part)
-            strips = Strips(at, widths[first : first + vectors], same // vectors)
+        most = max(1, most_sums(loop, form) // part)
+
+        def size(width: int, same: int) -> tuple[int, int]:
+            if run.rows == 1:
+                vectors = 1 if across and width > 1 else most
+                return vectors, min(vectors, same)
+            rows, vectors = (1, min(same, form.registers // 2)) if run.is_live else form.tile(same)
+            return max(1, rows // part), vectors if rows > 1 else max(1, vectors // part)
+
+        for rows, strips in strips_of(widths, size):
             nest = Nest(self, run, loop, strips, rows, in_rounds=repeated is not None)
             if run.rows > 1:
                 nest.write_tiles()
             else:
-                nest.write(Across if is_across else Block)
-            first += strips.repeats * len(strips.widths)
-            at += strips.repeats * strips.lanes
-
-    def _widths(self, run: Run, loop: Loop, repeated: Optional[Repeated], widest: int) -> list[int]:
-        """The widths of vectors that cover the inner lanes."""
-        if repeated and isinstance(loop.counts[-1], Count):
-            return [repeated.width(widest)]
-        widths = vector_widths(loop.counts[-1], loop.room, widest)
-        return narrowest(widths, loop.counts[-1]) if run.rows > 1 and not run.is_live else widths
-
-    def _size(self, run: Run, same: int, most: int, part: int) -> tuple[int, int]:
-        """How many outer lanes a block has at most, and vectors side by side, if that many have the same width.
-
-        most: the most vectors of a block over one row.
-        """
-        if run.rows == 1:
-            return most, min(most, same)
-        rows, vectors = (1, min(same, self.form.registers // 2)) if run.is_live else self.form.tile(same)
-        return max(1, rows // part), vectors if rows > 1 else max(1, vectors // part)
+                nest.write(Across if across and strips.widths[0] > 1 else Block)
 
 
 class Nest:
@@ -175,20 +155,11 @@ class Nest:
         self.strips = strips
         self.registers = writer.registers
         self.evaluator = writer.evaluator
-        self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
-        self.limits[-1], self.steps[-1] = strips.repeats * strips.lanes, strips.lanes
-        if isinstance(loop.counts[-1], Count):
-            self.limits[-1] = loop.counts[-1]
+        self.limits, self.steps = steps_of(run, loop, strips, most, int(in_rounds))
         self.index: list[Optional[Reg]] = [None] * len(self.limits)
         """The register that holds the current index of each lane count, if it moves."""
         if in_rounds:
             self.index[0] = ROUND
-        outer = len(self.limits) - 2
-        if run.rows > 1:
-            self.steps[0] = most
-        elif outer >= in_rounds and run.live_lane != outer and not is_listed(loop, -2):
-            fitting = 1 if isinstance(self.limits[-2], Count) else most // len(strips.widths)
-            self.steps[-2] = max((n for n in range(1, fitting + 1) if self.limits[-2] % n == 0), default=1)
 
     def lanes(self, tall: int) -> list[Vector]:
         """The vectors of a block, for so many outer lanes."""

@@ -1,15 +1,19 @@
-"""The form of generated code: vectors, registers, function size, rearrangements.
+"""The form of generated code: vectors, registers, function size, rearrangements; and how vectors cover a loop's lanes.
 
 Only `is_fast` changes bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
+from zoomgrad.engines.graph.expr import calls
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
+from zoomgrad.engines.rerolled.step.language import Run
+from zoomgrad.engines.rerolled.step.series import Count, Repeated
 
 TALLEST = 8
 """The most rows of a tile."""
@@ -138,6 +142,61 @@ class Strips(NamedTuple):
     def lanes(self) -> int:
         """The lanes of one strip."""
         return sum(self.widths)
+
+
+def calls_libm(loop: Loop) -> bool:
+    """Whether the loop calls functions, which take one number at a time."""
+    return any(True for segment in loop.segments for _ in calls(segment.template))
+
+
+def widths_of(run: Run, loop: Loop, repeated: Optional[Repeated], form: Form) -> list[int]:
+    """The widths of the vectors that cover the inner lanes. repeated: the loop of a round, in a loop over rounds."""
+    widest = form.width if lies_in_vectors(loop) and not calls_libm(loop) else 1
+    if repeated and isinstance(loop.counts[-1], Count):
+        return [repeated.width(widest)]
+    widths = vector_widths(loop.counts[-1], loop.room, widest)
+    # A list is read once for all lanes, rather than again for those that fill only a part of a vector.
+    return narrowest(widths, loop.counts[-1]) if run.rows > 1 and not run.is_live else widths
+
+
+def most_sums(loop: Loop, form: Form) -> int:
+    """The most vectors of sums in a block over one row."""
+    if calls_libm(loop) or is_listed(loop, -1):
+        return 1
+    # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
+    return form.accumulators if any(segment.counts for segment in loop.segments) else min(4, form.accumulators)
+
+
+def strips_of(widths: Sequence[int], size: Callable[[int, int], tuple[int, int]]) -> Iterator[tuple[int, Strips]]:
+    """The strips that these vectors form; before each, how many outer lanes its blocks have at most.
+
+    size: the width of vectors and how many follow one another -> the outer lanes and the vectors of a block.
+    """
+    at = first = 0
+    while first < len(widths):
+        same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
+        tall, wide = size(widths[first], same)
+        strips = Strips(at, widths[first : first + wide], same // wide)
+        yield tall, strips
+        first += strips.repeats * wide
+        at += strips.repeats * strips.lanes
+
+
+def steps_of(run: Run, loop: Loop, strips: Strips, most: int, first: int) -> tuple[list[int], list[int]]:
+    """For each lane count, where the loop over these strips stops, and how many lanes a block takes.
+
+    most: the most vectors of a block, or the rows of a tile. first: the first count that the nest loops over.
+    """
+    inner = loop.counts[-1]
+    limits = [*loop.counts[:-1], inner if isinstance(inner, Count) else strips.repeats * strips.lanes]
+    steps = [*[1] * (len(limits) - 1), strips.lanes]
+    outer = len(limits) - 2
+    if run.rows > 1:
+        steps[0] = most
+    elif outer >= first and run.live_lane != outer and not is_listed(loop, -2):
+        fitting = 1 if isinstance(limits[-2], Count) else most // len(strips.widths)
+        steps[-2] = max((n for n in range(1, fitting + 1) if limits[-2] % n == 0), default=1)
+    return limits, steps
 
 
 class Vector(NamedTuple):

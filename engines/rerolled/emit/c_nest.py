@@ -27,7 +27,6 @@ Three terms:
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional, Union
@@ -35,16 +34,7 @@ from typing import NamedTuple, Optional, Union
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
 from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Declare, For, Include, Statement
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
-from zoomgrad.engines.rerolled.form import (
-    Form,
-    Strips,
-    Vector,
-    is_listed,
-    lies_in_vectors,
-    narrowest,
-    vector_widths,
-    with_a_lane,
-)
+from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
     TERM_NAMES,
@@ -130,38 +120,22 @@ class Nests:
     def _loop(self, run: Run, loop: Loop, repeated: Optional[Repeated] = None) -> Iterator[Statement]:
         """Write as many nests as the inner lanes need. repeated: the loop of a round, in a loop over rounds."""
         form = self.form
-        called = [call for segment in loop.segments for call in calls(segment.template)]
-        self.calls.update(called)
+        self.calls.update(call for segment in loop.segments for call in calls(segment.template))
         if not loop.counts:
             loop = with_a_lane(loop)
-        widest = form.width if lies_in_vectors(loop) and not called else 1
-        if repeated and isinstance(loop.counts[-1], Count):
-            widths = [repeated.width(widest)]
-        else:
-            widths = vector_widths(loop.counts[-1], loop.room, widest)
-        summed = any(segment.counts for segment in loop.segments)
-        # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
-        most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
-        if run.in_place and widths[0] > 1:
-            most = form.accumulators
-        if is_listed(loop, -1):
-            most = 1
-        if run.rows > 1 and not run.is_live:
-            # A list is read once for all lanes, rather than again for those that fill only a part of a vector.
-            widths = narrowest(widths, loop.counts[-1])
-        at = first = 0
-        while first < len(widths):
-            same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            tall, wide = form.tile(same) if run.rows > 1 else (most, min(most, same))
-            if run.rows > 1 and run.is_live:
-                tall, wide = 1, min(same, form.registers // 2)
-            strips = Strips(at, widths[first : first + wide], same // wide)
+        widths = widths_of(run, loop, repeated, form)
+        most = form.accumulators if run.in_place and widths[0] > 1 else most_sums(loop, form)
+
+        def size(_: int, same: int) -> tuple[int, int]:
+            if run.rows == 1:
+                return most, min(most, same)
+            return (1, min(same, form.registers // 2)) if run.is_live else form.tile(same)
+
+        for tall, strips in strips_of(widths, size):
             if run.rows > 1:
                 yield self._tiles(run, loop, strips, tall)
             else:
                 yield from _Nest(self, run, loop, strips, most, {}, in_rounds=repeated is not None).statements()
-            first += strips.repeats * len(strips.widths)
-            at += strips.repeats * strips.lanes
 
     def _tiles(self, run: Run, loop: Loop, strips: Strips, tall: int) -> Statement:
         """Tiles of sums for all rows, or for all inputs of a sink, by rows of a tile."""
@@ -241,16 +215,9 @@ class _Nest:
         self.loop = loop
         self.hoisted = hoisted
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
-        self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
-        self.limits[-1], self.steps[-1] = strips.repeats * strips.lanes, strips.lanes
-        if isinstance(loop.counts[-1], Count):
-            self.limits[-1] = loop.counts[-1]
         self.first = int(in_rounds)
         """The first lane that the nest loops over."""
-        if run.rows > 1:
-            self.steps[0] = most
-        elif len(self.limits) > 1 + self.first and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
-            self.steps[-2] = self._outer_lanes(most // len(strips.widths))
+        self.limits, self.steps = steps_of(run, loop, strips, most, self.first)
         starts = [strips.at + sum(strips.widths[:index]) for index in range(len(strips.widths))]
         outer = range(self.steps[-2]) if len(self.limits) > 1 else [0]
         self.blocks = [
@@ -263,13 +230,6 @@ class _Nest:
             self.moving[0] = True
         self.is_straight = not any(self.moving) and not any(segment.counts for segment in loop.segments)
         """Whether the nest has no loops, and all of its places are known."""
-
-    def _outer_lanes(self, most: int) -> int:
-        """How many outer lanes a block has, of `most` that fit."""
-        count = self.limits[-2]
-        if isinstance(count, Count):
-            return 1
-        return max((n for n in range(1, most + 1) if count % n == 0), default=1)
 
     def statements(self) -> list[Statement]:
         if len(self.blocks) == 1 and self.is_straight:
