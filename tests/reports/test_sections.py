@@ -123,10 +123,9 @@ def test_a_gain_within_the_noise_is_grey(example):
 PEAKS = ("peak_bytes", "peak_compiler_bytes")
 
 
-def curve(seconds_of):
+def curve(seconds_of, sizes=(10**2, 10**4, 10**5, 10**6)):
     """The points of one engine that compiles larger and larger graphs, in `seconds_of(rows)`."""
     common = {"engine": "clang-O1", "interpreter": HOME, "status": "measured", **dict.fromkeys(PEAKS, 1)}
-    sizes = (10**2, 10**4, 10**5, 10**6)
     rows = [{"workload": f"mlp-{n}x2x1", "tape_rows": n, "compile_seconds": seconds_of(n), **common} for n in sizes]
     return points(pd.DataFrame(rows).astype({"engine": "category"}))
 
@@ -135,6 +134,7 @@ def test_the_exponent_of_growth_and_its_chart():
     points_of_a_power = curve(lambda rows: 1e-6 * rows**0.8)
     assert exponent(points_of_a_power) == pytest.approx(0.8)
     assert growth("growth", "a title", points_of_a_power).svg.count("<circle") == 4
+    assert exponent(curve(lambda rows: 1e-6 * rows**0.8, (10**2, 10**3, 10**4))) == pytest.approx(0.8)
     # A small graph's time is all constant. A fit that included it would give an exponent of 0.86.
     assert exponent(curve(lambda rows: max(1e-5 * rows, 0.01))) == pytest.approx(1.0)
 
