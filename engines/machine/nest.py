@@ -161,23 +161,11 @@ class Nest:
         if in_rounds:
             self.index[0] = ROUND
 
-    def lanes(self, tall: int) -> list[Vector]:
-        """The vectors of a block, for so many outer lanes."""
-        vectors, outer = [], 0 if self.run.rows > 1 or len(self.limits) == 1 else -2
-        for lane in range(tall):
-            at = self.strips.at
-            for width in self.strips.widths:
-                offsets = [0] * len(self.limits)
-                offsets[outer], offsets[-1] = lane, at
-                vectors.append(Vector(tuple(offsets), width))
-                at += width
-        return vectors
-
     # --- loops over lanes --------------------------------------------------------------------------------------------
 
     def write(self, block: type[Block]) -> None:
         """Write the nest of a run over one row."""
-        lanes = self.lanes(self.steps[-2] if len(self.limits) > 1 else 1)
+        lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
         rate = Known(word(Word.RATE), 8 * width, width > 1)
         with self.evaluator.fixed([rate] if self.run.takes_rate else []):
@@ -237,7 +225,7 @@ class Nest:
             with code.repeated() as end:
                 code.integer("lea", RAX, Mem(index, step))
                 code.jump(end, "g", RAX, self.loop.counts[0] if is_sink else word(Word.COUNT))
-                self._over_lanes(Block(self, self.lanes(step)).write)
+                self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
                 code.integer("add", index, step)
         self.index[0] = None
         self.registers.give_back(index)

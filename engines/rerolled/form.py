@@ -143,6 +143,13 @@ class Strips(NamedTuple):
         """The lanes of one strip."""
         return sum(self.widths)
 
+    def block(self, counts: int, tall: int) -> list[Vector]:
+        """The vectors of a block: a strip for each of so many outer lanes. counts: the number of lane counts."""
+        starts = itertools.accumulate(self.widths[:-1], initial=self.at)
+        strip = list(zip(starts, self.widths))
+        zeros = [0] * (counts - 2)
+        return [Vector((*zeros, outer, at)[-counts:], width) for outer in range(tall) for at, width in strip]
+
 
 def calls_libm(loop: Loop) -> bool:
     """Whether the loop calls functions, which take one number at a time."""

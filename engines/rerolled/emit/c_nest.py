@@ -218,13 +218,7 @@ class _Nest:
         self.first = int(in_rounds)
         """The first lane that the nest loops over."""
         self.limits, self.steps = steps_of(run, loop, strips, most, self.first)
-        starts = [strips.at + sum(strips.widths[:index]) for index in range(len(strips.widths))]
-        outer = range(self.steps[-2]) if len(self.limits) > 1 else [0]
-        self.blocks = [
-            Vector((*[0] * (len(self.limits) - 2), *[o] * (len(self.limits) > 1), start), width)
-            for o in outer
-            for start, width in zip(starts, strips.widths)
-        ]
+        self.blocks = strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         self.moving = [isinstance(limit, Count) or limit > step for limit, step in zip(self.limits, self.steps)]
         if run.rows > 1 or in_rounds:
             self.moving[0] = True
