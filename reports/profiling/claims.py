@@ -58,6 +58,11 @@ DICTIONARY = re.compile(r"^dict_traverse$|Visit(ManagedDict|InstanceAttributes)$
 FUNCTION = re.compile(r"^func_traverse$")
 
 
+def _written(figure: float) -> str:
+    """A figure as text. A line without samples has an infinite rank."""
+    return f"{figure:.3g}" if math.isfinite(figure) else "no samples"
+
+
 @dataclass(frozen=True)
 class Claim:
     """A published statement: the figure `of` its profiles must be between `low` and `high`."""
@@ -72,7 +77,7 @@ class Claim:
     """Takes a profile of `kind` for each of the engines."""
     low: float = -math.inf
     high: float = math.inf
-    written: Callable[[float], str] = "{:.3g}".format
+    written: Callable[[float], str] = _written
     interpreters: Literal["cpython", "pypy", ""] = "cpython"
     """First letters of the interpreters that it is about."""
     workload: str = ""
