@@ -9,13 +9,14 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, TypeVar
 
 from zoomgrad.engines.files import sync_folder as sync_folder
 from zoomgrad.engines.files import write_atomically as write_atomically
 from zoomgrad.results.printable import printable
+
+if TYPE_CHECKING:  # importing it takes longer than everything else that `zoomgrad list` does
+    from pydantic import TypeAdapter, ValidationError
 
 Stored = TypeVar("Stored")
 
@@ -128,6 +129,8 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
 
 def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
     """Read and validate one stored file. Raises Unreadable, naming the file and the field that is wrong."""
+    from pydantic import TypeAdapter, ValidationError
+
     adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
     try:
         return adapter.validate_json(read_text(path))

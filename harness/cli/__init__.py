@@ -21,6 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from zoomgrad.harness.cli.app import Command, app, with_late_options
 from zoomgrad.harness.interrupts import raise_on_interrupts
 
 COMMANDS = (
@@ -40,6 +41,9 @@ class Commands(TyperGroup):
         super().__init__(**settings)
         self.commands = {name: TyperCommand(name, short_help=_first_line(name)) for name in COMMANDS}
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return with_late_options(super().get_params(ctx))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
         command = load(str(name))
@@ -56,11 +60,10 @@ def _first_line(name: str) -> str:
 
 def load(name: str) -> TyperCommand:
     """Import and return the command of that name."""
-    import_module(f"zoomgrad.harness.cli.commands.{name}")
-    from zoomgrad.harness.cli.app import app  # the import above has registered the command there
-
+    import_module(f"zoomgrad.harness.cli.commands.{name}")  # registers the command
     command = get_group(app).commands[name]
     assert isinstance(command, TyperCommand)
+    command.__class__ = Command
     if name not in OF_RECORDS:
         command.params[:0] = import_module("zoomgrad.harness.cli.suites").options()
     return command

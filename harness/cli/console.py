@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json
 from rich.console import Console
 
 from zoomgrad.results.printable import printable
@@ -43,4 +42,6 @@ def say_next(line: str) -> None:
 
 def say_json(content: Any) -> None:
     """Print the object of `--json` on standard output. Numbers that JSON lacks, such as NaN, become null."""
+    from pydantic_core import to_json  # late: it takes as long to import as Rich
+
     sys.stdout.write(f"{to_json(content, indent=1, inf_nan_mode='null').decode()}\n")
