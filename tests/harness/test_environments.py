@@ -50,3 +50,12 @@ def test_a_different_lock_makes_a_different_environment(running, somewhere_else,
         (somewhere_else / "worker.lock").write_text(requirements)
         pythons.append(environment(running))
     assert pythons[0] != pythons[1]
+
+
+def test_locks_of_peers_pin_versions_over_the_workers_and_name_no_cuda():
+    for lock in environments.REQUIREMENTS.glob("peers-*.lock"):
+        comment, base, *pins = lock.read_text().splitlines()
+        assert comment.startswith("# worker.lock ")
+        assert base == "-r worker.lock"
+        assert pins
+        assert all("==" in pin and not pin.startswith(("nvidia", "cuda")) for pin in pins)

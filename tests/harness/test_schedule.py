@@ -10,6 +10,7 @@ import pytest
 
 from tests.harness.runs import cell, run
 from tests.harness.workers import Workers
+from zoomgrad.harness.machine.environments import NoEnvironment
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.procedure import MOST_STEPS, REPEAT_SECONDS
 from zoomgrad.harness.run import schedule
@@ -165,6 +166,18 @@ def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
     (record,) = [record for record in store.records() if record.cell == absent]
     assert (record.status, record.remedy) == ("skipped", REMEDY)
     assert {job["python"].parts[-3] for job in measures(workers)} == {"cpython-3.13"}
+
+
+def test_a_peer_without_its_environment_is_skipped_and_the_others_run(tmp_path):
+    def environment(interpreter, *, lock=""):
+        if lock == "peers-jax-worker":
+            raise NoEnvironment("no wheel for this interpreter")
+        return python_of(interpreter)
+
+    the_plan = plan(cells=(*CELLS[:1], cell("jax"), cell("numpy")), blocks=2)
+    store, _ = execute(the_plan, Workers(tmp_path), tmp_path, environment=environment)
+    by_engine = {record.cell.engine: record.status for record in store.records()}
+    assert by_engine == {"baseline": "measured", "jax": "skipped", "numpy": "measured"}
 
 
 @pytest.mark.parametrize(
