@@ -146,8 +146,6 @@ class Section:
         caller, own = (R8, R9) if takes else (R9, R8)
         code.integer("mov", caller, word(_BUFFERS[what]))
         code.integer("lea", own, Mem(W, 8 * step.away * (what == "gradients")))
-        if what == "outputs":
-            self._store_numbers(caller)
         copied = [
             rectangle
             for counts, place, index in self._copies(what)
@@ -165,18 +163,11 @@ class Section:
             return loops.copies
         if what == "inputs":
             return [Copy((loops.inputs,), Access(0, (1,)), Access(0, (1,)))]
-        outputs = [(output.base, at) for at, output in enumerate(loops.outputs) if isinstance(output, Access)]
+        outputs = [(output.base, at) for at, output in enumerate(loops.outputs)]
         return [
             Copy(nest.counts, *(Access(outputs[nest.start][side], nest.strides_of(side)) for side in (0, 1)))
             for nest in (nests(np.array(outputs).T) if outputs else ())
         ]
-
-    def _store_numbers(self, to: Reg) -> None:
-        """Store the outputs that are numbers."""
-        for at, output in enumerate(self.step.loops.outputs):
-            if isinstance(output, float):
-                self.evaluator.load(Vec(0, 8), self.evaluator.constant(output, 1))
-                self.evaluator.store(Mem(to, 8 * at), Vec(0, 8))
 
     def _put_numbers(self) -> None:
         """Copy the constants that loops read to their area."""

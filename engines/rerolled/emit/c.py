@@ -32,11 +32,10 @@ from zoomgrad.engines.rerolled.emit.c_section import (
     Section,
     arguments,
     identifier,
-    leaf,
     spelled,
 )
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Access, affine
+from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, affine
 from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place, Run
@@ -256,9 +255,7 @@ class _Source:
             (_W, "double *restrict buffer", "int out"),
             self._copies() or _unused("w", "buffer", "out"),
         )
-        outputs = list(self._outputs())
-        if all(isinstance(output, float) for output in loops.outputs):
-            outputs += _unused("w", *(() if outputs else ("y",)))
+        outputs = list(self._outputs()) or _unused("w", "y")
         yield Function("static void", "give_outputs", (_READ, "double *restrict y"), outputs)
         if loops.unused and self.step.trains:
             yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
@@ -311,12 +308,12 @@ class _Source:
         """Copies of all outputs. Many that lie regularly are a loop."""
         import numpy as np
 
-        outputs = self.step.loops.outputs
-        places = [output.base for output in outputs if isinstance(output, Access)]
-        pieces = nests(np.array([places, range(len(places))])) if FEW_OUTPUTS < len(places) == len(outputs) else []
+        places = [output.base for output in self.step.loops.outputs]
+        pieces = nests(np.array([places, range(len(places))])) if len(places) > FEW_OUTPUTS else []
         is_deep = any(len(piece.counts) > len(LANE_NAMES) for piece in pieces)
-        if not pieces or is_deep or len(pieces) > len(outputs) // 2:
-            yield from (Assign(f"y[{index}]", leaf(self.step, output)) for index, output in enumerate(outputs))
+        if not pieces or is_deep or len(pieces) > len(places) // 2:
+            each = [f"w[{spelled(self.step, Place(place))}]" for place in places]
+            yield from (Assign(f"y[{index}]", output) for index, output in enumerate(each))
             return
         for start, counts, strides in pieces:
             area = self.step.area_of(places[start])

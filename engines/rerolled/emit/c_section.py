@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Union
 
-from zoomgrad.engines.graph.expr import number
 from zoomgrad.engines.kernel.c_tree import (
     Assign,
     Call,
@@ -19,7 +18,7 @@ from zoomgrad.engines.kernel.c_tree import (
     Statement,
 )
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Operand, Phase
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Phase
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step
@@ -59,14 +58,6 @@ _FACTS = {
     Fact.UNBOUNDED: "!(t->state.bound < LIMIT)",
 }
 """A fact -> C that asks for it."""
-
-
-def leaf(step: Step, operand: Operand) -> str:
-    """A number, or the single place of an operand."""
-    if isinstance(operand, float):
-        return number(operand)[0]
-    assert isinstance(operand, Access)
-    return f"w[{spelled(step, Place(operand.base))}]"
 
 
 def spelled(step: Step, place: Place, row: str = "row") -> str:

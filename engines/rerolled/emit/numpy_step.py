@@ -14,7 +14,7 @@ from zoomgrad.engines.columns import DOUBLES, Column
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
 from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
-from zoomgrad.engines.rerolled.recover.loops import Access, Operand
+from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Condition, Program, Statement
 from zoomgrad.engines.rerolled.step.step import Step
@@ -99,11 +99,8 @@ class NumpyKernel(PythonKernel):
         self.training = None
         self.buffers = {}
 
-    def _leaf(self, operand: Operand) -> float:
-        if isinstance(operand, float):
-            return operand
-        assert isinstance(operand, Access)
-        return float(self.w[operand.base])
+    def _leaf(self, leaf: Access) -> float:
+        return float(self.w[leaf.base])
 
     # --- statements --------------------------------------------------------------------------------------------------
 

@@ -163,7 +163,7 @@ def _keep(step: Step, order: Order, count: int) -> tuple[Step, list[Kept]]:
     """Add an area for the spans that each row keeps: what a wide loop computes or reads, or what a later pass reads."""
     passes = _loops_of(step, order)
     last, kept, at = len(passes) - 1, [], step.workspace
-    given = [place.base for place in (step.loops.loss, *step.loops.outputs) if isinstance(place, Access)]
+    given = [place.base for place in (step.loops.loss, *step.loops.outputs)]
     for span in _computed(passes, order):
         sums = [number for number, run in enumerate(order.wide) if _computes(run.loop, span)]
         computed = [number for number, loops in enumerate(passes) if any(_computes(loop, span) for loop in loops)]

@@ -117,8 +117,8 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
         areas=tuple(places.areas.values()),
         numbers=places.numbers,
         copies=list(copies(sums, places)),
-        loss=Access(int(places.of[sums.loss]), ()),
-        outputs=tuple(map(places.single, sums.outputs)),
+        loss=places.access(sums.loss),
+        outputs=tuple(map(places.access, sums.outputs)),
         inputs=sums.inputs,
         parameters=sums.parameters,
     )
@@ -174,7 +174,7 @@ class _Writer:
             Segment(
                 sums.templates[sums.template[term]],
                 (),
-                tuple(places.single(slot) for slot in sums.slots[:, term].tolist() if slot != NONE),
+                tuple(places.operand(places.access(slot)) for slot in sums.slots[:, term].tolist() if slot != NONE),
             )
             for term in range(first, first + group.terms)
         ]

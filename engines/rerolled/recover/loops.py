@@ -177,7 +177,7 @@ class Loops(Workspace):
     copies: list[Copy]
     """Copies of all parameters, in the order of the workspace."""
     loss: Access
-    outputs: tuple[Operand, ...]
+    outputs: tuple[Access, ...]
     inputs: int
     parameters: int
 

@@ -89,9 +89,9 @@ class Places:
             return access
         return self.numbers[index]
 
-    def single(self, node: int) -> Operand:
-        """One node as an operand."""
-        return self.operand(Access(int(self.of[node]), ()))
+    def access(self, node: int) -> Access:
+        """The access of one node."""
+        return Access(int(self.of[node]), ())
 
 
 def put_inputs(sums: Sums, places: Places) -> None:

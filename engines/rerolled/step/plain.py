@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loops, Phase
+from zoomgrad.engines.rerolled.recover.loops import Loops, Phase
 from zoomgrad.engines.rerolled.step.language import (
     Fact,
     Give,
@@ -26,7 +26,7 @@ def plain(loops: Loops) -> Step:
     }
     p = loops.area("p")
     # If an output is a parameter, give it before an update changes it.
-    gives_parameters = any(isinstance(o, Access) and p.start <= o.base < p.stop for o in loops.outputs)
+    gives_parameters = any(p.start <= output.base < p.stop for output in loops.outputs)
     evaluate = (TakeRow(), Perform("values"), Give("outputs"), Guard())
     forward = evaluate if gives_parameters else (TakeRow(), Perform("values"), Guard())
     return Step(

@@ -78,9 +78,10 @@ class Step(Workspace):
 
     @cached_property
     def reads_numbers(self) -> bool:
-        """Whether a loop reads the area of constants. Most constants are part of the loops."""
-        area = self.area("k")
-        return any(reads(loop, (area.start, area.stop)) for loop in self.loops.loops)
+        """Whether a loop or an output reads the area of constants. Most constants are part of the loops."""
+        _, start, stop = self.area("k")
+        are_given = any(start <= output.base < stop for output in self.loops.outputs)
+        return are_given or any(reads(loop, (start, stop)) for loop in self.loops.loops)
 
     def with_area(self, name: str, size: int) -> tuple[Step, Area]:
         """Add an area at the end of the workspace. Its size is rounded up to whole vectors."""
