@@ -52,7 +52,6 @@ from zoomgrad.engines.rerolled.form import (
     Form,
     Strips,
     Vector,
-    calls_libm,
     most_sums,
     steps_of,
     strips_of,
@@ -116,7 +115,7 @@ class Writer:
 
     def _blocks(self, run: Run, loop: Loop, part: int, repeated: Optional[Repeated]) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
-        form, is_called = self.form, calls_libm(loop)
+        form, is_called = self.form, bool(loop.calls)
         if is_called:
             self.registers.prefer_kept()
             self.code.plain("vzeroupper")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.graph.expr import calls
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.series import Count, Repeated
@@ -151,14 +150,9 @@ class Strips(NamedTuple):
         return [Vector((*zeros, outer, at)[-counts:], width) for outer in range(tall) for at, width in strip]
 
 
-def calls_libm(loop: Loop) -> bool:
-    """Whether the loop calls functions, which take one number at a time."""
-    return any(True for segment in loop.segments for _ in calls(segment.template))
-
-
 def widths_of(run: Run, loop: Loop, repeated: Optional[Repeated], form: Form) -> list[int]:
     """The widths of the vectors that cover the inner lanes. repeated: the loop of a round, in a loop over rounds."""
-    widest = form.width if lies_in_vectors(loop) and not calls_libm(loop) else 1
+    widest = form.width if lies_in_vectors(loop) and not loop.calls else 1
     if repeated and isinstance(loop.counts[-1], Count):
         return [repeated.width(widest)]
     widths = vector_widths(loop.counts[-1], loop.room, widest)
@@ -168,7 +162,7 @@ def widths_of(run: Run, loop: Loop, repeated: Optional[Repeated], form: Form) ->
 
 def most_sums(loop: Loop, form: Form) -> int:
     """The most vectors of sums in a block over one row."""
-    if calls_libm(loop) or is_listed(loop, -1):
+    if loop.calls or is_listed(loop, -1):
         return 1
     # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
     return form.accumulators if any(segment.counts for segment in loop.segments) else min(4, form.accumulators)

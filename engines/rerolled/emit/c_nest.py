@@ -31,7 +31,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
 from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Declare, For, Include, Statement
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
@@ -120,7 +120,7 @@ class Nests:
     def _loop(self, run: Run, loop: Loop, repeated: Optional[Repeated] = None) -> Iterator[Statement]:
         """Write as many nests as the inner lanes need. repeated: the loop of a round, in a loop over rounds."""
         form = self.form
-        self.calls.update(call for segment in loop.segments for call in calls(segment.template))
+        self.calls |= loop.calls
         if not loop.counts:
             loop = with_a_lane(loop)
         widths = widths_of(run, loop, repeated, form)

@@ -27,7 +27,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from zoomgrad.engines.graph.expr import calls
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.rearrange.rows import (
@@ -155,8 +154,7 @@ def _has_many_terms(loop: Loop) -> bool:
 
 def _is_plain(loop: Loop) -> bool:
     """Whether tiles have a form for all rows of a forward loop. Functions of libm take one number at a time."""
-    called = any(True for segment in loop.segments for _ in calls(segment.template))
-    return len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop) and not called
+    return len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop) and not loop.calls
 
 
 def _keep(step: Step, order: Order, count: int) -> tuple[Step, list[Kept]]:

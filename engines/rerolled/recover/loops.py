@@ -33,7 +33,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, calls, number
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.sums import size
 
@@ -113,6 +113,11 @@ class Loop:
     @property
     def lanes(self) -> int:
         return math.prod(self.counts)
+
+    @cached_property
+    def calls(self) -> set[tuple[str, int]]:
+        """The functions that the loop calls, each for one number at a time."""
+        return {call for segment in self.segments for call in calls(segment.template)}
 
     @property
     def work(self) -> int:
