@@ -22,9 +22,8 @@ Example with many weights in two layers, `mlp-64x256x10-b100`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from zoomgrad.engines.rerolled.form import Form
@@ -157,20 +156,28 @@ def _is_plain(loop: Loop) -> bool:
     return len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop) and not loop.calls
 
 
+class Spans(NamedTuple):
+    """What loops compute and read."""
+
+    computed: list[Span]
+    read: list[Span]
+
+
 def _keep(step: Step, order: Order, count: int) -> tuple[Step, list[Kept]]:
     """Add an area for the spans that each row keeps: what a wide loop computes or reads, or what a later pass reads."""
-    passes = _loops_of(step, order)
-    last, kept, at = len(passes) - 1, [], step.workspace
-    given = [place.base for place in (step.loops.loss, *step.loops.outputs)]
-    for span in _computed(passes, order):
-        sums = [number for number, run in enumerate(order.wide) if _computes(run.loop, span)]
-        computed = [number for number, loops in enumerate(passes) if any(_computes(loop, span) for loop in loops)]
-        read = {number for number, loops in enumerate(passes) if any(reads(loop, span) for loop in loops)}
-        if any(span[0] <= base < span[1] for base in given):
-            read.add(last)
-        is_read = any(reads(run.loop, span) for run in (*order.wide[1:], *order.sinks))
+    wide, passes = [_spans([run.loop]) for run in order.wide], [_spans(loops) for loops in _loops_of(step, order)]
+    passes[-1].read.extend((place.base, place.base + 1) for place in (step.loops.loss, *step.loops.outputs))
+    read_by_wide = [*(span for each in wide[1:] for span in each.read), *_spans(run.loop for run in order.sinks).read]
+    kept, at = [], step.workspace
+    for span in _joined([span for each in (*wide, *passes) for span in each.computed], read_by_wide):
+        sums = [number for number, each in enumerate(wide) if _meets(span, each.computed)]
+        is_read = _meets(span, read_by_wide)
+        if len(passes) == 1 and not sums and not is_read:
+            continue
+        computed = [number for number, each in enumerate(passes) if _meets(span, each.computed)]
+        read = [number for number, each in enumerate(passes) if _meets(span, each.read)]
         saved = {number for number in computed if is_read or max(read, default=0) > number}
-        taken = {number for number in read | saved if min([*sums, *(each + 1 for each in computed)]) <= number}
+        taken = {number for number in (*read, *saved) if min([*sums, *(each + 1 for each in computed)]) <= number}
         if sums or saved:
             per_row = step.apart(_size(span))
             kept.append(Kept(Own(span, Place(at, per_row)), taken, saved))
@@ -186,17 +193,19 @@ def _loops_of(step: Step, order: Order) -> list[list[Loop]]:
     return [[run.loop for run in runs] for runs in (*earlier, last)]
 
 
-def _computed(passes: Sequence[Sequence[Loop]], order: Order) -> Iterator[Span]:
-    """The spans that loops compute, joined where they overlap, or where an operand of a wide loop reads several."""
-    loops = [*(run.loop for run in order.wide), *(loop for loops in passes for loop in loops)]
-    spans = [loop.target.extent(loop.counts) for loop in loops if loop.phase != Phase.SINK]
-    operands = [
-        span_of(operand, run.loop, number)
-        for run in (*order.wide[1:], *order.sinks)
-        for number, segment in enumerate(run.loop.segments)
-        for operand in segment.operands
-    ]
-    spans = sorted((*spans, *(span for span in operands if any(map(partial(_overlap, span), spans)))))
+def _spans(loops: Iterable[Loop]) -> Spans:
+    spans = Spans([], [])
+    for loop in loops:
+        if loop.phase != Phase.SINK:
+            spans.computed.append(loop.target.extent(loop.counts))
+        for number, segment in enumerate(loop.segments):
+            spans.read.extend(span_of(operand, loop, number) for operand in segment.operands)
+    return spans
+
+
+def _joined(computed: Sequence[Span], read_by_wide: Sequence[Span]) -> Iterator[Span]:
+    """The computed spans, joined where they overlap, or where an operand of a wide loop reads several."""
+    spans = sorted((*computed, *(span for span in read_by_wide if _meets(span, computed))))
     while spans:
         start, stop = spans.pop(0)
         while spans and spans[0][0] < stop:
@@ -204,13 +213,10 @@ def _computed(passes: Sequence[Sequence[Loop]], order: Order) -> Iterator[Span]:
         yield start, stop
 
 
-def _computes(loop: Loop, span: Span) -> bool:
-    """Whether the loop computes places of the span."""
-    return loop.phase != Phase.SINK and _overlap(loop.target.extent(loop.counts), span)
-
-
-def _overlap(span: Span, other: Span) -> bool:
-    return span[0] < other[1] and other[0] < span[1]
+def _meets(span: Span, others: Sequence[Span]) -> bool:
+    """Whether a span has a place in common with another one."""
+    first, end = span
+    return any(start < end and first < stop for start, stop in others)
 
 
 def _of_pair(step: Step, pair: Pair, sums: Run, sink: Run, x: Place) -> tuple[Step, Program, Program]:
