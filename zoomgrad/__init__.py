@@ -85,8 +85,7 @@ _LATE = {
 
 def __getattr__(name: str) -> Any:
     if name == "Value":
-        # The class of a user who names no engine: every engine that compiles takes its graphs. The first use may build
-        # it in C; where no compiler is found, it is the one in Python, with the same bits.
+        # The class of a user who names no engine: in C, built by the first use, or in Python if there is no compiler.
         from zoomgrad.engines.native.recorder import recorder
 
         attribute = recorder()

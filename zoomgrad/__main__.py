@@ -1,7 +1,4 @@
-"""The command `zoomgrad`, also as `python -m zoomgrad`: starts `zoomgrad.harness.cli`, or says what it lacks.
-
-The library installs on every supported interpreter, and so does this command. Its own packages are an extra.
-"""
+"""The command `zoomgrad`, also as `python -m zoomgrad`. What it needs besides the library is the extra `bench`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from typing import Any, Union
 
 import zoomgrad
 from zoomgrad import trace
-from zoomgrad.check import compare, drawn, following
+from zoomgrad.check import compare, drawn, following, same
 from zoomgrad.engines.arguments import whole
 from zoomgrad.held import Held
 from zoomgrad.signature import NotTraced, Signature, take_apart
@@ -129,10 +129,9 @@ class Compiled:
 
     def _as_it_is(self, call: Any) -> Any:
         """Run the function, and those that it calls, without any program."""
-        arguments, named = call
         _DEPTH.runs = getattr(_DEPTH, "runs", 0) + 1
         try:
-            return self._function(*arguments, **named)
+            return self._function(*call[0], **call[1])
         finally:
             _DEPTH.runs -= 1
 
@@ -153,7 +152,9 @@ class Compiled:
         try:
             if drawn() != before:
                 raise NotTraced(*_DRAWS)
-            if held.has_changed() or take_apart(self._engine.Value, call) != signature:
+            after = take_apart(self._engine.Value, call)
+            is_equal = after._replace(numbers=[]) == signature._replace(numbers=[])
+            if held.has_changed() or not is_equal or not same(after.numbers, signature.numbers):
                 raise NotTraced(*_CHANGES)
             if known is not None and known.traces == MOST_TRACES:
                 raise NotTraced(f"what its arguments hold changed {MOST_TRACES} times", _CHANGES[1])
@@ -185,8 +186,7 @@ class Compiled:
             parameters = loss.call.parameters
             gradients = partial(variant.gradients, loss.call, [0.0] * len(parameters))
             try:
-                bound = self._engine.error_bound or 0.0
-                compare(self._engine.Value, plain[0], result, parameters, gradients, bound)
+                compare(self._engine.Value, plain[0], result, parameters, gradients, self._engine.error_bound or 0.0)
             except NotTraced as problem:
                 self._variants[signature.structure] = Refused(problem.reason, signature.objects)
                 self._refuse(problem)

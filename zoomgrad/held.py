@@ -1,8 +1,8 @@
 """What the objects among a function's arguments hold, and whether that has changed since its trace.
 
 An object leads to its attributes, and a container to its entries. Each container and each `__dict__` is copied, and
-`==` compares them with the copies, which takes objects by identity first. Not followed are Values and objects of a
-library. What changes there, in global names and in the variables around the function is left to the check (`check.py`).
+`==` compares them with the copies, which takes objects by identity first. Values and objects of a library are not
+followed. Changes in them, in global names and in variables around the function are left to the check (`check.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zoomgrad.trace import is_library
 
 _CONTAINERS = (list, tuple, dict, set, deque)
 MOST = 100_000
-"""Objects and containers to follow."""
+"""The most objects and containers to follow. The check covers the rest."""
 
 
 class Held:

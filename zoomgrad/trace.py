@@ -1,7 +1,7 @@
 """One run of a function that records its graph, and notes whether it looks at a number.
 
 A graph describes a function for all numbers only if the function never looks at one. So while it runs, the class Value
-has hooks in place of its attributes. They look at the thread, so other threads compute as before. The data that the
+has hooks in place of its attributes. They act only in the run's thread, so others compute as before. The data that the
 function takes are `Datum` objects: leaves that behave like the Python number of the call in every operation whose bits
 a graph keeps. Everything else, such as `if x > 0` or `x / 255`, is a look.
 
@@ -172,7 +172,7 @@ def _look(what: str) -> None:
 
 
 _LIBRARIES = {*getattr(sys, "stdlib_module_names", ()), "builtins", "zoomgrad", "numpy"} - {"__main__", "types"}
-"""`types` has a namespace that programs use for state. CPython 3.9 has no list of its modules."""
+"""`types` has a namespace that programs use for state. CPython 3.9 has no such list, so `held` follows the library."""
 
 
 def is_library(module: Any) -> bool:
@@ -191,7 +191,7 @@ def _looks() -> bool:
 
 # --- hooks -----------------------------------------------------------------------------------------------------------
 
-_LASTING = ("backward", "_contribute")
+_LASTING = ("backward", "_contribute")  # their effects last, so a run leaves them out
 _LOOKING = ("__hash__", "__repr__")
 """Python finds them without reading an attribute."""
 _RAISING = ("__pow__", "__truediv__", "__rtruediv__", "exp", "log", "sigmoid")

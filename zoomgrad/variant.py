@@ -176,7 +176,7 @@ class Variant:
         self._contribute_by_function(result, passes)
 
     def _contribute_by_function(self, result: Any, passes: int) -> None:
-        """Repeat the call and the backward passes of its results as they were, with today's numbers in the last one."""
+        """Repeat the call with its own numbers, then its backward passes with the parameters' present numbers."""
         parameters = result.call.parameters
         data, grads = ([*map(part, parameters)] for part in (_data, _grad))
         _put("data", parameters, result.call.data)

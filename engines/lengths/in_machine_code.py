@@ -23,7 +23,7 @@ from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assemb
 from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters
-from zoomgrad.engines.machine.target import T, Target, W
+from zoomgrad.engines.machine.target import ALTERNATIVE, T, Target, W
 
 SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = range(8)
 """The words of a member: functions of kernel.h, and what they take."""
@@ -41,8 +41,8 @@ class ConductorInMachineCode(Conductor):
         self._of_members = array("q", itertools.chain(*map(_member_words, members, self._columns)))
         self._list = array("q", bytes(16 * (len(shared.p) // self._target.width + 1)))
         self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser))))
-        of_course = bytes(8 * Word.OF_MEMBERS)
-        self._words = array("q", [*array("q", of_course), *map(_word, (self._of_members, self._list, 0, *shared.all))])
+        for_all_courses = (self._of_members, self._list, 0, *shared.all)  # the words from OF_MEMBERS on
+        self._words = array("q", [*[0] * Word.OF_MEMBERS, *map(_word, for_all_courses)])
         self._functions: dict[bool, tuple[Memory, Callable[[], None]]] = {}
         self._function(1)
 
@@ -161,5 +161,6 @@ def _word(field: Any) -> int:
 def _library(member: Member) -> Library:
     """The library whose functions a member's kernel calls."""
     library = getattr(member.kernel.forward, "__self__", None)
-    assert isinstance(library, Library)
+    if not isinstance(library, Library):  # that of an irregular graph interprets bytecode
+        raise Unavailable("a kernel in Python has no addresses", ALTERNATIVE)
     return library

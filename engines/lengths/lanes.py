@@ -80,7 +80,7 @@ def factors(optimiser: Optimiser) -> dict[str, Expr]:
 def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool = False) -> Lanes:
     """The update of a vector. is_single: whether a batch is one step. is_fast: whether last bits may differ.
 
-    Raises NoLanes for exponents without lanes, and for two powers in one expression, unless width is 1.
+    Raises NoLanes for functions and exponents without lanes, and for two powers in one expression, unless width is 1.
     """
     writer = _Writer(optimiser, width, is_single=is_single, is_fast=is_fast)
     for target, expr in optimiser.steps():
@@ -152,7 +152,9 @@ class _Writer:
             return _Pair.same(expr)
         if self._width > 1 and expr.primitive == "pow":
             return self._power(*expr.operands)
-        divisor = expr.operands[1]
+        if self._width > 1 and expr.primitive not in ("add", "sub", "mul", "div"):
+            raise NoLanes(f"lanes have no {expr.primitive}")
+        divisor = expr.operands[-1]
         if expr.primitive == "div" and divisor == BATCH and self._is_single:
             return self.pair(expr.operands[0])
         if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self._numbers:

@@ -51,7 +51,7 @@ class Word(IntEnum):
     STEP = 11
     """The number of recorded losses, all finite."""
     OF_MEMBERS = 12
-    """The address of what `member_words` says of each member."""
+    """The address of the words of the members: see `in_machine_code`."""
     LIST = 13
     """The address of the list of parameters to update one by one. An entry is the index of a vector's first parameter,
     and a bit for each lane."""
@@ -124,9 +124,9 @@ class LaneEvaluator(Evaluator):
 
 
 class UpdateWriter:
-    """Writes the update of so many parameters, which sets their gradients to 0.
+    """Writes the update of `count` parameters, which also sets their gradients to 0.
 
-    Code finds the words at T, and the numbers of an update at W, each with room for COPIES.
+    The code expects the words at T, and at W the numbers of an update, with room for COPIES of each.
     """
 
     def __init__(self, code: Assembler, target: Target, optimiser: Optimiser, count: int) -> None:

@@ -1,8 +1,7 @@
 """Tape -> Loops: recover loops from a tape, one stage after another.
 
-A large graph with nearly as many forms as rows has no loops worth the name, and is called irregular. Its engine then
-compiles straight lines, as the engines of `straight` do. So does that of a graph whose loss is a leaf: no loop would
-compute the loss, nor the gradient of a parameter that is the loss.
+A large graph with nearly as many forms as rows has no loops worth the name, and is called irregular. A graph whose loss
+is a leaf has no loop that computes the loss. Engines compile both as straight lines, as those of `straight` do.
 """
 
 from __future__ import annotations

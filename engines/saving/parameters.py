@@ -116,7 +116,7 @@ def check_destination(path: FilePath, *, overwrite: bool = False) -> None:
         raise BadFile(
             path,
             "it exists, and zoomgrad did not save it, so it is not replaced",
-            "Name another file, or ask for it: `--force` on the command line, `overwrite=True` in Python.",
+            "Name another file, or pass `overwrite=True`.",
         )
 
 

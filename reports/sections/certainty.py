@@ -38,8 +38,8 @@ def certainty(view: View, doubts: Sequence[str], vouchings: Sequence[Vouching]) 
     widths = _widths(rows)
     parts = [f"{_processes(rows)} a cell"]
     if len(widths):
-        half, all_of_them = (f"±{100 * width:.0f} %" for width in (widths.median(), widths.max()))
-        parts.append(f"half of the speedups are known to {half}, and all to {all_of_them}")
+        median_width, widest = (f"±{100 * width:.0f} %" for width in (widths.median(), widths.max()))
+        parts.append(f"half of the speedups are known to {median_width}, and all to {widest}")
     if doubts:
         parts.append(units.count(len(doubts), "caution"))
     notes = (*doubts, PROOF, *map(_vouched, vouchings), TOLERANCE)

@@ -254,6 +254,13 @@ def test_a_function_that_changes_an_argument_is_refused():
             loss(Value(2.0), [1.0, 2.0])
 
 
+def test_nan_among_arguments_is_no_change():
+    numpy = pytest.importorskip("numpy")
+    loss = zoomgrad.compiled(ENGINE, strict=True)(lambda w, xs: w * xs[0])
+    assert loss(Value(2.0), numpy.array([3.0, math.nan])).data == 6.0
+    assert loss.compilations == 1
+
+
 def test_a_result_that_differs_is_found_by_the_second_call():
     clock, late, numbers = itertools.count(), itertools.count(), random.SystemRandom()
     for function in (

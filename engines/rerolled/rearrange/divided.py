@@ -85,10 +85,8 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
     restored = [own[name] for name in "xv" if name in own]
     restore = tuple(Copy(Place(start), place, stop - start) for (start, stop), place in restored)
     loss, per_row = moved(step.loops.loss, all_own)
-    give_loss: Program = ()
-    if isinstance(loss, Access):
-        give_loss = (Copy(Place(step.loops.loss.base), Place(loss.base, per_row), 1),)
-    each = Each(give_loss, (), restore)
+    assert isinstance(loss, Access)
+    each = Each((Copy(Place(step.loops.loss.base), Place(loss.base, per_row), 1),), (), restore)
     update = steps.rewrite(update_of(step), _in_parts)
     return with_rows(step, (Divided("rows", compute),), each, (Divided("lanes", (Perform(added_up),)),), update)
 

@@ -32,7 +32,7 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 
 class Own(NamedTuple):
-    """A span that each of the rows has for itself, and the place of the first row's."""
+    """A span of which each row has a copy, and the place of the first row's copy."""
 
     span: Span
     place: Place

@@ -78,9 +78,9 @@ class Kept(NamedTuple):
 
     own: Own
     taken: set[int]
-    """The passes that copy it to its usual place when they begin."""
+    """The passes that take it when they begin."""
     saved: set[int]
-    """The passes that copy it from there when they end."""
+    """The passes that save it when they end."""
 
 
 def take_rows_together(step: Step, form: Form) -> Step:
@@ -170,15 +170,18 @@ def _keep(step: Step, order: Order, count: int) -> tuple[Step, list[Kept]]:
     read_by_wide = [*(span for each in wide[1:] for span in each.read), *_spans(run.loop for run in order.sinks).read]
     kept, at = [], step.workspace
     for span in _joined([span for each in (*wide, *passes) for span in each.computed], read_by_wide):
-        sums = [number for number, each in enumerate(wide) if _meets(span, each.computed)]
+        by_wide = [number for number, each in enumerate(wide) if _meets(span, each.computed)]
         is_read = _meets(span, read_by_wide)
-        if len(passes) == 1 and not sums and not is_read:
-            continue
+        if len(passes) == 1 and not by_wide and not is_read:
+            continue  # the usual case: one pass computes and reads it
         computed = [number for number, each in enumerate(passes) if _meets(span, each.computed)]
         read = [number for number, each in enumerate(passes) if _meets(span, each.read)]
         saved = {number for number in computed if is_read or max(read, default=0) > number}
-        taken = {number for number in (*read, *saved) if min([*sums, *(each + 1 for each in computed)]) <= number}
-        if sums or saved:
+        # Pass n follows wide loop n. What a pass saves can be taken from the next pass on, and must be taken by a pass
+        # that saves the rest of the span.
+        first = min([*by_wide, *(number + 1 for number in computed)])
+        taken = {number for number in (*read, *saved) if number >= first}
+        if by_wide or saved:
             per_row = step.apart(_size(span))
             kept.append(Kept(Own(span, Place(at, per_row)), taken, saved))
             at += count * per_row
@@ -194,6 +197,7 @@ def _loops_of(step: Step, order: Order) -> list[list[Loop]]:
 
 
 def _spans(loops: Iterable[Loop]) -> Spans:
+    """The spans that loops compute and read. Sinks compute nothing that is kept."""
     spans = Spans([], [])
     for loop in loops:
         if loop.phase != Phase.SINK:

@@ -3,7 +3,8 @@
 loops   = loop* copies                      loops in running order; the place of each parameter
 loop    = lane counts, target, segment+     a sum for each lane: its first term, then the others added in order
 segment = template, term counts, operand*   a stretch of each lane's terms, itself a nest
-operand = number | access                   an access is affine: base + lanes · strides + terms · strides
+operand = number | access                   base + an offset for each lane count and term count: index · stride, or
+                                            an entry of a list
 
 The workspace holds doubles. Its areas are x inputs, k constants, p parameters, v values, q gradients of parameters, g
 gradients of values, and u, the other sums of the backward pass.
@@ -54,7 +55,7 @@ class Phase(IntEnum):
 
 
 class Access(NamedTuple):
-    """An affine operand, or a target: a place for each lane and term."""
+    """An operand in the workspace, or a target: a place for each lane and term."""
 
     base: int
     lanes: tuple[Stride, ...]

@@ -74,6 +74,8 @@ def _write(text: str, output: str | None, beside: Path) -> Path | None:
         sys.stdout.buffer.write(text.encode())
         return None
     path = Path(output) if output else beside
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise Unreadable(f"{path} is a link, or not a file\n  Name a plain file, or print with `--output -`.")
     if not output:
         path.parent.mkdir(exist_ok=True)
     write_atomically(path, text)

@@ -31,7 +31,7 @@ class Watch(NamedTuple):
     named: str
     """The only class to replace, by name; empty for every class that is like Value."""
     formulas: bool
-    """As of `probe.probe`."""
+    """See `probe.probe`."""
     seen: list[str]
     """The names of classes that were looked at, in order."""
 
@@ -41,8 +41,8 @@ class Watch(NamedTuple):
 
         def build_class(body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
             own = build(body, name, *bases, **keywords)
-            is_it = name == self.named if self.named else _is_like_value(own)
-            return self._choose(own, body.__code__) if is_it and isinstance(own, type) and _is_own(body) else own
+            is_candidate = name == self.named if self.named else _is_like_value(own)
+            return self._choose(own, body.__code__) if is_candidate and isinstance(own, type) and _is_own(body) else own
 
         builtins.__build_class__ = build_class  # type: ignore[assignment]
 

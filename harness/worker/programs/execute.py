@@ -63,15 +63,19 @@ def execute(
     with_ids = bool(USES_IDS.search(text))
     if with_ids and engine is not None and not getattr(engine, "extensible", True):
         raise Unavailable(f"{engine.name} permits no class derived from its Value", "Use `--engine hoisted`.")
-    replaces = engine is None or engine.name == FASTEST
+    replaces = (
+        engine is None or engine.name == FASTEST
+    ) and sys.implementation.name == "cpython"  # PyPy is fast itself
+    if named and not replaces:
+        raise Unavailable(f"only {FASTEST} on CPython replaces a class", "Leave out --engine and --interpreter.")
     from zoomgrad.harness.worker.programs import literature
 
     imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
     watch = Watch(named, "zoomgrad" not in text, [])
-    if not keep:
-        atexit.register(_warn_unless, imported, watch.seen, path)
-    if replaces and not keep and sys.implementation.name == "cpython":  # PyPy is fast by itself
+    if replaces and not keep:
         watch.start()
+    if engine or (replaces and not keep):
+        atexit.register(_warn_unless, imported, watch.seen, path)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
@@ -79,7 +83,7 @@ def execute(
     sys.modules["__main__"] = program
     exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
     if named and named not in watch.seen:
-        raise WrongScript(f"{path}: no class {named!r} was defined\n  Name that of its Values, without --engine.")
+        raise WrongScript(f"{path}: no class {named!r} was defined\n  Name the class of its Values.")
     return program.__dict__
 
 
@@ -91,7 +95,8 @@ def _compiled(path: Path) -> tuple[str, CodeType]:
             import json  # few programs are notebooks
 
             cells = ["".join(cell["source"]) for cell in json.loads(content)["cells"] if cell["cell_type"] == "code"]
-            content = re.sub(r"(?m)^([ \t]*)[%!].*", r"\1pass", "\n".join(cells)).encode()
+            text = "\n".join(map(_python, cells))
+            return text, compile(text, f"{path} (its code cells)", "exec", dont_inherit=True)
         return content.decode("utf-8", "replace"), compile(content, str(path), "exec", dont_inherit=True)
     except SyntaxError:
         sys.tracebacklimit = 0  # shows the program's line without frames of ours
@@ -100,9 +105,18 @@ def _compiled(path: Path) -> tuple[str, CodeType]:
         raise WrongScript(f"{path}: can't be read ({error!r})\n  Name a Python program or a notebook.") from error
 
 
+def _python(cell: str) -> str:
+    """A cell without what only Jupyter runs. Python stays as it is, because a line may begin with the operator %."""
+    with contextlib.suppress(SyntaxError):
+        compile(cell, "cell", "exec", dont_inherit=True)
+        return cell
+    lines = "" if re.match(r"%%(?!time|capture|prun)", cell) else re.sub(r"(?m)^([ \t]*)%time ", r"\1", cell)
+    return re.sub(r"(?m)^([ \t]*)[%!].*", r"\1pass", lines)
+
+
 def _warn_unless(imported: set[str], seen: list[str], path: Path) -> None:
     if not imported and not seen:
-        tell(f"{path.name} neither imports micrograd nor has a class to replace, so there was nothing to speed up")
+        tell(f"{path.name} neither imported micrograd nor had a class to replace, so there was nothing to speed up")
 
 
 def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[str]) -> None:
@@ -120,12 +134,10 @@ def quickly(arguments: list[str]) -> bool:
     The command line takes several times as long to import as everything else that a program needs to start.
     """
     keep, named, rest = False, "", [*arguments]
-    while rest and rest[0] in ("--keep", "--replace"):
+    while rest[:1] == ["--keep"] or (rest[:1] == ["--replace"] and rest[1:]):
         keep |= rest[0] == "--keep"
-        if rest.pop(0) == "--replace":
-            named = rest.pop(0) if rest else ""
-            if not named:
-                return False
+        named = rest.pop(1) if rest[0] == "--replace" else named
+        rest.pop(0)
     if not rest or rest[0].startswith("-") or not Path(rest[0]).is_file():
         return False
     run("", keep, named, Path(rest[0]), rest[1:])

@@ -62,19 +62,14 @@ def offer(value_of: Callable[[], Any], *, with_ids: bool = False) -> set[str]:
 
     @functools.cache
     def contents() -> Mapping[str, Names]:
-        value, neuron = value_of(), nn.Neuron
+        value, neuron, names = value_of(), nn.Neuron, dict[str, Any]()
         if with_ids:
             module = sys.modules[value.__module__].__dict__
             module["Value"] = value = value_lines.identified(value)  # operators create it
             neuron = value_lines.NamedNeuron
+            names["__getattr__"] = functools.partial(getattr, value)  # finds `counter` in the class
         networks = {**nn.bind(value, neuron)._asdict(), "Value": value}
-        # A module's `__getattr__` finds `counter` in the class.
-        names = {
-            "Value": value,
-            "Max": value.max,
-            "draw_dot": draw_dot,
-            "__getattr__": functools.partial(getattr, value),
-        }
+        names.update(Value=value, Max=value.max, draw_dot=draw_dot)
         tour = {"MLP": nn.bind(value, mlp=TourMLP).MLP, "Value": value}
         engine_and_nn = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": networks}
         return {**engine_and_nn, "autograd": {"Value": value}, "nn": tour}

@@ -107,9 +107,7 @@ def _rule(own: Any, children: str, grad: str) -> tuple[str, str]:
                 continue
             if (getattr(a, grad), getattr(b, grad)) == (-1.5, 2.5):
                 return name, FUNCTIONS
-    raise Differs(
-        "its results keep their gradient rule neither in a function without arguments nor as a number for each operand"
-    )
+    raise Differs("its results keep their gradient rule neither in a function nor as a number for each operand")
 
 
 def _constants(known: set[str], objects: list[Any]) -> dict[str, Any]:

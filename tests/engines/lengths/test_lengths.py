@@ -19,7 +19,7 @@ from tests.engines.ladder import willing
 from tests.examples import examples
 from zoomgrad import engines
 from zoomgrad.datasets import names
-from zoomgrad.engines.graph.expr import Leaf, call
+from zoomgrad.engines.graph.expr import Leaf, call, where
 from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.lengths import in_machine_code
@@ -31,6 +31,7 @@ from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import PROTOTYPES
 from zoomgrad.engines.machine.encode import Assembler, Vec
 from zoomgrad.engines.machine.memory import Memory
+from zoomgrad.engines.rerolled import reroll
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills
@@ -235,12 +236,21 @@ def hard_numbers(count):
 
 
 POWERS = [Optimiser("square", call("pow", Q, 2.0)), Optimiser("root", call("pow", Q, 0.5))]
+WITHOUT_LANES = [
+    Optimiser("cube", call("pow", Q, 3.0)),
+    Optimiser("two powers", call("pow", Q, 2.0) + call("pow", Q, 0.5)),
+    Optimiser("choice", where(Q > 1.0, call("pow", Q, 0.5), Q)),
+]
 
 
 @pytest.mark.parametrize("kind", LANES)
-@pytest.mark.parametrize("optimiser", [*OPTIMISERS.values(), *POWERS], ids=lambda optimiser: optimiser.name)
+@pytest.mark.parametrize(
+    "optimiser", [*OPTIMISERS.values(), *POWERS, *WITHOUT_LANES], ids=lambda optimiser: optimiser.name
+)
 def test_an_update_is_that_in_python(optimiser, kind):
     """With rows that do not fill the last vector. Some numbers have powers that are infinite or NaN."""
+    if (kind, optimiser.name) == ("numpy", "choice"):
+        pytest.skip("an array is neither true nor false")
     rng = random.Random(2)
     usual = [rng.gauss(0, 1) * 10.0 ** rng.randrange(-40, 12) for _ in range(2000)]
     assert differing_updates(kind, optimiser, usual + hard_numbers(8001)) == 0
@@ -303,6 +313,18 @@ def test_an_update_with_more_addresses_than_registers_is_in_numpy_or_c():
     shared = Shared(*([array("d", [1.0])] * 2), [array("d", [0.0]) for _ in optimiser.states])
     for tool, kind in ((None, ConductorInNumPy), (usable("tcc").toolchain(), ConductorInC)):
         assert type(conductor_in_machine_code(optimiser, False, tool, [], shared)) is kind
+
+
+@pytest.mark.host
+@NEEDS_FUSED
+def test_an_irregular_graph_has_its_steps_in_numpy(monkeypatch):
+    """Its kernel interprets bytecode, so machine code can't call it."""
+    monkeypatch.setattr(reroll, "MANY_FOR_MACHINE", 1)
+    workload = replace(workloads.load("random-dag"), optimiser=OPTIMISERS["momentum"])
+    trainers = [usable(engine).prepare(workload) for engine in ("rerolled-machine", "tuple")]
+    for trainer in trainers:
+        trainer.train(3)
+    assert all(map(same, *(trainer.parameters() for trainer in trainers)))
 
 
 def test_a_trainer_serves_one_thread():

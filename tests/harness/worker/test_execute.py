@@ -64,7 +64,7 @@ def test_a_training_program_with_arguments_and_an_exit_code(tmp_path):
 def test_a_line_says_that_there_was_nothing_to_speed_up(tmp_path):
     ran = execute("", tmp_path, "print('ran')")
     assert (ran.returncode, ran.stdout) == (0, "ran\n")
-    assert "program.py neither imports micrograd nor has a class to replace" in ran.stderr
+    assert "program.py neither imported micrograd nor had a class to replace" in ran.stderr
 
 
 @pytest.mark.parametrize("engine", of_each_value())
@@ -106,10 +106,11 @@ def test_a_syntax_error_prints_the_programs_line_alone(tmp_path):
 
 def test_a_notebook_is_one_program_without_what_only_jupyter_runs(tmp_path):
     cells = ["%matplotlib inline\nimport micrograd\n!pip install x", "if True:\n    !ls\nprint(7 % 4)"]
+    cells += ["print(\n    '%d'\n    % 5\n)", "%%bash\nls -l", "%%time\n%time x = 6", "print(x)"]
     written = [{"cell_type": "markdown", "source": ["# No `code` %here"]}]
     written += [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
     ran = execute("tuple", tmp_path, json.dumps({"cells": written}), name="book.ipynb")
-    assert (ran.stdout, ran.stderr) == ("3\n", "")
+    assert (ran.stdout, ran.stderr) == ("3\n5\n6\n", "")
 
 
 @pytest.mark.parametrize("text", ["print(1)", "[]", "{}", '{"cells": [{}]}', '{"cells": 3}', '"text"', "\ufeff"])

@@ -202,7 +202,7 @@ KEPT = {
     "rules of another kind": (
         CLOSURES,
         [("lambda: None", "lambda v: None"), ("_backward():", "_backward(v):"), ("v._backward()", "v._backward(v)")],
-        "neither in a function without arguments nor as a number",
+        "neither in a function nor as a number",
     ),
     "a class that prints": (
         CLOSURES,
