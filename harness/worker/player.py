@@ -33,10 +33,11 @@ class Player:
 
         if checkout.absolute() not in Path(str(engines.__file__)).absolute().parents:
             raise engines.Unavailable(f"engines was imported from {engines.__file__}, not from the checkout", "")
+        # Before the engine is loaded: its modules keep the function that they import.
+        building.build = laid_out(building.build, random.Random(job["layout_seed"]))
         self._engine: Any = engines.load(job["engine"])
         self._workload: Any = workloads.load(job["workload"])
         self._trainers: list[Any] = []  # the same program, each with a layout of its own
-        building.build = laid_out(building.build, random.Random(job["layout_seed"]))
         self._engine.check()
         refusal = self._engine.supports(self._workload)
         if refusal:
