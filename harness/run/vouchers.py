@@ -52,7 +52,10 @@ class Vouchers:
         self.store.forget_vouching(workload)
         for engine in (TRUSTED, *CANDIDATES):
             try:
-                vouchers.append(self._ask(engine, workload, vouchers, *self._extent(vouchers, timed)))
+                voucher = self._ask(engine, workload, vouchers, *self._extent(vouchers))
+                if len(vouchers) == 1 and voucher.steps < timed:  # later blocks must repeat the longest stretch so far
+                    voucher = self._ask(engine, workload, vouchers, *self._extent(vouchers, timed))
+                vouchers.append(voucher)
             except NoResult as none:
                 if none.disagrees:
                     raise
@@ -66,10 +69,10 @@ class Vouchers:
         self.store.write_vouching(vouching)
         return vouching
 
-    def _extent(self, vouchers: Sequence[Voucher], timed: int) -> tuple[float, int, int]:
+    def _extent(self, vouchers: Sequence[Voucher], steps: int = 0) -> tuple[float, int, int]:
         """Seconds, most steps, and other starts of the training of the next engine.
 
-        timed: steps of the longest stretch that was timed before, which later blocks must repeat; 0 if there is none.
+        steps: those of the first candidate, however long they take; 0 for as many as it has time for.
         """
         settings = self.run.settings
         patience = settings.timeout_seconds / 2  # leaves time to start, prepare and write
@@ -78,7 +81,7 @@ class Vouchers:
             return min(TRUSTED_SECONDS, seconds), TRUSTED_STEPS, 0
         if len(vouchers) == 2:  # it trains as many steps as the first candidate, if its time limit permits
             return patience, vouchers[1].steps, 0
-        return (patience, timed, settings.values) if timed else (seconds, MOST_STEPS, settings.values)
+        return (patience, steps, settings.values) if steps else (seconds, MOST_STEPS, settings.values)
 
     def _known(self, workload: str) -> Vouching | None:
         """The vouching in the run's folder; None if it is missing, incomplete or damaged."""
