@@ -5,6 +5,8 @@ The values of a suite are the defaults of options: `plan.suite` reads them.
 
 from __future__ import annotations
 
+import contextlib
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -12,7 +14,7 @@ import typer
 from typer.main import get_command
 
 from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, add_files
-from zoomgrad.results.files import read_bytes
+from zoomgrad.results.files import NotAsWritten, Unreadable, read_bytes
 
 PYPROJECT = "pyproject.toml"
 """Its table `[tool.zoomgrad]` is a suite."""
@@ -23,7 +25,7 @@ def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
     """Read the suite, and make its values the defaults of options."""
     file = named or Path(PYPROJECT).absolute()
     is_tool = file.name == PYPROJECT
-    if context.resilient_parsing or (is_tool and not (file.is_file() and b"[tool.zoomgrad" in read_bytes(file))):
+    if context.resilient_parsing or (is_tool and not _names_zoomgrad(file)):
         return
     from zoomgrad.harness.plan.suite import read_suite
 
@@ -31,13 +33,27 @@ def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
     if suite is None:
         return
     for key, variable in FILES.items():
-        add_files(variable, [file.parent / path for path in getattr(suite, key)])
+        paths = [file.parent / path for path in getattr(suite, key)]
+        if missing := next((path for path in paths if not path.is_file()), None):
+            raise Unreadable(f"{file}: {missing}: no such file\n  Correct the path, which is relative to the suite.")
+        add_files(variable, paths)
     context.obj = file, suite
     if context.info_name in ("run", "check"):
         values = suite.model_dump(exclude_unset=True, exclude={"gate", *FILES})
         context.default_map = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in values.items()}
         if suite.against:
             context.default_map["against"] = str(file.parent / suite.against)
+
+
+def _names_zoomgrad(file: Path) -> bool:
+    """Whether the file has our table, or can't be read. Without one, no command waits for Pydantic."""
+    if not file.is_file():
+        return False
+    with contextlib.suppress(NotAsWritten, ValueError, RecursionError):  # which `read_suite` tells
+        text = read_bytes(file)
+        tools = b"zoomgrad" in text and tomllib.loads(text.decode()).get("tool")
+        return isinstance(tools, dict) and "zoomgrad" in tools
+    return True
 
 
 def _add_files(parameter: typer.CallbackParam, paths: Optional[list[Path]]) -> None:

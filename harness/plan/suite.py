@@ -1,6 +1,6 @@
 """A suite's file in TOML -> options of `run` and `check`, and what the gate allows. docs/using.md shows one.
 
-Apart from the options that take it, because Pydantic takes long to import and most commands have no suite.
+Separate from `cli.suites`, which most commands import: Pydantic is slow to import, and few commands read a suite.
 """
 
 from __future__ import annotations
@@ -44,8 +44,11 @@ def read_suite(file: Path, *, tool: bool = False) -> Suite | None:
         table: Any = tomllib.loads(read_bytes(file).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, NotAsWritten) as error:
         raise Unreadable(f"{file}: not valid TOML: {error}\n  Correct the file.") from None
-    if tool and (table := table.get("tool", {}).get("zoomgrad")) is None:
-        return None
+    if tool:
+        tools = table.get("tool")
+        table = tools.get("zoomgrad") if isinstance(tools, dict) else None
+        if table is None:
+            return None
     try:
         return Suite.model_validate(_with_underscores(table))
     except ValidationError as error:

@@ -10,7 +10,7 @@ import pytest
 from tests import own
 from zoomgrad.harness.plan.suite import read_suite
 from zoomgrad.results.compare import Limits
-from zoomgrad.results.files import Unreadable
+from zoomgrad.results.files import MOST_BYTES, Unreadable
 
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -19,8 +19,24 @@ def test_the_suite_of_the_page_is_read(tmp_path):
     own.write(tmp_path)
     suite = read_suite(tmp_path / "gate.toml")
     assert (suite.engine_file, suite.timeout, suite.gate) == (("engine.py",), 60.0, Limits())
-    (tmp_path / "pyproject.toml").write_text("[tool.other]\n")
-    assert read_suite(tmp_path / "pyproject.toml", tool=True) is None
+    for other in ("[tool.other]", "tool = 3", "tool = [1]", "[tool]\nother = 1"):
+        (tmp_path / "pyproject.toml").write_text(other)
+        assert read_suite(tmp_path / "pyproject.toml", tool=True) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[tool]\nzoomgrad = {engine-file = ['absent.py']}", "absent.py: no such file\n  Correct the path"),
+        ("#" + "x" * MOST_BYTES, "longer than"),
+    ],
+)
+def test_a_project_with_a_bad_suite_fails(tmp_path, text, said):
+    (tmp_path / "pyproject.toml").write_text(text)
+    words = [sys.executable, "-m", "zoomgrad", "run"]
+    result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert said in result.stderr
 
 
 @pytest.mark.parametrize(
