@@ -40,4 +40,4 @@ def test_a_part_that_fails_or_in_ci_runs_nothing_fails_all(monkeypatch, capsys, 
     assert runner.main([]) == code
     shown = capsys.readouterr().out
     assert ("CI must cover" in shown) == (in_ci == "1" and code == 1)
-    assert "not covered: uv python install" in shown
+    assert "not covered: Install it: `uv python install" in shown

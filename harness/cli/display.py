@@ -75,7 +75,7 @@ def plan_table(plan: Plan) -> Group:
     for (interpreter, workload), cells in by_place.items():
         estimate = sum(plan.cell_seconds(cell) for cell in cells)
         is_missing = interpreter not in plan.interpreters
-        time = f"skipped; install it with: {remedy(interpreter)}" if is_missing else seconds_text(estimate)
+        time = f"skipped: {remedy(interpreter)}" if is_missing else seconds_text(estimate)
         rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
     title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
     return table(title, ("interpreter", "workload", "engines", "estimate"), rows)

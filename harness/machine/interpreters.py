@@ -21,6 +21,7 @@ from pathlib import Path
 
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.asking import NoAnswer, ask, on_path, one_line, unusable
+from zoomgrad.engines.discovery import MOST_CHARACTERS
 from zoomgrad.results.files import Unreadable
 
 CPYTHONS = tuple(range(9, 15))
@@ -127,7 +128,9 @@ def missing(installed: Iterable[Interpreter]) -> list[str]:
 
 def remedy(name: str) -> str:
     """How to get an interpreter that is missing."""
-    return f"uv python install {name}" if name.startswith(DISCOVERED) else f"Name it again: {name}=PATH."
+    if name.startswith(DISCOVERED):
+        return f"Install it: `uv python install {name}`."
+    return f"Name its path again: `-i {name}=PATH`."
 
 
 def choose(name: str, installed: Iterable[Interpreter]) -> Interpreter:
@@ -254,9 +257,11 @@ def asked(names: Sequence[str], installed: Iterable[Interpreter]) -> tuple[list[
 
 def _by_path(name: str, path: str) -> Interpreter:
     shown = one_line(path, 120)
-    if not path or not _OWN_NAME.fullmatch(name):
-        remedy = "Write NAME=PATH, such as mine=/path/to/python; the name can't begin with cpython- or pypy-."
-        raise Unreadable(f"{one_line(name, 80)}: not the name and the path of an interpreter\n  {remedy}")
+    if not path or not _OWN_NAME.fullmatch(name) or len(name) > MOST_CHARACTERS:
+        not_so = f"begin with cpython- or pypy-, or be longer than {MOST_CHARACTERS} characters"
+        remedy = f"Write NAME=PATH, such as mine=/path/to/python; the name can't {not_so}."
+        own = one_line(name, 80) or "(no name)"
+        raise Unreadable(f"{own}={shown}: not NAME=PATH of an interpreter\n  {remedy}")
     file = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111  (a Path raises if there is no such user)
     one = NoAnswer("is the Python of a virtual environment") if _is_virtual(file) else probe(file)
     if isinstance(one, Interpreter) and not one.is_supported:

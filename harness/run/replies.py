@@ -36,7 +36,7 @@ class NoResult(Exception):
 
 
 def no_interpreter(cell: Cell) -> NoResult:
-    """Why a cell is skipped whose interpreter is missing."""
+    """The NoResult of a cell whose interpreter is missing."""
     return NoResult("skipped", f"{cell.interpreter} is not on this machine", remedy(cell.interpreter))
 
 

@@ -186,9 +186,10 @@ def test_a_path_gets_the_users_name_and_its_own_facts():
 @pytest.mark.parametrize(
     ("names", "answer", "reason"),
     [
-        (["/usr/bin/python3"], None, "not the name and the path"),
-        (["mine="], None, "not the name and the path"),
-        (["cpython-3.99=/bin/sh"], None, "not the name and the path"),
+        (["/usr/bin/python3"], None, "not NAME=PATH"),
+        (["m" * 73 + "=/bin/sh"], None, "not NAME=PATH"),
+        (["mine="], None, "not NAME=PATH"),
+        (["cpython-3.99=/bin/sh"], None, "not NAME=PATH"),
         (["mine=/nowhere/python"], None, "mine: /nowhere/python is not an executable file"),
         (["mine=/bin/sh"], None, "mine: /bin/sh "),
         (["mine=/some/python"], fact("3.8.18"), "is cpython 3.8.18, which zoomgrad does not support"),

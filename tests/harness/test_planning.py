@@ -53,7 +53,7 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
 def test_a_missing_pypy_is_in_the_plan_with_its_remedy():
     made = plan(found=FOUND)
     assert places(made) == ["cpython-3.13", interpreters.PYPY]
-    assert interpreters.remedy(interpreters.PYPY) == f"uv python install {interpreters.PYPY}"
+    assert interpreters.remedy(interpreters.PYPY) == f"Install it: `uv python install {interpreters.PYPY}`."
     assert made.run.interpreters[interpreters.PYPY].version == ""
 
 
