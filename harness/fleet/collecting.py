@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Client, get_worker
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from zoomgrad.harness.fleet.host import ANSWER, RUN, Answer, forget
@@ -29,9 +30,9 @@ from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.schedule import Observer
 from zoomgrad.results.comparability import same_type
-from zoomgrad.results.files import Unreadable, first_of
+from zoomgrad.results.files import Unreadable, first_of, inside
 from zoomgrad.results.printable import printable
-from zoomgrad.results.record import HostFacts
+from zoomgrad.results.record import HostFacts, Run
 from zoomgrad.results.store import Store
 
 CONNECTING_SECONDS = 10
@@ -81,7 +82,16 @@ class Collector:
 
     def collect(self) -> None:
         """Have every block measured that is not complete. Raises FleetLost."""
-        run = self.store.run
+        try:
+            # A second client would delete the first one's records of incomplete blocks.
+            with FileLock(inside(self.store.folder, "client.lock"), timeout=0):
+                self._collect(self.store.run)
+        except Timeout:
+            raise FleetLost(
+                f"{self.store.folder.name}: another client collects its records\n  Wait until that one has ended."
+            ) from None
+
+    def _collect(self, run: Run) -> None:
         complete = {block for facts in run.hosts.values() for block in facts.blocks}
         for record in self.store.records():
             if record.block not in complete:

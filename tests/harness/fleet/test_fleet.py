@@ -15,6 +15,7 @@ pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 
 import dask
 import distributed
+from filelock import FileLock
 
 from tests.harness import runs
 from tests.harness.processes import is_running, wait_for
@@ -200,6 +201,11 @@ def test_a_client_killed_while_it_kept_a_block_loses_none_of_it(collect, home, m
     assert len(home.records()) == 1
     collect(answering(), workers=1)
     assert in_blocks(home.records(), range(4))
+
+
+def test_a_run_has_one_client(collect, home):
+    with FileLock(home.folder / "client.lock"), pytest.raises(FleetLost, match="another client"):
+        collect(answering(), workers=1)
 
 
 # The host process
