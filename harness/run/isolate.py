@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import psutil
 
@@ -54,8 +55,12 @@ class WorkerResult:
     """Average number of processors that other processes kept busy meanwhile, including time stolen by a hypervisor."""
 
 
-Isolate = Callable[..., WorkerResult]
-"""`isolate`, which tests replace with a fake."""
+class Isolate(Protocol):
+    """Run one job in a separate process. A worker's failure becomes a reply."""
+
+    def __call__(
+        self, task: Task, python: Path, job: Job | VouchJob, *, settings: Settings, draw: int
+    ) -> WorkerResult: ...
 
 
 def isolate(
@@ -150,7 +155,14 @@ def _reply_of(file: Path, task: str, finished: Finished, settings: Settings, eng
             "status": "failed",
             "reason": f"the worker {_how_it_ended(finished.code)}: {finished.output or 'no output'}",
         }
-    return reply_at("memory", settings) if reply.get("limit") == "memory" else reply
+    if reply.get("limit") == "memory" or (reply["status"] == "failed" and _NO_MEMORY.search(reply["reason"])):
+        short = reply_at("memory", settings)
+        return {**short, "reason": f"{short['reason']} ({reply['reason']})"}
+    return reply
+
+
+_NO_MEMORY = re.compile(r"\bMemoryError\b|(?i:out of memory)|virtual memory exhausted|std::bad_alloc")
+"""Messages of interpreters and compilers about a failed allocation. Most of them give no other sign."""
 
 
 def _how_it_ended(code: int) -> str:

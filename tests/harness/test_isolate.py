@@ -275,6 +275,7 @@ def test_invalid_times_are_a_failure(job, stand_in, content, said):
 
 # Limits
 
+COMPILER_WITHOUT_MEMORY = "def fail(trainer): raise OSError('cc1: out of memory')\nprepared(fail)"
 HOG = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
 
 
@@ -288,6 +289,13 @@ HOG = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) fo
             "output",
             "wrote more than 4,194,304 bytes",
             "write less",
+        ),
+        (
+            "def short(trainer): raise OSError('cc1: out of memory')\nprepared(short)",
+            {},
+            "memory",
+            "ran out of memory: its limit",
+            "--memory",
         ),
         (HOG, {"memory_bytes": 1 << 30}, "memory", "ran out of memory: its limit is 1 GiB", "--memory"),
     ],
