@@ -13,6 +13,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from zoomgrad.harness.plan.presets import Selection
+from zoomgrad.results.files import Unreadable
 
 
 def some_name(text: Optional[str]) -> Optional[str]:
@@ -139,6 +140,13 @@ Json = Annotated[
 def selection(*chosen: Optional[list[str]]) -> Selection:
     """Return the Selection of the three options; None means all."""
     return Selection(*(names or () for names in chosen))
+
+
+def refuse_useless(context: typer.Context, run: str, *names: str) -> None:
+    """Raise Unreadable if one of these parameters, useless for a finished run, is on the command line."""
+    written = {name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"}
+    if useless := ", ".join(each.opts[0] for each in context.command.params if each.name in written):
+        raise Unreadable(f"{run} is a finished run, so {useless} would have no effect\n  Leave out these options.")
 
 
 def limits(timeout: float | None, memory: float | None = None) -> dict[str, Any]:

@@ -134,10 +134,7 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
         (["show", ""], "there is no workload ''"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
-        (
-            ["run", "-i", "/usr/bin/python3"],
-            "not the name and the path of an interpreter\n  Write NAME=PATH",
-        ),
+        (["run", "-i", "=x"], "(no name)=x: not NAME=PATH of an interpreter\n  Write NAME=PATH"),
         (["profile", "--profilers", "scalen"], "Did you mean scalene"),
         (["compare", "absent", "HEAD"], "absent: not a run, an interpreter or a commit of this repository\n  Name two"),
         (["compare", str(ROOT / "results/baseline_runs/full.jsonl.xz"), "HEAD"], "HEAD: not a run, but the other one"),
@@ -180,6 +177,8 @@ def test_two_runs_are_compared_without_measuring_anything(asked_there, runs):
     slower = next(each for each in told["verdicts"] if each["figure"] == "speedup")
     assert (told["failed"], slower["word"], round(slower["ratio"]["value"], 3)) == (True, "slower", 2.0)
     assert asked_there("compare", "one", "another", "-q").stdout.count("\n") == 1
+    assert "--budget would have no effect" in asked_there("compare", "one", "another", "--budget", "60").stderr
+    assert "--engines, --blocks would" in asked_there("check", "one", "--blocks", "3", "-e", "nope").stderr
     assert "the same run" in asked_there("compare", "one", "one").stderr
 
 

@@ -52,6 +52,9 @@ def check(
 ) -> None:
     """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
     finished = store_of(run) if run or update else None
+    if finished:
+        useless = "preset", "engines", "workloads", "interpreters", "blocks", "timeout"
+        options.refuse_useless(context, finished.run.id, *useless, *(["measure"] if update else ()))
     preset = finished.run.preset if finished else preset or "smoke"
     if finished and update:
         _keep(finished, against)

@@ -41,6 +41,7 @@ def _a_side(name: str, text: str) -> Any:
 
 @app.command()
 def compare(
+    context: typer.Context,
     a: Annotated[str, _a_side("A", "that B is compared with")],
     b: Annotated[str, _a_side("B", "that may be slower or faster")],
     engines: options.Engines = None,
@@ -61,6 +62,7 @@ def compare(
     """
     chosen = options.selection(engines, workloads, interpreters)
     if runs := _runs(a, b):
+        options.refuse_useless(context, a, "engines", "workloads", "interpreters", "budget", "wait")
         _compare_runs(*runs, within or WITHIN, as_json=as_json)
         return
     both = sides(a, b, chosen.interpreters)
