@@ -13,14 +13,14 @@ from zoomgrad.engines.discovery import ENGINE_FILES, WORKLOAD_FILES, files
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli import display
 from zoomgrad.harness.cli.app import INTERRUPTED
-from zoomgrad.harness.cli.console import complain, out, say_next
+from zoomgrad.harness.cli.console import complain, out, say, say_next
 from zoomgrad.harness.cli.preparing import fetch_data
 from zoomgrad.harness.cli.progress import RunProgress
 from zoomgrad.harness.machine import environments
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.run.isolate import isolate
-from zoomgrad.harness.run.lock import locked
+from zoomgrad.harness.run.lock import Busy, locked
 from zoomgrad.harness.run.schedule import Schedule, lock_of
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.store import Store
@@ -103,6 +103,11 @@ def print_problems() -> None:
 def alone(*, wait: bool) -> Iterator[None]:
     """Hold the machine's lock, so that only one run measures. wait: wait for another run, instead of raising Busy."""
     with contextlib.ExitStack() as stack:
-        with out.status("waiting for another run to end"):
-            stack.enter_context(locked(wait=wait))
+        try:
+            stack.enter_context(locked(wait=False))
+        except Busy:
+            if not wait:
+                raise
+            say("waiting for another run to end")
+            stack.enter_context(locked(wait=True))
         yield

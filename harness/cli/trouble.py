@@ -21,7 +21,10 @@ KNOWN = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData
 """Exceptions whose texts are written for users."""
 
 
-_REMEDIES = {errno.ENOSPC: "Free some space, then try again.", errno.ENOMEM: "Free some memory, then try again."}
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space, then try again."),
+    errno.ENOMEM: "Free some memory, then try again.",
+}
 _ACCESS = "Check the path and its permissions, or keep runs elsewhere: set ZOOMGRAD_RUNS."
 
 

@@ -95,6 +95,8 @@ def install_python(name: str) -> None:
 def _uv(*arguments: str) -> None:
     try:
         ask([find_uv_bin(), *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
+    except FileNotFoundError as error:
+        raise NoEnvironment(f"the program uv is missing ({error})") from None
     except NoAnswer as none:
         tail = none.output.strip()[-TAIL_CHARACTERS:]
         raise NoEnvironment(f"uv {arguments[0]} {none.reason}{tail and f': {tail}'}") from none

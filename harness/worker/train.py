@@ -59,7 +59,10 @@ def task(name: str, epochs: Optional[int], seed: Optional[int]) -> Workload:
 
 def train(engine_name: str, workload: Workload) -> Trained:
     """Train, and print the loss now and then. Raises one of FAILURES."""
-    engine = ready(engine_name, workload)
+    try:
+        engine = ready(engine_name, workload)
+    except Unavailable as none:
+        raise Unavailable(f"{engine_name} can't train {workload.name}: {none.reason}", none.remedy) from None
     evaluated_on, _ = workload.evaluation_rows()  # raise for missing data now, not after the training
     trainer = engine.prepare(workload)
     losses, epoch_steps, tolerance = trainer.losses, workload.steps_per_epoch, workload.tolerance

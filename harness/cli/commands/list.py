@@ -8,13 +8,11 @@ from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.options import Json
 from zoomgrad.harness.machine import interpreters
 
-INSTALLED = ThreadPoolExecutor(1).submit(interpreters.discover)
-"""Asked as soon as this file is imported: the interpreters answer while everything else is imported."""
-
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List engines, workloads, interpreters and presets."""
+    installed = ThreadPoolExecutor(1).submit(interpreters.discover)  # they answer while everything else is imported
     from zoomgrad import engines
     from zoomgrad.harness import workloads
     from zoomgrad.harness.cli import display
@@ -41,7 +39,7 @@ def list_(as_json: Json = False) -> None:
         Part(
             "interpreters",
             ("name", "version", "path"),
-            [(i.name, i.version, str(i.path)) for i in INSTALLED.result()],
+            [(i.name, i.version, str(i.path)) for i in installed.result()],
         ),
         Part(
             "presets",
