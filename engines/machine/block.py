@@ -245,9 +245,7 @@ class Block:
                     self.code.integer("add", source.base, 8 * distance)
 
     def _values_for_all(self, terms: Terms) -> Iterator[Known]:
-        """Values that are the same for all terms. They stay: a loop stores only to its target, and to weights that it
-        updates.
-        """
+        """What terms don't move. A loop stores only to its target and the weights that it updates, which differ."""
         for source in terms.pointers:
             if not any(source.terms) and source.list is None and source is not terms.before:
                 yield from (self._value(source, lanes, 0) for lanes in self.vectors)

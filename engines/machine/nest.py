@@ -123,17 +123,17 @@ class Writer:
         across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
         if across:
             widths = across + [1] * (loop.counts[-1] - sum(across))
-        sums = max(1, most_sums(loop, form) // part)
+        most = max(1, most_sums(loop, form) // part)
 
         def size(width: int, same: int) -> tuple[int, int]:
             if run.rows == 1:
-                vectors = 1 if across and width > 1 else sums
+                vectors = 1 if across and width > 1 else most
                 return vectors, min(vectors, same)
             rows, vectors = (1, min(same, form.registers // 2)) if run.is_live else form.tile(same)
             return max(1, rows // part), vectors if rows > 1 else max(1, vectors // part)
 
-        for most, strips in strips_of(widths, size):
-            nest = Nest(self, run, loop, strips, most, in_rounds=repeated is not None)
+        for rows, strips in strips_of(widths, size):
+            nest = Nest(self, run, loop, strips, rows, in_rounds=repeated is not None)
             if run.rows > 1:
                 nest.write_tiles()
             else:
@@ -211,10 +211,10 @@ class Nest:
         with ExitStack() as loops:
             if self.strips.repeats > 1:
                 loops.enter_context(self._counted(len(self.limits) - 1))
-            self._tiles()
+            self._tiles(self.steps[0])
 
-    def _tiles(self) -> None:
-        code, index, tall = self.code, self.registers.integer(), self.steps[0]
+    def _tiles(self, tall: int) -> None:
+        code, index = self.code, self.registers.integer()
         self.index[0] = index
         code.integer("mov", index, 0)
         for step in dict.fromkeys((tall, min(tall, 2), 1)):

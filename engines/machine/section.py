@@ -264,7 +264,6 @@ class Section:
                 code.jump(label, jump, word(which), wanted)
 
     def _unless_batch_ends(self, rows: Union[int, Mem], label: str) -> None:
-        """Count these rows as taken. Jump to the label unless they end the batch."""
         code = self.code
         code.integer("mov", RAX, rows)
         code.integer("add", RAX, word(Word.TAKEN))

@@ -71,7 +71,7 @@ def dress(own: Any, look: Look, value: Any) -> Any:
 
 
 def let_find(own: Any, cls: Any, *names: str) -> None:
-    """Set these variables around the methods of a class to another class: its name, or `__class__` for `super()`."""
+    """Let the methods of a class find another class in these variables around them; `super()` uses `__class__`."""
     for item in namespace(own).values():
         code = getattr(item, "__code__", None)
         for variable, cell in zip(getattr(code, "co_freevars", ()), getattr(item, "__closure__", None) or ()):

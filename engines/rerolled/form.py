@@ -169,16 +169,16 @@ def most_sums(loop: Loop, form: Form) -> int:
 
 
 def strips_of(widths: Sequence[int], size: Callable[[int, int], tuple[int, int]]) -> Iterator[tuple[int, Strips]]:
-    """Cut vectors into strips. Yields each strip with the limit on its blocks, which is `most` of `steps_of`.
+    """The strips that these vectors form; before each, how many outer lanes its blocks have at most.
 
-    size: a width, and how many vectors of that width follow one another -> the limit, and the vectors of a strip.
+    size: the width of vectors and how many follow one another -> the outer lanes and the vectors of a block.
     """
     at = first = 0
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-        most, wide = size(widths[first], same)
+        tall, wide = size(widths[first], same)
         strips = Strips(at, widths[first : first + wide], same // wide)
-        yield most, strips
+        yield tall, strips
         first += strips.repeats * wide
         at += strips.repeats * strips.lanes
 

@@ -16,7 +16,10 @@ INTERRUPTED = 130
 
 
 class _Option(TyperOption):
-    """An option that converts no missing value: for that, Typer imports Pydantic, which takes a fifth of a second."""
+    """An option that skips Typer's conversion if it is left out.
+
+    The conversion imports Pydantic, which takes a fifth of a second.
+    """
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         if value or self.required or not self.callback:
@@ -25,14 +28,14 @@ class _Option(TyperOption):
 
 
 class Command(TyperCommand):
-    """A command with such options."""
+    """A command whose options are all `_Option`s."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return with_late_options(super().get_params(ctx))
 
 
 def with_late_options(parameters: list[Any]) -> list[Any]:
-    """Let all options among a command's parameters be of that class."""
+    """Turn every option among the parameters into an `_Option`."""
     for parameter in parameters:
         if isinstance(parameter, TyperOption):
             parameter.__class__ = _Option

@@ -53,7 +53,10 @@ def new_plan(preset: str, chosen: Selection, *, fetches: bool = True, **more: An
 
 
 def _needs(plan: Plan) -> Iterator[tuple[str, Callable[[], None]]]:
-    """What the plan needs and this machine lacks: PyPy, where CI is set other interpreters, and a Clang."""
+    """Yield what the plan needs and this machine lacks, each with the function that fetches it.
+
+    These are a PyPy, a Clang and, where CI is set, other interpreters.
+    """
     wanted = interpreters.DISCOVERED if os.environ.get("CI") else ("pypy-",)
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name not in plan.interpreters and name.startswith(wanted):

@@ -47,7 +47,7 @@ and two links of the same objects differ by up to a tenth in speed, so a side's 
 VALUE_SECONDS = 0.02
 """Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
 WARM_SECONDS, JIT_WARM_SECONDS = 0.2, 4.0
-"""Of both sides together."""
+"""Duration of the warm-up, for both sides together."""
 LONGEST_SECONDS = 600.0
 """Time limit of a command."""
 
@@ -148,7 +148,7 @@ class Process:
 def play(cell: Cell, sides: Sides, seed: int, steps: int = 0) -> Block:
     """Play one block. Raises Failed, and ValidationError for figures that are out of range.
 
-    seed: of the layout and the order of turns. steps: of a value; 0 if the block must find out.
+    seed: of the layout and the order of turns. steps: number in a value; 0 to measure how many fill one.
     """
     rng = random.Random(seed)
     processor = rng.choice(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0])

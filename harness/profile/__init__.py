@@ -1,8 +1,10 @@
 """Profilers, one module each, and the loop that runs those that fit a cell and stores their profiles.
 
 Timing is in `harness.run`, in separate processes with separate records; the code inside a profiled worker is
-`harness.worker.profile`. anatomy: seconds of building the graph, ordering it, forward, backward, update, freeing,
-collecting, by step, and the floor of the worker's memory.
+`harness.worker.profile`.
+
+The anatomy gives seconds per step for building the graph, ordering it, forward, backward, update, freeing and
+collecting, and the least memory early and late in the training.
 """
 
 from __future__ import annotations

@@ -72,5 +72,5 @@ Profiler = Callable[[Session], dict[str, Any]]
 
 
 def observed(session: Session) -> dict[str, Any]:
-    """Profile by what the worker itself observes."""
+    """Return what the worker observes without an outside profiler: the anatomy."""
     return session.work([session.python(), *WORKER])

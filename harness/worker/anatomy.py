@@ -130,7 +130,10 @@ def anatomy(trainer: Any, seconds: float) -> dict[str, Any]:
 
 
 def watch(trainer: Trainer, seconds: float) -> dict[str, Any]:
-    """Time of a step, and the least resident memory in the first and in the last third of the time after it grew."""
+    """Return the time of an unwrapped step, and the least resident memory early and late.
+
+    Early and late are the first and the last third of the time after the heap has grown.
+    """
     timed: list[tuple[int, float]] = []
     readings: list[tuple[float, int]] = []
     steps, elapsed, start = 0, 0.0, perf_counter()

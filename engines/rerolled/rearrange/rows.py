@@ -107,17 +107,15 @@ def add_rows(number: int, step: Step, own: Sequence[Own], count: int) -> Run:
     loop = step.loops.loops[number]
     missing = 2 - len(loop.counts)
 
-    def widened(access: Access, terms: tuple[int, ...]) -> Access:
-        return Access(access.base, (*[0] * missing, *access.lanes[: len(loop.counts)]), terms)
+    def widened(access: Access, terms: tuple[int, ...], last: int = 0) -> Access:
+        return Access(access.base, (*[0] * missing, *access.lanes)[:2] if loop.counts else (0, last), terms)
 
     (segment,) = loop.segments
     operands = []
     for operand in segment.operands:
         first, stride = moved(operand, own)
         operands.append(widened(first, (stride,)) if isinstance(first, Access) else first)
-    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, ())
-    if not loop.counts:
-        target = target._replace(lanes=(0, 1))  # one lane, as in `with_a_lane`
+    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, (), 1)
     segments = (Segment(segment.template, (count,), tuple(operands)),)
     return Run(number, replace(loop, counts=counts, target=target, segments=segments), rows=count)
 

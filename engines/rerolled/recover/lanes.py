@@ -136,7 +136,6 @@ def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest],
     if is_ragged and not _is_irregular(len(pieces), len(lanes.nodes)):
         return _as_rows(pieces, 3)
     regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= WRITTEN_SINGLY]
-    # Without any, it is one nest of all lanes, whose strides are lists.
     return with_lists(nests(_stacked([*targets, *regular] or [0 * lanes.nodes])), every), 0
 
 
