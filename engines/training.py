@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from operator import index
 from typing import Optional
 
 from zoomgrad.engines.arguments import one_each, whole
@@ -31,7 +32,7 @@ class Training:
         """See `Trainer.restart`."""
         self._batch = whole(batch, "batch", 1)
         self._rows = None if rows is None else whole(rows, "rows", 1, self._row_count())
-        self._first = first
+        self._first = index(first)
         self.losses = array("d")
         self._begin(self._start if parameters is None else array("d", one_each(parameters, len(self._start))))
 

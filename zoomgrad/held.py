@@ -30,12 +30,13 @@ class Held:
         waiting = [*objects]
         while waiting and len(self._seen) < MOST:
             each = waiting.pop()
-            is_container = isinstance(each, _CONTAINERS)
-            is_object = not isinstance(each, (value, type)) and not is_library(type(each).__module__)
-            if id(each) not in self._seen and (is_container or is_object):
-                self._seen[id(each)] = each
-                with contextlib.suppress(Exception):  # an object that answers every question in its own way
-                    waiting.extend(self._copied(each if is_container else vars(each)))
+            with contextlib.suppress(Exception):  # an object that answers every question in its own way
+                is_container = isinstance(each, _CONTAINERS)
+                is_object = not isinstance(each, (value, type)) and not is_library(type(each).__module__)
+                if id(each) not in self._seen and (is_container or is_object):
+                    self._seen[id(each)] = each
+                    for part in (*([each] if is_container else []), *([vars(each)] if is_object else [])):
+                        waiting.extend(self._copied(part))
 
     def _copied(self, container: Any) -> Iterable[Any]:
         self._copies.append(copy.copy(container))

@@ -35,8 +35,7 @@ def maker(value: Any) -> Callable[[float, tuple[Any, ...], Any], Any]:
     rebuild = getattr(Result, "_rebuild", None)
     if rebuild is None:
         return lambda number, operands, _: Result(number, operands, "compiled")
-    # Not the constructor, which may be the program's.
-    return lambda number, operands, grad: rebuild(number, grad, operands, "compiled", None, "")
+    return lambda number, operands, grad: rebuild(number, grad, operands, "compiled", None, "")  # not the constructor
 
 
 def pass_to(parameters: Iterable[Any], result: Any) -> None:

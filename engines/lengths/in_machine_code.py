@@ -6,6 +6,7 @@ import itertools
 from array import array
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from operator import index
 from typing import Any, Optional
 
 from zoomgrad.engines.api import Unavailable
@@ -154,8 +155,8 @@ def _member_words(member: Member, described: tuple[Any, Any]) -> list[int]:
 
 
 def _word(field: Any) -> int:
-    """A number, or the address of a buffer."""
-    return field if isinstance(field, int) else address(memoryview(field))
+    """A number, or the address of a buffer of ours. A number of NumPy is a buffer, too."""
+    return address(memoryview(field)) if isinstance(field, (array, memoryview)) else index(field)
 
 
 def _library(member: Member) -> Library:

@@ -78,32 +78,33 @@ class TrainerOfLengths(Training):
         return len(self._members)
 
     def _begin(self, parameters: array[float]) -> None:
-        self._shared.p[:] = array("d", (parameters[index] for index in self._order))
-        for buffer in (self._shared.q, *self._shared.states):
-            buffer[:] = array("d", bytes(8 * len(buffer)))
+        with self._alone:
+            self._shared.p[:] = array("d", (parameters[index] for index in self._order))
+            for buffer in (self._shared.q, *self._shared.states):
+                buffer[:] = array("d", bytes(8 * len(buffer)))
 
     def train(self, steps: int) -> None:
-        check_arithmetic()
         steps, rows = whole(steps, "steps", 0), self._rows or self._row_count()
-        workload, taken = self._workload, len(self.losses)
-        updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
-        losses = array("d", bytes(8 * steps))
-        course = Course(
-            self._members,
-            self._places,
-            (self._first + taken) % rows,
-            rows,
-            steps,
-            self._batch,
-            taken % self._batch,
-            updates.start,
-            finite_rates(workload.rate, updates),
-            losses,
-            workload.learns,
-        )
-        with self._alone:  # lanes list unsure parameters in one buffer
+        with self._alone:
+            check_arithmetic()
+            workload, taken = self._workload, len(self.losses)
+            updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
+            losses = array("d", bytes(8 * steps))
+            course = Course(
+                self._members,
+                self._places,
+                (self._first + taken) % rows,
+                rows,
+                steps,
+                self._batch,
+                taken % self._batch,
+                updates.start,
+                finite_rates(workload.rate, updates),
+                losses,
+                bool(workload.learns),
+            )
             done = self._conductor.take(course)
-        self.losses.extend(losses[:done])
+            self.losses.extend(losses[:done])
         if done < steps:
             raise NonFiniteLoss(len(self.losses), losses[done])
 
@@ -125,11 +126,12 @@ class TrainerOfLengths(Training):
             raise ValueError(
                 f"no training row has {len(row):,} numbers\n  Pass a row of one of these lengths: {lengths}."
             )
-        check_arithmetic()
         member = self._of_length[len(row)]
-        member.x[:] = row
-        member.kernel.forward(member.x, self._shared.p, member.w, member.y)
-        return member.y[:]
+        with self._alone:
+            check_arithmetic()
+            memoryview(member.x)[:] = array("d", row)  # refuses another length, where an array would move
+            member.kernel.forward(member.x, self._shared.p, member.w, member.y)
+            return member.y[:]
 
 
 def _workspaces(kernels: Sequence[Kernel]) -> list[Doubles]:

@@ -342,3 +342,27 @@ def test_a_trainer_serves_one_thread():
     trainer.train(1)
     trainer.train(1)
     assert len(again) == len(trainer.losses) == 2
+
+
+@pytest.mark.host
+def test_numbers_of_numpy_are_numbers():
+    """They are buffers as well, whose addresses must not reach machine code."""
+    numpy = pytest.importorskip("numpy")
+    workload = workloads.load(SMALL)
+    trainer = usable("rerolled-machine").prepare(workload)
+    first = []
+    for kind in (int, numpy.int64):
+        trainer.restart(batch=1, first=kind(1))
+        trainer.train(3)
+        first.append(list(trainer.losses))
+    assert first[0] == first[1]
+    with pytest.raises(TypeError):
+        trainer.restart(batch=1, first=1.5)
+
+
+def test_a_schedule_can_not_train():
+    """The trainer is busy while it asks for its rates."""
+    workload = workloads.load(SMALL)
+    trainer = engines.load("python-source").prepare(replace(workload, rate=lambda update: trainer.train(1)))
+    with pytest.raises(RuntimeError, match="already running"):
+        trainer.train(1)
