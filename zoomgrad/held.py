@@ -24,8 +24,7 @@ class Held:
     """What some objects hold now."""
 
     def __init__(self, value: Any, objects: Iterable[Any]) -> None:
-        self._containers: list[Any] = []
-        self._copies: list[Any] = []
+        self._containers, self._copies = list[Any](), list[Any]()
         self._seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
         waiting = [*objects]
         while waiting and len(self._seen) < MOST:
@@ -35,8 +34,10 @@ class Held:
                 is_object = not isinstance(each, (value, type)) and not is_library(type(each).__module__)
                 if id(each) not in self._seen and (is_container or is_object):
                     self._seen[id(each)] = each
-                    for part in (*([each] if is_container else []), *([vars(each)] if is_object else [])):
-                        waiting.extend(self._copied(part))
+                    if is_container:
+                        waiting.extend(self._copied(each))
+                    if is_object:
+                        waiting.extend(self._copied(vars(each)))
 
     def _copied(self, container: Any) -> Iterable[Any]:
         self._copies.append(copy.copy(container))

@@ -22,7 +22,6 @@ from zoomgrad.engines import nn
 from zoomgrad.engines.graph.draw import draw_dot
 from zoomgrad.engines.straight import value_lines
 
-Names = Mapping[str, Any]
 MODULES = ("micrograd", "micrograd.engine", "micrograd.nn", "autograd", "nn")
 
 
@@ -33,7 +32,7 @@ class Modules:
     to start.
     """
 
-    def __init__(self, contents: Callable[[], Mapping[str, Names]], imported: set[str]) -> None:
+    def __init__(self, contents: Callable[[], Mapping[str, Mapping[str, Any]]], imported: set[str]) -> None:
         self._contents = contents
         self._imported = imported
 
@@ -61,7 +60,7 @@ def offer(value_of: Callable[[], Any], *, with_ids: bool = False) -> set[str]:
     imported: set[str] = set()
 
     @functools.cache
-    def contents() -> Mapping[str, Names]:
+    def contents() -> Mapping[str, Mapping[str, Any]]:
         value, neuron, names = value_of(), nn.Neuron, dict[str, Any]()
         if with_ids:
             module = sys.modules[value.__module__].__dict__
