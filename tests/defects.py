@@ -50,8 +50,8 @@ DEFECTS = (
     Defect(
         "held: only the arguments themselves are followed",
         "zoomgrad/held.py",
-        "waiting.extend(self",
-        "list(self",
+        "waiting.extend(self._copied(vars(each)))",
+        "self._copied(vars(each))",
         "zoomgrad/test_purity.py::test_state_that_changes_between_calls[attribute of a part]",
     ),
     Defect(
