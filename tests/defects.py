@@ -343,7 +343,7 @@ DEFECTS = (
         "engines/kernel/library.py",
         'return self._ffi.from_buffer("double[]", buffer, True)',
         'return self._ffi.from_buffer("double[]", buffer)',
-        "engines/compiled/test_program.py",
+        "engines/compiled/test_buffers.py",
         "pypy",
     ),
     Defect(

@@ -95,6 +95,19 @@ def test_numpy_arrays_are_used_in_place_or_refused(program):
     assert computes(program)
 
 
+def test_a_slice_of_a_cast_is_written_or_refused(program):
+    """PyPy's cffi can't take the address of such a slice, and would silently pass a copy to C."""
+    raw = bytearray(doubles(0.5, -1.0, 0.0, 0.0).tobytes())
+    program.gradients = memoryview(raw).cast("d")[2:]
+    program.forward()
+    try:
+        program.backward()
+    except TypeError as error:
+        assert not PINS and "Slice a memoryview before its cast, not after" in str(error)
+    else:
+        assert raw == doubles(0.5, -1.0, 2.0, 1.0).tobytes()
+
+
 def test_a_ctypes_array_is_refused(program):
     """ctypes could resize the array even while it is exported."""
     mine = (ctypes.c_double * 2)(0.5, -1.0)
