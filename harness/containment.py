@@ -83,7 +83,7 @@ def run(command: list[str], environment: dict[str, str], folder: str, settings: 
 
 
 def end_session(leader: int) -> None:
-    """Kill every process of the session that this process began. A compiler has its own process group there."""
+    """Kill every process of a worker's session, also compilers, which have process groups of their own."""
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # it has already ended
             if os.getsid(pid) == leader:

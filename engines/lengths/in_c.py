@@ -1,4 +1,4 @@
-"""The update in C, for kernels in C where there is no machine code for it. Python takes the steps.
+"""The update in C, for kernels in C that machine code can't drive. Python takes the steps.
 
 Example: momentum keeps one number, the first state. Its update is
 

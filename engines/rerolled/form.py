@@ -143,7 +143,7 @@ class Strips(NamedTuple):
         return sum(self.widths)
 
     def block(self, counts: int, tall: int) -> list[Vector]:
-        """The vectors of a block: a strip for each of so many outer lanes. counts: the number of lane counts."""
+        """The vectors of a block: a strip for each of `tall` outer lanes. counts: how many lane counts the loop has."""
         starts = itertools.accumulate(self.widths[:-1], initial=self.at)
         strip = list(zip(starts, self.widths))
         zeros = [0] * (counts - 2)

@@ -1,7 +1,7 @@
 """Tape -> Loops: recover loops from a tape, one stage after another.
 
 A large graph with nearly as many forms as rows has no loops worth the name, and is called irregular. A graph whose loss
-is a leaf has no loop that computes the loss. Engines compile both as straight lines, as those of `straight` do.
+is a leaf has no loop that computes the loss. Engines compile both with the code of `straight`.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class Collector:
                 about = "; ".join(f"{fact} {value}" for fact, value in facts.machine.items())
                 raise FleetLost(
                     f"a host differs from {name} in its processor, system or compilers: {about}\n"
-                    f"  End that host, then resume the run; or start a run of its own there."
+                    f"  End that host, then resume the run; or start another run on that host."
                 )
             if known.identity == facts.identity:
                 return name

@@ -195,7 +195,7 @@ version = sys.version_info
 release = "" if version[3] == "final" else version[3][:1] + str(version[4])
 print(sys.implementation.name, ".".join(map(str, version[:3])) + release, " ".join(sys.version.split()),
     "t" in getattr(sys, "abiflags", ""),
-    # A build may contain the JIT and leave it off until PYTHON_JIT=1, as those of uv do. 3.14 is the first to tell.
+    # A build may contain the JIT and leave it off until PYTHON_JIT=1, as uv's builds do. Only 3.14 and newer tell.
     hasattr(sys, "_jit") and sys._jit.is_available(), sep="\n")
 """
 """Imports nothing, because every command that lists interpreters waits for all answers."""

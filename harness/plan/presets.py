@@ -45,7 +45,7 @@ PRESETS = _read()
 
 @dataclass(frozen=True)
 class Selection:
-    """The cells that a user chose instead of a preset's: names, each empty for those of the preset."""
+    """The names that a user chose instead of a preset's. An empty field keeps the preset's names."""
 
     engines: Sequence[str] = ()
     workloads: Sequence[str] = ()

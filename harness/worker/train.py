@@ -46,7 +46,7 @@ class Trained(NamedTuple):
 
 
 def task(name: str, epochs: Optional[int], seed: Optional[int]) -> Workload:
-    """The workload with these epochs and this seed; None keeps its own. Raises UnknownName and Unavailable."""
+    """The workload with these epochs and this seed; None keeps the workload's. Raises UnknownName and Unavailable."""
     workload = workloads.load(name)
     if not workload.learns:
         raise Unavailable(f"{name} runs forward passes only", "Choose a workload that learns, such as `digits`.")

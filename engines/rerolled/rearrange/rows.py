@@ -1,6 +1,6 @@
 """Rows of a batch in one turn of the step: loops that run over all of them, and the turn that takes them.
 
-`together` and `divided` use these functions. Each row has some spans of the workspace for itself, in places of its own.
+`together` and `divided` use these functions. Each row has a copy of some spans of the workspace.
 
 Example: `v[i] = p[i] + x[i]` for i<4, if each row has x[0] to x[3] for itself at rows[8*row], and v[0] to v[3] at
 kept[8*row]. For all rows it is `kept[i + 8*row] = p[i] + rows[i + 8*row]`, with an outer lane for each row.
@@ -98,7 +98,7 @@ def has_strides(loop: Loop) -> bool:
 
 
 def adds_rows(sink: Loop) -> bool:
-    """Whether a sink has the form of tiles, with a term for each row: no sum of its own and at most two lane counts."""
+    """Whether tiles can add a sink's terms row by row: the sink has no inner sum, and at most two lane counts."""
     return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) <= 2
 
 

@@ -92,7 +92,8 @@ def take_rows_together(step: Step, form: Form) -> Step:
     step, area = step.with_area("rows", count * step.apart(step.loops.inputs))
     x = Place(area.start, step.apart(step.loops.inputs))
     order = _order(step, pair)
-    step, kept = _keep(step, order, count)
+    loops = _loops_of(step, order)
+    step, kept = _keep(step, order, loops, count)
     own = [Own((0, step.loops.inputs), x), *(each.own for each in kept)]
     sums = [over_rows(run.number, run.loop, own, count) for run in order.wide]
     *other_sinks, sink = (add_rows(run.number, step, own, count) for run in order.sinks)
@@ -108,7 +109,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
             row = (*run_pass, *_saves(kept, number - 1))
             compute = (*compute, *([EachRow(row)] if row else ()), *next_sums)
         step, values = _routine(step, f"values after loop {sums[number].number}", runs)
-        run_pass = (*_inputs(step, order, number, x, pair), *_takes(kept, number), *values)
+        run_pass = (*_inputs(step, loops[number], x, pair), *_takes(kept, number), *values)
     check = (CheckFactors(x),) if step.skips else ()
     after_guard = (Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1))
     each = Each(run_pass, after_guard, restore=(Copy(Place(0), x, step.loops.inputs),))
@@ -147,7 +148,7 @@ def _order(step: Step, pair: Pair) -> Order:
 
 
 def _has_many_terms(loop: Loop) -> bool:
-    """Whether a forward loop computes sums side by side, as that of the pair, and they have many terms in all."""
+    """Whether a forward loop computes sums side by side, as the pair's does, with many terms in all."""
     return loop.lanes * sum(s.terms for s in loop.segments if s.counts) >= weight_reuse.MANY and _is_plain(loop)
 
 
@@ -163,9 +164,12 @@ class Spans(NamedTuple):
     read: list[Span]
 
 
-def _keep(step: Step, order: Order, count: int) -> tuple[Step, list[Kept]]:
-    """Add an area for the spans that each row keeps: what a wide loop computes or reads, or what a later pass reads."""
-    wide, passes = [_spans([run.loop]) for run in order.wide], [_spans(loops) for loops in _loops_of(step, order)]
+def _keep(step: Step, order: Order, loops: Sequence[Sequence[Loop]], count: int) -> tuple[Step, list[Kept]]:
+    """Add an area for the spans that each row keeps: what a wide loop computes or reads, or what a later pass reads.
+
+    loops: of each pass.
+    """
+    wide, passes = [_spans([run.loop]) for run in order.wide], [_spans(of_pass) for of_pass in loops]
     passes[-1].read.extend((place.base, place.base + 1) for place in (step.loops.loss, *step.loops.outputs))
     read_by_wide = [*(span for each in wide[1:] for span in each.read), *_spans(run.loop for run in order.sinks).read]
     kept, at = [], step.workspace
@@ -248,9 +252,9 @@ def _routine(step: Step, name: str, runs: Sequence[Run]) -> tuple[Step, Program]
     return (step.with_routine(name, runs), (Perform(name),)) if runs else (step, ())
 
 
-def _inputs(step: Step, order: Order, number: int, x: Place, pair: Pair) -> Program:
-    """Copy the inputs of a row that its pass reads: those around the pair's."""
-    if not any(reads(loop, (0, step.loops.inputs)) for loop in _loops_of(step, order)[number]):
+def _inputs(step: Step, loops: Sequence[Loop], x: Place, pair: Pair) -> Program:
+    """Copy the inputs of a row, if the loops of its pass read any: those around the pair's."""
+    if not any(reads(loop, (0, step.loops.inputs)) for loop in loops):
         return ()
     start, stop = pair.inputs
     after = Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop)

@@ -307,7 +307,7 @@ MIXES = {
     "product": lambda states: [functools.reduce(lambda a, b: (a * b).tanh(), column) for column in zip(*states)],
     "attention": attention,
 }
-"""What a position makes of its own state, the last one, and those of all earlier positions."""
+"""What a position computes from its state, from the last position's, and from those of all earlier ones."""
 
 
 def text_network(rng, layers, length):
