@@ -8,6 +8,7 @@ import platform
 import shlex
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,8 @@ READY = ".ready"
 INSTALL_SECONDS = 3600
 """Time limit of uv, which may download gigabytes."""
 TAIL_CHARACTERS = 600
+SYSCONFIG = threading.Lock()
+"""uv's path comes from `sysconfig`. In CPython 3.11, two threads that first ask it at once see half of its names."""
 
 
 WORKER = "worker"
@@ -94,7 +97,9 @@ def install_python(name: str) -> None:
 
 def _uv(*arguments: str) -> None:
     try:
-        ask([find_uv_bin(), *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
+        with SYSCONFIG:
+            program = find_uv_bin()
+        ask([program, *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
     except FileNotFoundError as error:
         raise NoEnvironment(f"the program uv is missing ({error})") from None
     except NoAnswer as none:
