@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from zoomgrad.engines import discovery
-from zoomgrad.engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongOption
+from zoomgrad.engines.api import NonFiniteLoss, Unavailable, UnknownName, WrongOption
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.discovery import ENGINE_FILES, Problem
 from zoomgrad.engines.graph.arithmetic import ChangedArithmetic
 from zoomgrad.engines.options import parse
 
+if TYPE_CHECKING:
+    from zoomgrad.engines.row import Row
+
 __all__ = [
     "ChangedArithmetic",
     "Column",
-    "Engine",
     "NonFiniteLoss",
     "Problem",
     "Unavailable",
@@ -40,8 +42,8 @@ def names() -> tuple[str, ...]:
     return tuple(_discovered().engines)
 
 
-def load(name: str) -> Engine:
-    """Return the engine with that name, even if this machine can't run it (see `Engine.check`).
+def load(name: str) -> Row:
+    """Return the engine with that name, even if this machine can't run it (see `Row.check`).
 
     Raises UnknownName, with the nearest names and the files that were left out, and WrongOption for an option that the
     engine does not take.
@@ -52,11 +54,7 @@ def load(name: str) -> Engine:
     base, options = parse(name)
     if base not in engines:
         raise UnknownName("engine", name, engines, left_out=[str(problem) for problem in left_out])
-    with_options = getattr(engines[base], "with_options", None)
-    if not with_options:
-        raise WrongOption(base, "+".join(options), "it takes none", f"use {base}")
-    engine: Engine = with_options(options)
-    return engine
+    return engines[base].with_options(options)
 
 
 def problems() -> tuple[Problem, ...]:

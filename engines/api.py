@@ -1,14 +1,14 @@
-"""The contract of an engine: what it provides and what it raises.
+"""What engines raise, and what they see of a workload.
 
 Every engine and every worker uses this module. An engine sees a workload through the `Workload` protocol, so `engines`
-imports none of our other packages.
+imports none of our other packages. An engine is a Row (`row`), and what it prepares is a Trainer (`training`).
 """
 
 from __future__ import annotations
 
 import difflib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Optional, Protocol, Union
 
 from zoomgrad.engines.columns import Column
@@ -140,97 +140,3 @@ class Workload(Protocol):
 
     def loss(self, model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """The loss of those outputs, as one Value."""
-
-
-class Engine(Protocol):
-    """One way to run a `Value` program."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def idea(self) -> str:
-        """What it changes in the engine it builds on: one idea."""
-
-    @property
-    def builds_on(self) -> str:
-        """The engine that it builds on; empty for the first."""
-
-    @property
-    def strict(self) -> bool:
-        """Whether it promises the reference's bits."""
-
-    @property
-    def error_bound(self) -> Optional[float]:
-        """None if strict, else the largest |x - reference| / max(1, |reference|) in a proof of at most 256 steps or 16
-        batches, whichever is more."""
-
-    @property
-    def native(self) -> bool:
-        """Whether its C is compiled for this exact processor (`-march=native`), which may have wider vectors."""
-
-    @property
-    def typical_row_seconds(self) -> float:
-        """Rough time of a step per tape row on CPython, used only to estimate the length of a run."""
-
-    @property
-    def typical_compile_row_seconds(self) -> float:
-        """Rough time of all phases per tape row, also for the estimate; 0 if nothing is compiled."""
-
-    @property
-    def Value(self) -> Any:
-        """The class that programs use; None if the engine runs whole models only."""
-
-    @property
-    def nn(self) -> Any:
-        """Module, Neuron, Layer and MLP bound to `Value`."""
-
-    def check(self) -> None:
-        """Raise Unavailable if this machine or interpreter can't run it."""
-
-    def supports(self, workload: Workload) -> Optional[str]:
-        """Return why it can't run that workload; None if it can."""
-
-    def prepare(self, workload: Workload) -> Trainer:
-        """Do everything before the first step. The trainer's `phases` holds the time of each phase.
-
-        An engine whose kernels have variants builds the one for the workload's batch.
-        """
-
-
-class Trainer(Protocol):
-    """A model under training. Parameters and gradients are doubles, in the order of the model's parameters."""
-
-    phases: Mapping[str, float]
-    """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`), which add up to the time that `prepare` took;
-    empty if nothing is prepared. `trace` records the graph, and frees it once `lower` has made a tape of it."""
-    sizes: Mapping[str, float]
-    """Further figures of what was compiled, by the names of their fields in `results.record.Figures`."""
-    losses: array[float]
-    """The loss of every step since the last restart."""
-
-    def train(self, steps: int) -> None:
-        """Take that many further steps. The gradients of a partial batch persist.
-
-        Raises NonFiniteLoss, ValueError for a rate that is not finite, and ChangedArithmetic if the processor's state
-        would change the bits.
-        """
-
-    def restart(
-        self,
-        *,
-        batch: int,
-        rows: Optional[int] = None,
-        first: int = 0,
-        parameters: Optional[Sequence[float]] = None,
-    ) -> None:
-        """Return to the starting parameters and to step 0, with an update after every `batch` steps.
-
-        rows: train on the first `rows` rows only, and wrap around after them. Raises ValueError if there are fewer.
-        first: the row of step 0.
-        parameters: start from these parameters instead. An engine whose weights are constants can't.
-        """
-
-    def parameters(self) -> array[float]: ...
-    def gradients(self) -> array[float]: ...
-    def predict(self, row: array[float]) -> array[float]:
-        """The model's outputs for one row of inputs, laid out as in training."""

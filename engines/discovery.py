@@ -22,10 +22,12 @@ from importlib.util import find_spec
 from itertools import accumulate, chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zoomgrad.engines.api import Engine
 from zoomgrad.engines.asking import one_line
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.row import Row
 
 NAME = re.compile(r"[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", re.ASCII)
 """A valid name of an engine or a workload. It becomes part of file names, where `--` separates the parts."""
@@ -56,15 +58,15 @@ class Problem(NamedTuple):
 class Discovered(NamedTuple):
     """All engines."""
 
-    engines: dict[str, Engine]
+    engines: dict[str, Row]
     """Each engine comes after the one it builds on."""
     problems: tuple[Problem, ...]
 
 
-def discover(table: Sequence[Engine] = ()) -> Discovered:
+def discover(table: Sequence[Row] = ()) -> Discovered:
     """The engines of the table, and of files from outside."""
     problems: list[Problem] = []
-    engines: dict[str, Engine] = {}
+    engines: dict[str, Row] = {}
     places: dict[str, str] = {}
     others = ((where, module.ENGINES) for where, module in from_outside(ENGINE_FILES, ("ENGINES",), problems))
     for where, rows in chain([("engines/table.py", table)], others):
@@ -83,7 +85,7 @@ def discover(table: Sequence[Engine] = ()) -> Discovered:
             else:
                 engines[engine.name], places[engine.name] = engine, where
     # Peers come last, also behind engines from outside.
-    return Discovered(dict(sorted(engines.items(), key=lambda item: is_peer(item[1]))), tuple(problems))
+    return Discovered(dict(sorted(engines.items(), key=lambda item: item[1].is_peer)), tuple(problems))
 
 
 def is_name(name: Any) -> bool:
@@ -93,39 +95,23 @@ def is_name(name: Any) -> bool:
 
 def flaw(engine: Any) -> str:
     """Describe in one line what is wrong with the facts of an engine; empty if they are valid."""
-    try:
-        return _flaw(engine)
-    except Exception as error:  # a property may do anything
-        return f"an engine whose facts can't be read ({said(error)})"
+    from zoomgrad.engines.row import Row  # now, because an import of this module must be quick
 
-
-def _flaw(engine: Any) -> str:
-    name = getattr(engine, "name", None)
-    if not is_name(name):
-        shown = one_line(repr(name), 80)
+    if not isinstance(engine, Row):
+        return f"an object of {type(engine).__name__} is not an engine: it must be a Row, as in engines/table.py"
+    if not is_name(engine.name):
+        shown = one_line(repr(engine.name), 80)
         return f"{shown} is not an engine's name: use letters and digits, joined by single characters of `. _ + -`"
-    for fact in ("idea", "builds_on"):
-        if not isinstance(getattr(engine, fact, None), str):
-            return f"{name}: its {fact} is not text"
-    for fact in ("strict", "native"):
-        if not isinstance(getattr(engine, fact, None), bool):
-            return f"{name}: its {fact} is neither True nor False"
     for fact in ("typical_row_seconds", "typical_compile_row_seconds"):
-        if not _is_number(getattr(engine, fact, None), MOST_ROW_SECONDS):
-            return f"{name}: its {fact} is not a number from 0 to {MOST_ROW_SECONDS:g}"
-    if engine.strict != (engine.error_bound is None) or not (engine.strict or _is_number(engine.error_bound)):
-        return f"{name}: an engine is either strict or has a finite error bound of at least 0"
-    lacking = [method for method in ("check", "supports", "prepare") if not callable(getattr(engine, method, None))]
-    return f"{name}: it has no {' and no '.join(lacking)}" if lacking else ""
+        if not _is_number(getattr(engine, fact), MOST_ROW_SECONDS):
+            return f"{engine.name}: its {fact} is not a number from 0 to {MOST_ROW_SECONDS:g}"
+    if not (engine.strict or _is_number(engine.error_bound)):
+        return f"{engine.name}: its error bound is not a finite number of at least 0"
+    return ""
 
 
 def _is_number(value: Any, most: float = math.inf) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= most
-
-
-def is_peer(engine: Any) -> bool:
-    """Whether the engine is another library, which is measured as context for the others."""
-    return getattr(engine, "is_peer", False) is True
 
 
 def said(error: BaseException) -> str:

@@ -5,40 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Optional, Protocol
+from typing import Any, Optional
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Trainer, Unavailable, Workload
+from zoomgrad.engines.api import Unavailable, Workload
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.toolchains import FUSED_ERROR_BOUND, Toolchain
 from zoomgrad.engines.options import Options, check
+from zoomgrad.engines.training import Trainer
 
 
-class Driver(Protocol):
-    """How engines of one kind run. The methods other than `value` are those of `zoomgrad.engines.api.Engine`."""
+class Driver:
+    """How engines of one kind run. The methods other than `value` are those of Row."""
 
     def value(self) -> Any:
         """The class that programs use; None if engines of this kind run whole models only. Raises Unavailable."""
+        return None
 
-    def check(self, row: Row) -> None: ...
-    def supports(self, row: Row, workload: Workload) -> Optional[str]: ...
-    def prepare(self, row: Row, workload: Workload) -> Trainer: ...
+    def check(self, row: Row) -> None:
+        raise NotImplementedError
+
+    def supports(self, row: Row, workload: Workload) -> Optional[str]:
+        return None
+
+    def prepare(self, row: Row, workload: Workload) -> Trainer:
+        raise NotImplementedError
+
     def toolchain(self, row: Row) -> Optional[Toolchain]:
-        """The compiler of its C on this machine; None if it compiles no C. Raises Unavailable."""
+        return None
 
     def flags(self, row: Row) -> tuple[str, ...]:
-        """The flags of that compiler."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """An engine. See `zoomgrad.engines.api.Engine`."""
+    """An engine: one way to run a `Value` program."""
 
     name: str
     idea: str
+    """What it changes in the engine it builds on: one idea."""
     builds_on: str
+    """The engine that it builds on; empty for the first."""
     driver: Driver
     options: Options = field(default_factory=Options)
     takes: Sequence[str] = ()
@@ -46,8 +56,12 @@ class Row:
     refuses: Mapping[str, str] = field(default_factory=dict)
     """Option that users may expect -> why the engine does not take it."""
     error_bound: Optional[float] = None
+    """None if strict, else the largest |x - reference| / max(1, |reference|) in a proof of at most 256 steps or 16
+    batches, whichever is more."""
     typical_row_seconds: float = 0.0
+    """Rough time of a step per tape row on CPython, used only to estimate the length of a run."""
     typical_compile_row_seconds: float = 0.0
+    """Rough time of all phases per tape row, also for the estimate; 0 if nothing is compiled."""
     compiler: Optional[Callable[[Row, Graph], Program]] = None
     """What `compile` calls; None if it compiles nothing."""
     rebuilds: bool = True
@@ -66,18 +80,22 @@ class Row:
 
     @property
     def strict(self) -> bool:
+        """Whether it promises the reference's bits."""
         return self.error_bound is None
 
     @property
     def native(self) -> bool:
+        """Whether its C is compiled for this exact processor (`-march=native`), which may have wider vectors."""
         return self.options.native
 
     @property
     def is_peer(self) -> bool:
+        """Whether it is another library, which is measured as context for the others."""
         return bool(self.file)
 
     @cached_property
     def Value(self) -> Any:  # noqa: N802  (a class)
+        """The class that programs use; None if the engine runs whole models only."""
         return self.driver.value()
 
     @cached_property
@@ -86,12 +104,18 @@ class Row:
         return nn.bind(self.Value) if self.Value else None
 
     def check(self) -> None:
+        """Raise Unavailable if this machine or interpreter can't run it."""
         self.driver.check(self)
 
     def supports(self, workload: Workload) -> Optional[str]:
+        """Return why it can't run that workload; None if it can."""
         return self.driver.supports(self, workload)
 
     def prepare(self, workload: Workload) -> Trainer:
+        """Do everything before the first step. The trainer's `phases` holds the time of each phase.
+
+        An engine whose kernels have variants builds the one for the workload's batch.
+        """
         refusal = self.supports(workload)
         if refusal:
             raise ValueError(f"{self.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")

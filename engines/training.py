@@ -1,17 +1,27 @@
-"""Where a training stands: what every Trainer keeps in the same way."""
+"""The contract of a model under training, and what every Trainer keeps in the same way."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Optional
 
 from zoomgrad.engines.arguments import one_each, whole
 
 
-class Training:
-    """The start of a training, its losses, and the numbers that its steps depend on. Subclasses take the steps."""
+class Trainer:
+    """A model under training. Parameters and gradients are doubles, in the order of the model's parameters.
+
+    This class has the start of a training, its losses, and the numbers that its steps depend on. Subclasses take the
+    steps.
+    """
+
+    phases: Mapping[str, float]
+    """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`), which add up to the time that `prepare` took;
+    empty if nothing is prepared. `trace` records the graph, and frees it once `lower` has made a tape of it."""
+    sizes: Mapping[str, float]
+    """Further figures of what was compiled, by the names of their fields in `results.record.Figures`."""
 
     def __init__(self, start: array[float], batch: int) -> None:
         """start: the starting parameters, in the model's order."""
@@ -20,6 +30,15 @@ class Training:
         self._rows: Optional[int] = None
         """Rows to train on; None: all."""
         self.losses = array("d")
+        """The loss of every step since the last restart."""
+
+    def train(self, steps: int) -> None:
+        """Take that many further steps. The gradients of a partial batch persist.
+
+        Raises NonFiniteLoss, ValueError for a rate that is not finite, and ChangedArithmetic if the processor's state
+        would change the bits.
+        """
+        raise NotImplementedError
 
     def restart(
         self,
@@ -29,7 +48,12 @@ class Training:
         first: int = 0,
         parameters: Optional[Sequence[float]] = None,
     ) -> None:
-        """See `Trainer.restart`."""
+        """Return to the starting parameters and to step 0, with an update after every `batch` steps.
+
+        rows: train on the first `rows` rows only, and wrap around after them. Raises ValueError if there are fewer.
+        first: the row of step 0.
+        parameters: start from these parameters instead. An engine whose weights are constants can't.
+        """
         self._batch = whole(batch, "batch", 1)
         self._rows = None if rows is None else whole(rows, "rows", 1, self._row_count())
         self._first = index(first)
@@ -42,4 +66,14 @@ class Training:
 
     def _begin(self, parameters: array[float]) -> None:
         """Set the parameters, and the gradients to 0."""
+        raise NotImplementedError
+
+    def parameters(self) -> array[float]:
+        raise NotImplementedError
+
+    def gradients(self) -> array[float]:
+        raise NotImplementedError
+
+    def predict(self, row: array[float]) -> array[float]:
+        """The model's outputs for one row of inputs, laid out as in training."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from zoomgrad.engines.api import Engine, Unavailable
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import Graph
@@ -31,7 +31,7 @@ class Stage(StrEnum):
 ANOTHER = "an engine that has the stage, such as `--engine rerolled-tcc`"
 
 
-def trace(engine: Engine, workload: Workload) -> Graph:
+def trace(engine: Row, workload: Workload) -> Graph:
     """Graph of the workload's first step. Raises Unavailable if the engine records no graph."""
     if engine.Value is None:
         raise Unavailable(
@@ -44,12 +44,12 @@ def trace(engine: Engine, workload: Workload) -> Graph:
     return Graph(workload.loss(model, inputs, outputs), inputs, model.parameters(), outputs)
 
 
-def text(engine: Engine, workload: Workload, stage: Stage) -> str:
+def text(engine: Row, workload: Workload, stage: Stage) -> str:
     """Text of the step after that stage. Raises Unavailable if the engine lacks the stage."""
     if refusal := engine.supports(workload):
         raise Unavailable(f"{engine.name} can't run {workload.name}: {refusal}", "Choose another from `zoomgrad list`.")
-    options = engine.options if isinstance(engine, Row) and engine.compiles else None
-    if stage is Stage.source and isinstance(engine, Row) and isinstance(engine.driver, ByHand):
+    options = engine.options if engine.compiles else None
+    if stage is Stage.source and isinstance(engine.driver, ByHand):
         assert workload.network is not None
         return mlp_source(workload.network, sparse=engine.options.sparse)
     graph = trace(engine, workload)

@@ -10,7 +10,7 @@ The names of this module are the public ones. `engines` implements them, and its
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from zoomgrad import engines
 from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongOption, names
@@ -68,7 +68,7 @@ def load(name: str = "") -> Engine:
     Its `check` raises Unavailable, with the remedy, if it can't. Without a name, it is the default one. Raises
     UnknownName and WrongOption.
     """
-    return cast("Engine", engines.load(name or _default()))
+    return engines.load(name or _default())
 
 
 _LATE = {

@@ -81,7 +81,7 @@ def compiled(
     if not isinstance(name, str):  # `@compiled` without a name passes the function
         raise TypeError("compiled takes the name of an engine\n  Write `@zoomgrad.compiled()`.")
     loaded = zoomgrad.load(name)
-    if not getattr(loaded, "compiles", False):
+    if not loaded.compiles:
         raise TypeError(f"{engine} compiles nothing\n  Choose an engine such as `rerolled-clang` or `tcc`.")
     most = whole(variants, "variants", 1)
     return lambda function: Compiled(function, loaded, strict, most)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Optional
 
-from zoomgrad.engines.api import Trainer, Unavailable, Workload
+from zoomgrad.engines.api import Unavailable, Workload
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.trace import Graph, trace
@@ -20,8 +20,9 @@ from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.native.recorder import recorder
 from zoomgrad.engines.options import Options
-from zoomgrad.engines.row import Row
+from zoomgrad.engines.row import Driver, Row
 from zoomgrad.engines.threads import pool
+from zoomgrad.engines.training import Trainer
 from zoomgrad.engines.translated.rpython import translator
 
 
@@ -40,7 +41,7 @@ def prepare(workload: Workload, options: Options) -> Trainer:
     return trainer
 
 
-class Compiled:
+class Compiled(Driver):
     """The driver of engines that compile a graph."""
 
     def value(self) -> Any:

@@ -6,7 +6,7 @@ The result is an ordinary Kernel. Its C depends on the workload's network instea
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Optional
+from typing import Optional
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Workload
@@ -16,7 +16,7 @@ from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
-from zoomgrad.engines.row import Row, mlp_refusal
+from zoomgrad.engines.row import Driver, Row, mlp_refusal
 
 # The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
 FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
@@ -26,11 +26,8 @@ GENERIC_LANES = 2
 """Doubles in a vector on x86-64 and AArch64 without extensions."""
 
 
-class ByHand:
+class ByHand(Driver):
     """The driver of C by hand for an MLP of two layers, with one sample per step."""
-
-    def value(self) -> Any:
-        return None
 
     def check(self, row: Row) -> None:
         tool = self.toolchain(row)

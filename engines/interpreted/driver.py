@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from zoomgrad.engines.api import Workload
 from zoomgrad.engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
-from zoomgrad.engines.kernel.toolchains import Toolchain
-from zoomgrad.engines.row import Row
+from zoomgrad.engines.row import Driver, Row
 
 
 @dataclass(frozen=True)
-class Interpreted:
+class Interpreted(Driver):
     """The driver of an engine over a Value class."""
 
     value: Callable[[], Any]
@@ -25,14 +24,5 @@ class Interpreted:
     def check(self, row: Row) -> None:
         self.value()
 
-    def supports(self, row: Row, workload: Workload) -> Optional[str]:
-        return None
-
     def prepare(self, row: Row, workload: Workload) -> ScalarTrainer:
         return self.trainer(row.nn, workload)
-
-    def toolchain(self, row: Row) -> Optional[Toolchain]:
-        return None
-
-    def flags(self, row: Row) -> tuple[str, ...]:
-        return ()

@@ -19,10 +19,10 @@ from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.nn import Networks
-from zoomgrad.engines.training import Training
+from zoomgrad.engines.training import Trainer
 
 
-class ScalarTrainer(Training):
+class ScalarTrainer(Trainer):
     """A model whose parameters are Values. Subclasses define how to take one step."""
 
     STAGES: ClassVar[tuple[str, ...]]

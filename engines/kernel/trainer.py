@@ -9,10 +9,10 @@ from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import whole
 from zoomgrad.engines.columns import check_labels, columns
 from zoomgrad.engines.kernel.program import Program
-from zoomgrad.engines.training import Training
+from zoomgrad.engines.training import Trainer
 
 
-class CompiledTrainer(Training):
+class CompiledTrainer(Trainer):
     """The Trainer of every compiled engine."""
 
     def __init__(self, program: Program, workload: Workload) -> None:

@@ -13,7 +13,7 @@ from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.kernel.buffers import at_cache_line
 from zoomgrad.engines.kernel.program import Alone, Doubles, Kernel
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
-from zoomgrad.engines.training import Training
+from zoomgrad.engines.training import Trainer
 
 Conduct = Callable[[Sequence[Member], Shared], Conductor]
 
@@ -27,7 +27,7 @@ class Built(NamedTuple):
     outputs: int
 
 
-class TrainerOfLengths(Training):
+class TrainerOfLengths(Trainer):
     """Trains with a kernel for each shape."""
 
     def __init__(

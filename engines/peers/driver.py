@@ -7,21 +7,20 @@ import os
 import sys
 from array import array
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Optional
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable, Workload
 from zoomgrad.engines.columns import check_labels, columns
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.engines.peers.peer import Model, PeerTrainer, Task
-from zoomgrad.engines.row import Row, mlp_refusal
+from zoomgrad.engines.row import Driver, Row, mlp_refusal
 
 ACTIVATIONS = ("relu", "tanh")
 
 
 @dataclass(frozen=True)
-class Peer:
+class Peer(Driver):
     """The driver of a library that trains whole MLPs."""
 
     module: str
@@ -29,9 +28,6 @@ class Peer:
     model: str
     """The class there."""
     package: str
-
-    def value(self) -> Any:
-        return None
 
     def check(self, row: Row) -> None:
         self._load(row)
@@ -68,12 +64,6 @@ class Peer:
         trainer = PeerTrainer(model(task, clock), workload, task, clock)
         clock.stop()
         return trainer
-
-    def toolchain(self, row: Row) -> Optional[Toolchain]:
-        return None
-
-    def flags(self, row: Row) -> tuple[str, ...]:
-        return ()
 
 
 OTHER_INTERPRETER = "Install it here, or choose another interpreter with --interpreters."

@@ -14,7 +14,7 @@ from zoomgrad.engines.api import Network, NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rate, whole
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.training import Training
+from zoomgrad.engines.training import Trainer
 
 
 class Task(NamedTuple):
@@ -74,7 +74,7 @@ class Model:
         raise NotImplementedError
 
 
-class PeerTrainer(Training):
+class PeerTrainer(Trainer):
     """The training contract over a Model."""
 
     warms_up = True

@@ -16,7 +16,6 @@ from zoomgrad import datasets, engines
 from zoomgrad.datasets import fetch, mnist
 from zoomgrad.datasets.idx import CorruptData
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.row import Row
 from zoomgrad.harness import workloads
 from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out
@@ -62,7 +61,7 @@ def _needs(plan: Plan) -> Iterator[tuple[str, Callable[[], None]]]:
         if name not in plan.interpreters and name.startswith(wanted):
             yield name, partial(environments.install_python, name)
     loaded = (engines.load(cell.engine) for cell in plan.run.cells)
-    needs_clang = any(isinstance(engine, Row) and engine.options.compiler == "clang" for engine in loaded)
+    needs_clang = any(engine.options.compiler == "clang" for engine in loaded)
     if needs_clang and environments.offers_clang() and not toolchains.has("clang"):
         yield "a Clang (the package ziglang)", environments.fetch_clang
 

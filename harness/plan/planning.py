@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 
 from zoomgrad import engines
 from zoomgrad.engines.api import UnknownName
-from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.machine.interpreters import Interpreter
@@ -118,7 +117,7 @@ def cells_of(chosen: Preset, selection: Selection, hosts: Sequence[str], *, main
         if name not in hosts:
             raise UnknownName("interpreter", name, hosts)
     newest = set(selection.interpreters or main)
-    ordinary = [name for name in engines.names() if name not in OPT_IN and not is_peer(engines.load(name))]
+    ordinary = [name for name in engines.names() if name not in OPT_IN and not engines.load(name).is_peer]
     cells = {
         Cell(engine=engines.load(engine).name, interpreter=interpreter, workload=workloads.load(workload).name)
         for part in chosen.parts
@@ -206,7 +205,7 @@ def _engine_facts(name: str) -> EngineFacts:
         builds_on=engine.builds_on,
         strict=engine.strict,
         error_bound=engine.error_bound,
-        peer=getattr(engine, "file", "") if is_peer(engine) else "",
+        peer=engine.file,
     )
 
 

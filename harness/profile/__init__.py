@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from zoomgrad import engines
 from zoomgrad.engines.interpreted.driver import Interpreted
-from zoomgrad.engines.row import Row
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Run
 from zoomgrad.harness.machine.environments import NoEnvironment
@@ -43,7 +42,7 @@ ENDING_SECONDS = 60.0
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
     """Whether that profiler suits the cell. If it suits but is not installed, its profile says so."""
     engine = engines.load(cell.engine)
-    is_interpreted = isinstance(engine, Row) and isinstance(engine.driver, Interpreted) and engine.driver.in_python
+    is_interpreted = isinstance(engine.driver, Interpreted) and engine.driver.in_python
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
     return {
         # Only interpreted engines have separate stages of a step.

@@ -19,7 +19,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from zoomgrad import engines
-from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness.machine.environments import WORKER, NoEnvironment
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.procedure import REPEAT_SECONDS
@@ -195,8 +194,7 @@ class Schedule:
 
 def lock_of(engine: str) -> str:
     """The lock file of an engine's environment. Only peers have environments of their own."""
-    loaded = engines.load(engine)
-    return str(getattr(loaded, "environment", WORKER)) if is_peer(loaded) else WORKER
+    return engines.load(engine).environment
 
 
 def _is_last(record: Record) -> bool:

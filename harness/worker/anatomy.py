@@ -27,7 +27,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Callable
 
-from zoomgrad.engines.api import Trainer
+from zoomgrad.engines.training import Trainer
 
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
 HAS_JIT = hasattr(gc, "hooks")

@@ -21,7 +21,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Callable, NamedTuple
 
-from zoomgrad.engines.api import NonFiniteLoss, Trainer
+from zoomgrad.engines.api import NonFiniteLoss
+from zoomgrad.engines.training import Trainer
 from zoomgrad.harness.procedure import (
     DRILLS,
     MOST_STARTS,

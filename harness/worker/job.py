@@ -11,8 +11,9 @@ from typing import Any, Callable, TypedDict
 
 from zoomgrad import datasets, engines
 from zoomgrad.datasets.idx import CorruptData
-from zoomgrad.engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
+from zoomgrad.engines import ChangedArithmetic, NonFiniteLoss, Unavailable
 from zoomgrad.engines.files import write_atomically
+from zoomgrad.engines.row import Row
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
 from zoomgrad.harness.workloads import Workload
 
@@ -81,7 +82,7 @@ class DamagedEvidence(Exception):
     """Evidence was changed. The message says where, what is wrong, and what to do."""
 
 
-def ready(name: str, workload: Workload) -> Engine:
+def ready(name: str, workload: Workload) -> Row:
     """Load the engine of that name and the workload's data, both of which work here.
 
     Raises UnknownName, and Unavailable for the engine or the data, or if the engine can't run the workload.

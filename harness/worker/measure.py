@@ -19,7 +19,8 @@ from typing import Any, Optional
 
 import pyperf
 
-from zoomgrad.engines.api import Shape, Trainer
+from zoomgrad.engines.api import Shape
+from zoomgrad.engines.training import Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import JIT_SECONDS
 from zoomgrad.harness.worker.evidence import Evidence, Starts, left_by
@@ -112,7 +113,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
 
 def compiled_by(engine: Any) -> Reply:
     """Compiler and flags of an engine's C; empty for an engine that compiles no C."""
-    tool = engine.toolchain() if hasattr(engine, "toolchain") else None
+    tool = engine.toolchain()
     if tool is None:
         return {}
     return {"compiler": str(tool), "compiler_flags": [*tool.own_flags, *engine.flags]}

@@ -14,8 +14,8 @@ from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import Any, TextIO
 
-from zoomgrad.engines import Engine
-from zoomgrad.engines.api import Trainer
+from zoomgrad.engines.row import Row
+from zoomgrad.engines.training import Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.anatomy import anatomy, portions
 from zoomgrad.harness.worker.job import ProfileJob, Reply, do_job, ready
@@ -35,7 +35,7 @@ def profile(job: ProfileJob) -> Reply:
     return {"status": "measured", "fields": fields}
 
 
-def exercise(engine: Engine, workload: Workload, trainer: Trainer, seconds: float) -> dict[str, Any]:
+def exercise(engine: Row, workload: Workload, trainer: Trainer, seconds: float) -> dict[str, Any]:
     """Train for a profiler outside the process. An engine that compiles prepares repeatedly for the first half."""
     preparations, end = 0, perf_counter() + seconds
     while trainer.phases and perf_counter() < end - seconds / 2:

@@ -10,9 +10,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from zoomgrad.engines import Engine
-from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
+from zoomgrad.engines.row import Row
+from zoomgrad.engines.training import Trainer
 from zoomgrad.harness.procedure import most_bounded_steps
 from zoomgrad.harness.worker.evidence import Evidence, Witness, compare, drill, drills, name_of, power_of_two
 from zoomgrad.harness.worker.job import DamagedEvidence, Job, Mismatch
@@ -22,7 +22,7 @@ from zoomgrad.harness.workloads import Workload
 class Proof:
     """Comparison of one engine with the reference."""
 
-    def __init__(self, engine: Engine, job: Job, *, batch: int) -> None:
+    def __init__(self, engine: Row, job: Job, *, batch: int) -> None:
         self._engine = engine
         self._witness = Witness(Path(job["reference_folder"]))
         self._drills = job["reference_drills"]
@@ -85,7 +85,7 @@ class Proof:
             )
 
 
-def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, job: Job) -> Proof:
+def prepare_proof(engine: Row, trainer: Trainer, workload: Workload, job: Job) -> Proof:
     """Before any timing, check the processor's floating-point mode, and drill compiled engines.
 
     Interpreted engines are not drilled: a step may take a second, and they have no kernel with special paths. The timed

@@ -11,8 +11,8 @@ from pathlib import Path
 from time import perf_counter
 
 from zoomgrad.engines import NonFiniteLoss
-from zoomgrad.engines.api import Trainer
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
+from zoomgrad.engines.training import Trainer
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.evidence import (
     Evidence,

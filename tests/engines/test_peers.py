@@ -10,7 +10,6 @@ import pytest
 from tests.engines.compiled.compiling import usable
 from zoomgrad import engines
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.discovery import is_peer
 from zoomgrad.engines.graph.optimisers import ADAM
 from zoomgrad.engines.peers import driver as peers
 from zoomgrad.harness import workloads
@@ -19,7 +18,7 @@ from zoomgrad.harness.workloads.models import Mlp
 
 pytestmark = pytest.mark.host
 
-PEERS = [name for name in engines.names() if is_peer(engines.load(name))]
+PEERS = [name for name in engines.names() if engines.load(name).is_peer]
 
 
 @pytest.mark.parametrize("name", [*PEERS, *(f"{name}+threads" for name in PEERS if engines.load(name).takes)])

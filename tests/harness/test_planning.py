@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from zoomgrad import engines
-from zoomgrad.engines.discovery import is_peer
 from zoomgrad.harness.machine import facts, interpreters
 from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan import planning
@@ -43,7 +42,7 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
     made = plan("full", workloads=["xor", "digits"])
     assert {cell.interpreter for cell in made.run.cells if cell.engine == "slots"} == {"cpython-3.13", "pypy-3.9"}
     assert made.run.reference_interpreter == "cpython-3.13"
-    ladder = {name for name in engines.names() if not is_peer(engines.load(name))}
+    ladder = {name for name in engines.names() if not engines.load(name).is_peer}
     assert set(made.run.engines) >= ladder - {*planning.OPT_IN}
     assert set(made.run.workloads) == {"xor", "digits"}
     assert made.run.interpreters["cpython-3.13"].version == "3.13.1"

@@ -7,15 +7,17 @@ Without `--engine` and `--interpreter`, the program runs in the first process, a
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from zoomgrad import engines
-from zoomgrad.engines import api
 from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.options import Interpreter, SomeEngine
 from zoomgrad.harness.cli.preparing import run_worker
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.row import Row
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
@@ -40,11 +42,11 @@ def exec_(
     raise typer.Exit(run_worker(interpreter, "zoomgrad.harness.worker.programs.execute", *words))
 
 
-def _note(engine: api.Engine) -> str:
+def _note(engine: Row) -> str:
     """A line if the engine trains workloads in another way than it runs a program; empty for the others."""
-    if getattr(engine, "rebuilds", True):
+    if engine.rebuilds:
         return ""
-    does = "compiles" if getattr(engine, "compiles", False) else "replays"
+    does = "compiles" if engine.compiles else "replays"
     return (
         f"zoomgrad: {engine.name} {does} nothing under exec, because the program builds a graph for every step; "
         "leave out --engine for the fastest engine here\n"

@@ -14,11 +14,14 @@ import re
 import sys
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from zoomgrad.engines.api import Engine, Unavailable
+from zoomgrad.engines.api import Unavailable
 from zoomgrad.harness.worker.lifeline import HARNESS, end_with_the_harness
 from zoomgrad.harness.worker.programs.classes import WRONG_USE, Watch, WrongScript, tell
+
+if TYPE_CHECKING:
+    from zoomgrad.engines.row import Row
 
 FASTEST = "native"
 USES_IDS = re.compile(
@@ -27,7 +30,7 @@ USES_IDS = re.compile(
 """What only Values with identifiers have, as in "Compiling ML models to C for fun"."""
 
 
-def able(name: str) -> Engine:
+def able(name: str) -> Row:
     """Load an engine that runs here and has a Value. Raises Unavailable."""
     from zoomgrad import engines  # takes a while, and few programs name an engine
 
@@ -49,7 +52,7 @@ def fastest_value(*, with_ids: bool) -> Any:
 
 
 def execute(
-    path: Path, arguments: list[str], *, engine: Optional[Engine] = None, keep: bool = False, named: str = ""
+    path: Path, arguments: list[str], *, engine: Optional[Row] = None, keep: bool = False, named: str = ""
 ) -> dict[str, Any]:
     """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
 
@@ -61,7 +64,7 @@ def execute(
     """
     text, code = _compiled(path)
     with_ids = bool(USES_IDS.search(text))
-    if with_ids and engine is not None and not getattr(engine, "extensible", True):
+    if with_ids and engine is not None and not engine.extensible:
         raise Unavailable(f"{engine.name} permits no class derived from its Value", "Use `--engine hoisted`.")
     replaces = (
         engine is None or engine.name == FASTEST

@@ -24,7 +24,7 @@ COMPILED = [
     name
     for name in engines.names()
     # Each process that tests `rpython` translates for half a minute, so one file has its tests.
-    if engines.load(name).strict and getattr(engines.load(name), "compiles", False) and name != "rpython"
+    if engines.load(name).strict and engines.load(name).compiles and name != "rpython"
 ]
 
 
