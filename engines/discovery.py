@@ -3,9 +3,8 @@
 Anyone may name an engine's file. A broken one must not break the others, so it is left out and named. The facts of
 each engine are checked here, once, because the harness plans with them and names files after them.
 
-Files from outside are those that a user names, and modules of the entry point group `zoomgrad.engines`. A worker runs
-in an environment without the user's packages. So such modules count as files, and an environment variable hands the
-paths of all files to the worker, which imports them from where they are. Workloads come from outside in the same way.
+A worker runs in an environment without the user's packages. So an environment variable hands the paths of all files
+from outside to the worker, which imports them from where they are. Workloads come from outside in the same way.
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib.machinery import PathFinder
-from importlib.util import find_spec
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,10 +33,7 @@ MOST_ROW_SECONDS = 3600.0
 """The largest valid estimate, so that the time of a plan is always finite."""
 
 ENGINE_FILES, WORKLOAD_FILES = "ZOOMGRAD_ENGINE_FILES", "ZOOMGRAD_WORKLOAD_FILES"
-"""Environment variables: paths, separated as in PATH. Unset engine files are those of the entry points."""
-
-GROUP = "zoomgrad.engines"
-"""Entry points whose values are modules with ENGINES, as in `mine = "my_package.engines"`."""
+"""Environment variables: paths, separated as in PATH."""
 
 
 class Problem(NamedTuple):
@@ -143,11 +136,8 @@ def from_outside(variable: str, names: Sequence[str], problems: list[Problem]) -
 
 
 def files(variable: str) -> list[str]:
-    """Paths of the files. An entry point whose module has no file stands under the module's name."""
-    named = os.environ.get(variable)
-    if named is None and variable == ENGINE_FILES:
-        return _entry_points()
-    return [file for file in (named or "").split(os.pathsep) if file]
+    """Paths of the files."""
+    return [file for file in os.environ.get(variable, "").split(os.pathsep) if file]
 
 
 def add_files(variable: str, paths: Iterable[Path]) -> None:
@@ -195,25 +185,4 @@ def _place(file: str) -> tuple[Path, list[str]]:
     while (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
         folder = folder.parent
-    return folder, names[:-1] if len(names) > 1 and names[-1] == "__init__" else names
-
-
-@cache
-def _entry_points() -> list[str]:
-    from importlib import metadata  # late, because it takes longer than everything else that workers import
-
-    points = metadata.entry_points()
-    group = points.select(group=GROUP) if sys.version_info >= (3, 10) else points.get(GROUP, ())
-    return list(dict.fromkeys(_file_of(point.value.partition(":")[0].strip()) for point in group))
-
-
-def _file_of(module: str) -> str:
-    """Path of a module's file, found without importing the module or its packages; its name if there is none."""
-    try:
-        top, *inner = accumulate(module.split("."), "{}.{}".format)
-        spec = find_spec(top)
-        for name in inner:
-            spec = spec and PathFinder.find_spec(name, spec.submodule_search_locations)
-        return str(spec.origin if spec and spec.origin else module)
-    except (ImportError, ValueError):  # as a finder raises for a broken install
-        return module
+    return folder, names
