@@ -198,68 +198,25 @@ static PyObject *get_own_backward(Value *v, void *unused) {
     return PyBool_FromLong(v->extra != NULL && v->extra->closure != NULL);
 }
 
-/* The dict of the program's own attributes, a borrowed reference; NULL if there is none. */
-static PyObject *own_attributes(const Value *v) { return v->extra ? v->extra->attributes : NULL; }
-
-/* The same dict, made if there is none. */
-static PyObject *make_attributes(Value *v) {
-    if (extra_of(v) != NULL && v->extra->attributes == NULL)
-        v->extra->attributes = PyDict_New();
-    return own_attributes(v);
-}
-
 static PyObject *get_attributes(Value *v, void *unused) {
-    PyObject *own = make_attributes(v);
+    PyObject *own = PyObject_GenericGetDict((PyObject *)v, NULL);
     if (own != NULL)
         track(v); /* the dict may refer to the Value: a cycle */
-    return new_reference(own);
+    return own;
 }
 
 /* Whether `__dict__` may hold something; asking for it would make a dict. */
 static PyObject *get_has_attributes(Value *v, void *unused) {
-    return PyBool_FromLong(v->flags & OF_SUBCLASS || own_attributes(v) != NULL);
+    return PyBool_FromLong(v->attributes != NULL);
 }
 
-static PyObject *value_getattro(PyObject *self, PyObject *name) {
-    PyObject *own = own_attributes((Value *)self), *attribute = own ? PyDict_GetItemWithError(own, name) : NULL;
-    if (attribute != NULL || (own != NULL && PyErr_Occurred()))
-        return new_reference(attribute);
-    return PyObject_GenericGetAttr(self, name);
-}
-
-/* Whether the class has a descriptor of that name, which alone may store it. Leaves an exception as it is. */
-static int is_described(PyObject *self, PyObject *name) {
-    PyObject *type, *error, *trace;
-    PyErr_Fetch(&type, &error, &trace);
-    PyObject *attribute = PyObject_GetAttr((PyObject *)Py_TYPE(self), name);
-    int is_descriptor = attribute != NULL && PyObject_HasAttrString((PyObject *)Py_TYPE(attribute), "__set__");
-    Py_XDECREF(attribute);
-    PyErr_Restore(type, error, trace);
-    return is_descriptor;
-}
-
-/* Store or delete an attribute that the class does not have. Text and numbers form no cycle, so they need no tracking:
-   a label is text, and every result computed from a tracked Value is tracked too. */
-static int set_own_attribute(Value *v, PyObject *name, PyObject *attribute) {
-    PyObject *own = make_attributes(v);
-    if (own == NULL)
-        return -1;
-    if (attribute == NULL)
-        return PyDict_DelItem(own, name);
-    if (PyType_GetFlags(Py_TYPE(attribute)) & Py_TPFLAGS_HAVE_GC)
-        track(v);
-    return PyDict_SetItem(own, name, attribute);
-}
-
+/* Text and numbers form no cycle, so they need no tracking: a label is text, and every result computed from a tracked
+   Value is tracked too. */
 static int value_setattro(PyObject *self, PyObject *name, PyObject *attribute) {
-    PyObject *own = own_attributes((Value *)self);
-    const int is_own = own == NULL ? 0 : PyDict_Contains(own, name);
-    if (is_own)
-        return is_own < 0 ? -1 : set_own_attribute((Value *)self, name, attribute);
-    if (PyObject_GenericSetAttr(self, name, attribute) == 0)
-        return 0;
-    if (attribute == NULL || !PyErr_ExceptionMatches(PyExc_AttributeError) || is_described(self, name))
+    if (PyObject_GenericSetAttr(self, name, attribute) < 0)
         return -1;
-    PyErr_Clear();
-    return set_own_attribute((Value *)self, name, attribute);
+    Value *v = (Value *)self;
+    if (v->attributes != NULL && attribute != NULL && PyType_GetFlags(Py_TYPE(attribute)) & Py_TPFLAGS_HAVE_GC)
+        track(v);
+    return 0;
 }

@@ -21,14 +21,6 @@ static int init_dressed(const Dress *dress, Value *v, PyObject *arguments, PyObj
     return none == NULL ? -1 : 0;
 }
 
-/* Store the label where the property `label` in `build.py` does. */
-static int put_label(Value *v, PyObject *label) {
-    static PyObject *name;
-    if (name == NULL)
-        name = PyUnicode_InternFromString("_label");
-    return name == NULL ? -1 : set_own_attribute(v, name, label);
-}
-
 static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
     const Dress *dress = Py_TYPE(self) == value_type ? NULL : dress_of(Py_TYPE(self));
     if (dress != NULL)
@@ -46,7 +38,7 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
         v->extra->closure = NULL;
         Py_XDECREF(closure);
     }
-    if ((own_attributes(v) || PyUnicode_GetLength(label)) && put_label(v, label) < 0)
+    if ((v->attributes != NULL || PyUnicode_GetLength(label)) && PyObject_SetAttrString(self, "label", label) < 0)
         return -1;
     if (operands == NULL && v->op == LEAF && v->extra == NULL && PyUnicode_GetLength(name) == 0)
         return 0;

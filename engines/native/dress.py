@@ -138,9 +138,9 @@ def _derivatives(v: Any) -> tuple[Any, ...]:
 
 def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:
     """What the program calls an operation, unless it has set the attribute."""
-    op, key = vars(value)["_op"], f".{name}"  # another key, because an object's own attributes come before properties
+    op = vars(value)["_op"]
 
     def get(v: Any) -> Any:
-        return v.__dict__[key] if key in v.__dict__ else texts.get(v._name, op.__get__(v))
+        return v.__dict__[name] if name in v.__dict__ else texts.get(v._name, op.__get__(v))
 
-    return property(get, lambda v, text: v.__dict__.__setitem__(key, text))
+    return property(get, lambda v, text: v.__dict__.__setitem__(name, text))

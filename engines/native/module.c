@@ -17,6 +17,11 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(Value, attributes), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot dressed_slots[] = {
     {Py_tp_dealloc, value_dealloc},
     {Py_tp_traverse, value_traverse},
@@ -78,7 +83,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, value_traverse},
     {Py_tp_clear, value_clear},
     {Py_tp_getset, attributes},
-    {Py_tp_getattro, value_getattro},
+    {Py_tp_members, members},
     {Py_tp_setattro, value_setattro},
     {Py_tp_methods, methods},
     {Py_nb_add, value_add},

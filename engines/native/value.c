@@ -3,7 +3,7 @@
    The operations are data: `engines/native/ops_in_c.py` writes `forward` and `contributions` from the table into the
    text before this file. The files from here on know Python objects, graphs and memory.
 
-   Memory. A Value is 72 bytes. It is allocated from a free list and is not tracked by the garbage collector, because
+   Memory. A Value is 80 bytes. It is allocated from a free list and is not tracked by the garbage collector, because
    its operands exist before it, so that no cycle can form. What could form one is tracked: objects of subclasses,
    Values with a backward function or attributes of the program's own, and the results computed from them. One cycle is
    never freed: that of a function or an attribute which refers to a result computed before either was set.
@@ -18,6 +18,7 @@
    needs no set and no clean-up. While it walks, it calls nothing that could run Python code. */
 
 #include <stddef.h>
+#include <structmember.h> /* what Python.h has itself since 3.12 */
 #include <string.h>
 
 #define FREE_LIST_LENGTH (1 << 17) /* holds the graph of a step of mnist, which has 120,137 Values */
@@ -45,11 +46,10 @@ enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op t
 
 /* Fields that most Values lack. Each may be NULL. */
 typedef struct {
-    PyObject *name;       /* an exact str */
-    PyObject *constant;   /* an exact int or float */
-    PyObject *closure;    /* the program's own backward function */
-    PyObject *children;   /* a CUSTOM Value's operands */
-    PyObject *attributes; /* a dict of the program's own, and the label */
+    PyObject *name;     /* an exact str */
+    PyObject *constant; /* an exact int or float */
+    PyObject *closure;  /* the program's own backward function */
+    PyObject *children; /* a CUSTOM Value's operands */
     PyObject *numbers[2]; /* where IS_OBJECT */
 } Extra;
 
@@ -58,6 +58,7 @@ typedef struct Value {
     double numbers[2];
     struct Value *left, *right; /* operands; a CUSTOM Value's are in `extra->children` */
     Extra *extra;
+    PyObject *attributes;       /* a dict of the program's own, and the label; NULL if there are none */
     uint64_t mark;              /* the last walk that reached it; while it is freed, the next one to free */
     int32_t row;                /* in the tape, while it is recorded */
     uint16_t flags;
@@ -168,7 +169,6 @@ static void drop_extra(Extra *extra) {
         Py_XDECREF(extra->constant);
         Py_XDECREF(extra->closure);
         Py_XDECREF(extra->children);
-        Py_XDECREF(extra->attributes);
         Py_XDECREF(extra->numbers[DATA]);
         Py_XDECREF(extra->numbers[GRAD]);
         PyMem_Free(extra);
@@ -179,12 +179,15 @@ static void drop_extra(Extra *extra) {
 static int value_clear(PyObject *self) {
     Value *v = (Value *)self, *left = v->left, *right = v->right;
     Extra *extra = v->extra;
+    PyObject *attributes = v->attributes;
     v->left = v->right = NULL;
     v->extra = NULL;
+    v->attributes = NULL;
     v->op = LEAF;
     v->flags &= (uint16_t)~(IS_OBJECT << DATA | IS_OBJECT << GRAD);
     Py_XDECREF(left);
     Py_XDECREF(right);
+    Py_XDECREF(attributes);
     drop_extra(extra);
     return 0;
 }
@@ -193,10 +196,10 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     Value *v = (Value *)self;
     Py_VISIT(v->left);
     Py_VISIT(v->right);
+    Py_VISIT(v->attributes);
     if (v->extra != NULL) {
         Py_VISIT(v->extra->closure);
         Py_VISIT(v->extra->children);
-        Py_VISIT(v->extra->attributes);
         Py_VISIT(v->extra->numbers[DATA]);
         Py_VISIT(v->extra->numbers[GRAD]);
     }

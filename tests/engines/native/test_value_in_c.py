@@ -274,7 +274,7 @@ def test_attributes_of_the_programs_own():
         v._name = "w"
     with pytest.raises(AttributeError):
         del v.history
-    assert (v.__dict__, v.data, v.label, Value.__basicsize__) == ({"m": 2, "_label": "w"}, 3, "w", 72)
+    assert (v.__dict__, v.data, v.label, Value.__basicsize__) == ({"m": 2, "label": "w"}, 3, "w", 80)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
