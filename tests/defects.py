@@ -185,7 +185,8 @@ DEFECTS = (
     Defect(
         "native: a Value with attributes of the program's own can't be found by the garbage collector",
         "engines/native/attributes.c",
-        "    if (v->attributes != NULL && attribute != NULL && PyType_GetFlags(Py_TYPE(attribute)) & Py_TPFLAGS_HAVE_GC)\n"
+        "    if (v->attributes != NULL && attribute != NULL && PyType_GetFlags(Py_TYPE(attribute))"
+        " & Py_TPFLAGS_HAVE_GC)\n"
         "        track(v);\n",
         "",
         "engines/native/test_value_in_c.py::test_attributes_of_the_programs_own",
