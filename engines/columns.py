@@ -200,7 +200,7 @@ def _with_numbers(column: Column) -> Column:
 def _with_data(column: Column) -> Column:
     """The column with checked data."""
     data, width, _, one_hot = column
-    view = view_of(data, "a column", "dB", most_dimensions=2)
+    view = _view_of(data)
     if one_hot and view.format != "B":
         raise TypeError("class labels must be bytes\n  Pass them as `bytes`, or as a memoryview of format 'B'.")
     if view.ndim == 2:
@@ -225,38 +225,26 @@ def _is_exported_by_python(data: Any) -> bool:
     return _PYTHON_MAY_EXPORT and exporter is not None and not isinstance(exporter, types.WrapperDescriptorType)
 
 
-def view_of(
-    data: Any,
-    name: str,
-    formats: str,
-    *,
-    writable: bool = False,
-    length: Optional[int] = None,
-    most_dimensions: int = 1,
-) -> memoryview:
-    """Return a memoryview of the data. Raises TypeError, or ValueError for a wrong length, with the remedy."""
-    wanted = " or ".join({"d": "doubles", "B": "bytes"}[code] for code in formats)
+def _view_of(data: Any) -> memoryview:
+    """A memoryview of the data of a column. Raises TypeError, or ValueError if it can't be read, with the remedy."""
     if _is_exported_by_python(data):
         raise TypeError(
-            f"{name} must be a buffer of {wanted}, but {type(data).__name__} exports it from Python code\n"
+            f"a column must be a buffer of doubles or bytes, but {type(data).__name__} exports it from Python code\n"
             "  Pass a `memoryview` of it."
         )
     try:
         view = memoryview(data)
     except TypeError:
-        raise TypeError(f"{name} must be a buffer of {wanted}, not {type(data).__name__}\n  {_remedy(data)}") from None
-    except (ValueError, BufferError) as error:
-        raise ValueError(f"{name} can't be read as a buffer: {error}\n  {_remedy(data)}") from None
-    if view.format not in tuple(formats) or not 1 <= view.ndim <= most_dimensions or not view.c_contiguous:
-        flat = "flat, contiguous" if most_dimensions == 1 else "flat or two-dimensional, C-contiguous"
         raise TypeError(
-            f"{name} must be a {flat} buffer of {wanted}; "
+            f"a column must be a buffer of doubles or bytes, not {type(data).__name__}\n  {_remedy(data)}"
+        ) from None
+    except (ValueError, BufferError) as error:
+        raise ValueError(f"a column can't be read as a buffer: {error}\n  {_remedy(data)}") from None
+    if view.format not in ("d", "B") or view.ndim not in (1, 2) or not view.c_contiguous:
+        raise TypeError(
+            "a column must be a flat or two-dimensional, C-contiguous buffer of doubles or bytes; "
             f"its format is {view.format!r}, in {view.ndim} dimensions\n  {_remedy(data)}"
         )
-    if writable and view.readonly:
-        raise TypeError(f"{name} must be writable, and this {type(data).__name__} is not\n  {_remedy(data)}")
-    if length is not None and len(view) != length:
-        raise ValueError(f"{name} must hold {length:,} {wanted}; it holds {len(view):,}\n  {_remedy(data)}")
     return view
 
 

@@ -341,14 +341,6 @@ DEFECTS = (
         "engines/compiled/test_extension.py",
     ),
     Defect(
-        "cffi: PyPy hands out a copy of a buffer",
-        "engines/kernel/library.py",
-        'return self._ffi.from_buffer("double[]", buffer, True)',
-        'return self._ffi.from_buffer("double[]", buffer)',
-        "engines/compiled/test_buffers.py",
-        "pypy",
-    ),
-    Defect(
         "cffi: a bound pass does not keep its library",
         "engines/kernel/library.py",
         "        call.library = self._lib\n",

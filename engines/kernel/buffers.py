@@ -1,8 +1,7 @@
-"""The buffers that compiled code writes to, the checks that stop it from writing past the end.
+"""The buffers that compiled code writes to, and the checks that stop it from writing past the end.
 
 C sees only addresses. A program holds an export of each of its buffers (the buffer protocol), so CPython refuses to
-resize or release them. PyPy's buffers, NumPy's `resize(refcheck=False)` and `ctypes.resize` ignore exports, so every
-call checks the buffers that the caller assigned.
+resize or release them. PyPy's arrays ignore exports, so every call checks their lengths there.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ import sys
 from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
-
-from zoomgrad.engines.columns import view_of
 
 if TYPE_CHECKING:
     Array = array[float]
@@ -57,46 +54,25 @@ class FixedArray(Array):
 
 
 class Buffer:
-    """One buffer of a program. The program owns it until the caller assigns another one."""
+    """One buffer of a program."""
 
     def __init__(self, name: str, numbers: Iterable[float]) -> None:
         self.name = name
-        self.array: Any = FixedArray("d", numbers)
+        self.array = FixedArray("d", numbers)
         """The object that the caller sees and may write to."""
         self.length = len(self.array)
         self._view = memoryview(self.array)
-        self._is_fixed = EXPORTS_PIN
-
-    def assign(self, buffer: Any, others: Iterable[Buffer]) -> None:
-        """Use the caller's buffer: writable, contiguous doubles that don't overlap the program's other buffers.
-
-        Raises TypeError and ValueError, and then changes nothing.
-        """
-        view = self._measured(buffer)
-        start = address(view)
-        if start % ALIGNMENT:
-            raise ValueError(
-                f"{self.name} must begin at a multiple of {ALIGNMENT} bytes\n"
-                "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
-            )
-        for other in others:
-            if other.overlaps(view):
-                raise ValueError(
-                    f"{self.name} must not share memory with {other.name}\n  Assign buffers that do not overlap."
-                )
-        self.array, self._view, self._is_fixed = buffer, view, False
 
     def overlaps(self, view: memoryview) -> bool:
         """Whether a writable view shares memory with this buffer."""
         start, ours = address(view), address(self._view)
         return start < ours + self._view.nbytes and ours < start + view.nbytes
 
-    def ready(self) -> Any:
-        """Return the buffer for a call that begins now. Raises TypeError or ValueError if it has changed."""
-        return self.array if self._is_fixed else self._measured(self.array)
-
-    def _measured(self, buffer: Any) -> memoryview:
-        return view_of(buffer, self.name, "d", writable=True, length=self.length)
+    def ready(self) -> FixedArray:
+        """Return the buffer for a call that begins now. Raises ValueError if its length has changed."""
+        if not EXPORTS_PIN and len(self.array) != self.length:
+            raise ValueError(f"{self.name} must hold {self.length:,} doubles; it holds {len(self.array):,}")
+        return self.array
 
 
 def at_cache_line(numbers: array[float]) -> Any:

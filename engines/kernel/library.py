@@ -91,13 +91,7 @@ class Library:
 
     def _pointer(self, buffer: Any) -> Any:
         # Require a writable buffer. Otherwise PyPy's cffi silently copies a buffer that it can't address.
-        try:
-            return self._ffi.from_buffer("double[]", buffer, True)
-        except TypeError as error:
-            raise TypeError(
-                f"a {type(buffer).__name__} can't be written in place: {error}\n"
-                "  Slice a memoryview before its cast, not after: `memoryview(buffer)[8:].cast('d')`."
-            ) from None
+        return self._ffi.from_buffer("double[]", buffer, True)
 
     def address(self, function: str) -> int:
         """The address of one of the kernel's functions."""

@@ -90,9 +90,6 @@ class Kernel(Protocol):
 class Program:
     """A graph that runs without its Values. Inputs and parameters start with the numbers of the traced graph.
 
-    The caller may supply buffers: assign a writable, contiguous buffer of doubles to `parameters` or `gradients`.
-    CPython then refuses to resize it; on PyPy, no other thread may resize it during a call.
-
     A program serves one thread at a time. A call during another one raises RuntimeError, and so does a call from the
     program's own rate schedule. Methods that compute raise ChangedArithmetic if the processor's floating-point state
     would change the bits.
@@ -130,35 +127,22 @@ class Program:
     @property
     def inputs(self) -> Doubles:
         """The inputs of the next pass."""
-        return self._x.array  # type: ignore[no-any-return]
+        return self._x.array
 
     @property
     def outputs(self) -> Doubles:
         """Results of the last forward pass, in the order of `compile`'s outputs."""
-        return self._y.array  # type: ignore[no-any-return]
+        return self._y.array
 
     @property
     def parameters(self) -> Doubles:
         """The parameters' data."""
-        return self._p.array  # type: ignore[no-any-return]
-
-    @parameters.setter
-    def parameters(self, buffer: Any) -> None:
-        self._assign(self._p, buffer)
+        return self._p.array
 
     @property
     def gradients(self) -> Doubles:
         """The parameters' gradients, summed over the steps since the last update."""
-        return self._q.array  # type: ignore[no-any-return]
-
-    @gradients.setter
-    def gradients(self, buffer: Any) -> None:
-        self._assign(self._q, buffer)
-
-    def _assign(self, place: Buffer, buffer: Any) -> None:
-        with self._alone:
-            place.assign(buffer, {self._x, self._p, self._y, self._q} - {place})
-            self._ran_forward = False
+        return self._q.array
 
     def set_input(self, row: Union[Rows, Sequence[float]]) -> None:
         """Set one row of inputs: a list of numbers, or one row in any form that `train` takes."""
@@ -184,7 +168,7 @@ class Program:
         """Add this row's gradients to `gradients`. Raises RuntimeError unless `forward` ran on the row."""
         with self._alone:
             if not self._ran_forward:
-                raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input` or new buffer.")
+                raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input`.")
             check_arithmetic()
             self._kernel.backward(self._x.ready(), self._p.ready(), self._w, self._q.ready())
 

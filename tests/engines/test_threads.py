@@ -32,8 +32,6 @@ CALLS = {
     "zero_grad": lambda program: program.zero_grad(),
     "update": lambda program: program.update(0.1),
     "train": lambda program: program.train(array("d", [1.0]), rate=0.1),
-    "parameters": lambda program: setattr(program, "parameters", array("d", [1.0])),
-    "gradients": lambda program: setattr(program, "gradients", array("d", [1.0])),
 }
 RUNNING = "this Program is already running: in another thread, or its rate schedule called it\n  Compile"
 

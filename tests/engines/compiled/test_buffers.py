@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from array import array
 
@@ -59,72 +58,6 @@ def test_a_programs_buffer_keeps_its_length(program, name):
         array.pop(buffer)
         with pytest.raises(ValueError, match=f"{name} must hold {len(buffer) + 1} doubles; it holds {len(buffer)}"):
             program.train(doubles(1.0), rate=0.1)
-
-
-# --- the caller's buffers ----------------------------------------------------------------------------------------
-
-
-def test_numpy_arrays_are_used_in_place_or_refused(program):
-    np = pytest.importorskip("numpy")
-    for buffer, kind in (
-        (np.zeros(2)[::-1], TypeError),
-        (np.array(1.0), TypeError),
-        (np.zeros((1, 2)), TypeError),
-        (np.zeros(2, ">d"), TypeError),
-        (np.zeros(2, [("d", "d"), ("B", "B")]), TypeError),
-        (np.zeros(2, "M8[s]"), ValueError),
-        (np.zeros(2, object), TypeError),
-        (np.frombuffer(bytearray(24), np.uint8)[1:17].view("d"), TypeError),
-        (np.broadcast_to(1.0, 2), TypeError),
-    ):
-        with pytest.raises(kind, match=r"parameters .*\n  ."):
-            program.parameters = buffer
-    read_only = np.zeros(2)
-    program.parameters = read_only
-    read_only.flags.writeable = False
-    with pytest.raises(TypeError, match="parameters must be writable"):
-        program.forward()
-    mine = np.array([0.5, -1.0])
-    program.parameters = mine
-    assert computes(program)
-    mine.resize(1000, refcheck=False)
-    for use in (program.forward, lambda: program.update(0.1), lambda: program.train(doubles(1.0), rate=0.1)):
-        with pytest.raises(ValueError, match="parameters must hold 2 doubles; it holds 1,000"):
-            use()
-    mine.resize(2, refcheck=False)
-    assert computes(program)
-
-
-def test_a_slice_of_a_cast_is_written_or_refused(program):
-    """PyPy's cffi can't take the address of such a slice, and would silently pass a copy to C."""
-    raw = bytearray(doubles(0.5, -1.0, 0.0, 0.0).tobytes())
-    program.gradients = memoryview(raw).cast("d")[2:]
-    program.forward()
-    try:
-        program.backward()
-    except TypeError as error:
-        assert not PINS and "Slice a memoryview before its cast, not after" in str(error)
-    else:
-        assert raw == doubles(0.5, -1.0, 2.0, 1.0).tobytes()
-
-
-def test_a_ctypes_array_is_refused(program):
-    """ctypes could resize the array even while it is exported."""
-    mine = (ctypes.c_double * 2)(0.5, -1.0)
-    with pytest.raises(TypeError, match=r"its format is '<d'"):
-        program.parameters = mine
-    assert computes(program)
-
-
-def test_buffers_that_overlap_are_refused(program):
-    raw = bytearray(24)
-    first, second = (memoryview(raw)[at : at + 16].cast("d") for at in (0, 8))
-    program.parameters = first
-    for mine, other in ((first, "parameters"), (second, "parameters"), (memoryview(raw)[:16].cast("d"), "parameters")):
-        with pytest.raises(ValueError, match=f"gradients must not share memory with {other}\n  "):
-            program.gradients = mine
-    program.parameters = second  # may share memory with the buffer that it replaces
-    assert computes(program)
 
 
 # --- columns -----------------------------------------------------------------------------------------------------
