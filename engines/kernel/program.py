@@ -208,12 +208,11 @@ class Program:
         *,
         shapes: Optional[Mapping[str, Sequence[int]]] = None,
         settings: Optional[Mapping[str, str]] = None,
-        overwrite: bool = False,
     ) -> None:
         """Write the parameters to a file, as `engines.saving.parameters.save_parameters` does."""
         with self._alone:
             parameters = array("d", self._p.ready())
-        save_parameters(path, parameters, shapes=shapes, settings=settings, overwrite=overwrite)
+        save_parameters(path, parameters, shapes=shapes, settings=settings)
 
     def load(self, path: FilePath) -> Saved:
         """Set the parameters to those in the file, and discard gradients and any partial batch.

@@ -6,8 +6,7 @@ The format is that of safetensors, restricted to doubles, so the library of that
     the header, JSON              {"__metadata__": {…}, NAME: {"dtype": "F64", "shape": […], "data_offsets": [a, b]}, …}
     the numbers                   little-endian doubles, row by row, tensor by tensor
 
-The metadata are texts. One of them marks the file as ours. `save_parameters` replaces only marked files, unless it is
-asked to overwrite others. Every length is checked against the file's size before anything is read, and nothing is
+The metadata are texts. Every length is checked against the file's size before anything is read, and nothing is
 compressed, so loading takes as much memory as the file has bytes.
 """
 
@@ -27,7 +26,6 @@ from zoomgrad.engines.arguments import whole
 from zoomgrad.engines.asking import one_line
 from zoomgrad.engines.files import write_atomically
 
-MARK, VERSION = "zoomgrad", "parameters, version 1"
 MOST_HEADER_BYTES = 1 << 22
 MOST_BYTES = 1 << 30
 """Largest file: 134 million doubles. Without a limit, a sparse file could claim more than the memory holds."""
@@ -51,7 +49,7 @@ class Saved(NamedTuple):
     shapes: dict[str, tuple[int, ...]]
     """Tensor -> its shape, in order. A shape's product is its count of numbers."""
     settings: dict[str, str]
-    """What the writer noted about the model. Empty in a file that zoomgrad did not write."""
+    """What the writer noted about the model."""
 
 
 def save_parameters(
@@ -60,22 +58,23 @@ def save_parameters(
     *,
     shapes: Optional[Mapping[str, Sequence[int]]] = None,
     settings: Optional[Mapping[str, str]] = None,
-    overwrite: bool = False,
 ) -> None:
     """Write the numbers to the file, atomically.
 
     shapes: name -> shape of each tensor, in the order of the numbers; by default, one tensor `parameters`. settings:
-    texts about the model, for whoever loads it. A file that this function wrote is replaced. Any other file raises
-    BadFile, or with `overwrite` is replaced if it is a regular file. Raises ValueError for shapes that don't fit the
-    numbers, TypeError for settings that are not texts, and OSError.
+    texts about the model, for whoever loads it. Replaces a regular file, and raises BadFile for a link or a device.
+    Raises ValueError for shapes that don't fit the numbers, TypeError for settings that are not texts, and OSError.
     """
     numbers = array("d", parameters)
     header = _header(len(numbers), {"parameters": (len(numbers),)} if shapes is None else shapes, settings or {})
     if sys.byteorder == "big":
         numbers.byteswap()
-    check_destination(path, overwrite=overwrite)
-    mode = stat.S_IMODE(Path(path).stat().st_mode) if Path(path).exists() else 0o666
-    write_atomically(path, len(header).to_bytes(8, "little"), header, numbers.tobytes(), mode=mode)
+    mode = 0o666
+    if os.path.lexists(path):
+        mode = os.lstat(path).st_mode
+        if not stat.S_ISREG(mode):
+            raise BadFile(path, "not a regular file, so it is not replaced", "Name another file.")
+    write_atomically(path, len(header).to_bytes(8, "little"), header, numbers.tobytes(), mode=stat.S_IMODE(mode))
 
 
 def load_parameters(path: FilePath, *, count: Optional[int] = None) -> Saved:
@@ -93,51 +92,15 @@ def load_parameters(path: FilePath, *, count: Optional[int] = None) -> Saved:
         numbers.frombytes(file.read(8 * held))
     if len(numbers) != held:
         raise BadFile(path, "it was cut while it was read", "Load it again.")
-    settings.pop(MARK, None)
     if sys.byteorder == "big":
         numbers.byteswap()
     return Saved(numbers, shapes, settings)
 
 
-def check_destination(path: FilePath, *, overwrite: bool = False) -> None:
-    """Raise BadFile if the folder takes no file, or if `save_parameters` would not replace what is there."""
-    if not isinstance(path, (str, Path)):
-        raise TypeError(f"a file's path must be a text or a Path, not {path!r}\n  Write `os.fsdecode(…)`.")
-    file = _valid(path)
-    if not file.parent.is_dir():
-        raise BadFile(path, "its folder does not exist", "Make the folder, or name another file.")
-    if not os.access(file.parent, os.W_OK):
-        raise BadFile(path, "its folder can't be written to", "Name a file in another folder.")
-    if not os.path.lexists(file):
-        return
-    if not stat.S_ISREG(file.lstat().st_mode):
-        raise BadFile(path, "not a regular file, so it is not replaced", "Name another file.")
-    if not overwrite and not _is_ours(path):
-        raise BadFile(
-            path,
-            "it exists, and zoomgrad did not save it, so it is not replaced",
-            "Name another file, or pass `overwrite=True`.",
-        )
-
-
-def _valid(path: FilePath) -> Path:
-    if "\0" in str(path):
-        raise BadFile(repr(str(path)), "a file's name can't hold a null character", "Name another file.")
-    return Path(path)
-
-
-def _is_ours(path: FilePath) -> bool:
-    try:
-        with _opened(path) as file:
-            return MARK in _read_header(path, file, os.fstat(file.fileno()).st_size)[1]
-    except (BadFile, OSError):
-        return False
-
-
 def _opened(path: FilePath) -> Any:
     """The regular file, opened without blocking on a FIFO. Raises BadFile for anything else, and OSError."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    file = open(os.open(_valid(path), flags), "rb")  # noqa: PTH123, SIM115  (a descriptor, which the caller closes)
+    file = open(os.open(path, flags), "rb")  # noqa: PTH123, SIM115  (a descriptor, which the caller closes)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise BadFile(path, "not a regular file", _REMEDY)
@@ -150,9 +113,9 @@ _REMEDY = "Name a file that zoomgrad saved, or a safetensors file of doubles (F6
 def _header(count: int, shapes: Mapping[str, Sequence[int]], settings: Mapping[str, str]) -> bytes:
     if not all(isinstance(text, str) for setting in settings.items() for text in setting):
         raise TypeError(f"a setting must be a text, unlike one of {settings!r}\n  Write `str(…)` or `json.dumps(…)`.")
-    if MARK in settings or "__metadata__" in shapes:
-        raise ValueError(f"{MARK!r} can't be a setting, nor '__metadata__' a tensor\n  Choose another name.")
-    tensors: dict[str, Any] = {"__metadata__": {MARK: VERSION, **settings}}
+    if "__metadata__" in shapes:
+        raise ValueError("'__metadata__' can't be a tensor\n  Choose another name.")
+    tensors: dict[str, Any] = {"__metadata__": settings}
     end = 0
     for name, sizes in shapes.items():
         shape = [whole(size, f"a size of {name!r}", 0) for size in sizes]
@@ -186,8 +149,8 @@ def _read_header(path: FilePath, file: Any, size: int) -> tuple[dict[str, tuple[
         # A number of a million digits takes long to convert, and none of 20 digits fits.
         header = json.loads(file.read(length).decode("utf-8"), parse_int=lambda text: int(text[:20]))
         metadata = header.pop("__metadata__", {})
-        if metadata.get(MARK, VERSION) != VERSION or not all(isinstance(text, str) for text in metadata.values()):
-            raise ValueError("its metadata are not known to this version")
+        if not all(isinstance(text, str) for text in metadata.values()):
+            raise ValueError("its metadata are not texts")
         for name, tensor in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
             shape = tensor["shape"]
             if tensor["dtype"] != "F64" or type(shape) is not list or any(type(n) is not int or n < 0 for n in shape):
