@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.columns import MOST_COLUMNS, Column
+from zoomgrad.engines.columns import MOST_COLUMNS
 from zoomgrad.engines.kernel.c_text import Source, read, table, unit
 from zoomgrad.engines.kernel.c_tree import Declarations, Define
-from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
+from zoomgrad.engines.kernel.program import Buffers, Stretch
+from zoomgrad.engines.kernel.python_kernel import PythonKernel
 
 MODULE = "zoomgrad_program"
 """Name of a module that is not kept."""
@@ -38,23 +39,20 @@ def load_module(name: str, path: str) -> Any:
     return module
 
 
-class Extension:
-    """Kernel over a loaded extension module."""
+class Extension(PythonKernel):
+    """Kernel over a loaded extension module. What takes no time in training is in Python."""
+
+    forward: Any
+    backward: Any
 
     def __init__(self, path: str, workspace: int) -> None:
         """Load the module. Raises ImportError or OSError if the system refuses it."""
+        super().__init__(workspace)
         self._module = load_module(MODULE, path)
-        self._workspace = workspace
-        self.forward = self._module.forward
-        self.backward = self._module.backward
-        self.zero_grad = self._module.zero_grad
-        self.update = self._module.update
+        self.forward, self.backward = self._module.forward, self._module.backward
 
     def workspace(self) -> array[float]:
         return array("d", bytes(8 * self._workspace))
-
-    def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
-        self._module.set_input(x, tuple(columns), row)
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         columns, *rest = stretch

@@ -156,45 +156,8 @@ static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize
     return end(&t, none());
 }
 
-static PyObject *module_zero_grad(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    struct taken t;
-    (void)self;
-    if (!count_is(&t, "zero_grad", count, 1) || !take_all(&t, args, "q"))
-        return end(&t, NULL);
-    zero_grad(t.views[0].buf);
-    return end(&t, none());
-}
-
-/* The functions below convert numbers before they take buffers: a conversion may run the caller's code. */
-
-static PyObject *module_update(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    struct taken t;
-    (void)self;
-    if (!count_is(&t, "update", count, 4))
-        return NULL;
-    double rate = PyFloat_AsDouble(args[2]), batch = PyFloat_AsDouble(args[3]);
-    if (PyErr_Occurred() || !take_all(&t, args, "pq"))
-        return end(&t, NULL);
-    update(t.views[0].buf, t.views[1].buf, rate, batch);
-    return end(&t, none());
-}
-
-static PyObject *module_set_input(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    struct taken t;
-    (void)self;
-    if (!count_is(&t, "set_input", count, 3))
-        return NULL;
-    Py_ssize_t row = PyLong_AsSsize_t(args[2]);
-    if (PyErr_Occurred() || !take_all(&t, args, "x") || !take_columns(&t, args[1], row))
-        return end(&t, NULL);
-    set_input(t.views[0].buf, t.columns, t.column_count, row);
-    return end(&t, none());
-}
-
-/* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step) */
+/* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step). It converts numbers
+   before it takes buffers, because a conversion may run the caller's code. */
 static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     static const int places[] = {6, 7, 8, 9, 13};
@@ -246,9 +209,6 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyMethodDef methods[] = {
     {"forward", (PyCFunction)(void (*)(void))module_forward, METH_FASTCALL, "forward(x, p, w, y) -> loss"},
     {"backward", (PyCFunction)(void (*)(void))module_backward, METH_FASTCALL, "backward(x, p, w, q)"},
-    {"zero_grad", (PyCFunction)(void (*)(void))module_zero_grad, METH_FASTCALL, "zero_grad(q)"},
-    {"update", (PyCFunction)(void (*)(void))module_update, METH_FASTCALL, "update(p, q, rate, batch)"},
-    {"set_input", (PyCFunction)(void (*)(void))module_set_input, METH_FASTCALL, "set_input(x, columns, row)"},
     {"train", (PyCFunction)(void (*)(void))module_train, METH_FASTCALL,
      "train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step) -> finite losses"},
     {NULL, NULL, 0, NULL},
