@@ -131,11 +131,13 @@ def check(row: Row, texts: Sequence[str]) -> tuple[Options, list[str]]:
             refuse("there is no such option", "+".join([row.name, *nearest]))
         if bool(equals) != bool(value) or not re.fullmatch(option.pattern, value, re.ASCII):
             refuse("its value is wrong" if option.pattern else "it takes no value", option.examples)
-        if name not in row.takes:
-            refuse(f"it takes {', '.join(row.takes) or 'none'}", option.examples)
+        if name in row.refuses:
+            refuse(row.refuses[name], option.examples)
         changed = replace(options, **{option.field: option.value(value)})
         if row.options.compiler and changed == row.options:
             refuse("it already is so")
+        if name not in row.takes:
+            refuse("it is for other engines", option.examples)
         if name in places:
             refuse("it has this option already", f"{row.name}+{text}")
         options = changed

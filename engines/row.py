@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Optional
@@ -53,6 +53,8 @@ class Row:
     options: Options = field(default_factory=Options)
     takes: Sequence[str] = ()
     """Names of options that may change it."""
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    """Option that users may expect -> why the engine does not take it."""
     error_bound: Optional[float] = None
     """None if strict, else the largest |x - reference| / max(1, |reference|) in a proof of at most 256 steps or 16
     batches, whichever is more."""

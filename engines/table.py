@@ -74,7 +74,15 @@ def loops(compiler: str, level: Optional[int] = 1, **changes: Any) -> Options:
     return Options("loops", compiler=compiler, level=level, native=compiler != "tcc", **changes)
 
 
+_TCC = {
+    "native": "TCC has no such flag",
+    "fma": "TCC has no such flag",
+    "O": "TCC does not optimise",
+    "threads": "vectors gain more",
+}
+_LEVEL = {"O": "its name says the level"}
 _LINES, _LOOPS = ("native", "fma", "frozen"), ("O", "generic", "fma", "threads", "frozen")
+_PUBLISHED = {**_LEVEL, "frozen": "the published form stores every node and its gradient"}
 _POST = "as first published: two global arrays, one assignment for each node, three huge functions"
 
 
@@ -87,18 +95,28 @@ def _straight(compiler: str, level: int, compile_row_seconds: float) -> Row:
         Options(compiler=compiler, level=level),
         (5e-9, compile_row_seconds),
         takes=_LINES,
+        refuses=_LEVEL,
     )
 
 
 def _published(base: str, options: Options, compile_row_seconds: float) -> Row:
-    takes = () if options.compiler == "tcc" else ("native", "fma")
-    return compiled(f"{base}-published", _POST, base, options, (5e-9, compile_row_seconds), takes=takes)
+    takes, refuses = ((), _TCC) if options.compiler == "tcc" else (_LINES[:2], _PUBLISHED)
+    seconds = (5e-9, compile_row_seconds)
+    return compiled(f"{base}-published", _POST, base, options, seconds, takes=takes, refuses={**_PUBLISHED, **refuses})
+
+
+_MACHINE = {
+    **dict.fromkeys(("O", "native", "generic"), "no compiler makes its code, which is for this processor"),
+    "fma": "rerolled-machine-fast fuses",
+    "threads": "its steps are not divided yet",
+    "frozen": "its weights are in memory",
+}
 
 
 def _machine(name: str, idea: str, builds_on: str, **changes: Any) -> Row:
     options = Options("loops", target="machine", native=True, **changes)
     bound = 1e-9 if options.fast else None
-    return compiled(name, idea, builds_on, options, (1e-10, 2e-6), error_bound=bound)
+    return compiled(name, idea, builds_on, options, (1e-10, 2e-6), refuses=_MACHINE, error_bound=bound)
 
 
 ENGINES = (
@@ -109,7 +127,14 @@ ENGINES = (
     interpreted("slots", "plus __slots__", "tuple", slots.Value, 8e-6),
     interpreted("hoisted", "plus backward functions at module level", "slots", hoisted.Value, 4e-6),
     built("cython", "the text of slots, compiled by Cython", "slots", partial(value, CYTHON), 6e-6),
-    built("mypyc", "the text of slots, compiled by mypyc", "slots", partial(value, MYPYC), 4e-6, extensible=False),
+    built(
+        "mypyc",
+        "the text of slots, compiled by mypyc",
+        "slots",
+        partial(value, MYPYC),
+        4e-6,
+        extensible=False,
+    ),
     interpreted(
         "local-grads",
         "no backward functions: each Value stores its local derivatives",
@@ -169,6 +194,7 @@ ENGINES = (
         Options(compiler="tcc"),
         (5e-9, 6e-6),
         takes=("frozen",),
+        refuses=_TCC,
     ),
     compiled(
         "rerolled-tcc",
@@ -177,6 +203,7 @@ ENGINES = (
         loops("tcc", None),
         (1e-9, 4e-6),
         takes=("frozen",),
+        refuses=_TCC,
     ),
     _straight("gcc", 0, 8e-5),
     _straight("gcc", 1, 1.6e-4),
@@ -191,6 +218,7 @@ ENGINES = (
         "tcc",
         Options(compiler="tcc", target="module"),
         (5e-9, 1e-5),
+        refuses=_TCC,
     ),
     by_hand(
         "handwritten",
@@ -212,11 +240,15 @@ ENGINES = (
         Options(compiler="clang", level=1, whole=True),
         (5e-9, 2.7e-3),
         takes=_LINES,
+        refuses=_LEVEL,
     ),
     _published("clang-O0", Options(compiler="clang", level=0, code="tape"), 6e-5),
     _published("clang-O1", Options(compiler="clang", level=1, code="tape"), 2.7e-3),
     by_hand(
-        "handwritten-sparse", "plus skipping, in the first layer, inputs that are exactly 0", "handwritten", sparse=True
+        "handwritten-sparse",
+        "plus skipping, in the first layer, inputs that are exactly 0",
+        "handwritten",
+        sparse=True,
     ),
     compiled(
         "rerolled-clang",
@@ -233,6 +265,7 @@ ENGINES = (
         loops("clang", sparse=True),
         (1e-10, 4e-6),
         takes=("O", "generic", "fma"),
+        refuses={"threads": "its lists of inputs are not divided", "frozen": "a frozen step skips no zeros"},
     ),
     compiled(
         "rerolled-clang-fast",
@@ -241,6 +274,7 @@ ENGINES = (
         loops("clang", 2, fast=True),
         (1e-10, 4e-6),
         takes=("O", "generic", "threads", "frozen"),
+        refuses={"fma": "it already fuses"},
         error_bound=1e-9,
     ),
     _machine(

@@ -46,18 +46,20 @@ def test_a_malformed_name_is_unknown(name):
 
 
 WRONG = {
-    "tcc+native": "it takes frozen; use clang-O1+native",
+    "tcc+native": "TCC has no such flag; use clang-O1+native",
     "clang-O1+nativ": "there is no such option; use clang-O1+native",
     "clang-O1+": "there is no such option; use clang-O1",
     "clang-O1+fma+native": "options have a fixed order; use clang-O1+native+fma",
-    "gcc-O1+generic": "it takes native, fma, frozen; use rerolled-gcc+generic or handwritten+generic",
+    "gcc-O1+generic": "it already is so; use gcc-O1",
     "gcc-O1+native=1": "it takes no value; use clang-O1+native",
-    "gcc-O1+O=2": "it takes native, fma, frozen; use rerolled-gcc+O=3 or rerolled-clang+O=2",
+    "gcc-O1+O=2": "its name says the level; use rerolled-gcc+O=3 or rerolled-clang+O=2",
     "rerolled-clang+O=1": "it already is so; use rerolled-clang",
     "rerolled-clang+threads=0": "its value is wrong; use rerolled-gcc+threads=4 or numpy+threads",
     "rerolled-clang+threads=2+frozen": "a frozen step is not divided; use rerolled-clang+frozen",
-    "rerolled-clang-sparse+threads": "it takes O, generic, fma; use rerolled-gcc+threads=4 or numpy+threads",
-    "hoisted+native": "it takes none; use clang-O1+native",
+    "rerolled-clang-sparse+threads": (
+        "its lists of inputs are not divided; use rerolled-gcc+threads=4 or numpy+threads"
+    ),
+    "hoisted+native": "it is for other engines; use clang-O1+native",
 }
 
 
