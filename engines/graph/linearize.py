@@ -174,7 +174,10 @@ class _Walk:
     def forget(self) -> None:
         """Reset the Values to their state before the walk."""
         for v in (*self.values, *self.stack):
-            v._row = _NEW
+            if isinstance(v, Value):
+                v._row = _NEW
+            else:
+                v.__dict__.pop("_row", None)  # in C, this is like an attribute of the program's own
 
 
 def _is_recorded(v: object) -> bool:

@@ -36,39 +36,11 @@ static int check_children(PyObject *children) {
     return 0;
 }
 
-/* Raise CyclicGraph if the Value is below one of the children. In C, so that no other thread edits the graph meanwhile. */
-static int check_cycle(Value *v, PyObject *children) {
-    Walk walk = {++walks, NULL, 0, 0, 0};
-    Value *below;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(children); i++) {
-        begin(&walk, (Value *)PyTuple_GetItem(children, i));
-        while ((below = next_of(&walk)) != NULL)
-            below->mark = walk.number;
-    }
-    PyMem_Free(walk.places);
-    if (walk.failed) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    if (v->mark != walk.number)
-        return 0;
-    PyObject *cycle = PyObject_CallFunctionObjArgs(helpers[CYCLIC_GRAPH], (PyObject *)v, NULL);
-    if (cycle != NULL)
-        PyErr_SetObject(helpers[CYCLIC_GRAPH], cycle);
-    Py_XDECREF(cycle);
-    return -1;
-}
-
 /* Replace a Value's operation. op: LEAF if there are no children, CUSTOM, or an op of the table with as many operands.
    children: a tuple. name: an exact str, which only a leaf and a CUSTOM Value keep. */
 static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
     Py_ssize_t count = PyTuple_Size(children);
     if (check_children(children) < 0)
-        return -1;
-    int is_own_child = 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        is_own_child |= PyTuple_GetItem(children, i) == (PyObject *)v;
-    if ((is_own_child || v->flags & IS_OPERAND) && check_cycle(v, children) < 0)
         return -1;
     if (extra_of(v) == NULL)
         return -1;
@@ -84,12 +56,9 @@ static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
     }
     if (op == CUSTOM) {
         v->extra->children = new_reference(children);
-        for (Py_ssize_t i = 0; i < count; i++) {
-            Value *child = (Value *)PyTuple_GetItem(children, i);
-            child->flags |= IS_OPERAND;
-            if (child->flags & TRACKED)
+        for (Py_ssize_t i = 0; i < count; i++)
+            if (((Value *)PyTuple_GetItem(children, i))->flags & TRACKED)
                 track(v);
-        }
     } else if (op != LEAF) {
         connect(v, op, (Value *)PyTuple_GetItem(children, 0), count == 2 ? (Value *)PyTuple_GetItem(children, 1) : NULL);
     }
@@ -155,23 +124,6 @@ static PyObject *get_constant(Value *v, void *unused) {
     return new_reference(v->extra && v->extra->constant ? v->extra->constant : Py_None);
 }
 
-static PyObject *get_row(Value *v, void *unused) {
-    return PyLong_FromLong(v->flags & HAS_ROW ? v->row : -1);
-}
-
-static int set_row(Value *v, PyObject *number, void *unused) {
-    long row = number == NULL ? -1 : PyLong_AsLong(number);
-    if (row == -1 && PyErr_Occurred())
-        return -1;
-    if (row < INT32_MIN || row > INT32_MAX) {
-        PyErr_SetString(PyExc_OverflowError, "a row is a 32-bit int");
-        return -1;
-    }
-    v->row = (int32_t)row;
-    v->flags = (uint16_t)((v->flags & ~HAS_ROW) | (row == -1 ? 0 : HAS_ROW));
-    return 0;
-}
-
 static PyObject *get_backward(Value *v, void *unused) {
     PyObject *closure = v->extra ? v->extra->closure : NULL;
     return closure ? new_reference(closure) : PyObject_GetAttrString((PyObject *)v, "_contribute");
@@ -203,11 +155,6 @@ static PyObject *get_attributes(Value *v, void *unused) {
     if (own != NULL)
         track(v); /* the dict may refer to the Value: a cycle */
     return own;
-}
-
-/* Whether `__dict__` may hold something; asking for it would make a dict. */
-static PyObject *get_has_attributes(Value *v, void *unused) {
-    return PyBool_FromLong(v->attributes != NULL);
 }
 
 /* Text and numbers form no cycle, so they need no tracking: a label is text, and every result computed from a tracked

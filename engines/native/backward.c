@@ -134,7 +134,8 @@ typedef struct {
     uint64_t number;
     Place *places; /* from the root to the Value that is visited */
     Py_ssize_t length, capacity;
-    int failed; /* memory ran out */
+    int failed;   /* memory ran out, or there is a cycle */
+    Value *cycle; /* a Value that is among its own operands */
 } Walk;
 
 static void enter(Walk *walk, Value *v) {
@@ -144,6 +145,7 @@ static void enter(Walk *walk, Value *v) {
         return;
     walk->places = places;
     walk->places[walk->length++] = (Place){v, 0};
+    v->flags |= ON_PATH;
 }
 
 /* Begin at a root. A second root continues the walk. */
@@ -152,25 +154,48 @@ static void begin(Walk *walk, Value *root) {
         enter(walk, root);
 }
 
-/* The next Value, a borrowed reference; NULL at the end, or if memory ran out. */
+/* The next Value, a borrowed reference; NULL at the end, or if the walk failed. */
 static Value *next_of(Walk *walk) {
     while (walk->length && !walk->failed) {
         Place *place = &walk->places[walk->length - 1];
         Value *operand = operand_at(place->v, place->next++);
         if (operand == NULL) {
             walk->length--;
+            place->v->flags &= (uint16_t)~ON_PATH;
             return place->v;
         }
-        if (operand->mark != walk->number)
+        if (operand->flags & ON_PATH) {
+            walk->failed = 1;
+            walk->cycle = operand;
+        } else if (operand->mark != walk->number) {
             enter(walk, operand);
+        }
     }
     return NULL;
 }
 
+/* End a walk, wherever it is. Raises CyclicGraph or MemoryError if it failed. */
+static int end(Walk *walk) {
+    for (Py_ssize_t i = 0; i < walk->length; i++)
+        walk->places[i].v->flags &= (uint16_t)~ON_PATH;
+    PyMem_Free(walk->places);
+    if (!walk->failed)
+        return 0;
+    if (walk->cycle == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyObject *error = PyObject_CallFunctionObjArgs(helpers[CYCLIC_GRAPH], (PyObject *)walk->cycle, NULL);
+    if (error != NULL)
+        PyErr_SetObject(helpers[CYCLIC_GRAPH], error);
+    Py_XDECREF(error);
+    return -1;
+}
+
 /* The Values below the root and the root, operands first, with new references, which keep them alive while Python code
-   runs. Raises MemoryError. */
+   runs. Raises CyclicGraph or MemoryError. */
 static int order_of(Value *root, Values *order) {
-    Walk walk = {++walks, NULL, 0, 0, 0};
+    Walk walk = {++walks, NULL, 0, 0, 0, NULL};
     Value *v;
     *order = (Values){NULL, 0, 0};
     begin(&walk, root);
@@ -178,10 +203,8 @@ static int order_of(Value *root, Values *order) {
         v->mark = walk.number;
         walk.failed |= push(order, v) < 0;
     }
-    PyMem_Free(walk.places);
-    if (walk.failed) {
+    if (end(&walk) < 0) {
         PyMem_Free(order->values);
-        PyErr_NoMemory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < order->length; i++)

@@ -10,7 +10,8 @@ def parts(v: Any) -> tuple[Any, ...]:
     """What pickle stores: `rebuild` and its arguments, then the program's own attributes."""
     if v._has_own_backward:
         raise TypeError(f"{v!r} has its own backward function, which can't be pickled")
-    return rebuild, (type(v), *v._parts()), v.__dict__ if v._has_attributes else None
+    *stored, attributes = v._parts()
+    return rebuild, (type(v), *stored), attributes
 
 
 def rebuild(cls: Any, *stored: Any) -> Any:

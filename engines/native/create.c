@@ -50,11 +50,12 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
     return failed ? -1 : 0;
 }
 
-PyDoc_STRVAR(parts_doc, "_parts()\n--\n\nData, gradient, operands, name and constant: the arguments of `_restore`.");
+PyDoc_STRVAR(parts_doc, "_parts()\n--\n\nThe arguments of `_restore`, then the dict of the program's own attributes or None.");
 
 static PyObject *value_parts(Value *v, PyObject *unused) {
     return Py_BuildValue(
-        "(NNNNN)", get_object(v, DATA), get_object(v, GRAD), get_prev(v, NULL), get_name(v, NULL), get_constant(v, NULL));
+        "(NNNNNO)", get_object(v, DATA), get_object(v, GRAD), get_prev(v, NULL), get_name(v, NULL),
+        get_constant(v, NULL), v->attributes ? v->attributes : Py_None);
 }
 
 PyDoc_STRVAR(restore_doc, "_restore(data, grad, operands, name, constant)\n--\n\nThe inverse, for a new Value.");

@@ -10,9 +10,7 @@ static PyGetSetDef attributes[] = {
     {"_name", (getter)get_name, NULL, "The op's name in the table; empty for a leaf.", NULL},
     {"_constant", (getter)get_constant, NULL, "The constant of a power, or None.", NULL},
     {"_backward", (getter)get_backward, (setter)set_backward, "Applies this Value's contributions.", NULL},
-    {"_row", (getter)get_row, (setter)set_row, "The row in the tape while `linearize` runs in Python, else -1.", NULL},
     {"_has_own_backward", (getter)get_own_backward, NULL, "Whether a program has set `_backward`.", NULL},
-    {"_has_attributes", (getter)get_has_attributes, NULL, "Whether `__dict__` may hold something.", NULL},
     {"__dict__", (getter)get_attributes, NULL, "Attributes of the program's own.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -15,12 +15,10 @@ static void connect(Value *v, int op, Value *a, Value *b) {
     v->op = (uint8_t)op;
     Py_INCREF(a);
     v->left = a;
-    a->flags |= IS_OPERAND;
     uint16_t tracked = a->flags;
     if (b != NULL) {
         Py_INCREF(b);
         v->right = b;
-        b->flags |= IS_OPERAND;
         tracked |= b->flags;
     }
     if (tracked & TRACKED)

@@ -114,14 +114,14 @@ static PyObject *value_record(Value *loss, PyObject *arguments) {
     if (failed)
         goto done;
     uint64_t named = ++walks;
-    Walk walk = {++walks, NULL, 0, 0, 0};
+    Walk walk = {++walks, NULL, 0, 0, 0, NULL};
     failed = name_leaves(inputs, named, 0) < 0 || name_leaves(parameters, named, 1) < 0 ||
              number_below(loss, named, &walk, &tape, constants) < 0;
     for (Py_ssize_t i = 0; i < output_count && !failed; i++) {
         Value *output = (Value *)PyTuple_GetItem(outputs, i);
         failed = !IS_VALUE(output) || number_below(output, named, &walk, &tape, constants) < 0;
     }
-    PyMem_Free(walk.places);
+    failed = end(&walk) < 0 || failed;
     for (Py_ssize_t i = 0; i < output_count && !failed; i++) {
         PyObject *row = PyLong_FromLong(((Value *)PyTuple_GetItem(outputs, i))->row);
         failed = row == NULL || PyTuple_SetItem(rows, i, row) < 0;

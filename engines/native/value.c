@@ -29,9 +29,8 @@ enum {
     IS_INT = 1,        /* shifted by DATA or GRAD: the number is an int that the double holds exactly */
     IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; a double can't hold it */
     TRACKED = 16,      /* by the garbage collector */
-    IS_OPERAND = 32,   /* of another Value, so changing its operands could form a cycle */
+    ON_PATH = 32,      /* from the root of a walk to the Value that it visits, so meeting it again is a cycle */
     IS_PARAMETER = 64, /* during `_record`: a named leaf is a parameter, not an input */
-    HAS_ROW = 128,     /* `row` was set by Python */
     IS_NUMPY = 256,    /* shifted by DATA or GRAD: the number is NumPy's float64 */
     /* The style of a dressed class, which results take over from their left operand: */
     FLOAT_DATA = 1024,  /* an int that becomes a leaf becomes a double */
