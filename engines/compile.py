@@ -22,7 +22,7 @@ from zoomgrad.engines.compiled.load import load, load_unbuilt
 from zoomgrad.engines.compiled.lower import lower, sizes
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.compiled.trace import Graph
-from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import Source
@@ -41,7 +41,7 @@ class Traced(NamedTuple):
     parameters: list[float]
 
 
-@COLLECTOR.paused()  # until the code is freed: a collection would walk it
+@paused()  # until the code is freed: a collection would walk it
 def compile(  # noqa: A001  (the verb of all that follows)
     trace: Callable[[], Graph], options: Options, clock: Clock, *, batch: int = 1
 ) -> Program:

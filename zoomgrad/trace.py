@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Callable, NamedTuple, Optional
 
-from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.collector import paused
 from zoomgrad.signature import NotTraced, Signature, put_together, take_apart
 
 TRACING = threading.RLock()
@@ -113,7 +113,7 @@ def _returned(value: Any, result: Any) -> Signature:
 def _recorded(value: Any, function: Callable[..., Any], arguments: Any, named: Any) -> tuple[Run, Any]:
     """Run the function with hooks."""
     global run
-    with TRACING, COLLECTOR.paused(), _hooks_on(value):
+    with TRACING, paused(), _hooks_on(value):
         recorded = run = Run()
         try:
             return recorded, function(*arguments, **named)

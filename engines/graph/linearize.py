@@ -105,8 +105,8 @@ class _Walk:
     def number(self, root: Value) -> None:
         """Give a row to the root and to every Value below it that has none."""
         # The hottest loop of a compilation, so it uses local names and keeps leaves off the stack.
-        stack, values, named, codes = self.stack, self.values, self.named, self.codes
-        ops, lefts, rights, indices = self.ops, self.left, self.right, self.indices
+        stack, values, codes = self.stack, self.values, self.codes
+        ops, lefts, rights = self.ops, self.left, self.right
         if root._row < 0:
             if root._prev:
                 stack.append(root)
@@ -118,21 +118,13 @@ class _Walk:
             for operand in v._prev:
                 row = operand._row
                 if row < 0:
-                    if row <= _NAMED:
-                        op, index = named[_NAMED - row]
-                        row = operand._row = len(ops)
-                        indices[row] = index
-                        ops.append(op)
-                        lefts.append(NONE)
-                        rights.append(NONE)
-                    elif operand._prev:
+                    if operand._prev:
                         if row == _OPEN:
                             raise CyclicGraph(operand)
                         v._row = _OPEN
                         stack.append(operand)
                         break
-                    else:
-                        row = self.leaf(operand)
+                    row = self.leaf(operand)
                 if left < 0:
                     left = row
                 else:

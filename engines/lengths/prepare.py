@@ -15,7 +15,7 @@ from zoomgrad.engines.compile import kernel_of, tape_of
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.lower import lower_passes, sizes
 from zoomgrad.engines.compiled.trace import networks, trace
-from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy
@@ -29,7 +29,7 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     """Compile the graph of each shape, and the update by the workload's optimiser."""
     shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
     clock = Clock()
-    with COLLECTOR.paused():
+    with paused():
         order, parameters = _order_of(workload, shapes[0], options, clock)
         built = [_built(workload, shape, options, order, clock) for shape in shapes]
         with clock.phase("load"):

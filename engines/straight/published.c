@@ -39,13 +39,18 @@ static void enter(struct training *t)
     put(grad, parameter_rows, PARAMETERS, t->q);
 }
 
-static int turn(struct training *t)
+static int evaluate(struct training *t)
 {
     take_row(t, t->x, 0);
     published_set_input(t->x);
     published_forward();
     get(data, output_rows, OUTPUTS, t->y);
-    if (!record(t, data[LOSS]))
+    return record(t, data[LOSS]);
+}
+
+static int turn(struct training *t)
+{
+    if (!evaluate(t))
         return 0;
     published_backward();
     if (batch_ends(t, 1)) {
@@ -54,15 +59,6 @@ static int turn(struct training *t)
             grad[parameter_rows[i]] = 0.0;
     }
     return 1;
-}
-
-static int evaluate(struct training *t)
-{
-    take_row(t, t->x, 0);
-    published_set_input(t->x);
-    published_forward();
-    get(data, output_rows, OUTPUTS, t->y);
-    return record(t, data[LOSS]);
 }
 
 static void leave(struct training *t)

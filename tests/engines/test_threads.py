@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from zoomgrad.engines.graph.collector import COLLECTOR
+from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.value import Value
 
 
@@ -66,13 +66,14 @@ def test_a_program_runs_in_one_thread_at_a_time(engine):
     assert list(program.parameters) == [2.0 - 0.25 * 4.0]
 
 
-def test_the_collector_runs_again_after_the_last_pause():
+def test_the_collector_runs_again_after_pauses_that_overlap():
     """Compilations may begin and end in any order."""
     assert gc.isenabled()
-    first, second = COLLECTOR.paused(), COLLECTOR.paused()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert not gc.isenabled(), "the collector runs during the second pause"
-    second.__exit__(None, None, None)
-    assert gc.isenabled()
+    for order in ((0, 1), (1, 0)):
+        pauses = paused(), paused()
+        for pause in pauses:
+            pause.__enter__()
+            assert not gc.isenabled()
+        for number in order:
+            pauses[number].__exit__(None, None, None)
+        assert gc.isenabled()
