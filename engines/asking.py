@@ -34,7 +34,8 @@ INHERITED = (
 )
 """Environment variables that programs inherit, besides the absolute folders of PATH."""
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.5
+"""How often to look for a program that has ended but left its pipe open. Usually the end of a pipe tells."""
 
 
 class NoAnswer(Exception):
@@ -165,30 +166,27 @@ class Programs:
         """Give the first programs that read their inputs, wait until all have ended, and return their outputs.
 
         inputs: short enough for a pipe. Programs that read but get no input are killed. Raises NoAnswer if a program
-        fails, and kills the others. Where the system tells when a process ends, this process sleeps until then.
+        fails, and kills the others.
         """
         deadline = monotonic() + self.seconds
         printed = {process: bytearray() for process in self._used(inputs)}
+        running = list(printed)
         try:
-            with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
-                files = {process: [process.stdout, *_ends(process, stack)] for process in printed}
-                for process, (pipe, *ends) in files.items():
-                    selector.register(pipe, selectors.EVENT_READ, process)  # type: ignore[arg-type]
-                    for end in ends:
-                        selector.register(end, selectors.EVENT_READ)  # type: ignore[arg-type]
-                sleeps = all(len(each) > 1 for each in files.values())
-                while files:
+            with selectors.DefaultSelector() as selector:
+                for process in running:
+                    selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
+                while running:
                     if (left := deadline - monotonic()) <= 0.0:
                         raise TimeoutError
                     # A program that has ended may leave a child behind that holds the pipe open.
-                    ended = {process for process in files if process.poll() is not None}
-                    wait_seconds = 0.0 if ended else left if sleeps else _POLL_SECONDS
+                    ended = {process for process in running if process.poll() is not None}
+                    wait_seconds = 0.0 if ended else min(left, _POLL_SECONDS)
                     ready = {key.data for key, _ in selector.select(wait_seconds)}
-                    for process in list(files):
+                    for process in list(running):
                         more = self._read(process, printed[process]) if process in ready else process not in ended
                         if not more:
-                            for file in files.pop(process):
-                                selector.unregister(file)  # type: ignore[arg-type]
+                            running.remove(process)
+                            selector.unregister(process.stdout)  # type: ignore[arg-type]
                             _check(_exit_code(process, deadline), printed[process])
         except (TimeoutError, subprocess.TimeoutExpired):
             output = "\n".join(map(_text, printed.values()))
@@ -235,16 +233,6 @@ _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11)
 kills the program. Never `preexec_fn`, which may hang in a process with threads."""
 if sys.platform == "win32":
     _OWN_GROUP = {}
-
-
-def _ends(process: subprocess.Popen[bytes], stack: contextlib.ExitStack) -> list[int]:
-    """A descriptor that becomes readable when the process ends; none where the system has none (Linux 5.3)."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        return []
-    stack.callback(os.close, descriptor)
-    return [descriptor]
 
 
 def _exit_code(process: subprocess.Popen[bytes], deadline: float) -> int:
