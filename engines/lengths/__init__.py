@@ -2,8 +2,7 @@
 
 `engines/compile.py` compiles one graph, whose kernel has a loop over rows and plain descent. Here, `prepare` compiles
 the graph of each length of a row, `trainer` holds their kernels, and `conductor` takes steps over them in Python.
-`in_machine_code` takes the same steps in machine code, over kernels whose functions have addresses. Where there is no
-machine code, kernels in C have their update in C (`in_c`).
+`in_machine_code` takes the same steps in machine code, over kernels whose functions have addresses.
 
 The update is written from the optimiser's expressions: `lanes` makes statements over whole vectors of parameters, and
 `lanes_in_machine_code` writes these as instructions. Parameters that vectors leave over are updated one by one.

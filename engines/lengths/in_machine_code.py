@@ -7,15 +7,13 @@ from array import array
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from operator import index
-from typing import Any, Optional
+from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.kernel.buffers import address
 from zoomgrad.engines.kernel.library import Library, interface
-from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member, Shared
-from zoomgrad.engines.lengths.in_c import ConductorInC
 from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, lanes, numbers
 from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word, word
 from zoomgrad.engines.machine import target
@@ -64,17 +62,12 @@ class ConductorInMachineCode(Conductor):
 
 
 def conductor_in_machine_code(
-    optimiser: Optimiser, is_fast: bool, tool: Optional[Toolchain], members: Sequence[Member], shared: Shared
+    optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared
 ) -> Conductor:
-    """A conductor in machine code. Where the processor or the optimiser allows none, its update is in C or NumPy.
-
-    tool: the compiler of the kernels, if they are in C. Raises BuildFailed.
-    """
+    """A conductor in machine code. Where the processor or the optimiser allows none, its update is in NumPy."""
     try:
         return ConductorInMachineCode(optimiser, is_fast, members, shared)
     except (OutOfRegisters, Unavailable):
-        if tool:
-            return ConductorInC(tool, optimiser, members, shared)
         return (ConductorInNumPy if find_spec("numpy") else Conductor)(optimiser, members, shared)
 
 

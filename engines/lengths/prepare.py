@@ -17,7 +17,6 @@ from zoomgrad.engines.compiled.lower import lower_passes, sizes
 from zoomgrad.engines.compiled.trace import networks, trace
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy
 from zoomgrad.engines.lengths.in_machine_code import conductor_in_machine_code
 from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
@@ -48,9 +47,8 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
 
 def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
     """What takes steps over the kernels: in machine code, unless the kernels have no addresses."""
-    tool = toolchains.find(options.compiler) if options.compiler and options.target != "module" else None
-    if tool or options.target == "machine":
-        return partial(conductor_in_machine_code, optimiser, options.fast, tool)
+    if options.target in ("C", "machine"):
+        return partial(conductor_in_machine_code, optimiser, options.fast)
     return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
 
 

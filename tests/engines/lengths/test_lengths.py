@@ -24,7 +24,6 @@ from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, O
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.lengths import in_machine_code
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member, Shared
-from zoomgrad.engines.lengths.in_c import ConductorInC
 from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode, conductor_in_machine_code
 from zoomgrad.engines.lengths.lanes_in_machine_code import Word
 from zoomgrad.engines.machine import target
@@ -163,8 +162,6 @@ def test_a_model_without_numbers_invents_nothing():
 
 LANES = [
     pytest.param("numpy", marks=pytest.mark.host),
-    "tcc",
-    pytest.param("gcc-O2", marks=pytest.mark.host),
     pytest.param("machine-1", marks=[pytest.mark.host, NEEDS_FUSED]),
     pytest.param("machine-4", marks=[pytest.mark.host, NEEDS_FUSED]),
     pytest.param("machine-8", marks=[pytest.mark.host, NEEDS_512_BITS]),
@@ -172,17 +169,15 @@ LANES = [
 
 
 def conductor(kind, optimiser, shared):
-    """What takes steps: with updates in NumPy or C, or in machine code for vectors of a width. 1: libm has no lanes."""
+    """What takes steps: with updates in NumPy, or in machine code for vectors of a width. 1: libm has no lanes."""
     if kind == "numpy":
         pytest.importorskip("numpy")
         return ConductorInNumPy(optimiser, [], shared)
-    if kind in ("tcc", "gcc-O2"):
-        return ConductorInC(usable(kind).toolchain(), optimiser, [], shared)
     width = int(kind[-1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target, "native", lambda: target.Target(max(4, width)))
         patch.setattr(in_machine_code, "are_those_of_libm", lambda: width > 1)
-        return conductor_in_machine_code(optimiser, False, None, [still()], shared)
+        return conductor_in_machine_code(optimiser, False, [still()], shared)
 
 
 def still():
@@ -307,12 +302,11 @@ def test_the_update_of_any_optimiser(data):
 
 
 @NEEDS_FUSED
-def test_an_update_with_more_addresses_than_registers_is_in_numpy_or_c():
+def test_an_update_with_more_addresses_than_registers_is_in_numpy():
     pytest.importorskip("numpy")
     optimiser = Optimiser("states", Q, {f"s{number}": Q for number in range(14)})
     shared = Shared(*([array("d", [1.0])] * 2), [array("d", [0.0]) for _ in optimiser.states])
-    for tool, kind in ((None, ConductorInNumPy), (usable("tcc").toolchain(), ConductorInC)):
-        assert type(conductor_in_machine_code(optimiser, False, tool, [], shared)) is kind
+    assert type(conductor_in_machine_code(optimiser, False, [], shared)) is ConductorInNumPy
 
 
 @pytest.mark.host
