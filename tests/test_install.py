@@ -132,9 +132,7 @@ def trained(name: str, rows: bytes) -> float:
     loss = (x * w + 1).tanh() ** 2
     program: zoomgrad.Program = engine.compile(loss, inputs=[x], parameters=[w])
     losses = program.train(Column(rows, 1, divisor=255.0), rate=0.1, batch=2)
-    program.save("model.safetensors", shapes={"w": (1,)}, settings={"name": name})
-    saved: zoomgrad.Saved = zoomgrad.load_parameters("model.safetensors")
-    return sum(losses) + saved.parameters[0] + loss.data + (1 - x / w).grad
+    return sum(losses) + program.parameters[0] + loss.data + (1 - x / w).grad
 
 
 try:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from zoomgrad import engines
 from zoomgrad.engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongOption, names
 from zoomgrad.engines.api import CyclicGraph
-from zoomgrad.engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
 
 if TYPE_CHECKING:
     from zoomgrad.decorator import NotCompiled, compiled
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from zoomgrad.signature import NotTraced
 
 __all__ = [
-    "BadFile",
     "BrokenTape",
     "BuildFailed",
     "ChangedArithmetic",
@@ -38,16 +36,13 @@ __all__ = [
     "NotCompiled",
     "NotTraced",
     "Program",
-    "Saved",
     "Unavailable",
     "UnknownName",
     "Value",
     "WrongOption",
     "compiled",
     "load",
-    "load_parameters",
     "names",
-    "save_parameters",
 ]
 
 

@@ -1,8 +1,8 @@
 """Optimisers as data: how an update changes a parameter and the numbers that are kept for it.
 
 Every update is derived from these expressions: the interpreted one, that of kernels in Python, and those in NumPy and
-in machine code. They have the order of operations of the Python text, where `x ** 2` is libm's `pow(x, 2.0)`, so all have
-its bits, except in engines whose names end in `-fast`.
+in machine code. They have the order of operations of the Python text, where `x ** 2` is libm's `pow(x, 2.0)`, so all
+have its bits, except in engines whose names end in `-fast`.
 
 Example: momentum keeps one number, m. Its update is `m = 0.9 * m + q / batch`, then `p -= rate * m`.
 """

@@ -23,7 +23,6 @@ from zoomgrad.engines.columns import (
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel.buffers import Buffer
-from zoomgrad.engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
 
 Doubles = MutableSequence[float]
 Buffers = tuple[Doubles, Doubles, Doubles, Doubles, Doubles]
@@ -201,30 +200,6 @@ class Program:
             self._kernel.update(self._p.ready(), self._q.ready(), rate, batch)
             self._ran_forward = False
             self._taken = 0
-
-    def save(
-        self,
-        path: FilePath,
-        *,
-        shapes: Optional[Mapping[str, Sequence[int]]] = None,
-        settings: Optional[Mapping[str, str]] = None,
-    ) -> None:
-        """Write the parameters to a file, as `engines.saving.parameters.save_parameters` does."""
-        with self._alone:
-            parameters = array("d", self._p.ready())
-        save_parameters(path, parameters, shapes=shapes, settings=settings)
-
-    def load(self, path: FilePath) -> Saved:
-        """Set the parameters to those in the file, and discard gradients and any partial batch.
-
-        Raises BadFile, also for another number of parameters, and OSError; nothing is changed then.
-        """
-        saved = load_parameters(path, count=self._p.length)
-        with self._alone:
-            memoryview(self._p.ready())[:] = saved.parameters
-            self._ran_forward = False
-        self.zero_grad()
-        return saved
 
     def train(
         self,

@@ -1,1 +1,0 @@
-"""Parameters in files. A file can come from anybody: reading it runs nothing."""
