@@ -69,8 +69,7 @@ def compile(  # noqa: A001  (the verb of all that follows)
                 inputs=inputs,
                 parameters=parameters,
                 outputs=len(tape.outputs),
-                phases=clock.phases,
-                sizes=clock.sizes,
+                clock=clock,
                 tape=tape,
             )
 

@@ -78,8 +78,7 @@ class ByHand(Driver):
             inputs=workload.row(0),
             parameters=nn.starting_parameters(workload),
             outputs=network.shape[-1],
-            phases=clock.phases,
-            sizes=clock.sizes,
+            clock=clock,
         )
         trainer = CompiledTrainer(program, workload)
         clock.stop()

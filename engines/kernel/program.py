@@ -20,6 +20,7 @@ from zoomgrad.engines.columns import (
     columns,
     described,
 )
+from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel.buffers import Buffer
@@ -101,13 +102,12 @@ class Program:
         inputs: Sequence[float],
         parameters: Sequence[float],
         outputs: int,
-        phases: Mapping[str, float],
-        sizes: Mapping[str, float],
+        clock: Clock,
         tape: Optional[Tape] = None,
     ) -> None:
-        self.phases = phases
+        self.phases: Mapping[str, float] = clock.phases
         """Seconds by phase: `trace`, `lower`, `generate`, `compile`, `load`."""
-        self.sizes = sizes
+        self.sizes: Mapping[str, float] = clock.sizes
         """`tape_rows`, and if they apply `source_bytes`, `object_bytes` and `looped_share`."""
         self._kernel = kernel
         self._x = Buffer("inputs", inputs)

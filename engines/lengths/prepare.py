@@ -5,6 +5,7 @@ Each length of a row has a graph, which is compiled on its own.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -17,9 +18,9 @@ from zoomgrad.engines.compiled.lower import lower_passes, sizes
 from zoomgrad.engines.compiled.trace import networks, trace
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
 from zoomgrad.engines.lengths.in_machine_code import conductor_in_machine_code
-from zoomgrad.engines.lengths.trainer import Built, Conduct, TrainerOfLengths
+from zoomgrad.engines.lengths.trainer import Conduct, TrainerOfLengths
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -30,16 +31,15 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     clock = Clock()
     with paused():
         order, parameters = _order_of(workload, shapes[0], options, clock)
-        built = [_built(workload, shape, options, order, clock) for shape in shapes]
+        members = [_member(workload, shape, options, order, clock) for shape in shapes]
         with clock.phase("load"):
             trainer = TrainerOfLengths(
                 workload,
-                built,
+                members,
                 parameters=parameters,
                 order=order,
                 conduct=conductor_of(workload.optimiser, options),
-                phases=clock.phases,
-                sizes=clock.sizes,
+                clock=clock,
             )
         clock.stop()
     return trainer
@@ -52,7 +52,7 @@ def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
     return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
 
 
-def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Built:
+def _member(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Member:
     """The kernel of a shape. Adds the time of each phase, and the sizes, to the clock of all shapes."""
     clock = Clock()
     tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), order), clock)
@@ -63,7 +63,8 @@ def _built(workload: Workload, shape: Shape, options: Options, order: Sequence[i
     kernel = kernel_of(code, options, clock)
     clock.stop()
     total.add(clock)
-    return Built(shape, kernel, len(tape.outputs))
+    x, y = (array("d", bytes(8 * count)) for count in (tape.inputs, len(tape.outputs)))
+    return Member(kernel, shape, x, kernel.workspace(), y)
 
 
 def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) -> tuple[list[int], list[float]]:

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
-from zoomgrad.engines.api import NonFiniteLoss, Shape, Workload
+from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rates, whole
 from zoomgrad.engines.columns import check_labels
+from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.kernel.buffers import at_cache_line
-from zoomgrad.engines.kernel.program import Alone, Doubles, Kernel
+from zoomgrad.engines.kernel.program import Alone
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
 from zoomgrad.engines.training import Trainer
 
 Conduct = Callable[[Sequence[Member], Shared], Conductor]
-
-
-class Built(NamedTuple):
-    """The kernel of a shape, as an engine builds it."""
-
-    shape: Shape
-    """Its columns have been checked."""
-    kernel: Kernel
-    outputs: int
 
 
 class TrainerOfLengths(Trainer):
@@ -33,23 +24,21 @@ class TrainerOfLengths(Trainer):
     def __init__(
         self,
         workload: Workload,
-        built: Sequence[Built],
+        members: Sequence[Member],
         *,
         parameters: Sequence[float],
         order: Sequence[int],
         conduct: Conduct,
-        phases: Mapping[str, float],
-        sizes: Mapping[str, float],
+        clock: Clock,
     ) -> None:
-        """built: the kernels of all shapes.
+        """members: those of all shapes, whose columns have been checked.
 
-        parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor of
-        members.
+        parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor.
         """
         self._order = order
         self._alone = Alone("Trainer", "Prepare the workload once for each thread")
         super().__init__(self._as_in_the_model(parameters), workload.batch)
-        self.phases, self.sizes = phases, sizes
+        self.phases, self.sizes = clock.phases, clock.sizes
         self._workload = workload
         zeros = array("d", bytes(8 * len(parameters)))
         self._shared = Shared(
@@ -57,20 +46,19 @@ class TrainerOfLengths(Trainer):
             at_cache_line(zeros),
             tuple(at_cache_line(zeros) for _ in workload.optimiser.states),
         )
-        rows = [row for each in built for row in each.shape.rows]
+        rows = [row for each in members for row in each.shape.rows]
         # Check once here, because a step is too short for checks.
-        for each in built:
+        for each in members:
             check_labels(each.shape.columns)
             if len(each.shape.rows) > each.shape.columns[0].rows:
                 raise ValueError("a shape names more rows than its columns hold")
         if set(rows) != set(range(len(rows))):
             raise ValueError("the shapes' rows must be numbered from 0 without gaps")
         self._members, self._places = (array("q", bytes(8 * len(rows))) for _ in range(2))
-        for number, each in enumerate(built):
+        for number, each in enumerate(members):
             for place, row in enumerate(each.shape.rows):
                 self._members[row], self._places[row] = number, place
-        spaces = _workspaces([each.kernel for each in built])
-        members = [_member(each, space) for each, space in zip(built, spaces)]
+        members = _with_one_workspace(members)
         self._conductor = conduct(members, self._shared)
         self._of_length = {len(member.x): member for member in members}
 
@@ -134,17 +122,12 @@ class TrainerOfLengths(Trainer):
             return member.y[:]
 
 
-def _workspaces(kernels: Sequence[Kernel]) -> list[Doubles]:
-    """A workspace for each kernel. C's share one, which stays in the processor's cache from step to step.
+def _with_one_workspace(members: Sequence[Member]) -> Sequence[Member]:
+    """Members whose kernels in C share a workspace, which stays in the processor's cache from step to step.
 
     A pass expects nothing there but what the passes before it wrote in the same step.
     """
-    spaces = [kernel.workspace() for kernel in kernels]
-    if all(isinstance(space, array) for space in spaces):
-        return [max(spaces, key=len)] * len(spaces)
-    return spaces
-
-
-def _member(built: Built, w: Doubles) -> Member:
-    x = array("d", bytes(8 * sum(column.width for column in built.shape.columns)))
-    return Member(built.kernel, built.shape, x, w, array("d", bytes(8 * built.outputs)))
+    if not all(isinstance(member.w, array) for member in members):
+        return members
+    largest = max((member.w for member in members), key=len)
+    return [member._replace(w=largest) for member in members]
