@@ -127,14 +127,7 @@ ENGINES = (
     interpreted("slots", "plus __slots__", "tuple", slots.Value, 8e-6),
     interpreted("hoisted", "plus backward functions at module level", "slots", hoisted.Value, 4e-6),
     built("cython", "the text of slots, compiled by Cython", "slots", partial(value, CYTHON), 6e-6),
-    built(
-        "mypyc",
-        "the text of slots, compiled by mypyc",
-        "slots",
-        partial(value, MYPYC),
-        4e-6,
-        extensible=False,
-    ),
+    built("mypyc", "the text of slots, compiled by mypyc", "slots", partial(value, MYPYC), 4e-6, extensible=False),
     interpreted(
         "local-grads",
         "no backward functions: each Value stores its local derivatives",
@@ -245,10 +238,7 @@ ENGINES = (
     _published("clang-O0", Options(compiler="clang", level=0, code="tape"), 6e-5),
     _published("clang-O1", Options(compiler="clang", level=1, code="tape"), 2.7e-3),
     by_hand(
-        "handwritten-sparse",
-        "plus skipping, in the first layer, inputs that are exactly 0",
-        "handwritten",
-        sparse=True,
+        "handwritten-sparse", "plus skipping, in the first layer, inputs that are exactly 0", "handwritten", sparse=True
     ),
     compiled(
         "rerolled-clang",
