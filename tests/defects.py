@@ -310,13 +310,13 @@ DEFECTS = (
         "engines/kernel/kept.py",
         'if digest.decode("latin-1") != hashlib.sha256(content).hexdigest():',
         "if not digest:",
-        "engines/compiled/test_kept.py::test_a_file_that_cannot_be_trusted_is_removed[flipped]",
+        "engines/compiled/test_kept.py::test_a_file_that_cannot_be_trusted_is_replaced[flipped]",
     ),
     Defect(
         "kept objects: a folder that others may write to is accepted",
         "engines/kernel/kept.py",
-        "if facts.st_uid != os.getuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):",
-        "if facts.st_uid != os.getuid():",
+        "return is_own and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+        "return is_own",
         "engines/compiled/test_kept.py::test_a_folder_that_others_may_write_is_refused[504]",
     ),
     Defect(
