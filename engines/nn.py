@@ -25,11 +25,6 @@ class Module:
     def parameters(self) -> list[Any]:
         return []
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """For pickle, which can't import a class of `bind`: name the classes that it was made from instead."""
-        bound = type(self).__dict__.get("_bound")
-        return super().__reduce_ex__(protocol) if bound is None else (_blank, bound, self.__dict__)
-
 
 class Neuron(Module):
     """A weighted sum and an activation. It draws its weights before its bias, which is 0 unless `random_bias`."""
@@ -136,18 +131,12 @@ class Networks(NamedTuple):
     MLP: type[MLP]
 
 
+@functools.cache
 def bind(value: Any, neuron: Any = Neuron, layer: Any = Layer, mlp: Any = MLP) -> Networks:
     """Return the networks for that Value class, always the same ones. The other arguments are the classes to bind."""
-    return _bind(value, neuron, layer, mlp)
-
-
-@functools.cache
-def _bind(*made_from: Any) -> Networks:
-    value, neuron, layer, mlp = made_from
-    neuron = type("Neuron", (neuron,), {"Value": value, "_bound": ("Neuron", *made_from)})
-    layer = type("Layer", (layer,), {"Neuron": neuron, "_bound": ("Layer", *made_from)})
-    mlp = type("MLP", (mlp,), {"Layer": layer, "_bound": ("MLP", *made_from)})
-    return Networks(Module, neuron, layer, mlp)
+    neuron = type("Neuron", (neuron,), {"Value": value})
+    layer = type("Layer", (layer,), {"Neuron": neuron})
+    return Networks(Module, neuron, layer, type("MLP", (mlp,), {"Layer": layer}))
 
 
 class _Leaf:
@@ -160,12 +149,6 @@ class _Leaf:
 def starting_parameters(workload: Any) -> list[float]:
     """The numbers with which a workload's model starts."""
     return [leaf.data for leaf in workload.model(bind(_Leaf)).parameters()]
-
-
-def _blank(name: str, *made_from: Any) -> Any:
-    """An object of the class of that name, without attributes. For pickle."""
-    made = getattr(_bind(*made_from), name)
-    return made.__new__(made)
 
 
 def as_list(outputs: Union[Any, list[Any]]) -> list[Any]:

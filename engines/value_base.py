@@ -110,15 +110,6 @@ class Derived:
                     stack.append(child)
         return order
 
-    def __reduce_ex__(self: Any, protocol: Any) -> Any:
-        """For pickle: a leaf's own `lambda: None` can't be stored. Its copy gets another one from the constructor."""
-        parts = object.__reduce_ex__(self, protocol)
-        if self._prev or "lambda" not in repr(self._backward) or "__init__" not in repr(self._backward):
-            return parts
-        first, slots = parts[2] if isinstance(parts[2], tuple) else (parts[2], None)
-        first, slots = (each and {k: each[k] for k in each if k != "_backward"} for each in (first, slots))
-        return type(self), (self.data,), (first, slots) if slots else first
-
     def __neg__(self) -> Self:
         return self * -1
 

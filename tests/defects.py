@@ -155,13 +155,6 @@ DEFECTS = (
         "engines/test_nn.py",
     ),
     Defect(
-        "nn: a bound class is pickled by a name that nothing has",
-        "engines/nn.py",
-        "        return super().__reduce_ex__(protocol) if bound is None else (_blank, bound, self.__dict__)",
-        "        return super().__reduce_ex__(protocol)",
-        "engines/test_nn.py::test_a_trained_model_can_be_pickled_and_copied",
-    ),
-    Defect(
         "native: an overflow of NumPy's numbers raises no warning",
         "engines/native/number.h",
         "    *hard |= is_numpy && !isfinite(d);\n",

@@ -1,4 +1,4 @@
-"""Copies and pickles of the extension type, as methods that `build` adds to it."""
+"""Copies of the extension type, as methods that `build` adds to it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def parts(v: Any) -> tuple[Any, ...]:
-    """What pickle stores: `rebuild` and its arguments, then the program's own attributes."""
+    """What a copy is made of: `rebuild` and its arguments, then the program's own attributes."""
     if v._has_own_backward:
-        raise TypeError(f"{v!r} has its own backward function, which can't be pickled")
+        raise TypeError(f"{v!r} has its own backward function, which can't be copied")
     *stored, attributes = v._parts()
     return rebuild, (type(v), *stored), attributes
 

@@ -2,10 +2,7 @@
 
 import copy
 import math
-import pickle
 import random
-import subprocess
-import sys
 
 import pytest
 
@@ -51,35 +48,13 @@ def test_cross_entropy_is_softmax_and_log(engine):
     assert loss.data == pytest.approx(-math.log(softmax + 0.0001), rel=1e-14)
 
 
-LOAD = """
-import pickle, sys
-from zoomgrad import engines
-engines.load(sys.argv[1]).Value
-model = pickle.load(sys.stdin.buffer)
-loss = model([1.0, 2.0])
-loss.backward()
-print([(p.data, p.grad, p.label) for p in model.parameters()], type(model) is engines.load(sys.argv[1]).nn.MLP)
-"""
-
-
-def test_a_trained_model_can_be_pickled_and_copied(engine):
-    """The copy works in another process, and the model itself still trains."""
+def test_a_trained_model_can_be_copied(engine):
+    """The copy trains without the model."""
     model = engine.nn.MLP(2, [3, 1], rng=random.Random(7))
     model.layers[0].neurons[0].b.label = "bias"
     model([1.0, 2.0]).backward()
-    stored, twin = pickle.dumps(model), copy.deepcopy(model)
-    loaded = subprocess.run([sys.executable, "-c", LOAD, engine.name], input=stored, stdout=subprocess.PIPE, check=True)
-    for each in (model, twin):
-        each([1.0, 2.0]).backward()
-        expected = [(p.data, p.grad, p.label) for p in each.parameters()]
-        assert loaded.stdout.decode() == f"{expected} True\n"
-
-
-def test_an_own_backward_function_of_a_leaf_is_not_lost(engine):
-    v = engine.Value(1.0)
-    try:
-        v._backward = lambda: None
-    except AttributeError:
-        return  # an engine without backward functions
-    with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
-        pickle.dumps(v)
+    twin = copy.deepcopy(model)
+    twin([1.0, 2.0]).backward()
+    assert [p.data for p in twin.parameters()] == [p.data for p in model.parameters()]
+    assert [p.grad for p in twin.parameters()] == [2 * p.grad for p in model.parameters()]
+    assert twin.layers[0].neurons[0].b.label == "bias"
