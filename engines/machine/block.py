@@ -14,7 +14,7 @@ from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
-from zoomgrad.engines.rerolled.recover.loops import Access, Phase, Segment
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Phase, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
@@ -94,6 +94,8 @@ class Block:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
         adds = loop.phase == Phase.SINK and not run.in_place
+        if loop.phase == Phase.SINK and self.nest.packed:
+            self._prefetch()
         if adds or loop.segments[0].counts:
             self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]
             target = self.nest.target() if adds else None
@@ -125,6 +127,14 @@ class Block:
     def _word(self, which: Word, width: int) -> Vec:
         """A double among the words, in every lane."""
         return self.evaluator.read(word(which), width, spread=width > 1)
+
+    def _prefetch(self) -> None:
+        """Fetch the numbers that the next tile changes while this one adds its terms."""
+        target = self.nest.target()
+        for (outer, at), width in self.vectors:
+            if at % VECTOR == 0:
+                next_tile = Vector((outer + self.nest.steps[0], at), width)
+                self.code.prefetch(self.nest.memory(target, next_tile, 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 

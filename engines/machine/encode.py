@@ -360,6 +360,13 @@ class Assembler:
         self.code += tail
         self._done(start, name, to, source, *(() if by is None else (by,)))
 
+    def prefetch(self, place: Mem) -> None:
+        """Fetch the cache line of a place."""
+        start = len(self.code)
+        forms = _integer_in_memory(0x40, b"\x0f\x18", 1, place.base, place.index, place.scale)
+        self._operand(forms, place.disp, place.label, 0)
+        self._done(start, "prefetcht0", place)
+
     def move_int(self, to: Mem, source: Reg) -> None:
         """Store the lower 4 bytes of a register."""
         start = len(self.code)

@@ -61,7 +61,7 @@ from zoomgrad.engines.rerolled.form import (
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
-from zoomgrad.engines.rerolled.step.language import Run
+from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -155,6 +155,8 @@ class Nest:
         self.registers = writer.registers
         self.evaluator = writer.evaluator
         self.limits, self.steps = steps_of(run, loop, strips, most, int(in_rounds))
+        self.packed: Optional[LoopOperand] = None
+        """The operand of which the panel holds this strip's lanes."""
         self.index: list[Optional[Reg]] = [None] * len(self.limits)
         """The register that holds the current index of each lane count, if it moves."""
         if in_rounds:
@@ -211,7 +213,30 @@ class Nest:
         with ExitStack() as loops:
             if self.strips.repeats > 1:
                 loops.enter_context(self._counted(len(self.limits) - 1))
+            if self.run.panel and self.strips.widths[0] > 1:
+                self._pack(self.run.panel)
             self._tiles(self.steps[0])
+
+    def _pack(self, panel: Panel) -> None:
+        """Copy this strip's lanes of an operand to the panel, term by term."""
+        code, registers, segment = self.code, self.registers, self.loop.segments[panel.segment]
+        operand = self.packed = segment.operands[panel.slot]
+        assert isinstance(operand, Access)
+        assert isinstance(operand.terms[0], int)
+        assert self.strips.lanes <= self.writer.form.strip
+        source, to, terms = registers.integer(), registers.integer(), registers.integer()
+        self._point(source, operand)
+        code.integer("lea", to, Mem(W, 8 * panel.base))
+        code.integer("mov", terms, word(Word.COUNT) if self.loop.phase == Phase.SINK else segment.counts[0])
+        with code.unless("e", terms, 0), code.counted_down(terms, aligned=True):
+            for (*_, at), width in self.strips.block(len(self.limits), 1):
+                vector = registers.vector(width)
+                self.evaluator.load(vector, Mem(source, 8 * at))
+                self.evaluator.store(Mem(to, 8 * (at - self.strips.at)), vector)
+                registers.release(vector)
+            code.integer("add", source, 8 * operand.terms[0])
+            code.integer("add", to, 8 * self.strips.lanes)
+        registers.give_back(source, to, terms)
 
     def _tiles(self, tall: int) -> None:
         code, index = self.code, self.registers.integer()
@@ -294,6 +319,10 @@ class Nest:
         """An operand of a segment; its pointers are taken from the pool. straight: no loop moves them over terms."""
         if isinstance(operand, float):
             return operand
+        if self.run.panel and operand is self.packed:
+            pointer = self.registers.integer()
+            self.code.integer("lea", pointer, Mem(W, 8 * (self.run.panel.base - self.strips.at)))
+            return Source(pointer, 0, (0, 1), terms=(self.strips.lanes,), owned=[pointer])
         moves = any(stride and count > 1 for stride, count in zip(operand.terms, segment.counts))
         if (straight or not moves) and (simple := self._simple(operand)):
             simple.terms = operand.terms if moves else ()

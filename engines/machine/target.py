@@ -55,7 +55,7 @@ def form_of(options: Options, target: Target) -> Form:
     return Form(
         width=target.width,
         registers=target.registers,
-        rearrangements=("in place", *zeros, "deferred", "rows together", "whole batches", "in rounds"),
+        rearrangements=("in place", *zeros, "deferred", "rows together", "whole batches", "from panels", "in rounds"),
         cache=second_level_cache() or Form.cache,
         is_fast=options.fast,
     )

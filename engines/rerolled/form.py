@@ -58,10 +58,24 @@ class Form:
             return self.rows
         share: float = LISTED_SHARE if "zeros skipped" in self.rearrangements else ROWS_SHARE
         most = MOST_ROWS
-        if 8 * parameters > self.cache:
+        if self.is_beyond_cache(parameters):
             share, most = WIDE_SHARE, MOST_WIDE_ROWS
         fitting = int(self.cache / share) // (8 * max(inputs, 1))
         return max(LEAST_ROWS, min(most, fitting // LEAST_ROWS * LEAST_ROWS))
+
+    def is_beyond_cache(self, parameters: int) -> bool:
+        """Whether the parameters are larger than the second-level cache."""
+        return 8 * parameters > self.cache
+
+    @property
+    def widest(self) -> int:
+        """The most vectors side by side in a tile."""
+        return 4 if self.registers > 16 else 2
+
+    @property
+    def strip(self) -> int:
+        """The most lanes side by side in a tile."""
+        return self.width * self.widest
 
     def tile(self, vectors: int) -> tuple[int, int]:
         """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
@@ -69,7 +83,7 @@ class Form:
         Besides the sums, a term takes a register for each vector of weights, for a row's number, and for a product.
         Each number that is loaded serves as many sums as possible if the tile is about as tall as it is wide.
         """
-        strips = -(-vectors // (4 if self.registers > 16 else 2))
+        strips = -(-vectors // self.widest)
         wide = -(-vectors // strips)
         return min(TALLEST, (self.registers - 2 - wide) // wide // 2 * 2), wide
 

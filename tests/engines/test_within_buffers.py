@@ -20,7 +20,8 @@ from zoomgrad import engines
 from zoomgrad.engines.columns import Column, columns
 from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.rerolled.emit import c
-from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.form import Form as LoopForm
+from zoomgrad.engines.rerolled.rearrange import from_panels, weight_reuse, whole_batches
 from zoomgrad.engines.straight.c_source import Form
 from zoomgrad.harness import workloads
 
@@ -79,6 +80,8 @@ def nothing_is_too_small(monkeypatch):
     for module in (weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
     monkeypatch.setattr(c, "ENOUGH", 1)
+    monkeypatch.setattr(from_panels, "PAGE", 30)  # the smaller networks have no panels
+    monkeypatch.setattr(LoopForm, "is_beyond_cache", lambda form, parameters: True)
 
 
 @pytest.mark.parametrize(("engine", "name"), CASES)

@@ -32,6 +32,15 @@ class Due(NamedTuple):
     """Whether the loop then stores each input in `before`, for the next update."""
 
 
+class Panel(NamedTuple):
+    """The operand of which a loop copies a strip's lanes before the tiles of that strip read them."""
+
+    segment: int
+    slot: int
+    base: int = 0
+    """The place of the copy: for each term, the strip's lanes side by side."""
+
+
 @dataclass(frozen=True)
 class Run:
     """One loop, and how it runs."""
@@ -48,6 +57,7 @@ class Run:
     due: Optional[Due] = None
     rows: int = 1
     """The most rows that it computes. Its outermost lane count, or a sink's terms, run over those that were taken."""
+    panel: Optional[Panel] = None
     is_before: bool = False
     """Whether it reads the kept inputs of the previous row."""
     own: tuple[tuple[str, Place], ...] = ()
@@ -77,6 +87,7 @@ class Run:
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
             f"for up to {self.rows} rows": self.rows > 1,
+            "from a panel": self.panel,
             "of the row before": self.is_before,
             "after its update": self.due,
             "keeping the inputs": self.due and self.due.keeps,

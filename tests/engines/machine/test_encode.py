@@ -144,6 +144,14 @@ def test_an_integer_instruction(name):
             assert operands(found) == operands(str(line).partition(" ")[2]), (str(line), found)
 
 
+def test_a_prefetch():
+    for number in range(16):
+        code = Assembler()
+        code.prefetch(Mem(Reg(number), 4096, Reg(9), 8))
+        ((mnemonic, found),) = disassembled(code.code)
+        assert f"{mnemonic} {operands(found)}" == f"prefetcht0 {operands(str(code.lines[0]).partition(' ')[2])}"
+
+
 def test_a_call_of_an_address():
     for number in range(16):
         code = Assembler()
