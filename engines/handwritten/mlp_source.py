@@ -6,8 +6,7 @@ The sizes are macros, so that loops have constant lengths. The text includes no 
 from __future__ import annotations
 
 from zoomgrad.engines.api import Network
-from zoomgrad.engines.kernel.c_text import unit
-from zoomgrad.engines.kernel.c_tree import Define, Include, Item
+from zoomgrad.engines.kernel.c_tree import Define, Include, Item, unit
 
 LANES = 8
 """Doubles in the widest register. The size of a block of neurons is a multiple of it."""

@@ -1,17 +1,12 @@
-"""Generated C as text: translation units, and the C files that are inlined into them."""
+"""What generated C of all kinds shares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from zoomgrad.engines.graph.expr import number
-from zoomgrad.engines.kernel.c_tree import Declarations, Item, print_c
-
-FOLDER = Path(__file__).parent.parent
-
+from zoomgrad.engines.kernel.c_tree import Declarations
 
 BUFFERS = {
     "x": "const double *restrict x",
@@ -38,20 +33,6 @@ class Source(NamedTuple):
     def size(self) -> int:
         """Total bytes."""
         return sum(len(unit) for unit in self.units)  # the text is ASCII
-
-
-@cache
-def read(file: str) -> str:
-    """The text of a C file. file: its path below `engines/`, such as `kernel/kernel.h`."""
-    return (FOLDER / file).read_text(encoding="ascii")
-
-
-def unit(items: Iterable[Item]) -> str:
-    """Print a translation unit, with the text of each included file in place of its `#include`.
-
-    So `show` prints exactly the text that is compiled, and a compiler needs no search path.
-    """
-    return print_c(items, read)
 
 
 def table(name: str, numbers: Sequence[float]) -> list[str]:

@@ -5,7 +5,7 @@ function  = comment? result name parameters statement*
 
 Expressions are strings. `engines.graph.expr` spells those of the op table, with their precedence. Example:
 
-    print_c([Function("void", "twice", ("double *x",), (For("i", 3, (Assign("x[i]", "2.0 * x[i]"),)),))])
+    unit([Function("void", "twice", ("double *x",), (For("i", 3, (Assign("x[i]", "2.0 * x[i]"),)),))])
 
 gives
 
@@ -20,8 +20,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Callable, NamedTuple, Optional, Union
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, Optional, Union
 
+FOLDER = Path(__file__).parent.parent
 COLUMNS = 120
 INDENT = "    "
 
@@ -137,20 +140,23 @@ class Declarations(NamedTuple):
 Item = Union[Function, Define, Include, Declarations, Comment]
 
 
-def _directive(file: str) -> str:
-    return f'#include "{file}"'
+@cache
+def read(file: str) -> str:
+    """The text of a C file. file: its path below `engines/`, such as `kernel/kernel.h`."""
+    return (FOLDER / file).read_text(encoding="ascii")
 
 
-def print_c(items: Iterable[Item], included: Callable[[str], str] = _directive) -> str:
-    """Print a translation unit. included: file -> the text for its Include.
+def unit(items: Iterable[Item]) -> str:
+    """Print a translation unit, with the text of each included file in place of its `#include`.
 
-    Blank lines separate items, except between macros, between declarations, and between a comment and the lines that
-    it describes. The first comment is the unit's title.
+    So `show` prints exactly the text that is compiled, and a compiler needs no search path. Blank lines separate items,
+    except between macros, between declarations, and between a comment and the lines that it describes. The first
+    comment is the unit's title.
     """
     parts: list[str] = []
     before: Optional[Item] = None
     for item in items:
-        text = "".join(f"{line}\n" for line in _item(item, included))
+        text = "".join(f"{line}\n" for line in _item(item))
         if not text:
             continue
         is_below_title = len(parts) == 1 and isinstance(before, Comment)
@@ -166,7 +172,7 @@ def _follows(item: Item, before: Optional[Item]) -> bool:
     return isinstance(item, (Define, Declarations)) and isinstance(before, (type(item), Comment))
 
 
-def _item(item: Item, included: Callable[[str], str]) -> Iterator[str]:
+def _item(item: Item) -> Iterator[str]:
     if isinstance(item, Function):
         if item.comment:
             yield from _comment(item.comment, "")
@@ -175,7 +181,7 @@ def _item(item: Item, included: Callable[[str], str]) -> Iterator[str]:
     elif isinstance(item, Define):
         yield f"#define {item.name} {item.value}"
     elif isinstance(item, Include):
-        yield included(item.file).rstrip("\n")
+        yield read(item.file).rstrip("\n")
     elif isinstance(item, Comment):
         yield from _comment(item.text, "")
     else:
@@ -240,10 +246,9 @@ def _braced(body: Iterable[Statement], indent: str) -> list[str]:
 
 
 def _comment(text: str, indent: str) -> list[str]:
-    if len(indent) + len(text) + 6 <= COLUMNS:
-        return [f"{indent}/* {text} */"]
-    first, *lines = textwrap.wrap(text, COLUMNS - len(indent) - 6, break_long_words=False)
-    return [f"{indent}/* {first}", *(f"{indent}   {line}" for line in lines[:-1]), f"{indent}   {lines[-1]} */"]
+    return textwrap.wrap(
+        f"/* {text} */", COLUMNS, initial_indent=indent, subsequent_indent=f"{indent}   ", break_long_words=False
+    )
 
 
 def _wrapped(head: str, parts: Sequence[str], tail: str) -> str:

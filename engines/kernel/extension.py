@@ -17,8 +17,8 @@ from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import MOST_COLUMNS
-from zoomgrad.engines.kernel.c_text import Source, read, table, unit
-from zoomgrad.engines.kernel.c_tree import Declarations, Define
+from zoomgrad.engines.kernel.c_text import Source, table
+from zoomgrad.engines.kernel.c_tree import Declarations, Define, read, unit
 from zoomgrad.engines.kernel.program import Buffers, Stretch
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
 

@@ -12,7 +12,7 @@ from typing import Any, Callable
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import DOUBLES, Column
 from zoomgrad.engines.kernel.buffers import ALIGNMENT
-from zoomgrad.engines.kernel.c_text import read
+from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from zoomgrad.engines.api import CyclicGraph, Unavailable
 from zoomgrad.engines.interpreted.once import once
 from zoomgrad.engines.kernel.building import BuildFailed, build, loading
-from zoomgrad.engines.kernel.c_text import read
+from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, include_flags, load_module
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable

@@ -18,7 +18,7 @@ from operator import itemgetter
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.graph.expr import INFIX, C, calls
 from zoomgrad.engines.graph.ops import OPS
-from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
+from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
 from zoomgrad.engines.kernel.c_tree import (
     Call,
     Comment,
@@ -30,6 +30,7 @@ from zoomgrad.engines.kernel.c_tree import (
     Return,
     Statement,
     Text,
+    unit,
 )
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C, Expr, calls, number
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
-from zoomgrad.engines.kernel.c_text import Source, libm, unit
-from zoomgrad.engines.kernel.c_tree import Comment, Declarations, Define, Function, Include, Item, Text
+from zoomgrad.engines.kernel.c_text import Source, libm
+from zoomgrad.engines.kernel.c_tree import Comment, Declarations, Define, Function, Include, Item, Text, unit
 
 TITLE = "A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]."
 

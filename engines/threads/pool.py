@@ -11,8 +11,7 @@ import os
 from functools import cache
 
 from zoomgrad.engines.kernel.building import build, loading
-from zoomgrad.engines.kernel.c_text import unit
-from zoomgrad.engines.kernel.c_tree import Include
+from zoomgrad.engines.kernel.c_tree import Include, unit
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain
 

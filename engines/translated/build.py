@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, Built, build, loading, private_folder, write
-from zoomgrad.engines.kernel.c_text import read
+from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.extension import abi, check_python, include_flags, load_module
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable

@@ -22,7 +22,7 @@ from zoomgrad.engines.graph.expr import NAMES, PYTHON, calls
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import Tape, codes
 from zoomgrad.engines.kernel.building import Built, loading, private_folder, write
-from zoomgrad.engines.kernel.c_text import read
+from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training

@@ -1,5 +1,5 @@
-/* A Value graph as recovered loops: inputs 3, parameters 9, outputs 1. The workspace w holds them in the loops'
-   order, in areas. */
+/* A Value graph as recovered loops: inputs 3, parameters 9, outputs 1. The workspace w holds them in the loops' order,
+   in areas. */
 
 #define INPUTS 3
 #define PARAMETERS 9

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table, unit
+from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table
 from zoomgrad.engines.kernel.c_tree import (
     Assign,
     Call,
@@ -26,6 +26,7 @@ from zoomgrad.engines.kernel.c_tree import (
     Statement,
     Text,
     print_statements,
+    unit,
 )
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT, Nests
 from zoomgrad.engines.rerolled.emit.c_section import (

@@ -14,7 +14,8 @@ from zoomgrad import engines
 from zoomgrad.engines.compiled.emit import emit
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import trace
-from zoomgrad.engines.kernel.c_text import read, table
+from zoomgrad.engines.kernel.c_text import table
+from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.toolchains import STRICT
 from zoomgrad.engines.kernel.variants import variant_for
 from zoomgrad.engines.rerolled.fitted import wanted

@@ -7,7 +7,7 @@ import cffi
 import pytest
 
 from zoomgrad.engines.kernel import generated, library
-from zoomgrad.engines.kernel.c_text import FOLDER, read
+from zoomgrad.engines.kernel.c_tree import FOLDER, read
 
 FILE = Path(generated.__file__).parent / "kernel_ffi.py"
 

@@ -17,7 +17,7 @@ from zoomgrad.engines.graph.passes import optimize
 from zoomgrad.engines.graph.passes.fold import fold
 from zoomgrad.engines.graph.tape import INPUT, NONE, PARAMETER, Tape, codes, names
 from zoomgrad.engines.graph.value import Value
-from zoomgrad.engines.kernel import c_text
+from zoomgrad.engines.kernel import c_tree
 from zoomgrad.engines.nn import bind, squared_error
 from zoomgrad.engines.straight.c_source import Form, c_source
 from zoomgrad.engines.straight.lower import lower
@@ -46,7 +46,7 @@ def test_text(golden):
 @pytest.fixture
 def fixed_text_by_name(monkeypatch):
     """An `#include` replaces each file that is the same for every graph."""
-    monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
+    monkeypatch.setattr(c_tree, "read", '#include "{}"'.format)
 
 
 def test_c(golden, fixed_text_by_name):

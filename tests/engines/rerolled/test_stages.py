@@ -15,7 +15,7 @@ import pytest
 
 from tests.engines.graphs import Graph, classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of, tape_of_workload, text
-from zoomgrad.engines.kernel import c_text
+from zoomgrad.engines.kernel import c_tree
 from zoomgrad.engines.machine import section
 from zoomgrad.engines.rerolled import recover, step
 from zoomgrad.engines.rerolled.emit import c_section
@@ -77,7 +77,7 @@ def test_the_docstring_examples_are_correct(module):
 
 def test_c(golden, monkeypatch):
     """The loops in vectors of 4. Differential tests cover the functions after them, which call the loops."""
-    monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
+    monkeypatch.setattr(c_tree, "read", '#include "{}"'.format)
     chosen = form(rows=0, width=4)
     source = c_source(step_of(tape_of_workload(workloads.load(NAME)), chosen), chosen)
     golden("rerolled-mlp-2x2x1.c", source.units[0].partition("static void values(")[0])
