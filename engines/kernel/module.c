@@ -156,22 +156,18 @@ static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize
     return end(&t, none());
 }
 
-/* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step). It converts numbers
-   before it takes buffers, because a conversion may run the caller's code. */
-static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t count)
+/* It converts numbers before it takes buffers, because a conversion may run the caller's code. */
+static PyObject *module_train(PyObject *self, PyObject *args)
 {
-    static const int places[] = {6, 7, 8, 9, 13};
     struct taken t;
-    Py_ssize_t numbers[5];
+    PyObject *named[5], *columns, *rates, *losses;
+    Py_ssize_t first_row, steps, batch, taken, y_step;
+    int learns;
     (void)self;
-    if (!count_is(&t, "train", count, 14))
+    t.count = 0;
+    if (!PyArg_ParseTuple(args, "OOOOOOnnnnOOpn:train", &named[0], &named[1], &named[2], &named[3], &named[4], &columns,
+                          &first_row, &steps, &batch, &taken, &rates, &losses, &learns, &y_step))
         return NULL;
-    int learns = PyObject_IsTrue(args[12]);
-    for (int i = 0; i < 5; i++)
-        numbers[i] = PyErr_Occurred() ? 0 : PyLong_AsSsize_t(args[places[i]]);
-    if (PyErr_Occurred())
-        return NULL;
-    Py_ssize_t first_row = numbers[0], steps = numbers[1], batch = numbers[2], taken = numbers[3], y_step = numbers[4];
     if (steps < 0 || batch < 1 || taken < 0 || taken >= batch || steps > PY_SSIZE_T_MAX - taken) {
         PyErr_SetString(PyExc_ValueError, "steps must not be negative, batch at least 1, taken below batch");
         return NULL;
@@ -180,9 +176,9 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_ValueError, "y_step must be 0, or the number of outputs if the steps do not learn");
         return NULL;
     }
-    if (!take_all(&t, args, "xpw") || !take(&t, args[3], "y", y_step ? steps * y_step : OUTPUTS, 1)
-        || !take_all(&t, args + 4, "q") || !take(&t, args[10], "rates", learns ? (taken + steps) / batch : 0, 0)
-        || !take(&t, args[11], "losses", steps, 1) || !take_columns(&t, args[5], first_row))
+    if (!take_all(&t, named, "xpw") || !take(&t, named[3], "y", y_step ? steps * y_step : OUTPUTS, 1)
+        || !take_all(&t, named + 4, "q") || !take(&t, rates, "rates", learns ? (taken + steps) / batch : 0, 0)
+        || !take(&t, losses, "losses", steps, 1) || !take_columns(&t, columns, first_row))
         return end(&t, NULL);
     const struct buffers buffers = {
         t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf, t.views[4].buf,
@@ -209,7 +205,7 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyMethodDef methods[] = {
     {"forward", (PyCFunction)(void (*)(void))module_forward, METH_FASTCALL, "forward(x, p, w, y) -> loss"},
     {"backward", (PyCFunction)(void (*)(void))module_backward, METH_FASTCALL, "backward(x, p, w, q)"},
-    {"train", (PyCFunction)(void (*)(void))module_train, METH_FASTCALL,
+    {"train", module_train, METH_VARARGS,
      "train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step) -> finite losses"},
     {NULL, NULL, 0, NULL},
 };
