@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Optional
@@ -20,6 +20,8 @@ from zoomgrad.engines.training import Trainer
 class Driver:
     """How engines of one kind run. The methods other than `value` are those of Row."""
 
+    compiles = False
+
     def value(self) -> Any:
         """The class that programs use; None if engines of this kind run whole models only. Raises Unavailable."""
         return None
@@ -32,6 +34,9 @@ class Driver:
 
     def prepare(self, row: Row, workload: Workload) -> Trainer:
         raise NotImplementedError
+
+    def compile(self, row: Row, graph: Graph) -> Program:
+        raise Unavailable(f"{row.name} compiles nothing", "Choose an engine such as `rerolled-clang` or `tcc`.")
 
     def toolchain(self, row: Row) -> Optional[Toolchain]:
         return None
@@ -62,8 +67,6 @@ class Row:
     """Rough time of a step per tape row on CPython, used only to estimate the length of a run."""
     typical_compile_row_seconds: float = 0.0
     """Rough time of all phases per tape row, also for the estimate; 0 if nothing is compiled."""
-    compiler: Optional[Callable[[Row, Graph], Program]] = None
-    """What `compile` calls; None if it compiles nothing."""
     rebuilds: bool = True
     """Whether it trains as an unchanged program does, by building a graph for every step. False: it keeps a graph."""
     extensible: bool = True
@@ -76,7 +79,7 @@ class Row:
     @property
     def compiles(self) -> bool:
         """Whether it has programs of its own: `compile` works."""
-        return self.compiler is not None
+        return self.driver.compiles
 
     @property
     def strict(self) -> bool:
@@ -137,9 +140,7 @@ class Row:
 
         outputs: Values whose data each forward pass returns. Raises the errors of `zoomgrad.engines.compile.compile`.
         """
-        if not self.compiler:
-            raise Unavailable(f"{self.name} compiles nothing", "Choose an engine such as `rerolled-clang` or `tcc`.")
-        return self.compiler(self, Graph(loss, inputs, parameters, outputs))
+        return self.driver.compile(self, Graph(loss, inputs, parameters, outputs))
 
     def with_options(self, texts: Sequence[str]) -> Row:
         """The engine whose name has these options. Raises WrongOption."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Optional
 
-from zoomgrad.engines.compiled.driver import Compiled, compile_for_user
+from zoomgrad.engines.compiled.driver import Compiled
 from zoomgrad.engines.handwritten.driver import ByHand
 from zoomgrad.engines.interpreted import baseline, hoisted, local_grads, replay, slots
 from zoomgrad.engines.interpreted import tuple as as_tuple
@@ -43,7 +43,7 @@ def built(name: str, idea: str, builds_on: str, build: Any, row_seconds: float, 
 
 def compiled(name: str, idea: str, builds_on: str, options: Options, seconds: tuple[float, float], **facts: Any) -> Row:
     """An engine that compiles a graph."""
-    facts = {"options": options, "compiler": compile_for_user, "rebuilds": False, **facts}
+    facts = {"options": options, "rebuilds": False, **facts}
     return row(name, idea, builds_on, Compiled(), seconds, **facts)
 
 

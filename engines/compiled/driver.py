@@ -19,30 +19,16 @@ from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.native.recorder import recorder
-from zoomgrad.engines.options import Options
 from zoomgrad.engines.row import Driver, Row
 from zoomgrad.engines.threads import pool
 from zoomgrad.engines.training import Trainer
 from zoomgrad.engines.translated.rpython import translator
 
 
-def prepare(workload: Workload, options: Options) -> Trainer:
-    """Compile the workload's step and check its rows."""
-    from zoomgrad.engines.compile import compile as compile_graph
-    from zoomgrad.engines.lengths.prepare import prepare_lengths
-
-    if workload.varies or (workload.learns and workload.optimiser is not SGD):
-        return prepare_lengths(workload, options)
-    clock = Clock()
-    program = compile_graph(partial(trace, workload, workload.row(0)), options, clock, batch=workload.batch)
-    program.tape = None  # a trainer never needs it
-    trainer = CompiledTrainer(program, workload)
-    clock.stop()
-    return trainer
-
-
 class Compiled(Driver):
     """The driver of engines that compile a graph."""
+
+    compiles = True
 
     def value(self) -> Any:
         """The class that records: in C where it can be built, else in Python."""
@@ -89,28 +75,38 @@ class Compiled(Driver):
         return None if can_run else "its weights are constants, so it can't train"
 
     def prepare(self, row: Row, workload: Workload) -> Trainer:
-        return prepare(workload, row.options)
+        """Compile the workload's step and check its rows."""
+        from zoomgrad.engines.compile import compile as compile_graph
+        from zoomgrad.engines.lengths.prepare import prepare_lengths
+
+        if workload.varies or (workload.learns and workload.optimiser is not SGD):
+            return prepare_lengths(workload, row.options)
+        clock = Clock()
+        first = partial(trace, workload, workload.row(0))
+        program = compile_graph(first, row.options, clock, batch=workload.batch)
+        program.tape = None  # a trainer never needs it
+        trainer = CompiledTrainer(program, workload)
+        clock.stop()
+        return trainer
+
+    def compile(self, row: Row, graph: Graph) -> Program:
+        from zoomgrad.engines.compile import compile as compile_graph
+
+        if row.options.frozen:
+            raise Unavailable(
+                f"{row.name} runs workloads only",
+                "Name no parameters and leave out +frozen: all other leaves are constants.",
+            )
+        clock = Clock()
+        program = compile_graph(lambda: graph, row.options, clock)
+        clock.stop()
+        return program
 
     def toolchain(self, row: Row) -> Optional[toolchains.Toolchain]:
         return toolchains.find(row.options.compiler) if row.options.compiler else None
 
     def flags(self, row: Row) -> tuple[str, ...]:
         return flags_of(row.options) if row.options.compiler else ()
-
-
-def compile_for_user(row: Row, graph: Graph) -> Program:
-    """Compile a graph. Raises the errors of `compile`."""
-    from zoomgrad.engines.compile import compile as compile_graph
-
-    if row.options.frozen:
-        raise Unavailable(
-            f"{row.name} runs workloads only",
-            "Name no parameters and leave out +frozen: all other leaves are constants.",
-        )
-    clock = Clock()
-    program = compile_graph(lambda: graph, row.options, clock)
-    clock.stop()
-    return program
 
 
 def _import_numpy() -> None:

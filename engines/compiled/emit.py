@@ -30,8 +30,7 @@ def emit(code: Any, options: Options) -> Any:
 
 def module(code: Code, options: Options, name: str = MODULE, parameters: Sequence[float] = ()) -> Source:
     """The C of an extension module of that name. parameters: the numbers to start with, if it is kept."""
-    kernel = c_source(code, form_of(options), title="A Value graph as a CPython extension module")
-    return as_module(kernel, len(code.outputs), name, parameters)
+    return as_module(c_source(code, form_of(options)), len(code.outputs), name, parameters)
 
 
 def text(code: Any, options: Options) -> str:

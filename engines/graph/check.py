@@ -22,7 +22,7 @@ def check(tape: Tape) -> Tape:
     for row, (op, left, right, index) in enumerate(zip(tape.ops, tape.left, tape.right, tape.index)):
         shape = (left != NONE, right != NONE, index != NONE)
         if op >= len(shapes) or shapes[op] != shape or not NONE <= left < row or not NONE <= right < row:
-            raise _broken(tape, row, _fault(tape, row))
+            raise _broken(tape, row, "an operand or its number is missing, too many, or does not come before it")
         read[left] = read[right] = 1
         if index != NONE:
             limit = limits.get(op, len(tape.constants))
@@ -45,19 +45,6 @@ def _shapes() -> list[tuple[bool, bool, bool]]:
     """Code -> whether its rows have a left operand, a right one, and a number."""
     ops = [(op.arity >= 1, op.arity >= 2, op.takes_constant) for op in OPS.values()]
     return [(False, False, True)] * len(LEAVES) + ops
-
-
-def _fault(tape: Tape, row: int) -> str:
-    code = tape.ops[row]
-    if code >= len(names()):
-        return f"there is no op with the code {code}"
-    op = names()[code]
-    left, right, numbered = _shapes()[code]
-    if (tape.left[row] != NONE, tape.right[row] != NONE) != (left, right):
-        return f"{op!r} takes {left + right} operands"
-    if (tape.index[row] != NONE) != numbered:
-        return f"{op!r} takes {'a' if numbered else 'no'} number"
-    return "an operand does not come before it"
 
 
 def _broken(tape: Tape, row: int, why: str) -> BrokenTape:

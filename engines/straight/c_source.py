@@ -75,14 +75,14 @@ def form_of(options: Options) -> Form:
     return replace(form, piece=0, units=1) if options.whole else form
 
 
-def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
-    """The C of both passes and of training. title: for the first comment."""
+def c_source(code: Code, form: Form) -> Source:
+    """The C of both passes and of training."""
     pieces = cut(code, LANGUAGE, piece=form.piece, expression=form.expression)
     functions = [_piece(piece) for piece in (*pieces.forward, *pieces.backward)]
     first, *others = _divided(functions, form.units)
 
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
-    about = Comment(f"{title}: {counts}, a workspace of {pieces.workspace} doubles.")
+    about = Comment(f"A Value graph as straight-line C: {counts}, a workspace of {pieces.workspace} doubles.")
     declared = libm(_functions(code))
     prototypes = [function.prototype for functions in others for function in functions]
     elsewhere: list[Item] = [Comment("Pieces in other translation units."), Declarations(prototypes)]

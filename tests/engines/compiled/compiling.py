@@ -14,7 +14,6 @@ from tests.examples import examples as share_of
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.driver import Compiled as CompiledDriver
-from zoomgrad.engines.compiled.driver import compile_for_user
 from zoomgrad.engines.compiled.trace import Graph as Trace
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.options import Options
@@ -89,7 +88,7 @@ def examples(name):
 def engine_of(compiler, form, *flags, **options):
     """Return an engine for C of that form. options: other fields of Options."""
     chosen = Options(compiler=compiler, form=form, flags=flags, **options)
-    return Row(f"{compiler} {' '.join(flags)} {form}", "", "", CompiledDriver(), chosen, compiler=compile_for_user)
+    return Row(f"{compiler} {' '.join(flags)} {form}", "", "", CompiledDriver(), chosen)
 
 
 def tape_of(graph, kinds, outputs=(), Value=None):
