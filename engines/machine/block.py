@@ -288,8 +288,6 @@ class Block:
                 else:
                     leaves.append(self._leaf(source, key, lanes, term, reads[key], loaded))
             self._add(terms.segment.template, leaves, n)
-        if due and due.keeps:
-            self._keep(terms, term)
         if old:
             self.registers.release(old)
 
@@ -353,15 +351,6 @@ class Block:
         new = self._subtracted(place, change, width)
         self.evaluator.store(place, new)
         return new
-
-    def _keep(self, terms: Terms, term: int) -> None:
-        """Keep an input for the next update."""
-        assert terms.due
-        inputs = terms.sources[1 - terms.due.slot]
-        if terms.before and isinstance(inputs, Source):
-            register = self.evaluator.read(self.nest.memory(inputs, self.vectors[0], term), 1)
-            self.evaluator.store(self.nest.memory(terms.before, self.vectors[0], term), register)
-            self.registers.release(register)
 
 
 def _lists_terms(operand: LoopOperand) -> bool:

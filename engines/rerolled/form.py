@@ -87,12 +87,6 @@ class Form:
         wide = -(-vectors // strips)
         return min(TALLEST, (self.registers - 2 - wide) // wide // 2 * 2), wide
 
-    def is_one_block(self, loop: Loop) -> bool:
-        """Whether one block computes all lanes side by side, in one pass over the terms."""
-        widest = self.width if lies_in_vectors(loop) else 1
-        widths = vector_widths(loop.counts[-1], loop.room, widest)
-        return len(loop.counts) == 1 and len(set(widths)) == 1 and len(widths) <= self.accumulators
-
 
 def lies_in_vectors(loop: Loop) -> bool:
     """Whether inner lanes are contiguous, in the target and in every operand that differs between lanes."""

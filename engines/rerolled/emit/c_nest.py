@@ -345,8 +345,6 @@ class _Nest:
                     yield Declare(f"const {vector(width)}", shared[text], text)
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
-        if update:
-            yield from update.kept(pointers)
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector) -> str:
         if isinstance(operand, float):
@@ -389,10 +387,9 @@ class _DueUpdate:
     def __init__(self, nest: _Nest, due: Due, segment: Segment, first: Vector) -> None:
         self.nest = nest
         self.due = due
-        self.first = first
-        self.before, declared = nest._pointer("kept", due.before, segment.counts)
+        before, declared = nest._pointer("kept", due.before, segment.counts)
         self.factor, declared_too = nest._pointer("factor", due.factor, segment.counts)
-        old = Declare(f"const {vector(first.width)}", "old", self.before.read(first))
+        old = Declare(f"const {vector(first.width)}", "old", before.read(first))
         self.declarations: list[Statement] = [*declared, *declared_too, old]
 
     def of(self, n: int, block: Vector, pointers: Sequence[Optional[_Pointer]]) -> tuple[list[Statement], str]:
@@ -403,12 +400,6 @@ class _DueUpdate:
         by = by if self.factor.moves else self.nest.fixed(by, block.width)
         value = f"{there} - {self.nest._rate(block)} * (old * {by})"
         return [Declare(f"const {vector(block.width)}", f"new{n}", value), Assign(there, f"new{n}")], f"new{n}"
-
-    def kept(self, pointers: Sequence[Optional[_Pointer]]) -> Iterator[Statement]:
-        """Keep the input for the next update. A store here is free; a separate copy of the whole row is not."""
-        x = pointers[1 - self.due.slot]
-        if self.due.keeps and x is not None:
-            yield Assign(self.before.there(self.first, 1), x.there(self.first, 1))
 
 
 def _over_live(name: str, body: Sequence[Statement], lists: str = "") -> list[Statement]:

@@ -55,8 +55,7 @@ def defer_updates(step: Step, form: Form) -> Step:
     step, before = step.with_area("before", stop - start + 1)
     sinks = step.routines[in_place.SINKS]
     waiting = next(run for run in sinks if run.number == pair.sink)
-    keeps = not step.skips and form.is_one_block(step.loops.loops[pair.forward])
-    due = Due(pair.segment, pair.slot, Access(before.start, (0,), (1,)), pair.factor, keeps)
+    due = Due(pair.segment, pair.slot, Access(before.start, (0,), (1,)), pair.factor)
     own = f"sink {pair.sink} in place"
     step = step.with_routine(VALUES, (_meet(run, pair.forward, due) for run in step.routines["values"]))
     step = step.with_routine(in_place.SINKS, (run for run in sinks if run is not waiting))
@@ -65,11 +64,9 @@ def defer_updates(step: Step, form: Form) -> Step:
         step = step.with_routine(own, [waiting])
 
     settle = If(Fact.DUE, (Perform(SETTLE), SetDue(False)))
-    keep: Program = (Copy(Place(before.start), Place(start), stop - start),)
-    # If the loop that meets an update keeps the inputs, only a row without such an update copies them.
-    wait: Program = (SetDue(True),) if keeps else (*keep, SetDue(True))
+    wait: Program = (Copy(Place(before.start), Place(start), stop - start), SetDue(True))
     met: Program = (Perform(VALUES), SetDue(False))
-    plain: Program = (Perform("values"), *([If(Fact.ALONE, keep)] if keeps else []))
+    plain: Program = (Perform("values"),)
 
     def change(statement: Statement) -> Program:
         if statement == Perform("values"):

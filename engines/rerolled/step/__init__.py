@@ -11,7 +11,6 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "for up to" n "rows"              for rows taken together: each has its own lanes, or its own term of a sink
           | "of the row before"               a sink over the kept inputs
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
-          | "keeping the inputs"              and keeps each input for the next such update
           | "in own areas"                    with the row's own inputs, values and gradients: see rearrange/divided.py
           | "in parts"                        each thread computes only its part of the lanes, or of the rows
 section   = ("forward" | "backward" | "enter" | "turn" | "evaluate" | "leave") ":" statement*

@@ -28,8 +28,6 @@ class Due(NamedTuple):
     before: Access
     """The inputs of the row that the update belongs to."""
     factor: Access
-    keeps: bool
-    """Whether the loop then stores each input in `before`, for the next update."""
 
 
 class Panel(NamedTuple):
@@ -90,7 +88,6 @@ class Run:
             "from a panel": self.panel,
             "of the row before": self.is_before,
             "after its update": self.due,
-            "keeping the inputs": self.due and self.due.keeps,
             "in own areas": self.own,
             "in parts": self.is_part,
         }
