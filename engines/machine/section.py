@@ -21,11 +21,11 @@ from zoomgrad.engines.machine.target import Target, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program
+from zoomgrad.engines.rerolled.step.language import Fact, Place, Program
 from zoomgrad.engines.rerolled.step.step import Step
 
 _BUFFERS = {"inputs": Word.X, "outputs": Word.Y, "parameters": Word.P, "gradients": Word.Q}
-_COMPARISONS: dict[Condition, list[tuple[Word, int, str]]] = {
+_COMPARISONS: dict[Fact, list[tuple[Word, int, str]]] = {
     Fact.DUE: [(Word.DUE, 1, "ne")],
     Fact.ALONE: [(Word.BATCH, 1, "ne"), (Word.ZERO, 1, "ne")],
     Fact.BATCHED: [(Word.BATCH, 2, "l")],
@@ -237,13 +237,10 @@ class Section:
         self._program(statement.otherwise)
         code.label(end)
 
-    def _unless(self, condition: Condition, label: str) -> None:
+    def _unless(self, condition: Fact, label: str) -> None:
         """Jump to the label unless the condition holds."""
         code = self.code
-        if isinstance(condition, steps.Both):
-            self._unless(condition.first, label)
-            self._unless(condition.second, label)
-        elif condition == Fact.ENDS:
+        if condition == Fact.ENDS:
             self._unless_batch_ends(1, label)
         elif condition == Fact.ENDS_WITH_ROWS:
             self._unless_batch_ends(word(Word.COUNT), label)

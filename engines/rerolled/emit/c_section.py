@@ -20,7 +20,7 @@ from zoomgrad.engines.kernel.c_tree import (
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Phase
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Condition, Fact, Place, Program, Run
+from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
 _REASONS = {
@@ -196,10 +196,9 @@ class Section:
 
     def _if(self, statement: steps.If, row: str) -> list[Statement]:
         then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
-        asked = statement.condition
-        reason = _REASONS.get(asked.first if isinstance(asked, steps.Both) else asked, "")
+        reason = _REASONS.get(statement.condition)
         comment = [Comment(reason)] if reason and statement.then else []
-        return [If(self._condition(asked), [*comment, *then], otherwise)]
+        return [If(_FACTS[statement.condition], [*comment, *then], otherwise)]
 
     def _each_row(self, statement: steps.EachRow, row: str) -> list[Statement]:
         if statement.last:
@@ -258,8 +257,3 @@ class Section:
         steps.Divided: _divided,
         steps.KeepEarlier: _keep_earlier,
     }
-
-    def _condition(self, condition: Condition) -> str:
-        if isinstance(condition, steps.Both):
-            return f"{self._condition(condition.first)} && {self._condition(condition.second)}"
-        return _FACTS[condition]

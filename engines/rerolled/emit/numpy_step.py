@@ -16,7 +16,7 @@ from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
 from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
 from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Condition, Program, Statement
+from zoomgrad.engines.rerolled.step.language import Fact, Program, Statement
 from zoomgrad.engines.rerolled.step.step import Step
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class NumpyKernel(PythonKernel):
         for run in self.routines[routine]:
             run()
 
-    def _choose(self, condition: Condition, then: Sequence[Action], otherwise: Sequence[Action]) -> bool:
+    def _choose(self, condition: Fact, then: Sequence[Action], otherwise: Sequence[Action]) -> bool:
         return _in_turn(then if self._holds(condition) else otherwise)
 
     _ACTIONS: ClassVar[dict[type[Statement], Callable[..., Optional[bool]]]] = {
@@ -177,12 +177,12 @@ class NumpyKernel(PythonKernel):
         steps.If: _choose,
     }
 
-    def _holds(self, condition: Condition) -> bool:
+    def _holds(self, condition: Fact) -> bool:
         t = self.training
         assert t is not None
-        if condition == steps.Fact.ALONE:
+        if condition == Fact.ALONE:
             return t.stretch.batch == 1 and self.gradients_are_zero
-        assert condition == steps.Fact.ENDS
+        assert condition == Fact.ENDS
         return t.batch_ends(1)
 
 

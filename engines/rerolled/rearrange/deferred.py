@@ -26,7 +26,6 @@ from zoomgrad.engines.rerolled.rearrange import in_place
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
 from zoomgrad.engines.rerolled.step.language import (
-    Both,
     Copy,
     Due,
     Fact,
@@ -63,16 +62,16 @@ def defer_updates(step: Step, form: Form) -> Step:
     if step.skips:
         step = step.with_routine(own, [waiting])
 
-    settle = If(Fact.DUE, (Perform(SETTLE), SetDue(False)))
+    settled: Program = (Perform(SETTLE), SetDue(False))
+    settle = If(Fact.DUE, settled)
     wait: Program = (Copy(Place(before.start), Place(start), stop - start), SetDue(True))
     met: Program = (Perform(VALUES), SetDue(False))
-    plain: Program = (Perform("values"),)
 
     def change(statement: Statement) -> Program:
         if statement == Perform("values"):
             if step.skips:
-                return (If(Both(Fact.DUE, Fact.EVERY_INPUT), met, (settle, *plain)),)
-            return (If(Fact.DUE, met, plain),)
+                return (If(Fact.DUE, (If(Fact.EVERY_INPUT, met, (*settled, statement)),), (statement,)),)
+            return (If(Fact.DUE, met, (statement,)),)
         if statement == Perform(in_place.SINKS):
             # A row with zeros updates at once, because skipping them gains more than deferring.
             waits = (If(Fact.EVERY_INPUT, wait, (Perform(own),)),) if step.skips else wait

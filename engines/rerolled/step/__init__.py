@@ -32,7 +32,6 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "end turn"
 condition = "due" | "alone" | "the rows are a batch" | "batches have 2 rows" | "batch ends" ["with the rows"]
           | "every input" ["of the rows"] "counts" | "weights may be infinite"
-          | condition "and" condition
 
 `forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
 until all steps are taken or a loss is not finite, then `leave`. A stretch that does not learn runs `evaluate` instead

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Optional, Union
+from typing import Any, ClassVar, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 
@@ -101,7 +101,7 @@ class Place(NamedTuple):
     per_row: int = 0
 
 
-# --- conditions ------------------------------------------------------------------------------------------------------
+# --- facts -----------------------------------------------------------------------------------------------------------
 
 
 class Fact(Enum):
@@ -129,19 +129,6 @@ class Fact(Enum):
     def __str__(self) -> str:
         return str(self.value)
 
-
-@dataclass(frozen=True)
-class Both:
-    """Whether both conditions hold. The second is evaluated only if the first holds."""
-
-    first: Fact
-    second: Fact
-
-    def __str__(self) -> str:
-        return f"{self.first} and {self.second}"
-
-
-Condition = Union[Fact, Both]
 
 # --- statements ------------------------------------------------------------------------------------------------------
 
@@ -309,7 +296,7 @@ class CheckFactors(Statement):
 class If(Statement):
     """Run one of two programs."""
 
-    condition: Condition
+    condition: Fact
     then: Program
     otherwise: Program = ()
     PROGRAMS = ("then", "otherwise")
@@ -379,8 +366,5 @@ def walk(program: Program) -> Iterator[Statement]:
 
 
 def facts(program: Program) -> Iterator[Fact]:
-    """All facts that the conditions of a program ask for."""
-    for statement in walk(program):
-        if isinstance(statement, If):
-            asked = statement.condition
-            yield from (asked.first, asked.second) if isinstance(asked, Both) else (asked,)
+    """All facts that a program asks for."""
+    return (statement.condition for statement in walk(program) if isinstance(statement, If))

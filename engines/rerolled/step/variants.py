@@ -11,15 +11,12 @@ Example: `if batches have 2 rows: A, end turn`, then `if alone: B else: C`, beco
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Union
+from typing import Any
 
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.kernel.variants import Variant
 from zoomgrad.engines.rerolled.step.check import check_step
 from zoomgrad.engines.rerolled.step.language import (
-    Both,
-    Condition,
     EndTurn,
     Fact,
     If,
@@ -54,24 +51,12 @@ def _decided(step: Step, known: Mapping[Fact, bool]) -> Step:
             return ()
         if not isinstance(statement, If):
             return (statement,)
-        condition = _left(statement.condition, known)
-        if isinstance(condition, bool):
-            return statement.then if condition else statement.otherwise
-        return (replace(statement, condition=condition),)
+        if statement.condition not in known:
+            return (statement,)
+        return statement.then if known[statement.condition] else statement.otherwise
 
     step = step.rewritten(change)
     turn = step.programs["turn"]
     if EndTurn() in turn:  # nothing after it can run
         step = step.with_programs(turn=turn[: turn.index(EndTurn())])
     return step.pruned()
-
-
-def _left(condition: Condition, known: Mapping[Fact, bool]) -> Union[Condition, bool]:
-    """The part of a condition that must still be evaluated; a bool if the facts decide it."""
-    if not isinstance(condition, Both):
-        return known.get(condition, condition)
-    first, second = known.get(condition.first), known.get(condition.second)
-    if first is not None:
-        return first and (condition.second if second is None else second)
-    # The first one may have an effect, so it is asked even if the second one does not hold.
-    return condition.first if second else condition
