@@ -12,7 +12,7 @@ from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.graph.tape import CONSTANT, Tape
 from zoomgrad.engines.rerolled.heap import keep_freed_memory
 from zoomgrad.engines.rerolled.recover.chains import chain
-from zoomgrad.engines.rerolled.recover.check import check_loops, check_sums
+from zoomgrad.engines.rerolled.recover.check import check_loops
 from zoomgrad.engines.rerolled.recover.fuse import fuse
 from zoomgrad.engines.rerolled.recover.gradients import pull
 from zoomgrad.engines.rerolled.recover.groups import Irregular, group
@@ -30,17 +30,13 @@ MANY_FOR_MACHINE = 20_000
 
 
 def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
-    """Recover loops from a tape: all stages in order. If CHECKED, check sums and loops.
+    """Recover loops from a tape: all stages in order. If CHECKED, check the loops.
 
     most: the most different groups of an irregular tape. Raises Irregular if there are more.
     """
     keep_freed_memory()
-    sums = pull(tape)
-    for simplify in (chain, fuse):
-        if CHECKED:
-            check_sums(sums)
-        sums = simplify(sums)
-    loops = lay_out(check_sums(sums) if CHECKED else sums, group(sums, most))
+    sums = fuse(chain(pull(tape)))
+    loops = lay_out(sums, group(sums, most))
     return check_loops(loops) if CHECKED else loops
 
 

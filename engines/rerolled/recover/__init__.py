@@ -2,7 +2,7 @@
 
 The stages, in order and one per file, are `gradients`, `chains`, `fuse`, `groups` and `layout`. The first three produce
 `sums`, the last one produces `loops`. `waves` orders the sums for `groups`, `nest` cuts sequences of addresses into
-counted loops, and `check` checks sums and loops. `places` and `lanes` serve `layout`.
+counted loops, and `check` checks loops. `places` and `lanes` serve `layout`.
 
 The docstrings of the stages follow one example, two ReLU units over two inputs and the product of their results:
 

@@ -1,8 +1,7 @@
-"""Check sums and loops. An error names the first broken rule.
+"""Check loops, the result of all stages, if CHECKED is set. An error names the first broken rule.
 
-The checkers run after each stage if CHECKED is set. The rules for loops are listed in `loops`; `check_loops` checks
-those on order, areas, shapes and room. The checkers do not compare loops with the tape; tests compare their results bit
-by bit.
+The rules are listed in `loops`; `check_loops` checks those on order, areas and room. It does not compare loops with the
+tape; tests compare their results bit by bit.
 """
 
 from __future__ import annotations
@@ -10,18 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zoomgrad.engines.graph.expr import leaves
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase
-from zoomgrad.engines.rerolled.recover.sums import (
-    COMPUTED,
-    GRADIENT,
-    NONE,
-    PARAMETER,
-    SINK,
-    SLOTS,
-    VALUE,
-    Sums,
-)
 
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
@@ -32,58 +20,10 @@ class BrokenLoops(Exception):
 
 
 def _refuse(wrong: Any, say: Callable[[int], str]) -> None:
-    """Raise BrokenLoops for the first position (or row) at which a mask is set, if any."""
+    """Raise BrokenLoops for the first position at which a mask is set, if any."""
     if wrong.any():
-        raise BrokenLoops(say(int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())))
+        raise BrokenLoops(say(int(wrong.argmax())))
 
-
-# --- sums --------------------------------------------------------------------------------------------------------
-
-_MIRRORED = {VALUE: (NONE,), GRADIENT: (NONE, VALUE), SINK: (PARAMETER,)}
-"""Kind of a sum -> the kinds of node whose gradient it may be. Values and coefficients have NONE."""
-
-
-def check_sums(sums: Sums) -> Sums:
-    """Return the sums. Raises BrokenLoops for wrong terms, operands or mirrors, or a wrong order."""
-    import numpy as np
-
-    owner, template, slots, kind, nodes = sums.owner, sums.template, sums.slots.T, sums.kind, sums.nodes
-
-    def term(at: int) -> str:
-        return f"term {at} of %{owner[at]}"
-
-    _refuse(np.diff(owner) < 0, lambda at: f"{term(at + 1)} comes after one of %{owner[at]}")
-    _refuse((slots < NONE) | (slots >= nodes), lambda at: f"{term(at)}: not all of {slots[at].tolist()} are nodes")
-    _refuse(kind[owner] < COMPUTED, lambda at: f"{term(at)}, which is a leaf")
-    reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in sums.templates])[template]
-    _refuse(reads & (slots == NONE), lambda at: f"{term(at)}: its template reads a slot that is empty")
-    _refuse(~reads & (slots != NONE), lambda at: f"{term(at)} fills a slot that its template does not read")
-
-    # Operands come before their readers, and coefficients before all gradients, although their numbers are larger.
-    rank = np.arange(nodes) + nodes * (kind > VALUE) + nodes * (sums.mirrors != NONE)
-    rank = np.append(np.where(kind < COMPUTED, NONE, rank), NONE)  # the last entry is for NONE
-    late = rank[slots] >= rank[owner][:, None]
-    _refuse(late, lambda at: f"{term(at)} reads %{slots[at][late[at]][0]}, which does not come before it")
-
-    is_empty = kind >= COMPUTED
-    is_empty[owner] = False
-    is_read = np.bincount(slots.ravel() + 1, minlength=nodes + 1)[1:] > 0
-    _refuse(is_read & is_empty, lambda node: f"%{node} is read but has no terms")
-    _refuse(is_read & (kind == SINK), lambda node: f"%{node} is read but is a sink")
-    for name, root in (("the loss", sums.loss), *((f"outputs[{i}]", node) for i, node in enumerate(sums.outputs))):
-        if not 0 <= root < nodes or kind[root] > VALUE or is_empty[root]:
-            raise BrokenLoops(f"{name} is %{root}, which is not a value")
-
-    computed, mirrors = sums.node, sums.mirrors[sums.node]
-    of_kind = np.append(kind, NONE)[mirrors]
-    right = [(kind[computed] == of) & np.isin(of_kind, kinds) for of, kinds in _MIRRORED.items()]
-    _refuse(~np.any(right, axis=0), lambda at: f"%{computed[at]} can't be the gradient of %{mirrors[at]}")
-    several = np.bincount(mirrors + 1, minlength=nodes + 1)[1:] > 1
-    _refuse(several, lambda node: f"%{node} has several gradients")
-    return sums
-
-
-# --- loops -------------------------------------------------------------------------------------------------------
 
 _TARGETS = {Phase.FORWARD: "v", Phase.BACKWARD: "gu", Phase.SINK: "q"}
 """Phase -> the areas that it writes to."""
@@ -116,7 +56,6 @@ def check_loops(loops: Loops) -> Loops:
         raise BrokenLoops("a loop comes after one of a later phase")
     for at, loop in enumerate(loops.loops):
         where = f"loop {at} ({loop.phase.name.lower()})"
-        _check_shape(where, loop)
         for number, segment in enumerate(loop.segments):
             for slot, operand in enumerate(segment.operands):
                 what = f"{where}: operand {slot} of segment {number}"
@@ -141,32 +80,6 @@ def check_loops(loops: Loops) -> Loops:
     room = np.flatnonzero(is_room)
     refuse(room, used[room], "a loop has room in {}, which is used")
     return loops
-
-
-def _check_shape(where: str, loop: Loop) -> None:
-    """Check counts, numbers of strides, and that each slot has an operand."""
-    segments = loop.segments
-    counts = [*loop.counts, *(count for segment in segments for count in segment.counts)]
-    if not segments or min(counts, default=1) < 1:
-        raise BrokenLoops(f"{where} has no lanes, or no terms")
-
-    def fits(operand: Operand, terms: tuple[int, ...]) -> bool:
-        return isinstance(operand, float) or (
-            (len(operand.lanes), len(operand.terms)) == (len(loop.counts), len(terms))
-            and (len(terms) < 2 or all(isinstance(stride, int) for stride in operand.terms))
-            and all(
-                isinstance(stride, int) or len(stride) == count
-                for stride, count in zip((*operand.lanes, *operand.terms), (*loop.counts, *terms))
-            )
-        )
-
-    if not fits(loop.target, ()):
-        raise BrokenLoops(f"{where}: the strides of its target do not match its lane counts")
-    for number, (template, terms, operands) in enumerate(segments):
-        if set(leaves(template)) != set(SLOTS[: len(operands)]):
-            raise BrokenLoops(f"{where}: the operands of segment {number} do not match its template")
-        if not all(fits(operand, terms) for operand in operands):
-            raise BrokenLoops(f"{where}: segment {number} has an operand whose strides do not match its counts")
 
 
 def _places(

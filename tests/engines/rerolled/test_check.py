@@ -1,23 +1,19 @@
-"""Every rule of the checkers, violated once on purpose: the error names the first violation and its place."""
+"""Rules of the checker of loops, violated once on purpose: the error names the first violation and its place."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.rerolled import reroll as stages
-from zoomgrad.engines.rerolled.recover.chains import chain
-from zoomgrad.engines.rerolled.recover.check import BrokenLoops, check_loops, check_sums
-from zoomgrad.engines.rerolled.recover.gradients import pull
+from zoomgrad.engines.rerolled.recover.check import BrokenLoops, check_loops
 from zoomgrad.engines.rerolled.recover.groups import group
 from zoomgrad.engines.rerolled.recover.layout import lay_out
 from zoomgrad.engines.rerolled.recover.loops import Access
-from zoomgrad.engines.rerolled.recover.sums import NONE, SINK, VALUE
 from zoomgrad.engines.rerolled.reroll import reroll
 
 pytestmark = pytest.mark.host
@@ -27,67 +23,19 @@ def tape():
     return tape_of(*classifier(), outputs=[0, 1, 2])
 
 
-def sums():
-    return chain(pull(tape()))
-
-
-def changed(column, at, value):
-    """Return a copy of a column with one entry changed."""
-    column = column.copy()
-    column[at] = value
-    return column
-
-
 SPOILED = {
-    "pull": lambda given: replace(pull(given), loss=10**6),
-    "chain": lambda found: replace(chain(found), outputs=(-1,)),
-    "fuse": lambda found: replace(found, loss=-1),
     "group": lambda *given: group(*given)[1:],
     "lay_out": lambda *given: replace(lay_out(*given), copies=[]),
 }
 
 
 @pytest.mark.parametrize("stage", SPOILED)
-def test_every_stage_is_checked(monkeypatch, stage):
+def test_loops_are_checked(monkeypatch, stage):
     """The checks run in tests, and wherever else ZOOMGRAD_CHECK is set."""
     assert CHECKED
     monkeypatch.setattr(stages, stage, SPOILED[stage])
     with pytest.raises(BrokenLoops):
         reroll(tape())
-
-
-# --- sums --------------------------------------------------------------------------------------------------------
-
-
-def with_slot(found, term, value):
-    return replace(found, slots=changed(found.slots, (0, term), value))
-
-
-def reads_itself(found):
-    at = int(np.flatnonzero(found.kind[found.owner] == VALUE)[0])
-    return with_slot(found, at, int(found.owner[at]))
-
-
-def second_sink(found):
-    sinks = np.unique(found.owner[found.kind[found.owner] == SINK])
-    return replace(found, mirrors=changed(found.mirrors, sinks[1], found.mirrors[sinks[0]]))
-
-
-BROKEN_SUMS = {
-    "a slot that is empty": (lambda s: with_slot(s, 4, NONE), r"^term 4 of %\d+: its template reads a slot that"),
-    "a sum that reads itself": (reads_itself, r"^term \d+ of %(\d+) reads %\1, which does not come before it"),
-    "two sinks of one parameter": (second_sink, r"^%\d+ has several gradients"),
-}
-
-
-@pytest.mark.parametrize("why", BROKEN_SUMS)
-def test_broken_sums(why):
-    spoil, message = BROKEN_SUMS[why]
-    with pytest.raises(BrokenLoops, match=message):
-        check_sums(spoil(sums()))
-
-
-# --- loops -------------------------------------------------------------------------------------------------------
 
 
 def with_loop(whole, at, **changes):
