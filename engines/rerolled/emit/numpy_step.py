@@ -1,4 +1,4 @@
-"""Step -> Kernel in NumPy: each statement becomes a function without arguments, each run a few array operations.
+"""Step -> Kernel in NumPy: the runs of each routine as a few array operations, and the sections in Python.
 
 This back end runs plain steps, and steps that update in place, as `fitted.ARRAYS` says.
 """
@@ -6,25 +6,18 @@ This back end runs plain steps, and steps that update in place, as `fitted.ARRAY
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Optional
 
 from zoomgrad.engines.columns import DOUBLES, Column
-from zoomgrad.engines.kernel.program import Doubles
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
 from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
-from zoomgrad.engines.rerolled.recover.loops import Access
-from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Fact, Program, Statement
+from zoomgrad.engines.rerolled.rearrange.in_place import SINKS
 from zoomgrad.engines.rerolled.step.step import Step
 
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.emit.numpy_runs import Array
-
-
-Action = Callable[[], Optional[bool]]
-"""A prepared statement. It returns False if a loss is not finite, which ends the section."""
 
 
 class NumpyKernel(PythonKernel):
@@ -36,20 +29,18 @@ class NumpyKernel(PythonKernel):
         self.np = np
         super().__init__(step.workspace)
         self.step = step
-        self.buffers: dict[str, Doubles] = {}
-        """The caller's buffers, during a call."""
-        self.training: Optional[Training] = None
         self.gradients_are_zero = False
         self._owner: Optional[Doubles] = None
         self._index, self._place = step.loops.indices_and_places()
         self._unused = np.array(step.loops.unused, np.int64)
+        self._outputs = np.array([output.base for output in step.loops.outputs], np.int64)
 
     def workspace(self) -> Doubles:
         """A new w. It is an array, so that NumPy can view it."""
         return array("d", bytes(8 * self._workspace))
 
     def _bind(self, w: Doubles) -> None:
-        """Prepare all statements as functions without arguments over this workspace."""
+        """Prepare all runs as functions without arguments over this workspace."""
         if self._owner is w:
             return
         step, loops = self.step, self.step.loops
@@ -61,134 +52,86 @@ class NumpyKernel(PythonKernel):
             self.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))
         )
         self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
-        self.sections = {name: self._program(program) for name, program in step.programs.items()}
 
-    def _run(self, section: str, w: Doubles) -> bool:
-        """Run one section. Returns whether all losses are finite."""
-        self._bind(w)
-        with self.np.errstate(all="ignore"):
-            return _in_turn(self.sections[section])
+    def _perform(self, *routines: str) -> None:
+        for routine in routines:
+            for run in self.routines[routine]:
+                run()
+
+    # --- passes ------------------------------------------------------------------------------------------------------
 
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
-        self.buffers = {"inputs": x, "parameters": p, "outputs": y}
-        self._run("forward", w)
-        return self._leaf(self.step.loops.loss)
+        self._bind(w)
+        self.w[: self.step.loops.inputs] = x
+        self._take(p)
+        with self.np.errstate(all="ignore"):
+            return self._values(y)
 
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
-        self.buffers = {"inputs": x, "parameters": p, "gradients": q}
-        self._run("backward", w)
+        self._bind(w)
+        self._take(q, self.step.away)
+        with self.np.errstate(all="ignore"):
+            self._perform("gradients", "sinks")
+        self._give(q, self.step.away)
+
+    def _values(self, y: Doubles) -> float:
+        """Run the forward pass, fill y and return the loss."""
+        self._perform("values")
+        _view(self.np, y)[:] = self.w[self._outputs]
+        return float(self.w[self.step.loops.loss.base])
 
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         with self.np.errstate(all="ignore"):
             _descend(_view(self.np, p), _view(self.np, q), rate, batch)
 
+    def _take(self, buffer: Doubles, away: int = 0) -> None:
+        """Copy the caller's parameters, or their gradients, to the workspace. away: distance from the parameters."""
+        self.w[self._place + away] = _view(self.np, buffer)[self._index]
+
+    def _give(self, buffer: Doubles, away: int = 0) -> None:
+        _view(self.np, buffer)[self._index] = self.w[self._place + away]
+
+    # --- training ----------------------------------------------------------------------------------------------------
+
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        with self.np.errstate(all="ignore"):
+            return super().train(buffers, stretch)
+
     def enter(self, t: Training) -> None:
-        self.training = t
-        self.buffers = {"inputs": t.x, "parameters": t.p, "outputs": t.y, "gradients": t.q}
+        self._bind(t.w)
+        self._take(t.p)
+        self._take(t.q, self.step.away)
         self.gradients_are_zero = False
-        self._run("enter", t.w)
 
     def turn(self, t: Training) -> bool:
-        return self._run("turn", t.w)
+        if not self.evaluate(t):
+            return False
+        self._perform("gradients")
+        batch = t.stretch.batch
+        if batch == 1 and self.gradients_are_zero and SINKS in self.routines:
+            self.runs.rate = next(t.rates)
+            self._perform(SINKS)
+            return True
+        self._perform("sinks")
+        if t.batch_ends(1):
+            rate = next(t.rates)
+            _descend(self._parameters, self._gradients, rate, batch)
+            if len(self._unused):  # the caller may have set their gradients
+                p, q = (_view(self.np, buffer) for buffer in (t.p, t.q))
+                parameters, gradients = p[self._unused], q[self._unused]
+                _descend(parameters, gradients, rate, batch)
+                p[self._unused], q[self._unused] = parameters, gradients
+            self.gradients_are_zero = True
+        return True
 
     def evaluate(self, t: Training) -> bool:
-        return self._run("evaluate", t.w)
+        read_row(self.np, self.w, t.stretch.columns, t.index())
+        return t.record(self._values(t.y))
 
     def leave(self, t: Training) -> None:
-        self._run("leave", t.w)
-        self.training = None
-        self.buffers = {}
-
-    def _leaf(self, leaf: Access) -> float:
-        return float(self.w[leaf.base])
-
-    # --- statements --------------------------------------------------------------------------------------------------
-
-    def _program(self, program: Program) -> list[Action]:
-        return [self._statement(statement) for statement in program]
-
-    def _statement(self, statement: Statement) -> Action:
-        """The statement as a function without arguments: its method in _ACTIONS, bound to its fields.
-
-        Programs inside it become lists of such functions first.
-        """
-        fields = {
-            name: self._program(value) if name in statement.PROGRAMS else value
-            for name, value in vars(statement).items()
-        }
-        return partial(self._ACTIONS[type(statement)], self, *fields.values())
-
-    def _take(self, what: str) -> None:
-        buffer = self.buffers[what]
-        if what == "inputs":
-            self.w[: self.step.loops.inputs] = buffer
-        else:
-            away = self.step.away * (what == "gradients")
-            self.w[self._place + away] = _view(self.np, buffer)[self._index]
-
-    def _give(self, what: str) -> None:
-        buffer = self.buffers[what]
-        if what == "inputs":
-            buffer[:] = array("d", self.w[: self.step.loops.inputs].tobytes())
-        elif what == "outputs":
-            buffer[:] = array("d", [self._leaf(output) for output in self.step.loops.outputs])
-        else:
-            away = self.step.away * (what == "gradients")
-            _view(self.np, buffer)[self._index] = self.w[self._place + away]
-
-    def _take_row(self) -> None:
-        assert self.training is not None
-        read_row(self.np, self.w, self.training.stretch.columns, self.training.index())
-
-    def _guard(self, _: Sequence[Action]) -> bool:
-        assert self.training is not None
-        return self.training.record(self._leaf(self.step.loops.loss))
-
-    def _next_rate(self) -> None:
-        assert self.training is not None
-        self.runs.rate = next(self.training.rates)
-
-    def _update(self, _: Optional[int]) -> None:
-        assert self.training is not None
-        rate, batch = self.runs.rate, self.training.stretch.batch
-        _descend(self._parameters, self._gradients, rate, batch)
-        if len(self._unused):  # the caller may have set their gradients
-            p, q = (_view(self.np, self.buffers[what]) for what in ("parameters", "gradients"))
-            parameters, gradients = p[self._unused], q[self._unused]
-            _descend(parameters, gradients, rate, batch)
-            p[self._unused], q[self._unused] = parameters, gradients
-        self.gradients_are_zero = True
-
-    def _perform(self, routine: str) -> None:
-        for run in self.routines[routine]:
-            run()
-
-    def _choose(self, condition: Fact, then: Sequence[Action], otherwise: Sequence[Action]) -> bool:
-        return _in_turn(then if self._holds(condition) else otherwise)
-
-    _ACTIONS: ClassVar[dict[type[Statement], Callable[..., Optional[bool]]]] = {
-        steps.Take: _take,
-        steps.Give: _give,
-        steps.TakeRow: _take_row,
-        steps.Perform: _perform,
-        steps.Guard: _guard,
-        steps.NextRate: _next_rate,
-        steps.Update: _update,
-        steps.If: _choose,
-    }
-
-    def _holds(self, condition: Fact) -> bool:
-        t = self.training
-        assert t is not None
-        if condition == Fact.ALONE:
-            return t.stretch.batch == 1 and self.gradients_are_zero
-        assert condition == Fact.ENDS
-        return t.batch_ends(1)
-
-
-def _in_turn(actions: Sequence[Action]) -> bool:
-    """Run actions in order, until one returns False. Returns whether none did."""
-    return all(action() is not False for action in actions)
+        t.x[:] = array("d", self.w[: self.step.loops.inputs].tobytes())
+        self._give(t.p)
+        self._give(t.q, self.step.away)
 
 
 def _view(np: Any, buffer: Any) -> Array:
