@@ -86,10 +86,6 @@ class Writer:
 
     def write_series(self, series: Series) -> None:
         """Write the instructions of loops that run in rounds."""
-        if not all(map(_has_one_nest, series.period)):
-            for loop in series.loops():
-                self._loop(Run(series.first, loop), loop)
-            return
         self.registers.reserved = (ROUND,)
         self.registers.reset()
         with self.code.counted_up(ROUND, series.rounds):
@@ -349,9 +345,3 @@ class Nest:
             self.code.integer("movsxd", RAX, Mem(source.list, 4 * term))
             return Mem(source.base, at, RAX, 8)
         return Mem(source.base, at, source.index, source.scale if source.index else 1)
-
-
-def _has_one_nest(repeated: Repeated) -> bool:
-    """Whether pointers move by constants: only the outermost count of terms may change from round to round."""
-    segments = repeated.over_rounds().segments
-    return not any(isinstance(count, Count) for segment in segments for count in segment.counts[1:])

@@ -19,7 +19,7 @@ are a series of 3 rounds of one loop: `for i<3 j<2: v[8 + 8*i + j] = sum(t<2 + i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
@@ -51,11 +51,6 @@ class Repeated(NamedTuple):
     changes: tuple[Stride, ...]
     """For each of its `numbers`, the step from round to round, or a list of offsets."""
 
-    def of_round(self, n: int) -> Loop:
-        """The loop of that round."""
-        offsets = (change * n if isinstance(change, int) else change[n] for change in self.changes)
-        return with_numbers(self.loop, [number + offset for number, offset in zip(numbers(self.loop), offsets)])
-
     def over_rounds(self) -> Loop:
         """The loop over all rounds, with the least room."""
         changes = iter(self.changes)
@@ -69,22 +64,20 @@ class Repeated(NamedTuple):
             segments.append(segment._replace(counts=terms, operands=operands))
         assert isinstance(target, Access)
         rounds = (self.rounds, *counts)
-        return replace(self.loop, counts=rounds, target=target, room=self.least_room, segments=tuple(segments))
-
-    @property
-    def least_room(self) -> int:
-        """The room that the loop has in every round."""
-        change = self.changes[0]
-        offsets = change if isinstance(change, tuple) else (0, change * (self.rounds - 1))
-        return self.loop.room + min(offsets)
+        return replace(self.loop, counts=rounds, target=target, room=min(self._in_rounds(0)), segments=tuple(segments))
 
     def width(self, most: int) -> int:
         """The widest vector of which whole ones cover the inner lanes of every round, and no more than its room."""
-        loops = [self.of_round(n) for n in range(self.rounds)]
+        inner = list(zip(self._in_rounds(1 + len(self.loop.counts)), self._in_rounds(0)))
         width = most
-        while width > 1 and any(-(-loop.counts[-1] // width) * width > loop.room for loop in loops):
+        while width > 1 and any(-(-lanes // width) * width > room for lanes, room in inner):
             width //= 2
         return width
+
+    def _in_rounds(self, at: int) -> list[int]:
+        """One of the loop's `numbers` in each round."""
+        number, change = numbers(self.loop)[at], self.changes[at]
+        return [number + (change * n if isinstance(change, int) else change[n]) for n in range(self.rounds)]
 
 
 class Series(NamedTuple):
@@ -100,11 +93,6 @@ class Series(NamedTuple):
         """The number after that of the last loop."""
         return self.first + self.rounds * len(self.period)
 
-    def loops(self) -> Iterator[Loop]:
-        """All loops, as the listing has them."""
-        for n in range(self.rounds):
-            yield from (repeated.of_round(n) for repeated in self.period)
-
     def __str__(self) -> str:
         return f"loops {self.first}-{self.stop - 1} in {self.rounds} rounds"
 
@@ -118,26 +106,21 @@ def numbers(loop: Loop) -> list[int]:
     return values
 
 
-def with_numbers(loop: Loop, values: Iterable[int]) -> Loop:
-    """The loop with other `numbers`."""
-    rest = iter(values)
-    room, target = next(rest), loop.target._replace(base=next(rest))
-    counts = tuple(next(rest) for _ in loop.counts)
-    segments = []
-    for segment in loop.segments:
-        terms = tuple(next(rest) for _ in segment.counts)
-        operands = tuple(o._replace(base=next(rest)) if isinstance(o, Access) else o for o in segment.operands)
-        segments.append(segment._replace(counts=terms, operands=operands))
-    return replace(loop, room=room, target=target, counts=counts, segments=tuple(segments))
-
-
 def kind(loop: Loop) -> Optional[tuple[Any, ...]]:
-    """What the loops of a series have in common; None if the loop can't be in one."""
+    """What the loops of a series have in common; None if the loop can't be in one.
+
+    Only the outermost count of terms may change from round to round, so that pointers move by constants.
+    """
     if loop.phase == Phase.SINK or not loop.counts:
         return None
     parts = [
         # 0.0 and -0.0 are equal numbers, but different texts.
-        (s.template, len(s.counts), *(o._replace(base=0) if isinstance(o, Access) else repr(o) for o in s.operands))
+        (
+            s.template,
+            len(s.counts),
+            s.counts[1:],
+            *(o._replace(base=0) if isinstance(o, Access) else repr(o) for o in s.operands),
+        )
         for s in loop.segments
     ]
     return (loop.phase, len(loop.counts), loop.target.lanes, *parts)
