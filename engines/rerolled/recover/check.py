@@ -1,15 +1,15 @@
 """Check loops, the result of all stages, if CHECKED is set. An error names the first broken rule.
 
-The rules are listed in `loops`; `check_loops` checks those on order, areas and room. It does not compare loops with the
+The rules are listed in `loops`; `check_loops` checks those on areas, order and room. It does not compare loops with the
 tape; tests compare their results bit by bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
 
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
 class BrokenLoops(Exception):
     """The result of a stage breaks a rule, which is a bug in that stage. The message names the place and the rule."""
-
-
-def _refuse(wrong: Any, say: Callable[[int], str]) -> None:
-    """Raise BrokenLoops for the first position at which a mask is set, if any."""
-    if wrong.any():
-        raise BrokenLoops(say(int(wrong.argmax())))
-
-
-_TARGETS = {Phase.FORWARD: "v", Phase.BACKWARD: "gu", Phase.SINK: "q"}
-"""Phase -> the areas that it writes to."""
 
 
 def check_loops(loops: Loops) -> Loops:
@@ -37,96 +27,59 @@ def check_loops(loops: Loops) -> Loops:
     import numpy as np
 
     def refuse(places: Ints, wrong: Any, what: str) -> None:
-        def say(at: int) -> str:
-            area = loops.area_of(int(places[at]))
-            return what.format(f"{area.name}[{places[at] - area.start}]")
+        if wrong.any():
+            place = int(places[wrong.argmax()])
+            area = loops.area_of(place)
+            raise BrokenLoops(f"{what} {area.name}[{place - area.start}]")
 
-        _refuse(wrong, say)
-
-    filled, awaits, used, is_room = (np.zeros(loops.workspace, bool) for _ in range(4))
-    numbers, parameters = loops.area("k").start, _check_copies(loops)
+    filled, is_room = (np.zeros(loops.workspace, bool) for _ in range(2))
+    numbers, parameters = loops.area("k").start, loops.indices_and_places()[1]
     filled[: loops.inputs] = filled[numbers : numbers + len(loops.numbers)] = filled[parameters] = True
-    awaits[parameters + loops.gradient_offset] = True
-    """Place -> whether it is the gradient of a parameter that no sink has added to."""
-    used |= filled | awaits
-    last = np.zeros(loops.workspace, np.int64)
-    """Place -> the last lane of a loop that writes it."""
-    phases = [loop.phase for loop in loops.loops]
-    if phases != sorted(phases):
-        raise BrokenLoops("a loop comes after one of a later phase")
+    used = filled.copy()
+    used[parameters + loops.gradient_offset] = True
+    written = filled.copy()
     for at, loop in enumerate(loops.loops):
         where = f"loop {at} ({loop.phase.name.lower()})"
-        for number, segment in enumerate(loop.segments):
-            for slot, operand in enumerate(segment.operands):
-                what = f"{where}: operand {slot} of segment {number}"
-                places, _ = _places(loops, what, operand, loop.counts, segment.counts)
-                used[places] = True
-                refuse(places, ~filled[places], f"{where} reads {{}} before it is written")
-        target, area = _places(loops, f"{where}: its target", loop.target, loop.counts)
-        if area not in _TARGETS[loop.phase]:
-            raise BrokenLoops(f"{where} writes to {area}")
-        lanes = np.arange(len(target))
-        last[target] = lanes
-        if loop.phase == Phase.SINK:
-            refuse(target, ~awaits[target], f"{where} adds to {{}}, which no parameter has, or for a second time")
-            awaits[target] = False
-        refuse(target, filled[target] | (last[target] != lanes), f"{where} writes a second time to {{}}")
+        for access, terms in _operands(loop):
+            places = _places(loops, where, access, loop.counts, terms)
+            used[places] = True
+            refuse(places, ~filled[places], f"{where} reads before it is written")
+        target = _places(loops, where, loop.target, loop.counts)
+        is_again = np.bincount(target)[target] > 1
+        refuse(target, written[target] | is_again, f"{where} writes a second time to")
         filled[target] = loop.phase != Phase.SINK  # no loop may read the gradients that sinks add to
-        used[target] = True
+        written[target] = used[target] = True
         is_room[_padding(loops, where, loop)] = True
-    for index, leaf in enumerate((loops.loss, *loops.outputs)):
-        places, _ = _places(loops, f"outputs[{index - 1}]" if index else "the loss", leaf)
-        refuse(places, ~filled[places], "the loss or an output reads {} before it is written")
+    for leaf in (loops.loss, *loops.outputs):
+        places = _places(loops, "the loss or an output", leaf)
+        refuse(places, ~filled[places], "the loss or an output reads before it is written")
     room = np.flatnonzero(is_room)
-    refuse(room, used[room], "a loop has room in {}, which is used")
+    refuse(room, used[room], "a loop has room that is used in")
     return loops
 
 
-def _places(
-    loops: Loops, what: str, operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = ()
-) -> tuple[Ints, str]:
-    """All places of an operand, with repetitions, and the name of the area that contains them."""
-    import numpy as np
-
-    if isinstance(operand, float):
-        return np.zeros(0, int), ""
-    places = operand.places(lanes, terms)
-    first, last = int(places.min()), int(places.max())
-    if first < 0 or last >= loops.workspace:
-        raise BrokenLoops(f"{what} reaches from {first} to {last}, of {loops.workspace} places")
-    names = [loops.area_of(place).name for place in (first, last)]
-    if names[0] != names[1]:
-        raise BrokenLoops(f"{what} reaches from {names[0]} to {names[1]}")
-    return places, names[0]
+def _operands(loop: Loop) -> Iterator[tuple[Access, tuple[int, ...]]]:
+    """The operands in the workspace, each with the counts of its segment's terms."""
+    for segment in loop.segments:
+        yield from ((operand, segment.counts) for operand in segment.operands if isinstance(operand, Access))
 
 
-def _check_copies(loops: Loops) -> Ints:
-    """Check the copies, and return the places of all parameters."""
-    import numpy as np
-
-    indices, places = loops.indices_and_places()
-    p = loops.area("p")
-    _refuse((places < p.start) | (places >= p.stop), lambda i: f"parameter {indices[i]} is at {places[i]}, not in p")
-    _refuse((indices < 0) | (indices >= loops.parameters), lambda i: f"there is no parameter {indices[i]} to copy")
-    _refuse(np.bincount(indices)[indices] > 1, lambda i: f"parameter {indices[i]} has a second place")
-    _refuse(np.bincount(places)[places] > 1, lambda i: f"parameter {indices[i]} shares its place with another one")
-    return places
+def _places(loops: Loops, where: str, access: Access, lanes: Sequence[int] = (), terms: Sequence[int] = ()) -> Ints:
+    """All places of an access, with repetitions, which must be in one area."""
+    first, stop = access.extent(lanes, terms)
+    if first < 0 or stop > loops.area_of(first).stop:
+        raise BrokenLoops(f"{where} reaches from {first} to {stop}, beyond an area")
+    return access.places(lanes, terms)
 
 
 def _padding(loops: Loops, where: str, loop: Loop) -> Ints:
     """The places beyond its lanes that a loop may write."""
-    import numpy as np
-
-    inner = loop.counts[-1] if loop.counts else 1
-    if loop.room < inner:
-        raise BrokenLoops(f"{where} has room for {loop.room} of {inner} lanes")
-    if loop.room == inner:
-        return np.zeros(0, int)
-    if loop.target.lanes[-1] != 1:
+    inner, target = loop.counts[-1] if loop.counts else 1, loop.target
+    if loop.room > inner and target.lanes[-1] != 1:
         raise BrokenLoops(f"{where} has room, but its lanes are not contiguous")
     widened = (*loop.counts[:-1], loop.room)
-    accesses = [(loop.target, ()), *((o, s.counts) for s in loop.segments for o in s.operands if isinstance(o, Access))]
+    accesses = ((target, ()), *_operands(loop)) if loop.room > inner else ()
     if any(access.lanes[-1] == 1 and access.extent(widened, terms)[1] > loops.workspace for access, terms in accesses):
         raise BrokenLoops(f"{where} has room beyond the workspace")
-    first = loop.target._replace(base=loop.target.base + inner)
-    return first.places((*loop.counts[:-1], loop.room - inner))
+    beyond = (*loop.counts[:-1], loop.room - inner) if loop.counts else (0,)
+    return target._replace(base=target.base + inner, lanes=target.lanes or (1,)).places(beyond)
