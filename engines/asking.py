@@ -231,8 +231,6 @@ class Programs:
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 """A group, so that a driver's children end with it. Where possible not a session, so that killing our session also
 kills the program. Never `preexec_fn`, which may hang in a process with threads."""
-if sys.platform == "win32":
-    _OWN_GROUP = {}
 
 
 def _exit_code(process: subprocess.Popen[bytes], deadline: float) -> int:
@@ -261,10 +259,7 @@ def _check(code: int, printed: bytearray) -> None:
 def end_group(process: subprocess.Popen[Any]) -> None:
     """Kill a process and its group. A group outlives its leader: a driver that died may leave its compiler behind."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def lower_limits(pid: int, most: Mapping[str, int]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from operator import index
 from typing import Any
 
@@ -68,7 +67,7 @@ def conductor_in_machine_code(
     try:
         return ConductorInMachineCode(optimiser, is_fast, members, shared)
     except (OutOfRegisters, Unavailable):
-        return (ConductorInNumPy if find_spec("numpy") else Conductor)(optimiser, members, shared)
+        return ConductorInNumPy(optimiser, members, shared)
 
 
 def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: bool, is_fast: bool) -> Assembler:

@@ -109,10 +109,6 @@ static PyObject *configure(PyObject *module, PyObject *arguments) {
             arguments, "O!O!OOO:configure", &PyTuple_Type, &callables[FORWARD], &PyTuple_Type, &callables[CONTRIBUTE],
             &callables[CHECK_EXPONENT], &callables[CYCLIC_GRAPH], &callables[NUMPY_NUMBER]))
         return NULL;
-    if (helpers[FORWARD] != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "configure was called before");
-        return NULL;
-    }
     for (int i = 0; i < HELPERS; i++) {
         Py_INCREF(callables[i]);
         helpers[i] = callables[i];
