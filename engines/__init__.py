@@ -18,7 +18,6 @@ from zoomgrad.engines.api import NonFiniteLoss, Unavailable, UnknownName, WrongO
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.discovery import ENGINE_FILES, Problem
 from zoomgrad.engines.graph.arithmetic import ChangedArithmetic
-from zoomgrad.engines.options import parse
 
 if TYPE_CHECKING:
     from zoomgrad.engines.row import Row
@@ -51,7 +50,7 @@ def load(name: str) -> Row:
     engines, left_out = _discovered()
     if name in engines:
         return engines[name]
-    base, options = parse(name)
+    base, *options = name.split("+")
     if base not in engines:
         raise UnknownName("engine", name, engines, left_out=[str(problem) for problem in left_out])
     return engines[base].with_options(options)

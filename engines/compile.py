@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
@@ -31,14 +31,6 @@ from zoomgrad.engines.kernel.variants import Variants, variant_for
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.step.variants import variants_of
-
-
-class Traced(NamedTuple):
-    """The tape of a graph, and the numbers of its inputs and parameters."""
-
-    tape: Tape
-    inputs: list[float]
-    parameters: list[float]
 
 
 @paused()  # until the code is freed: a collection would walk it
@@ -74,16 +66,19 @@ def compile(  # noqa: A001  (the verb of all that follows)
             )
 
 
-def tape_of(trace: Callable[[], Graph], clock: Clock) -> Traced:
-    """Trace and linearize. The graph is freed as soon as the tape exists if nobody else holds it."""
+def tape_of(trace: Callable[[], Graph], clock: Clock) -> tuple[Tape, list[float], list[float]]:
+    """The tape of a graph, and the numbers of its inputs and parameters.
+
+    The graph is freed as soon as the tape exists if nobody else holds it.
+    """
     with clock.phase("trace"):
         graph = trace()
     with clock.phase("lower"):
-        traced = Traced(graph.tape(), *graph.numbers())
+        tape, numbers = graph.tape(), graph.numbers()
     with clock.phase("trace"):
         del graph  # it is much larger than the tape, and the next stages need memory
-    clock.sizes["tape_rows"] = len(traced.tape)
-    return traced
+    clock.sizes["tape_rows"] = len(tape)
+    return (tape, *numbers)
 
 
 def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[building.Waiting] = None) -> Kernel:

@@ -1,7 +1,7 @@
 """An engine's name -> its row of the table and its options: `rerolled-gcc+generic+threads=2`.
 
 The row's name comes first, then options in the order of OPTIONS, each after a plus sign, so that an engine has one
-name. `parse` splits the name, and `check` says why a row can't take an option and what to use instead.
+name. `check` says why a row can't take an option and what to use instead.
 """
 
 from __future__ import annotations
@@ -108,12 +108,6 @@ OPTIONS = {
     "jit": Option("jit", _yes, "", "with RPython's JIT, whose translation takes minutes", "rpython+jit"),
 }
 """Name -> option, in the order of a name."""
-
-
-def parse(name: str) -> tuple[str, list[str]]:
-    """The name of a row, and the texts of the options after it, such as `generic` and `threads=2`."""
-    row, *texts = name.split("+")
-    return row, texts
 
 
 def check(row: Row, texts: Sequence[str]) -> tuple[Options, list[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines import nn
@@ -36,12 +35,6 @@ class Graph(NamedTuple):
         return [v.data for v in self.inputs], [v.data for v in self.parameters]
 
 
-@cache
-def networks() -> nn.Networks:
-    """The networks of the class that records."""
-    return nn.bind(recorder())
-
-
 def trace(workload: Workload, row: array[float], order: Optional[Sequence[int]] = None) -> Graph:
     """The graph of the workload's step on that row.
 
@@ -49,7 +42,7 @@ def trace(workload: Workload, row: array[float], order: Optional[Sequence[int]] 
     """
     value = recorder()
     try:
-        model = workload.model(networks())
+        model = workload.model(nn.bind(value))
         inputs = [value(x) for x in row]
         outputs = workload.outputs(model, inputs)
         loss = workload.loss(model, inputs, outputs)

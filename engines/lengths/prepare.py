@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from zoomgrad.engines import nn
 from zoomgrad.engines.api import Shape, Workload
 from zoomgrad.engines.columns import columns
 from zoomgrad.engines.compile import kernel_of, tape_of
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.lower import lower_passes, sizes
-from zoomgrad.engines.compiled.trace import networks, trace
+from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
 from zoomgrad.engines.lengths.in_machine_code import conductor_in_machine_code
 from zoomgrad.engines.lengths.trainer import Conduct, TrainerOfLengths
+from zoomgrad.engines.native.recorder import recorder
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -80,7 +82,7 @@ def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) 
         clock.stop()
         clock.sizes.clear()  # the shape is traced again
     else:
-        places, parameters = [], [p.data for p in workload.model(networks()).parameters()]
+        places, parameters = [], [p.data for p in workload.model(nn.bind(recorder())).parameters()]
     chosen = dict.fromkeys(places)
     order = [*chosen, *(index for index in range(len(parameters)) if index not in chosen)]
     return order, [parameters[index] for index in order]
