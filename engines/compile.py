@@ -81,7 +81,7 @@ def tape_of(trace: Callable[[], Graph], clock: Clock) -> tuple[Tape, list[float]
     return (tape, *numbers)
 
 
-def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[building.Waiting] = None) -> Kernel:
+def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[building.Compilers] = None) -> Kernel:
     """Generate, build and load. compilers: started earlier, for this tool and these flags."""
     with clock.phase("generate"):
         source = emit(code, options)
@@ -105,7 +105,7 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
 
 
 @contextlib.contextmanager
-def early_compilers(options: Options, clock: Clock) -> Iterator[Optional[building.Waiting]]:
+def early_compilers(options: Options, clock: Clock) -> Iterator[Optional[building.Compilers]]:
     """Start a Clang, which is ready by the time that there is C for it; None without a second core to run it.
 
     The start of Clang takes 30 ms. That of other compilers is too short to gain anything.
@@ -114,7 +114,10 @@ def early_compilers(options: Options, clock: Clock) -> Iterator[Optional[buildin
         yield None
         return
     with contextlib.ExitStack() as stack:
+        compilers = None
         with clock.phase("compile"):
             tool = toolchains.find(options.compiler)
-            compilers = stack.enter_context(building.waiting(tool, flags_of(options)))
+            if toolchains.linker(tool):  # else one call of Clang compiles and links
+                compilers = stack.enter_context(building.compiling(tool, flags_of(options)))
+                compilers.add()
         yield compilers

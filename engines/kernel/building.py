@@ -85,30 +85,24 @@ def write(file: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def build(
-    tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, waiting: Optional[Waiting] = None
+    tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, waiting: Optional[Compilers] = None
 ) -> Iterator[Built]:
     """Compile the translation units in parallel and link them. The object is removed at the block's end.
 
     waiting: compilers of this tool with these flags. Raises BuildFailed.
     """
-    with private_folder() as folder:
+    with private_folder() as folder, contextlib.ExitStack() as stack:
         target = folder / "program.so"
         link_command = linker(tool)
-        if waiting:
-            objects = waiting.compile(units)
+        if len(units) == 1 and not link_command and not waiting:
+            (file,) = _written(folder, units)
+            _run(folder, [*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(file)])
         else:
-            files = _written(folder, units)
-            if len(files) == 1 and not link_command:
-                _run(folder, [[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
-                objects = []
-            else:
-                objects = [file.with_suffix(".o") for file in files]
-                compile_c = [*tool.command, *flags, "-fPIC", "-c"]
-                _run(folder, [[*compile_c, "-o", str(o), str(c)] for c, o in zip(files, objects)])
-        _check_there(tool, objects)
-        if objects:
+            compilers = waiting or stack.enter_context(compiling(tool, flags))
+            objects = compilers.compile(units)
+            _check_there(tool, objects)
             link_command = link_command or (*tool.command, *tool.link_flags)
-            _run(folder, [[*link_command, "-o", str(target), *map(str, objects)]])
+            _run(folder, [*link_command, "-o", str(target), *map(str, objects)])
         _check_there(tool, [target])
         _check_whole(tool, target)
         yield Built(target, target.stat().st_size)
@@ -158,8 +152,8 @@ def loading() -> Iterator[None]:
         raise BuildFailed("the object can't be loaded", str(error), remedy) from None
 
 
-class Waiting:
-    """Compilers that start before the C exists. Each waits on its standard input for the name of its unit.
+class Compilers:
+    """Compilers that run in parallel. Each waits on its standard input for the name of its unit, so it may start early.
 
     Clang takes 30 ms to start, most of it to link LLVM. A compiler that waits has done this on another core, while
     Python traced and lowered the graph.
@@ -194,18 +188,11 @@ class Waiting:
 
 
 @contextlib.contextmanager
-def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]]:
-    """Start a compiler. At the block's end, kill all that still run. Raises BuildFailed.
-
-    Yields None if the compiler also links.
-    """
-    if not linker(tool):
-        yield None
-        return
+def compiling(tool: Toolchain, flags: Sequence[str]) -> Iterator[Compilers]:
+    """Compilers of that tool. At the block's end, kill all that still run. Raises BuildFailed."""
     with private_folder() as folder:
-        compilers = Waiting(tool, flags, folder)
+        compilers = Compilers(tool, flags, folder)
         try:
-            compilers.add()
             yield compilers
         finally:
             compilers.end()
@@ -219,13 +206,12 @@ def _programs(folder: Path) -> asking.Programs:
     return asking.Programs(SECONDS, OUTPUT_BYTES, folder, environment, limits=limits)
 
 
-def _run(folder: Path, commands: Sequence[Sequence[str]]) -> None:
-    """Run commands in parallel. Raises BuildFailed."""
+def _run(folder: Path, command: Sequence[str]) -> None:
+    """Run a command. Raises BuildFailed."""
     programs = _programs(folder)
     try:
-        with _failing(commands[0]):
-            for command in commands:
-                programs.start(command)
+        with _failing(command):
+            programs.start(command)
             programs.finish()
     finally:
         programs.end()

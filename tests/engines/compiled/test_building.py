@@ -11,8 +11,9 @@ import pytest
 
 from tests.engines.compiled.compiling import usable
 from tests.engines.test_asking import is_gone, script
+from zoomgrad.engines.compile import early_compilers
 from zoomgrad.engines.kernel import building
-from zoomgrad.engines.kernel.building import build, waiting
+from zoomgrad.engines.kernel.building import build, compiling
 from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.harness import workloads
 
@@ -40,11 +41,11 @@ def linker(tmp_path, monkeypatch):
     monkeypatch.setattr(building, "linker", lambda _: (str(program), "-shared", "-Bsymbolic"))
 
 
-@pytest.mark.parametrize("started", [1, 2, 3])
+@pytest.mark.parametrize("started", [0, 1, 2, 3])
 def test_units_are_compiled_by_the_compilers_that_wait_and_by_more_if_there_are_too_few(compiler, linker, started):
     tool = compiler(OBJECT)
-    with waiting(tool, ("-O1",)) as compilers:
-        for _ in range(started - 1):
+    with compiling(tool, ("-O1",)) as compilers:
+        for _ in range(started):
             compilers.add()
         with build(tool, ["one ", "two"], ("-O1",), waiting=compilers) as built:
             assert built.path.read_text() == "one two"
@@ -68,7 +69,7 @@ def test_a_build_is_private_and_deleted(compiler, monkeypatch):
 def test_a_program_of_a_compiler_that_waited_has_the_same_bits(name, monkeypatch):
     engine, used = usable(name), []
     monkeypatch.setattr(building, "build", lambda *a, waiting=None: used.append(waiting) or build(*a, waiting=waiting))
-    monkeypatch.setattr(building, "waiting", waiting)
+    monkeypatch.setattr("zoomgrad.engines.compile.early_compilers", early_compilers)
     losses = []
     for cores in (2, 1):
         monkeypatch.setattr("zoomgrad.engines.compile.CORES", cores)
@@ -86,8 +87,8 @@ def test_a_graph_that_is_refused_leaves_no_compiler(monkeypatch):
         raise RuntimeError("refused")
 
     start = subprocess.Popen
-    monkeypatch.setattr(building, "waiting", waiting)
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **how: started.append(start(*a, **how)) or started[-1])
+    monkeypatch.setattr("zoomgrad.engines.compile.early_compilers", early_compilers)
     monkeypatch.setattr("zoomgrad.engines.compile.lower", fail)
     with pytest.raises(RuntimeError, match="refused"):
         engine.prepare(workloads.load("xor"))
