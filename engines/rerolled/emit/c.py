@@ -337,12 +337,12 @@ class _Source:
         ):
             if name not in programs:
                 continue
-            section = Section(self.step, buffers="")
-            body = [Declare("number *const", "w", "aligned(work)"), *section.statements(programs[name])]
-            unused = _unused(*(buffer for buffer in parameters if not section.uses(buffer)))
+            body = Section(self.step, buffers="").statements(programs[name])
+            aligned = Declare("number *const", "w", "aligned(work)")
+            unused = [] if result else _unused("x", "p")
             kind = "double" if result else "void"
             declared = tuple("double *work" if buffer == "w" else BUFFERS[buffer] for buffer in parameters)
-            yield Function(kind, name, declared, [*unused, *body, *([result] if result else [])])
+            yield Function(kind, name, declared, [*unused, aligned, *body, *([result] if result else [])])
         for name, kind, first, last in (
             ("enter", "void", [Assign("t->w", "aligned(t->w)")], []),
             ("turn", "int", [], [Return("1")]),

@@ -35,6 +35,8 @@ _CHANGED: dict[steps.Statement, str] = {
     steps.Give("gradients"): "t->stretch->learns",
 }
 """What a stretch gives to the caller -> when it has changed it. Other doubles stay, even if a float can't hold them."""
+_LISTS = {"live": "struct live", "lists": "struct live", "turned": "struct turned"}
+"""An area of lists -> the C type of a list."""
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
@@ -97,35 +99,17 @@ class Section:
     def __init__(self, step: Step, buffers: str) -> None:
         self.step = step
         self.buffers = buffers
-        self.used: set[str] = set()
         self.shares: list[Item] = []
         """For each division so far, the function that computes a part of it."""
         self._numbers: dict[steps.Divided, int] = {}
 
-    def uses(self, buffer: str) -> bool:
-        """Whether a statement so far names that buffer."""
-        return buffer == "w" or buffer in self.used
-
     def statements(self, program: Program) -> list[Statement]:
         """The statements of the section."""
         first: list[Statement] = [Declare("number *const", "w", "t->w")] if self.buffers else []
-        if self._needs_list(program):
-            first.append(Declare("struct live *const", "live", "(struct live *)(w + LIVE)"))
-        if any(isinstance(s, steps.ListRows) for s in steps.walk(program)):
-            first.append(Declare("struct live *const", "lists", "(struct live *)(w + LISTS)"))
-            first.append(Declare("struct turned *const", "turned", "(struct turned *)(w + TURNED)"))
+        for name, kind in _LISTS.items():
+            if any(area.name == name for area in self.step.areas):
+                first.append(Declare(f"{kind} *const UNUSED", name, f"({kind} *)(w + {name.upper()})"))
         return [*first, *self._program(program)]
-
-    def _needs_list(self, program: Program) -> bool:
-        """Whether a statement creates, queries or uses the list of inputs."""
-        runs = [
-            run for s in steps.walk(program) if isinstance(s, steps.Perform) for run in self.step.routines[s.routine]
-        ]
-        return (
-            any(run.is_live and run.rows == 1 for run in runs)
-            or any(s == steps.CheckFactors() or isinstance(s, steps.ListInputs) for s in steps.walk(program))
-            or Fact.EVERY_INPUT in steps.facts(program)
-        )
 
     def _program(self, program: Program, row: str = "row") -> list[Statement]:
         return [written for statement in program for written in self._statement(statement, row)]
@@ -136,7 +120,6 @@ class Section:
 
     def _move(self, statement: Union[steps.Take, steps.Give], row: str) -> list[Statement]:
         buffer = _BUFFER_OF[statement.what]
-        self.used.add(buffer)
         call = Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))
         numbers = statement == steps.Take("parameters") and self.step.reads_numbers
         changed = _CHANGED.get(statement) if self.buffers else None
