@@ -32,12 +32,11 @@ class Lists:
     """Writes the statements about lists. first, count: the place and number of the inputs that may be skipped."""
 
     def __init__(self, code: Assembler, step: Step, target: Target, evaluator: Evaluator) -> None:
-        assert step.skips is not None
         self.code = code
         self.step = step
         self.target = target
         self.evaluator = evaluator
-        self.first, stop = step.skips.inputs
+        self.first, stop = step.skips.inputs if step.skips else (0, 0)
         self.count = stop - self.first
 
     # --- routines ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from zoomgrad.engines.machine.buffers.functions import label_of, write_functions
 from zoomgrad.engines.machine.buffers.rows import write_rows
 from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.lists import Lists
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.section import Section
@@ -74,9 +73,9 @@ def assemble(step: Step, form: Form) -> Code:
     evaluator = Evaluator(code, target, Registers(target, code))
     write_rows(code, evaluator, target)
     write_copy(code, evaluator, target)
-    if step.skips:
-        Lists(code, step, target, evaluator).write_routines()
     section = Section(code, step, target, evaluator)
+    if step.skips:
+        section.write_routines()
     for name in step.programs:
         section.write(name)
     functions = write_functions(code, step, target, evaluator)

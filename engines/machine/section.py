@@ -1,28 +1,25 @@
 """The sections of a step -> machine code, one or a few instructions for each statement.
 
 Each section is a function without arguments that returns 1 in RAX, or 0 if a loss is not finite. `W` and `T` hold the
-workspace and the state of training. A statement's method is in `_WRITERS`, as in the C back end.
+workspace and the state of training. A statement's method is in `WRITERS`, as in the C back end.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import ClassVar, Union
 
 from zoomgrad.engines.machine.buffers.copies import call_copy, copy_doubles, rectangles
 from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
-from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Mem, Reg, Vec
 from zoomgrad.engines.machine.lists import Lists, over_rows, point_to_list
-from zoomgrad.engines.machine.target import Target, W, Word, word
+from zoomgrad.engines.machine.target import W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program
-from zoomgrad.engines.rerolled.step.step import Step
 
 _BUFFERS = {"inputs": Word.X, "outputs": Word.Y, "parameters": Word.P, "gradients": Word.Q}
 _COMPARISONS: dict[Fact, list[tuple[Word, int, str]]] = {
@@ -33,19 +30,8 @@ _COMPARISONS: dict[Fact, list[tuple[Word, int, str]]] = {
 """A fact -> words, numbers, and the jump if a comparison fails."""
 
 
-class Section:
+class Section(Lists):
     """Writes sections."""
-
-    def __init__(self, code: Assembler, step: Step, target: Target, evaluator: Evaluator) -> None:
-        self.code = code
-        self.step = step
-        self.target = target
-        self.evaluator = evaluator
-
-    @cached_property
-    def lists(self) -> Lists:
-        """Writes the statements on lists of inputs, if the step skips zeros."""
-        return Lists(self.code, self.step, self.target, self.evaluator)
 
     def write(self, name: str) -> None:
         """Write the section of that name as a function."""
@@ -59,13 +45,7 @@ class Section:
 
     def _program(self, program: Program) -> None:
         for statement in program:
-            kind = type(statement)
-            if kind in self._WRITERS:
-                self._WRITERS[kind](self, statement)
-            elif kind in Lists.WRITERS:
-                Lists.WRITERS[kind](self.lists, statement)
-            else:
-                raise NotImplementedError(f"machine code has no {kind.__name__}: add it to a table of WRITERS")
+            self.WRITERS[type(statement)](self, statement)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -249,13 +229,13 @@ class Section:
             code.jump(label, "ne", RAX, word(Word.BATCH))
             code.jump(label, "ne", word(Word.ZERO), 1)
         elif condition == Fact.UNBOUNDED:
-            self.lists.compare(word(Word.BOUND))
+            self.compare(word(Word.BOUND))
             code.jump(label, "a")
         elif condition == Fact.EVERY_INPUT_OF_ROWS:
-            self.lists.unless_all_listed(label)
+            self.unless_all_listed(label)
         elif condition == Fact.EVERY_INPUT:
             point_to_list(self.code, self.step, RSI, "live")
-            code.jump(label, "ne", Mem(RSI), self.lists.count)
+            code.jump(label, "ne", Mem(RSI), self.count)
         else:
             for which, wanted, jump in _COMPARISONS[condition]:
                 code.jump(label, jump, word(which), wanted)
@@ -271,7 +251,8 @@ class Section:
     def _end_turn(self, _: steps.EndTurn) -> None:
         self._return(1)
 
-    _WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
+    WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
+        **Lists.WRITERS,
         steps.TakeRow: _take_row,
         steps.TakeRows: _take_rows,
         steps.Take: _move,
