@@ -17,7 +17,6 @@ from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Mem, Reg
 from zoomgrad.engines.machine.lists import Lists, over_rows, point_to_list
 from zoomgrad.engines.machine.target import W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
-from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program
 
@@ -136,18 +135,10 @@ class Section(Lists):
 
     def _copies(self, what: str) -> Sequence[Copy]:
         """The places of a buffer's numbers in the workspace."""
-        import numpy as np
-
         loops = self.step.loops
-        if what in ("parameters", "gradients"):
-            return loops.copies
         if what == "inputs":
             return [Copy((loops.inputs,), Access(0, (1,)), Access(0, (1,)))]
-        outputs = [(output.base, at) for at, output in enumerate(loops.outputs)]
-        return [
-            Copy(nest.counts, *(Access(outputs[nest.start][side], nest.strides_of(side)) for side in (0, 1)))
-            for nest in (nests(np.array(outputs).T) if outputs else ())
-        ]
+        return loops.given if what == "outputs" else loops.copies
 
     def _put_numbers(self) -> None:
         """Copy the constants that loops read to their area."""

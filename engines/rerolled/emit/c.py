@@ -36,8 +36,7 @@ from zoomgrad.engines.rerolled.emit.c_section import (
     spelled,
 )
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, affine
-from zoomgrad.engines.rerolled.recover.nest import nests
+from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place, Run
 from zoomgrad.engines.rerolled.step.series import Series
@@ -45,8 +44,6 @@ from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
 """Minimum number of lines of pieces in a translation unit, about 30 ms of work, to justify a compiler process."""
-FEW_OUTPUTS = 64
-"""Up to this many outputs are copied one by one."""
 SECTION_LINE = 9
 """Cost of compiling a line outside the pieces, in lines of a piece. It is high because such lines inline many calls."""
 MEANINGS = {
@@ -254,10 +251,10 @@ class _Source:
             "static __attribute__((noinline)) void",
             "move",
             (_W, "double *restrict buffer", "int out"),
-            self._copies() or _unused("w", "buffer", "out"),
+            self._copies(loops.copies, "out") or _unused("w", "buffer", "out"),
         )
-        outputs = list(self._outputs()) or _unused("w", "y")
-        yield Function("static void", "give_outputs", (_READ, "double *restrict y"), outputs)
+        outputs = self._copies(loops.given, "1") or _unused("w", "buffer")
+        yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)
         if loops.unused and self.step.trains:
             yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
             each: list[Statement] = [
@@ -278,53 +275,33 @@ class _Source:
                 yield Declarations([f"enum {{ {name} = {place}, {name}_COUNT = {stop - start} }};"])
             yield Include("rerolled/emit/zeros.h")
 
-    def _copies(self) -> list[Statement]:
-        """Loops that copy all parameters, or their gradients, between the caller's order and the loops' order."""
+    def _copies(self, copies: Sequence[Copy], out: str) -> list[Statement]:
+        """Loops that copy parameters, gradients or outputs between the caller's buffer and the workspace."""
         statements: list[Statement] = []
-        p = self.step.area("p").start
-        for copy in self.step.loops.copies:
+        for copy in copies:
             # The last two lane counts are one call, unless their places are listed.
-            inner = (*copy.place.lanes[-2:], *copy.parameter.lanes[-2:])
+            inner = (*copy.place.lanes[-2:], *copy.entry.lanes[-2:])
             is_call = all(isinstance(stride, int) for stride in inner)
             outer = max(0, len(copy.counts) - 2) if is_call else len(copy.counts)
-            place = affine(copy.place.base - p, copy.place.lanes[:outer], (), self.nests.listed)
-            index = affine(copy.parameter.base, copy.parameter.lanes[:outer], (), self.nests.listed)
+            area = self.step.area_of(copy.place.base)
+            offset = affine(copy.place.base - area.start, copy.place.lanes[:outer], (), self.nests.listed)
+            place = f"w + {area.name.upper()} + {offset}"
+            index = f"buffer + {affine(copy.entry.base, copy.entry.lanes[:outer], (), self.nests.listed)}"
             if is_call:
                 counts = (1, 1, *copy.counts)[-2:]
-                strides = ((0, 0, *access.lanes)[-2:] for access in (copy.place, copy.parameter))
+                strides = ((0, 0, *access.lanes)[-2:] for access in (copy.place, copy.entry))
                 numbers = [str(number) for part in (counts, *strides) for number in part]
-                body: list[Statement] = [Call("move_nest", (f"w + P + {place}", f"buffer + {index}", "out", *numbers))]
+                body: list[Statement] = [Call("move_nest", (place, index, out, *numbers))]
             else:
                 body = [
-                    Declare("number *", "place", f"w + P + {place}"),
-                    Declare("double *", "entry", f"buffer + {index}"),
-                    If("out", [Assign("*entry", "*place")], [Assign("*place", "*entry")]),
+                    Declare("number *", "place", place),
+                    Declare("double *", "entry", index),
+                    If(out, [Assign("*entry", "*place")], [Assign("*place", "*entry")]),
                 ]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
                 body = [For(name, count, body)]
             statements += body
         return statements
-
-    def _outputs(self) -> Iterator[Statement]:
-        """Copies of all outputs. Many that lie regularly are a loop."""
-        import numpy as np
-
-        places = [output.base for output in self.step.loops.outputs]
-        pieces = nests(np.array([places, range(len(places))])) if len(places) > FEW_OUTPUTS else []
-        is_deep = any(len(piece.counts) > len(LANE_NAMES) for piece in pieces)
-        if not pieces or is_deep or len(pieces) > len(places) // 2:
-            each = [f"w[{spelled(self.step, Place(place))}]" for place in places]
-            yield from (Assign(f"y[{index}]", output) for index, output in enumerate(each))
-            return
-        for start, counts, strides in pieces:
-            area = self.step.area_of(places[start])
-            place = affine(places[start] - area.start, [stride for stride, _ in strides])
-            body: list[Statement] = [
-                Assign(f"y[{affine(start, [stride for _, stride in strides])}]", f"w[{area.name.upper()} + {place}]")
-            ]
-            for name, count in reversed(list(zip(LANE_NAMES, counts))):
-                body = [For(name, count, body)]
-            yield from body
 
     # --- sections ----------------------------------------------------------------------------------------------------
 
@@ -356,7 +333,7 @@ class _Source:
                 yield Function(f"static {kind}", name, (_TRAINING,), [*first, *body, *last])
 
 
-_W, _READ, _TRAINING = "number *restrict w", "const number *restrict w", "struct training *t"
+_W, _TRAINING = "number *restrict w", "struct training *t"
 
 
 _DECLARED = {

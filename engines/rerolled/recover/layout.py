@@ -38,7 +38,7 @@ maps these places to the caller's parameters:
     g 40 48
     u 48 56
     >>> [copy] = loops.copies
-    >>> copy.counts, copy.place, copy.parameter
+    >>> copy.counts, copy.place, copy.entry
     ((3, 2), Access(base=16, lanes=(2, 1), terms=()), Access(base=0, lanes=(1, 3), terms=()))
 
 From the second term to the third, both lanes step by 2 in `p` and by 1 in `x`. The first term has another template, so
@@ -75,7 +75,8 @@ from zoomgrad.engines.rerolled.recover.places import (
     WRITTEN_SINGLY,
     Places,
     ascending,
-    copies,
+    copies_of_outputs,
+    copies_of_parameters,
     padded,
     plan_chains,
     put_constants,
@@ -117,7 +118,8 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
         loops=loops,
         areas=tuple(places.areas.values()),
         numbers=places.numbers,
-        copies=list(copies(sums, places)),
+        copies=copies_of_parameters(sums, places),
+        given=copies_of_outputs(sums, places),
         loss=places.access(sums.loss),
         outputs=tuple(map(places.access, sums.outputs)),
         inputs=sums.inputs,

@@ -134,11 +134,11 @@ class Loop:
 
 
 class Copy(NamedTuple):
-    """A nest of parameters: their places in the workspace, and their indices among the caller's parameters."""
+    """A nest of parameters or outputs: their places in the workspace, and their entries in the caller's buffer."""
 
     counts: tuple[int, ...]
     place: Access
-    parameter: Access
+    entry: Access
 
 
 class Area(NamedTuple):
@@ -182,6 +182,8 @@ class Loops(Workspace):
     """The constants that area k holds."""
     copies: list[Copy]
     """Copies of all parameters, in the order of the workspace."""
+    given: list[Copy]
+    """Copies of all outputs."""
     loss: Access
     outputs: tuple[Access, ...]
     inputs: int
@@ -205,7 +207,7 @@ class Loops(Workspace):
         import numpy as np
 
         none = np.zeros(0, int)
-        indices = np.concatenate([none, *(copy.parameter.places(copy.counts) for copy in self.copies)])
+        indices = np.concatenate([none, *(copy.entry.places(copy.counts) for copy in self.copies)])
         return indices, np.concatenate([none, *(copy.place.places(copy.counts) for copy in self.copies)])
 
     @property

@@ -207,21 +207,36 @@ def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]
             yield chain
 
 
-def copies(sums: Sums, places: Places) -> Iterator[Copy]:
-    """Copies of all parameters, in the order of the workspace. If the caller's order is irregular, they list it."""
+def copies_of_parameters(sums: Sums, places: Places) -> list[Copy]:
+    """Copies of all parameters, in the order of the workspace."""
     import numpy as np
 
     parameters = np.flatnonzero(sums.kind == PARAMETER)
     parameters = parameters[ascending(places.of[parameters])]
-    ours, indices = places.of[parameters], sums.number[parameters].astype(np.int32)
-    pieces = nests(np.stack([ours, indices])) if len(parameters) else []
+    return list(_copies(places.of[parameters], sums.number[parameters].astype(np.int32), 0))
+
+
+def copies_of_outputs(sums: Sums, places: Places) -> list[Copy]:
+    """Copies of all outputs, in the caller's order."""
+    import numpy as np
+
+    return list(_copies(places.of[list(sums.outputs)], np.arange(len(sums.outputs)), 1))
+
+
+def _copies(ours: Ints, indices: Ints, regular: int) -> Iterator[Copy]:
+    """Copies between places and the caller's indices. If one of them is irregular, lists of offsets.
+
+    regular: 0 if places ascend, 1 if indices do.
+    """
+    import numpy as np
+
+    columns = (ours, indices)
+    pieces = nests(np.stack(columns)) if len(ours) else []
     if len(pieces) > 2 * WRITTEN_SINGLY:
-        pieces = with_lists(nests(ours[None]), [ours, indices])
+        pieces = with_lists(nests(columns[regular][None]), columns)
     for piece in pieces:
-        place, parameter = (
-            Access(int(column[piece.start]), piece.strides_of(n)) for n, column in enumerate((ours, indices))
-        )
-        yield Copy(piece.counts, place, parameter)
+        place, index = (Access(int(column[piece.start]), piece.strides_of(n)) for n, column in enumerate(columns))
+        yield Copy(piece.counts, place, index)
 
 
 def ascending(numbers: Ints) -> Union[Ints, slice]:
