@@ -21,7 +21,7 @@ from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
 if TYPE_CHECKING:
     from zoomgrad.engines.machine.expression import Evaluator, Operand
 
-EXPONENTS = (2.0, 1.0, -1.0, -0.5, -2.0, -1.5)
+EXPONENTS = (2.0, 1.0, -1.0, -2.0)
 MARGIN = 0.0152 * 2.0**-52
 _LEAST, _MOST = 2.0**-64, 2.0**64
 
@@ -73,12 +73,8 @@ class Powers:
     def _pair(self, x: Vec, exponent: float) -> Pair:
         if exponent == 2.0:
             return self._square(x)
-        if exponent == -1.0:
-            return self._inverse(x)
-        if exponent == -0.5:
-            return self._inverse_root(x)
         inverse = self._inverse(x)
-        return self._product(inverse, inverse if exponent == -2.0 else self._inverse_root(x))
+        return inverse if exponent == -1.0 else self._square_of_pair(inverse)
 
     def _square(self, x: Vec) -> Pair:
         head, tail = self._new(), self._new()
@@ -96,33 +92,13 @@ class Powers:
         self.code.vector("vmulsd", tail, tail, head)
         return Pair(head, tail)
 
-    def _inverse_root(self, x: Vec) -> Pair:
-        """1 / sqrt(x)"""
-        one = self._number(1.0)
-        root, head, excess, lack = self._new(), self._copy(one), self._new(), self._copy(one)
-        self.code.vector("vsqrtsd", root, x, x)
-        self.code.vector("vdivsd", head, head, root)
-        self.evaluator.load(excess, x)
-        self.code.vector("vfnmadd231sd", excess, root, root)
-        self.code.vector("vfnmadd231sd", lack, root, head)
-        # tail = head * (lack - 0.5 * excess * head * head), in the order of the C
-        self.code.vector("vmulsd", excess, excess, self._number(-0.5))
-        self.code.vector("vmulsd", excess, excess, head)
-        self.code.vector("vfmadd231sd", lack, excess, head)
-        self.code.vector("vmulsd", lack, lack, head)
-        self.evaluator.registers.release(root, excess)
-        return Pair(head, lack)
-
-    def _product(self, a: Pair, b: Pair) -> Pair:
-        head, tail, rest = self._new(), self._new(), self._new()
-        self.code.vector("vmulsd", head, a.head, b.head)
-        self.code.vector("vmulsd", rest, a.tail, b.head)
-        self.code.vector("vfmadd231sd", rest, a.head, b.tail)
-        self.evaluator.clear(tail)
-        self.code.vector("vsubsd", tail, tail, head)
-        self.code.vector("vfmadd231sd", tail, a.head, b.head)
+    def _square_of_pair(self, a: Pair) -> Pair:
+        head, tail = self._square(a.head)
+        rest = self._new()
+        self.code.vector("vmulsd", rest, a.tail, a.head)
+        self.code.vector("vfmadd231sd", rest, a.head, a.tail)
         self.code.vector("vaddsd", tail, tail, rest)
-        self.evaluator.registers.release(*dict.fromkeys((*a, *b)), rest)  # a square has one pair
+        self.evaluator.registers.release(*a, rest)
         return Pair(head, tail)
 
     def _new(self) -> Vec:

@@ -1,5 +1,5 @@
-/* pow(x, y) with libm's bits for y = 2, of squared errors, and for y = -1 and -0.5, of softmaxes and RMS norms; and for
-   the 1, -2 and -1.5 of their derivatives.
+/* pow(x, y) with libm's bits for y = 2, of squared errors, and for y = -1, of divisions; and for the 1 and -2 of their
+   derivatives.
 
    A result is first the sum of two doubles, head and tail, with a relative error below 2^-100. If
    head + (tail - margin) and head + (tail + margin) round to the same double, and libm errs by no more than the margin
@@ -30,20 +30,11 @@ INLINE struct pair inverse(double x)
     return (struct pair){r, r * __builtin_fma(-x, r, 1.0)};
 }
 
-/* 1 / sqrt(x). With s, the rounded root, and r, which is 1 / s rounded: 1 / s exceeds r by r * (1 - s * r), and
-   1 / sqrt(x) is 1 / s less r * r * (x - s * s) / (2 * s), up to squares of these corrections. */
-INLINE struct pair inverse_root(double x)
+INLINE struct pair square(struct pair a)
 {
-    const double s = __builtin_sqrt(x), r = 1.0 / s;
-    const double excess = __builtin_fma(-s, s, x), lack = __builtin_fma(-s, r, 1.0);
-    return (struct pair){r, r * __builtin_fma(-0.5 * excess * r, r, lack)};
-}
-
-INLINE struct pair product(struct pair a, struct pair b)
-{
-    const double head = a.head * b.head;
-    const double rest = __builtin_fma(a.head, b.tail, a.tail * b.head);
-    return (struct pair){head, __builtin_fma(a.head, b.head, -head) + rest};
+    const double head = a.head * a.head;
+    const double rest = __builtin_fma(a.head, a.tail, a.tail * a.head);
+    return (struct pair){head, __builtin_fma(a.head, a.head, -head) + rest};
 }
 
 INLINE double rounded_pow(double x, double y)
@@ -53,11 +44,7 @@ INLINE double rounded_pow(double x, double y)
         return x; /* the exact result: libm errs by far less than half a unit before it rounds */
     if (size >= 0x1p-64 && size <= 0x1p64) {
         const struct pair itself = {x, 0.0};
-        const struct pair result = y == 2.0    ? product(itself, itself)
-                                   : y == -1.0 ? inverse(x)
-                                   : y == -0.5 ? inverse_root(x)
-                                   : y == -2.0 ? product(inverse(x), inverse(x))
-                                               : product(inverse(x), inverse_root(x));
+        const struct pair result = y == 2.0 ? square(itself) : y == -1.0 ? inverse(x) : square(inverse(x));
         const double low = result.head + __builtin_fma(-result.head, MARGIN, result.tail);
         const double high = result.head + __builtin_fma(result.head, MARGIN, result.tail);
         if (__builtin_expect(low == high, 1))
@@ -67,7 +54,6 @@ INLINE double rounded_pow(double x, double y)
 }
 
 #define IS_ROUNDED(y)                                                                                                  \
-    (__builtin_constant_p(y)                                                                                           \
-     && ((y) == 2.0 || (y) == 1.0 || (y) == -1.0 || (y) == -0.5 || (y) == -2.0 || (y) == -1.5))
+    (__builtin_constant_p(y) && ((y) == 2.0 || (y) == 1.0 || (y) == -1.0 || (y) == -2.0))
 #define pow(x, y) (IS_ROUNDED(y) ? rounded_pow(x, y) : pow(x, y))
 #endif

@@ -19,7 +19,7 @@ from zoomgrad.engines.machine.powers import are_those_of_libm
 
 pytestmark = pytest.mark.host
 
-EXPONENTS = (2.0, 1.0, -1.0, -0.5, -2.0, -1.5)
+EXPONENTS = (2.0, 1.0, -1.0, -2.0)
 SPECIAL = (0.0, 5e-324, 2.0**-1022, 1e-300, 2.0**-65, 2.0**-64, 2.0**64, 2.0**65, 2.0**63.9, 1.0, 4.0, 1e300, math.inf)
 LANES, ROWS = 32, 1 << 11
 ENGINES = ("rerolled-gcc", "rerolled-clang", "rerolled-gcc+generic", "rerolled-clang+generic", "rerolled-machine")
