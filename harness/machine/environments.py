@@ -8,11 +8,8 @@ import platform
 import shlex
 import shutil
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
-
-from uv import find_uv_bin
 
 from zoomgrad.engines.asking import NoAnswer, ask
 from zoomgrad.engines.kernel import toolchains
@@ -29,9 +26,8 @@ READY = ".ready"
 INSTALL_SECONDS = 3600
 """Time limit of uv, which may download gigabytes."""
 TAIL_CHARACTERS = 600
-SYSCONFIG = threading.Lock()
-"""uv's path comes from `sysconfig`. In CPython 3.11, two threads that first ask it at once see half of its names."""
-
+UV = (sys.executable, "-P", "-m", "uv")
+"""Runs uv, which belongs to our dependencies. -P: a module of the current folder may have its name."""
 
 WORKER = "worker"
 """The lock of ordinary workers, which has NumPy where it installs."""
@@ -97,11 +93,7 @@ def install_python(name: str) -> None:
 
 def _uv(*arguments: str) -> None:
     try:
-        with SYSCONFIG:
-            program = find_uv_bin()
-        ask([program, *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
-    except FileNotFoundError as error:
-        raise NoEnvironment(f"the program uv is missing ({error})") from None
+        ask([*UV, *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
     except NoAnswer as none:
         tail = none.output.strip()[-TAIL_CHARACTERS:]
         raise NoEnvironment(f"uv {arguments[0]} {none.reason}{tail and f': {tail}'}") from none

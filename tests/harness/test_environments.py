@@ -2,9 +2,6 @@
 
 import subprocess
 import sys
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,21 +50,6 @@ def test_a_different_lock_makes_a_different_environment(running, somewhere_else,
         (somewhere_else / "worker.lock").write_text(requirements)
         pythons.append(environment(running))
     assert pythons[0] != pythons[1]
-
-
-def test_threads_ask_for_uv_one_at_a_time(monkeypatch):
-    """`sysconfig`, which gives uv's path, is not safe for threads in CPython 3.11."""
-    asking = threading.Lock()
-
-    def find():
-        assert asking.acquire(blocking=False)
-        time.sleep(0.01)
-        asking.release()
-        return sys.executable
-
-    monkeypatch.setattr(environments, "find_uv_bin", find)
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(environments._uv, ["--version"] * 4))
 
 
 def test_locks_of_peers_pin_versions_over_the_workers_and_name_no_cuda():

@@ -64,7 +64,7 @@ def bare(tmp_path, monkeypatch):
         text = UV.format(log=str(log), fails=fails, python=PYTHON, zig=ZIG)
         uv.write_text(f"#!{sys.executable}\n{text}")
         uv.chmod(0o755)
-        monkeypatch.setattr(environments, "find_uv_bin", lambda: str(uv))
+        monkeypatch.setattr(environments, "UV", (str(uv),))
         return lambda: [json.loads(line) for line in log.read_text().splitlines()]
 
     (tmp_path / "bin").mkdir()
