@@ -25,9 +25,6 @@ def exec_(
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The program or notebook to run.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Arguments of the program.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the program's own class like Value as it is.")] = False,
-    replace: Annotated[
-        str, typer.Option(metavar="CLASS", help="Replace the class of this name only, and fail if it differs.")
-    ] = "",
     engine: SomeEngine = None,
     interpreter: Interpreter = None,
 ) -> None:
@@ -38,7 +35,7 @@ def exec_(
     """
     if engine is not None:
         typer.echo(_note(engines.load(engine)), err=True, nl=False)
-    words = (engine or "", "keep" if keep else "", replace, str(script), *(arguments or []))
+    words = (engine or "", "keep" if keep else "", str(script), *(arguments or []))
     raise typer.Exit(run_worker(interpreter, "zoomgrad.harness.worker.programs.execute", *words))
 
 

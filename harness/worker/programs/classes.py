@@ -12,67 +12,56 @@ import contextlib
 import os
 import sys
 import sysconfig
-from typing import Any, NamedTuple
+from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 
-WRONG_USE = 2
 OTHERS = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "purelib", "platlib"))  # noqa: PTH118
 """Folders of libraries, whose classes stay as they are."""
 
 
-class WrongScript(Exception):
-    """The program can't run as requested. The message gives the cause and the remedy."""
+def watch(*, formulas: bool) -> list[str]:
+    """Replace classes like Value for the rest of the process. Returns a list of the names of those looked at so far.
+
+    formulas: see `probe.probe`.
+    """
+    build, seen = builtins.__build_class__, list[str]()
+
+    def build_class(body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
+        own = build(body, name, *bases, **keywords)
+        is_candidate = isinstance(own, type) and _is_like_value(own) and _is_own(body)
+        return _choose(own, body.__code__, seen, formulas) if is_candidate else own
+
+    builtins.__build_class__ = build_class  # type: ignore[assignment]
+    return seen
 
 
-class Watch(NamedTuple):
-    """Which classes to look at."""
+def _choose(own: Any, code: Any, seen: list[str], formulas: bool) -> Any:
+    """The class in C for the program's class, or the program's own. Tells which, and adds the name to `seen`."""
+    from zoomgrad.engines.native import build  # only now, because a start is short
+    from zoomgrad.engines.native.dress import dress, let_find
+    from zoomgrad.harness.worker.programs.probe import probe
 
-    named: str
-    """The only class to replace, by name; empty for every class that is like Value."""
-    formulas: bool
-    """See `probe.probe`."""
-    seen: list[str]
-    """The names of classes that were looked at, in order."""
-
-    def start(self) -> None:
-        """For the rest of the process."""
-        build = builtins.__build_class__
-
-        def build_class(body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
-            own = build(body, name, *bases, **keywords)
-            is_candidate = name == self.named if self.named else _is_like_value(own)
-            return self._choose(own, body.__code__) if is_candidate and isinstance(own, type) and _is_own(body) else own
-
-        builtins.__build_class__ = build_class  # type: ignore[assignment]
-
-    def _choose(self, own: Any, code: Any) -> Any:
-        from zoomgrad.engines.native import build  # only now, because a start is short
-        from zoomgrad.engines.native.dress import dress, let_find
-        from zoomgrad.harness.worker.programs.probe import probe
-
-        file = os.path.relpath(code.co_filename)
-        place = f"{code.co_filename if file.startswith(os.pardir) else file}:{code.co_firstlineno}"
-        try:
-            value = build.load()
-            if issubclass(own, value):
-                return own  # derived from a class in C
-            self.seen.append(own.__name__)
-            look = probe(own, value, formulas=self.formulas, strict=bool(self.named))
-        except Unavailable as none:
-            look = none.reason
-        if isinstance(look, str):
-            tell(f"{place}: {own.__name__} runs as it is, because {look}")
-            if self.named:
-                os._exit(WRONG_USE)
-            return own
-        cls = dress(own, look, value)
-        let_find(own, cls, "__class__")
-        kept = ", ".join(name.strip("_") for name, method in look.methods.items() if not method)
-        parts = f"runs in C, except {kept}" if kept else "runs in C"
-        reason = f"which differ: {look.note}" if look.note else "because it computes the same"
-        tell(f"{place}: {own.__name__} {parts}, {reason} (--keep leaves it as it is)")
-        return cls
+    file = os.path.relpath(code.co_filename)
+    place = f"{code.co_filename if file.startswith(os.pardir) else file}:{code.co_firstlineno}"
+    try:
+        value = build.load()
+        if issubclass(own, value):
+            return own  # derived from a class in C
+        seen.append(own.__name__)
+        look = probe(own, value, formulas=formulas)
+    except Unavailable as none:
+        look = none.reason
+    if isinstance(look, str):
+        tell(f"{place}: {own.__name__} runs as it is, because {look}")
+        return own
+    cls = dress(own, look, value)
+    let_find(own, cls, "__class__")
+    kept = ", ".join(name.strip("_") for name, method in look.methods.items() if not method)
+    parts = f"runs in C, except {kept}" if kept else "runs in C"
+    reason = f"which differ: {look.note}" if look.note else "because it computes the same"
+    tell(f"{place}: {own.__name__} {parts}, {reason} (--keep leaves it as it is)")
+    return cls
 
 
 def _is_own(body: Any) -> bool:
@@ -82,8 +71,8 @@ def _is_own(body: Any) -> bool:
     return "micrograd" in module or not (module.startswith("zoomgrad.") or file.startswith(OTHERS))
 
 
-def _is_like_value(own: Any) -> bool:
-    names = {name for cls in getattr(own, "__mro__", (object,))[:-1] for name in vars(cls)}
+def _is_like_value(own: type) -> bool:
+    names = {name for cls in own.__mro__[:-1] for name in vars(cls)}
     return {"__add__", "__mul__"} <= names and any("back" in name for name in names)
 
 

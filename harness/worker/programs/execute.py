@@ -1,6 +1,6 @@
 """Run a micrograd program unchanged, in this process, with its Value in C.
 
-`python -m zoomgrad.harness.worker.programs.execute ENGINE KEEP CLASS SCRIPT ARG…`. The program's own class like Value
+`python -m zoomgrad.harness.worker.programs.execute ENGINE KEEP SCRIPT ARG…`. The program's own class like Value
 is replaced if it computes the same (`classes`). What it imports of micrograd and does not bring, `literature` makes
 from an engine's Value.
 """
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.harness.worker.lifeline import HARNESS, end_with_the_harness
-from zoomgrad.harness.worker.programs.classes import WRONG_USE, Watch, WrongScript, tell
+from zoomgrad.harness.worker.programs.classes import tell, watch
 
+WRONG_USE = 2
 if TYPE_CHECKING:
     from zoomgrad.engines.row import Row
 
@@ -28,6 +29,10 @@ USES_IDS = re.compile(
     r"\._id\b|\.(getgrad|backward_compile)\(|\.(compile|var)\(\)|\bengine\.counter\b|import counter\b"
 )
 """What only Values with identifiers have, as in "Compiling ML models to C for fun"."""
+
+
+class WrongScript(Exception):
+    """The program can't run as requested. The message gives the cause and the remedy."""
 
 
 def able(name: str) -> Row:
@@ -51,13 +56,10 @@ def fastest_value(*, with_ids: bool) -> Any:
     return hoisted.Value
 
 
-def execute(
-    path: Path, arguments: list[str], *, engine: Optional[Row] = None, keep: bool = False, named: str = ""
-) -> dict[str, Any]:
+def execute(path: Path, arguments: list[str], *, engine: Optional[Row] = None, keep: bool = False) -> dict[str, Any]:
     """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
 
     engine: whose Value stands in for micrograd's, by default the fastest. keep: leave the program's own class as it is.
-    named: replace only the class of this name.
 
     A process can run only one program, because its threads and exit handlers may need the engine to the end. Raises
     WrongScript, Unavailable, SyntaxError, and what the program raises.
@@ -66,27 +68,20 @@ def execute(
     with_ids = bool(USES_IDS.search(text))
     if with_ids and engine is not None and not engine.extensible:
         raise Unavailable(f"{engine.name} permits no class derived from its Value", "Use `--engine hoisted`.")
-    replaces = (
-        engine is None or engine.name == FASTEST
-    ) and sys.implementation.name == "cpython"  # PyPy is fast itself
-    if named and not replaces:
-        raise Unavailable(f"only {FASTEST} on CPython replaces a class", "Leave out --engine and --interpreter.")
+    in_c = (engine is None or engine.name == FASTEST) and sys.implementation.name == "cpython"  # PyPy is fast itself
     from zoomgrad.harness.worker.programs import literature
 
     imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
-    watch = Watch(named, "zoomgrad" not in text, [])
-    if replaces and not keep:
-        watch.start()
-    if engine or (replaces and not keep):
-        atexit.register(_warn_unless, imported, watch.seen, path)
+    replaces = in_c and not keep
+    seen = watch(formulas="zoomgrad" not in text) if replaces else []
+    if engine or replaces:
+        atexit.register(_warn_unless, imported, seen, path)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
     program.__dict__["__file__"] = str(path.absolute())
     sys.modules["__main__"] = program
     exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
-    if named and named not in watch.seen:
-        raise WrongScript(f"{path}: no class {named!r} was defined\n  Name the class of its Values.")
     return program.__dict__
 
 
@@ -122,10 +117,10 @@ def _warn_unless(imported: set[str], seen: list[str], path: Path) -> None:
         tell(f"{path.name} neither imported micrograd nor had a class to replace, so there was nothing to speed up")
 
 
-def run(engine_name: str, keep: bool, named: str, path: Path, arguments: list[str]) -> None:
+def run(engine_name: str, keep: bool, path: Path, arguments: list[str]) -> None:
     """Execute a user's program. Exits with a message if it can't start."""
     try:
-        execute(path, arguments, engine=able(engine_name) if engine_name else None, keep=keep, named=named)
+        execute(path, arguments, engine=able(engine_name) if engine_name else None, keep=keep)
     except (Unavailable, WrongScript) as problem:
         tell(str(problem))
         sys.exit(WRONG_USE)
@@ -136,19 +131,16 @@ def quickly(arguments: list[str]) -> bool:
 
     The command line takes several times as long to import as everything else that a program needs to start.
     """
-    keep, named, rest = False, "", [*arguments]
-    while rest[:1] == ["--keep"] or (rest[:1] == ["--replace"] and rest[1:]):
-        keep |= rest[0] == "--keep"
-        named = rest.pop(1) if rest[0] == "--replace" else named
-        rest.pop(0)
+    keep = arguments[:1] == ["--keep"]
+    rest = arguments[keep:]
     if not rest or rest[0].startswith("-") or not Path(rest[0]).is_file():
         return False
-    run("", keep, named, Path(rest[0]), rest[1:])
+    run("", keep, Path(rest[0]), rest[1:])
     return True
 
 
 if __name__ == "__main__":
     end_with_the_harness()
     os.environ.pop(HARNESS, None)  # a process that the program starts is the user's, and may outlive the harness
-    name, kept, class_name, script, *others = sys.argv[1:]
-    run(name, bool(kept), class_name, Path(script), others)
+    name, kept, script, *others = sys.argv[1:]
+    run(name, bool(kept), Path(script), others)

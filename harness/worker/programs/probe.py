@@ -112,11 +112,10 @@ def _equal(number: Any, other: Any) -> bool:
     return same_kind and (repr(number) == repr(other) or bool(number == other))
 
 
-def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, Look]:
+def probe(own: Any, value: Any, *, formulas: bool) -> Union[str, Look]:
     """How a class in C can stand in for the program's class, or how it differs.
 
     formulas: keep the last digits of a program's formula. If not, those of the op table will do, which compilers take.
-    strict: every operation must compute the same.
     """
     if not hasattr(os, "fork"):
         return "this system can't copy a process to compare them"
@@ -126,7 +125,7 @@ def probe(own: Any, value: Any, *, formulas: bool, strict: bool) -> Union[str, L
         child = os.fork()
     if not child:
         try:
-            os.write(writing, marshal.dumps(_answer(lambda: _Comparison(own, value, formulas, strict).look())))
+            os.write(writing, marshal.dumps(_answer(lambda: _Comparison(own, value, formulas).look())))
         finally:
             os._exit(0)
     os.close(writing)
@@ -158,8 +157,8 @@ def _answer(compare: Callable[[], Look]) -> Union[str, tuple[Any, ...]]:
 class _Comparison:
     """The program's class and the class in C that would stand in for it."""
 
-    def __init__(self, own: Any, value: Any, formulas: bool, strict: bool) -> None:
-        self.own, self.value, self.formulas, self.strict = own, value, formulas, strict
+    def __init__(self, own: Any, value: Any, formulas: bool) -> None:
+        self.own, self.value, self.formulas = own, value, formulas
         self.names, self.bound = namespace(own), None
         self._bind(own)
         before = self._traces()
@@ -182,7 +181,7 @@ class _Comparison:
         choices = {name: self._choose(name, bare) for name in OPERATORS if name in self.names}
         methods = {name: method for name, (method, _) in choices.items()}
         note = "; ".join(f"{name.strip('_')}: {text}" for name, (_, text) in choices.items() if text)
-        if note and (self.strict or choices["__add__"][1] or choices["__mul__"][1]):
+        if choices["__add__"][1] or choices["__mul__"][1]:
             raise Differs(note)
         self._add_texts(self.known.texts, methods)
         look = self.known._replace(methods=methods, note=note)

@@ -42,7 +42,7 @@ sys.exit(len(sys.argv))
 
 def execute(engine, tmp_path, text, *arguments, name="program.py"):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "zoomgrad.harness.worker.programs.execute", engine, "", ""]
+    command = [sys.executable, "-m", "zoomgrad.harness.worker.programs.execute", engine, ""]
     return subprocess.run([*command, str(tmp_path / name), *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
