@@ -131,12 +131,6 @@ static int take_columns(struct taken *t, PyObject *tuple, Py_ssize_t row)
     return 0;
 }
 
-static PyObject *none(void)
-{
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
 static PyObject *module_forward(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     struct taken t;
@@ -153,7 +147,8 @@ static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize
     if (!count_is(&t, "backward", count, 4) || !take_all(&t, args, "xpwq"))
         return end(&t, NULL);
     backward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf);
-    return end(&t, none());
+    end(&t, NULL);
+    Py_RETURN_NONE;
 }
 
 /* It converts numbers before it takes buffers, because a conversion may run the caller's code. */

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
 from functools import cached_property, partial
 from numbers import Real
-from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
+from typing import Callable, NamedTuple, Optional, Protocol, Union
 
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.arguments import Rate, finite, finite_rates, whole
@@ -48,17 +48,6 @@ class Stretch(NamedTuple):
     y_step: int = 0
     """Distance from a step's outputs to the next one's, if y holds those of every step of a stretch that does not
     learn; 0 if it holds those of the last one."""
-
-
-class Bound(NamedTuple):
-    """Buffers of a program, and its passes over them as functions without arguments."""
-
-    inputs: Any
-    parameters: Any
-    gradients: Any
-    forward: Callable[[], float]
-    backward: Callable[[], None]
-    """Adds to the gradients."""
 
 
 class Kernel(Protocol):
@@ -171,9 +160,10 @@ class Program:
             check_arithmetic()
             self._kernel.backward(self._x.ready(), self._p.ready(), self._w, self._q.ready())
 
-    def bound(self) -> Bound:
-        """The program's buffers and its passes over them, without the checks of `forward` and `backward`.
+    def bound(self) -> tuple[Doubles, Doubles, Doubles, Callable[[], float], Callable[[], None]]:
+        """Inputs, parameters, gradients, and both passes over them, without the checks of `forward` and `backward`.
 
+        The backward pass adds to the gradients.
         For a caller whose graph is so small that these checks take most of the time. It must own the program, let one
         thread at a time use it, call `check_arithmetic`, and let `backward` follow a `forward` over the same numbers.
         """
@@ -184,7 +174,7 @@ class Program:
             partial(self._kernel.forward, x, p, w, y),
             partial(self._kernel.backward, x, p, w, q),
         )
-        return Bound(x, p, q, forward, backward)
+        return x, p, q, forward, backward
 
     def zero_grad(self) -> None:
         """Set the gradients to zero, which also discards a partial batch."""

@@ -27,7 +27,6 @@ class Peer(Driver):
     """In `models`."""
     model: str
     """The class there."""
-    package: str
 
     def check(self, row: Row) -> None:
         self._load(row)
@@ -41,7 +40,7 @@ class Peer(Driver):
             module = importlib.import_module(name)
         except ImportError as error:
             remedy = OTHER_INTERPRETER if row.environment == "worker" else ON_DEMAND
-            raise Unavailable(f"{self.package} can't be imported: {error}", remedy) from None
+            raise Unavailable(f"its library can't be imported: {error}", remedy) from None
         model: type[Model] = getattr(module, self.model)
         return model
 

@@ -42,9 +42,7 @@ import gc, sys
 from zoomgrad import engines
 engine = engines.load(sys.argv[1])
 x, p = engine.Value(2.0), engine.Value(3.0)
-bound = engine.compile(x * p, inputs=[x], parameters=[p]).bound()
-forward, backward, gradients, parameters = bound.forward, bound.backward, bound.gradients, bound.parameters
-del bound
+_, parameters, gradients, forward, backward = engine.compile(x * p, inputs=[x], parameters=[p]).bound()
 gc.collect()
 parameters[0] = 5.0
 loss = forward()
