@@ -686,8 +686,8 @@ DEFECTS = (
     Defect(
         "interpreters: 3.11.7 is newer than 3.11.10",
         "harness/machine/interpreters.py",
-        "return _numbers(version)[:3], _is_release(version), version",
-        "return version, _is_release(version), version",
+        "return numbers[:3],",
+        "return (version,),",
         "harness/test_interpreters.py::test_names_of_interpreters",
     ),
     Defect(

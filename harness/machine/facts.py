@@ -22,6 +22,8 @@ COMMIT = re.compile("[0-9a-f]{7,64}")
 
 def gather() -> dict[str, str]:
     """Collect processor, memory, system, load and compilers as text. Omits facts that the system does not report."""
+    # Workers inherit the processors that this process may use.
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
     facts = {
         "system": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
@@ -29,8 +31,8 @@ def gather() -> dict[str, str]:
         "cores": f"{psutil.cpu_count(logical=False) or '?'} physical, {psutil.cpu_count()} logical",
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
         "libc": " ".join(platform.libc_ver()),
-        "frequency governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
-        "affinity": _affinity(),
+        "frequency governor": " ".join(_lines(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))),
+        "affinity": ", ".join(map(str, sorted(allowed))),
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
     facts |= {family: _compiler(family) for family in comparability.COMPILERS}
@@ -69,22 +71,13 @@ def commit(folder: Path) -> str:
 
 
 def _processor() -> str:
+    models = (line for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name"))
+    return next((line.split(":", 1)[1].strip() for line in models), platform.processor())
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file; none if this system lacks the file."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
-
-
-def _affinity() -> str:
-    """The processors that this process may use; workers inherit them."""
-    if not hasattr(os, "sched_getaffinity"):
-        return ""
-    return ", ".join(str(processor) for processor in sorted(os.sched_getaffinity(0)))
-
-
-def _first_line(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()[0]
-    except (OSError, IndexError):
-        return ""
+        return []

@@ -67,19 +67,6 @@ def test_a_line_says_that_there_was_nothing_to_speed_up(tmp_path):
     assert "program.py neither imported micrograd nor had a class to replace" in ran.stderr
 
 
-@pytest.mark.parametrize("engine", of_each_value())
-def test_models_can_be_pickled(tmp_path, engine):
-    program = (
-        "import micrograd, nn, pickle\nfor model in micrograd.nn.MLP(2, [2, 1]), nn.MLP(2, [2, 1], 'tanh', 0.1):\n"
-    )
-    program += "    for m in (model, pickle.loads(pickle.dumps(model))):\n        m([1.0, 2.0]).backward()\n"
-    program += "        print(m, [p.grad for p in m.parameters()])\n"
-    ran = execute(engine, tmp_path, program)
-    lines = ran.stdout.splitlines()
-    assert (lines[::2], ran.stderr) == (lines[1::2], "")
-    assert len(lines) == 4
-
-
 def test_threads_and_exit_handlers_still_have_the_engine(tmp_path):
     text = """
 import atexit, threading, time
