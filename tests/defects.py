@@ -114,8 +114,8 @@ DEFECTS = (
     Defect(
         "anatomy: the collector's pause also counts for the part that it interrupts",
         "harness/worker/anatomy.py",
-        "seconds = elapsed - pauses",
-        "seconds = elapsed",
+        "self.seconds[ran] += elapsed - pauses",
+        "self.seconds[ran] += elapsed",
         "harness/worker/test_profile.py::test_a_moment_belongs_to_one_part",
     ),
     Defect(

@@ -22,10 +22,10 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from zoomgrad.engines.training import Trainer
 
@@ -51,8 +51,10 @@ class Clock:
     """Seconds by part, without counting any moment twice."""
 
     def __init__(self) -> None:
-        self._paused = 0.0
-        """Seconds of all collections so far."""
+        self._part: Optional[str] = None
+        """The running part; None between two steps."""
+        self._since = self._paused = 0.0
+        """When it began to run, and seconds of collections that no part has counted yet."""
         self.reset()
 
     def reset(self) -> None:
@@ -60,31 +62,34 @@ class Clock:
         self.seconds = dict.fromkeys(PARTS, 0.0)
         self.pauses = dict.fromkeys(PARTS, 0.0)
         """Collector seconds by the part that they interrupted."""
-        self._inner = self._inner_pauses = 0.0
-        """Seconds of the parts and of their pauses that ended inside the running part."""
 
     def timed(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the method, so that its own time counts as that part's."""
 
         def stage(*arguments: Any) -> Any:
-            before, before_pauses = self._inner, self._inner_pauses
-            self._inner = self._inner_pauses = 0.0
-            paused, start = self._paused, perf_counter()
+            around = self._turn_to(part)
             try:
                 return method(*arguments)
             finally:
-                elapsed = perf_counter() - start
-                # PyPy may report a pause after the part that it interrupted. The part around makes up the difference,
-                # and what lies before the outermost part does not count.
-                pauses = min(self._paused - paused, elapsed)
-                seconds = elapsed - pauses
-                counted = max(seconds, self._inner)
-                self.seconds[part] += counted - self._inner
-                self.seconds["collector"] += pauses - self._inner_pauses
-                self.pauses[part] += pauses - self._inner_pauses
-                self._inner, self._inner_pauses = before + counted, before_pauses + pauses
+                self._turn_to(around)
 
         return stage
+
+    def _turn_to(self, part: Optional[str]) -> Optional[str]:
+        """Count the time until now as the running part's, and run another. Return the part that ran."""
+        now, ran = perf_counter(), self._part
+        if ran is None:
+            self._paused = 0.0
+        else:
+            elapsed = now - self._since
+            # PyPy may report a pause after the part that it interrupted. The parts that follow make up the difference.
+            pauses = min(self._paused, elapsed)
+            self._paused -= pauses
+            self.seconds[ran] += elapsed - pauses
+            self.seconds["collector"] += pauses
+            self.pauses[ran] += pauses
+        self._part, self._since = part, now
+        return ran
 
     def pause(self, seconds: float) -> None:
         """Report a garbage collection that has just ended."""
@@ -160,21 +165,15 @@ def resident_bytes() -> int:
 @contextmanager
 def _wrapped(trainer: Any, clock: Clock) -> Iterator[None]:
     """Time every stage, and the ordering inside one. The remaining training time is `rest`."""
-    names = {"train": "rest", **{stage: stage for stage in trainer.STAGES}}
-    for name, part in names.items():
-        setattr(trainer, name, clock.timed(part, getattr(trainer, name)))
-    value = trainer.Value
-    own = vars(value).get("topo")
-    value.topo = clock.timed("order", value.topo)
-    try:
+    places = [(trainer, "train", "rest"), *((trainer, stage, stage) for stage in trainer.STAGES)]
+    with ExitStack() as undo:
+        for owner, name, part in (*places, (trainer.Value, "topo", "order")):
+            if name in vars(owner):
+                undo.callback(setattr, owner, name, vars(owner)[name])
+            else:  # its class has the method
+                undo.callback(delattr, owner, name)
+            setattr(owner, name, clock.timed(part, getattr(owner, name)))
         yield
-    finally:
-        if own is None:
-            del value.topo  # the base class has it
-        else:
-            value.topo = own
-        for name in names:
-            delattr(trainer, name)
 
 
 @contextmanager
