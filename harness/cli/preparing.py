@@ -59,7 +59,7 @@ def _needs(plan: Plan) -> Iterator[tuple[str, Callable[[], None]]]:
     wanted = interpreters.DISCOVERED if os.environ.get("CI") else ("pypy-",)
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name not in plan.interpreters and name.startswith(wanted):
-            yield name, partial(environments.install_python, name)
+            yield name, partial(environments.uv, "python", "install", name)
     loaded = (engines.load(cell.engine) for cell in plan.run.cells)
     needs_clang = any(engine.options.compiler == "clang" for engine in loaded)
     if needs_clang and environments.offers_clang() and not toolchains.has("clang"):

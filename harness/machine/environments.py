@@ -50,7 +50,7 @@ def environment(interpreter: Interpreter, *, lock: str = WORKER) -> Path:
     with_jit = python.with_name("python-jit")
 
     def make() -> None:
-        _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
+        uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
         if interpreter.jit:
             with_jit.write_text(f'#!/bin/sh\nPYTHON_JIT=1 exec {shlex.quote(str(python))} "$@"\n')
             with_jit.chmod(0o755)
@@ -83,15 +83,11 @@ def _lock_file(lock: str) -> Path:
 
 
 def _install(lock: str, *where: str) -> None:
-    _uv("pip", "install", "--quiet", *where, "--requirement", str(_lock_file(lock)))
+    uv("pip", "install", "--quiet", *where, "--requirement", str(_lock_file(lock)))
 
 
-def install_python(name: str) -> None:
-    """Let uv install the interpreter of that name. Raises NoEnvironment, for example without a network."""
-    _uv("python", "install", name)
-
-
-def _uv(*arguments: str) -> None:
+def uv(*arguments: str) -> None:
+    """Run a command of uv. Raises NoEnvironment, for example without a network."""
     try:
         ask([*UV, *arguments], seconds=INSTALL_SECONDS, environment=os.environ)
     except NoAnswer as none:

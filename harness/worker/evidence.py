@@ -155,20 +155,17 @@ def compare(actual: Evidence, reference: Evidence) -> tuple[float, str]:
 _OF_START = re.compile(r"([1-9]\d*)x(\d+)")
 
 
-def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
-    """Write each piece of evidence to `NAME.doubles`, and return the names.
+def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> None:
+    """Write each piece of evidence to `NAME.doubles`, in place of the folder's earlier evidence.
 
     A file has the lengths of the three parts, and their numbers, as doubles in this machine's byte order.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.doubles"):
         old.unlink()
-    names = []
     for name, parts in evidence:
         content = b"".join(part.tobytes() for part in (array("d", map(len, parts)), *parts))
         (folder / f"{name}.doubles").write_bytes(content)
-        names.append(name)
-    return names
 
 
 def longest(names: Iterable[str]) -> int:

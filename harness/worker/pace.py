@@ -8,7 +8,6 @@ runs the baseline between the values instead, which costs a second training in e
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from time import perf_counter
 
 HAS_JIT = sys.implementation.name == "pypy"
@@ -31,8 +30,3 @@ def pace() -> float:
     for i in range(ITERATIONS):
         ring[i * 7 & 4095] = ring[i * 13 & 4095] * 0.5 + ring[i & 4095] * 0.499 + 0.001
     return perf_counter() - start
-
-
-def around(paces: Sequence[float]) -> list[float]:
-    """Pace around each of n values, from the n + 1 paces before, between and after them."""
-    return [(before + after) / 2 for before, after in zip(paces, paces[1:])]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from time import perf_counter
-from typing import Any, TextIO
+from typing import Any
 
 from zoomgrad.engines.row import Row
 from zoomgrad.engines.training import Trainer
@@ -50,23 +50,19 @@ def _switched_on() -> Iterator[None]:
     """Switch an outside profiler on for the block. It must not see imports, which take as long as a short training."""
     scalene: Any = importlib.import_module("scalene.scalene_profiler") if "scalene" in sys.modules else None
     control = os.environ.get("ZOOMGRAD_PERF_CONTROL")
-    with open(control, "w", encoding="ascii") if control else nullcontext() as perf:  # noqa: PTH123  (a pipe)
+    # Line by line, because perf waits for each.
+    with open(control, "w", 1, encoding="ascii") if control else nullcontext() as perf:  # noqa: PTH123  (a pipe)
         if scalene:
             scalene.start()
         if perf:
-            _tell(perf, "enable")
+            perf.write("enable\n")
         try:
             yield
         finally:
             if perf:
-                _tell(perf, "disable")
+                perf.write("disable\n")
             if scalene:
                 scalene.stop()
-
-
-def _tell(perf: TextIO, word: str) -> None:
-    perf.write(f"{word}\n")
-    perf.flush()
 
 
 if __name__ == "__main__":

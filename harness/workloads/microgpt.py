@@ -22,7 +22,7 @@ from zoomgrad.datasets import names
 from zoomgrad.datasets.names import TOKENS
 from zoomgrad.engines.api import UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.harness.workloads.models import BadSize, check_size, dot, softmax
+from zoomgrad.harness.workloads.models import BadSize, Model, check_size, dot, softmax
 from zoomgrad.harness.workloads.workload import Workload, same_class
 
 STEPS = 1000
@@ -66,7 +66,7 @@ class Sizes:
         return MicroGpt(nn.Neuron.Value, rng, self)
 
 
-class MicroGpt:
+class MicroGpt(Model):
     """The model. It maps the one-hot tokens of all positions to the probabilities of each next token."""
 
     def __init__(self, value: Any, rng: random.Random, sizes: Sizes) -> None:
@@ -78,9 +78,6 @@ class MicroGpt:
         self.of_token, self.of_position, self.read_out, *rest = every
         self.layers = [rest[start : start + 6] for start in range(0, len(rest), 6)]
         self._parameters = [p for part in every for row in part for p in row]
-
-    def parameters(self) -> list[Any]:
-        return self._parameters
 
     def __call__(self, tokens: Vector) -> list[Any]:
         past: list[tuple[list[Vector], list[Vector]]] = [([], []) for _ in self.layers]

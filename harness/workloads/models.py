@@ -62,7 +62,7 @@ class Mlp:
 
 
 class Model:
-    """Model of neurons and layers. Its parameters are in the order of its parts."""
+    """Model of neurons and layers. Its parameters are in the order of its parts, unless a subclass sets them."""
 
     def __init__(self, *parts: Any) -> None:
         self._parameters = [p for part in parts for p in part.parameters()]
@@ -140,25 +140,22 @@ class Attention(Model):
         return self.read_out(heard)
 
 
-class Polynomial:
+class Polynomial(Model):
     """Polynomial in two inputs. Each power is computed once and shared by all terms that contain it."""
 
     def __init__(self, nn: Any, rng: random.Random, *, degree: int) -> None:
         self.degree = degree
         self.exponents = [(i, j) for i in range(degree + 1) for j in range(degree + 1 - i)]
-        self.coefficients = [nn.Neuron.Value(rng.uniform(-1, 1)) for _ in self.exponents]
+        self._parameters = [nn.Neuron.Value(rng.uniform(-1, 1)) for _ in self.exponents]
 
     def __call__(self, point: Sequence[Any]) -> Any:
         x, y = ([None, v, *(v**k for k in range(2, self.degree + 1))] for v in point)
         terms = []
-        for (i, j), term in zip(self.exponents, self.coefficients):
+        for (i, j), term in zip(self.exponents, self._parameters):
             for power in (x[i], y[j]):
                 term = term if power is None else term * power
             terms.append(term)
         return sum(terms)
-
-    def parameters(self) -> list[Any]:
-        return self.coefficients
 
 
 class Shuffled(Model):
@@ -191,7 +188,7 @@ OPERATIONS: dict[Callable[[Any, Any], Any], int] = {
 """Operation on two Values, of which it may ignore the second -> its share."""
 
 
-class RandomDag:
+class RandomDag(Model):
     """Random operations over inputs and weights, without loops to recover, and a linear read-out of unread values."""
 
     def __init__(self, nn: Any, rng: random.Random, *, inputs: int, weights: int, operations: int) -> None:
@@ -205,15 +202,13 @@ class RandomDag:
             self.unread.append(made)
         self.weights = [nn.Neuron.Value(rng.uniform(-1, 1)) for _ in range(weights)]
         self.read_out = scaled(1.0, nn.Neuron(len(self.unread), False, rng=rng))
+        self._parameters = [*self.weights, *self.read_out.parameters()]
 
     def __call__(self, inputs: Sequence[Any]) -> Any:
         values = [*inputs, *self.weights]
         for apply, (left, right) in zip(self.applied, self.operands):
             values.append(apply(values[left], values[right]))
         return self.read_out([values[index] for index in self.unread])
-
-    def parameters(self) -> list[Any]:
-        return [*self.weights, *self.read_out.parameters()]
 
 
 def scaled(factor: float, part: Any) -> Any:

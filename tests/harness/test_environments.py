@@ -29,7 +29,7 @@ def test_an_environment_has_pyperf_and_is_made_once(running, somewhere_else, mon
     command = [python, "-I", "-c", check.format(sys.version_info[:2])]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["True", "True"]
 
-    monkeypatch.setattr(environments, "_uv", lambda *_: pytest.fail("a second environment was made"))
+    monkeypatch.setattr(environments, "uv", lambda *_: pytest.fail("a second environment was made"))
     assert environment(running) == python
 
 
@@ -44,7 +44,7 @@ def test_a_lock_that_cannot_be_installed_fails_with_uvs_message_each_time(runnin
 
 def test_a_different_lock_makes_a_different_environment(running, somewhere_else, monkeypatch):
     monkeypatch.setattr(environments, "REQUIREMENTS", somewhere_else)
-    monkeypatch.setattr(environments, "_uv", lambda what, *rest: what == "venv" and Path(rest[-1]).mkdir())
+    monkeypatch.setattr(environments, "uv", lambda what, *rest: what == "venv" and Path(rest[-1]).mkdir())
     pythons = []
     for requirements in ("", "# another\n"):
         (somewhere_else / "worker.lock").write_text(requirements)
