@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from zoomgrad.engines.api import Unavailable
@@ -41,7 +40,8 @@ def build(engine: Row, workload: Workload) -> dict[str, bytes]:
     return {f"{name}.abi3.so": compiled, f"{name}.c": source.encode("ascii"), "README.md": readme.encode()}
 
 
-def module_name(text: str, taken: Iterable[str] = getattr(sys, "stdlib_module_names", ())) -> str:
+def module_name(text: str) -> str:
     """A valid name of a module that none of Python's own modules has."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return name if name[:1].isalpha() and not keyword.iskeyword(name) and name not in taken else f"model_{name}"
+    is_taken = keyword.iskeyword(name) or name in sys.stdlib_module_names
+    return name if name[:1].isalpha() and not is_taken else f"model_{name}"

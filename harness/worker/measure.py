@@ -74,6 +74,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
     stretch = Stretch(trainer, workload, proof)
 
     stretch_seconds, passes = calibrate(stretch, job, workload.shapes())
+    passes = min(passes, len(proof.starts(stretch.steps)) // job["values"])  # no two timed stretches begin at one start
     stretch.prove()
     # Garbage collections come every few steps. Without the offset each process would time the same part of a cycle.
     trainer.restart(batch=workload.batch)
@@ -85,7 +86,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
     pace()  # lets a JIT compile it
     paces = [pace()]
 
-    # Calibration and warm-ups repeat start 0. No two timed stretches have the same start.
+    # Calibration and warm-ups repeat start 0.
     starts = itertools.chain([0] * runner.args.warmups * passes, proof.starts(stretch.steps))
 
     def time_value(steps: int) -> float:
@@ -114,9 +115,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Reply:
 def compiled_by(engine: Any) -> Reply:
     """Compiler and flags of an engine's C; empty for an engine that compiles no C."""
     tool = engine.toolchain()
-    if tool is None:
-        return {}
-    return {"compiler": str(tool), "compiler_flags": [*tool.own_flags, *engine.flags]}
+    return {"compiler": str(tool), "compiler_flags": [*tool.own_flags, *engine.flags]} if tool else {}
 
 
 class Stretch:
@@ -157,10 +156,6 @@ class Stretch:
         assert self._last
         self._proof.stretch(*self._last)
 
-    def most_passes(self, values: int) -> int:
-        """The most stretches of a timed value, if no two of all values have the same start."""
-        return len(self._proof.starts(self.steps)) // values
-
 
 def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape]) -> tuple[float, int]:
     """Choose the stretch of a value. Return the approximate seconds of a pass and the number of passes per value.
@@ -171,8 +166,7 @@ def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape]) -> tuple[floa
     """
     if 0 < job["stretch_steps"] <= stretch.most_steps:
         stretch.steps = job["stretch_steps"]
-        passes = job["steps_per_value"] // stretch.steps
-        return stretch.time(), min(passes, stretch.most_passes(job["values"]))
+        return stretch.time(), job["steps_per_value"] // stretch.steps
     warm_at = perf_counter() + (JIT_SECONDS if HAS_JIT else 0.0)
     while True:
         seconds = stretch.time_warm()
@@ -182,8 +176,7 @@ def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape]) -> tuple[floa
             if (steps := typical(shapes, stretch.steps, stretch.most_steps)) != stretch.steps:
                 stretch.steps = steps
                 seconds = stretch.time_warm()
-            passes = max(1, round(job["value_seconds"] / seconds))
-            return seconds, min(passes, stretch.most_passes(job["values"]))
+            return seconds, max(1, round(job["value_seconds"] / seconds))
 
 
 def typical(shapes: Sequence[Shape], steps: int, most: int) -> int:

@@ -56,8 +56,8 @@ def fastest_value(*, with_ids: bool) -> Any:
     return hoisted.Value
 
 
-def execute(path: Path, arguments: list[str], *, engine: Optional[Row] = None, keep: bool = False) -> dict[str, Any]:
-    """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
+def execute(path: Path, arguments: list[str], *, engine: Optional[Row] = None, keep: bool = False) -> None:
+    """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`.
 
     engine: whose Value stands in for micrograd's, by default the fastest. keep: leave the program's own class as it is.
 
@@ -82,7 +82,6 @@ def execute(path: Path, arguments: list[str], *, engine: Optional[Row] = None, k
     program.__dict__["__file__"] = str(path.absolute())
     sys.modules["__main__"] = program
     exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
-    return program.__dict__
 
 
 def _compiled(path: Path) -> tuple[str, CodeType]:
