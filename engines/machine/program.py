@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.section import Section
 from zoomgrad.engines.machine.target import Target
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.step.language import Perform, Run, walk
+from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -53,16 +53,12 @@ class Code(NamedTuple):
 
 def assemble(step: Step, form: Form) -> Code:
     """Write the code of a step."""
-    code, target = Assembler(), Target(form.width)
-    in_series = {number: series for series in step.series for number in range(series.first, series.stop)}
-    names = {s.routine for program in step.programs.values() for s in walk(program) if isinstance(s, Perform)}
+    code, target, step = Assembler(), Target(form.width), step.pruned()
     writer = Writer(code, step, form, target)
     for name, runs in step.routines.items():
-        if name not in names:
-            continue
         code.label(name)
         for run in runs:
-            series = in_series.get(run.number)
+            series = step.in_series.get(run.number)
             if not series:
                 code.comment(Described(step, run))
                 writer.write(run)

@@ -159,7 +159,7 @@ class _Source:
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
-        series = self.in_series.get(run.number)
+        series = self.step.in_series.get(run.number)
         if series and str(run) not in self.bodies:
             self.bodies[str(run)] = self._body_of_series(run, series)
         if str(run) not in self.bodies:
@@ -171,11 +171,6 @@ class _Source:
             text = ", ".join(title) + ("" if is_plain else f": {self.step.line(run)}")
             self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
         return self.bodies[str(run)]
-
-    @cached_property
-    def in_series(self) -> dict[int, Series]:
-        """The number of a loop -> the series that it is in."""
-        return {number: series for series in self.step.series for number in range(series.first, series.stop)}
 
     def _body_of_series(self, run: Run, series: Series) -> Text:
         """The first run of a series has all of its statements."""
@@ -226,7 +221,7 @@ class _Source:
             yield Define("FORWARD_ONLY", 1)
             yield Define("WEIGHTS", "weights")
             yield Declarations(table("weights", self.step.weights))
-        if any(isinstance(s, steps.Copy) for program in self.step.programs.values() for s in steps.walk(program)):
+        if any(isinstance(s, steps.Copy) for s in self.step.statements()):
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
             yield Declarations([memcpy])
         parameters = loops.area("p")
@@ -239,7 +234,7 @@ class _Source:
         yield Include("rerolled/emit/workspace.h")
         if "backward" in self.step.programs:
             yield Include("rerolled/emit/updates.h")
-        if any(isinstance(s, steps.Divided) for program in self.step.programs.values() for s in steps.walk(program)):
+        if any(isinstance(s, steps.Divided) for s in self.step.statements()):
             yield Include("threads/pool.h")
             yield Include("rerolled/emit/threads.h")
         if self.step.reads_numbers:

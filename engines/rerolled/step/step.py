@@ -93,11 +93,19 @@ class Step(Workspace):
         """Add or replace a routine."""
         return replace(self, routines={**self.routines, name: tuple(runs)})
 
+    def statements(self) -> Iterator[Statement]:
+        """All statements of all sections."""
+        return (statement for program in self.programs.values() for statement in walk(program))
+
     def pruned(self) -> Step:
         """The step without routines that no section runs."""
-        programs = self.programs.values()
-        run = {s.routine for program in programs for s in walk(program) if isinstance(s, Perform)}
+        run = {s.routine for s in self.statements() if isinstance(s, Perform)}
         return replace(self, routines={name: runs for name, runs in self.routines.items() if name in run})
+
+    @cached_property
+    def in_series(self) -> dict[int, Series]:
+        """The number of a loop -> the series that it is in."""
+        return {number: series for series in self.series for number in range(series.first, series.stop)}
 
     def with_programs(self, **programs: Program) -> Step:
         """Replace sections."""

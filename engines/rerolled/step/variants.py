@@ -49,11 +49,9 @@ def _decided(step: Step, known: Mapping[Fact, bool]) -> Step:
     def change(statement: Statement) -> Program:
         if isinstance(statement, SetDue) and Fact.DUE in known:
             return ()
-        if not isinstance(statement, If):
-            return (statement,)
-        if statement.condition not in known:
-            return (statement,)
-        return statement.then if known[statement.condition] else statement.otherwise
+        if isinstance(statement, If) and statement.condition in known:
+            return statement.then if known[statement.condition] else statement.otherwise
+        return (statement,)
 
     step = step.rewritten(change)
     turn = step.programs["turn"]
