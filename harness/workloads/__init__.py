@@ -14,13 +14,13 @@ from functools import cache, partial
 from typing import Any, Optional
 
 from zoomgrad.datasets import synthetic
-from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.api import Unavailable, UnknownName
 from zoomgrad.engines.asking import one_line
 from zoomgrad.engines.discovery import WORKLOAD_FILES, Problem, from_outside, is_name
 from zoomgrad.engines.nn import squared_error
 from zoomgrad.harness.workloads import microgpt
 from zoomgrad.harness.workloads.catalogue import WORKLOADS, constant
-from zoomgrad.harness.workloads.models import BadSize, Mlp, check_size
+from zoomgrad.harness.workloads.models import Mlp, check_size
 from zoomgrad.harness.workloads.workload import SEED, Workload, within
 
 __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names", "problems"]
@@ -41,7 +41,7 @@ def problems() -> list[Problem]:
 
 
 def load(name: str) -> Workload:
-    """Return the workload of that name. Raises UnknownName with the nearest names."""
+    """Return the workload of that name. Raises UnknownName with the nearest names, and Unavailable for wrong sizes."""
     if re.fullmatch(r"mlp(-|x)?\d*(x\d+)*(-b\d*)?", name):
         return _mlp(name)
     if name == "microgpt" or name.startswith("microgpt-"):
@@ -93,7 +93,8 @@ def _mlp(name: str) -> Workload:
     weights = sum(nin * nout for nin, nout in zip(shape, shape[1:]))
     check_size(name, weights)
     if shape[0] + shape[-1] > MOST_NUMBERS:
-        raise BadSize(name, f"a row would have {shape[0] + shape[-1]:,} numbers; the limit is {MOST_NUMBERS:,}")
+        problem = f"a row would have {shape[0] + shape[-1]:,} numbers; the limit is {MOST_NUMBERS:,}"
+        raise Unavailable(f"{name}: {problem}", "Use smaller sizes.")
     deeper = math.prod(min(1.0, 25 / width) for width in shape[2:-1])
     return Workload(
         name,

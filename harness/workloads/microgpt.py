@@ -20,9 +20,9 @@ from typing import Any
 
 from zoomgrad.datasets import names
 from zoomgrad.datasets.names import TOKENS
-from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.api import Unavailable, UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.harness.workloads.models import BadSize, Model, check_size, dot, softmax
+from zoomgrad.harness.workloads.models import Model, check_size, dot, softmax
 from zoomgrad.harness.workloads.workload import Workload, same_class
 
 STEPS = 1000
@@ -161,21 +161,17 @@ class Decay:
 
 @cache
 def load(name: str) -> Workload:
-    """The workload `microgpt`, or one of other sizes. Raises UnknownName."""
+    """The workload `microgpt`, or one of other sizes. Raises UnknownName and Unavailable."""
     shape = SHAPE.fullmatch(name)
     if name != "microgpt" and not shape:
         raise UnknownName("workload", name, ["microgpt", EXAMPLE])
     sizes = Sizes(*map(int, shape.groups())) if shape else Sizes()
     if sizes.width % sizes.heads:
-        raise BadSize(
-            name, f"{sizes.heads} heads can't share {sizes.width} dimensions", f"Choose sizes as in {EXAMPLE}."
-        )
+        problem = f"{sizes.heads} heads can't share {sizes.width} dimensions"
+        raise Unavailable(f"{name}: {problem}", f"Choose sizes as in {EXAMPLE}.")
     if not 2 <= sizes.context <= names.LONGEST + 1:
-        raise BadSize(
-            name,
-            f"it has {sizes.context:,} position{'s' * (sizes.context > 1)}; names need 2 to {names.LONGEST + 1}",
-            f"Choose another T, as in {EXAMPLE}.",
-        )
+        problem = f"it has {sizes.context:,} positions; names need 2 to {names.LONGEST + 1}"
+        raise Unavailable(f"{name}: {problem}", f"Choose another T, as in {EXAMPLE}.")
     check_size(name, sizes.context * sizes.weights)
     reader = partial(names.load, context=sizes.context)
     return Workload(

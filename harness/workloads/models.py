@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoomgrad.engines.api import UnknownName
+from zoomgrad.engines.api import Unavailable
 
 Build = Callable[[Any, random.Random], Any]
 """(the engine's `nn`, generator) -> a new model with its starting parameters."""
@@ -26,18 +26,11 @@ GRAPH_SEED = 1337
 """Seed of a graph's random structure, which must not change with the seed of the parameters."""
 
 
-class BadSize(UnknownName):
-    """A workload's name has the right form, but asks for a model that can't be made."""
-
-    def __init__(self, name: str, problem: str, remedy: str = "Use smaller sizes.") -> None:
-        LookupError.__init__(self, f"{name}: {problem}\n  {remedy}")
-        self.nearest = []
-
-
 def check_size(name: str, weights: int) -> None:
-    """Raise BadSize for too many weights, over all positions of a step."""
+    """Raise Unavailable for too many weights, over all positions of a step."""
     if weights > MOST_WEIGHTS:
-        raise BadSize(name, f"its graph would have {weights:,} weights; the limit is {MOST_WEIGHTS:,}")
+        problem = f"its graph would have {weights:,} weights; the limit is {MOST_WEIGHTS:,}"
+        raise Unavailable(f"{name}: {problem}", "Use smaller sizes.")
 
 
 @dataclass(frozen=True)
