@@ -184,14 +184,11 @@ class Witness:
         self._names = frozenset(path.stem for path in folder.glob("*.doubles"))
         if not self._names:
             raise DamagedEvidence(f"{folder} holds no evidence\n  Resume the run, which makes it again.")
+        self.steps = longest(self._names)
+        """Steps of the longest stretch."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
-
-    @property
-    def steps(self) -> int:
-        """Steps of the longest stretch."""
-        return longest(self._names)
 
     def starts(self, steps: int) -> list[int]:
         """Starts other than 0 with a stretch of that length, in order."""
