@@ -29,7 +29,7 @@ def at_median_pace(records: Iterable[Record]) -> list[Record]:
     """Correct all times of the records to the median pace of their interpreter, on a fleet over all hosts.
 
     Two cells are hardly ever measured in the same second, and the speed of a cloud machine varies between seconds; see
-    `harness.worker.pace`. All hosts of a fleet are of one type, so their times are
+    `harness.worker.measure.pace`. All hosts of a fleet are of one type, so their times are
     comparable at one pace. A timed value is divided by the pace around it, other times of the process by the median of
     these paces. Correcting twice is the same as once.
     """

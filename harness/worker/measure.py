@@ -26,9 +26,10 @@ from zoomgrad.harness.procedure import JIT_SECONDS
 from zoomgrad.harness.worker.evidence import Evidence, Starts, left_by
 from zoomgrad.harness.worker.job import Job, Reply, ready, run_job
 from zoomgrad.harness.worker.lifeline import end_with_the_harness
-from zoomgrad.harness.worker.pace import HAS_JIT, pace
 from zoomgrad.harness.worker.proof import Proof, prepare_proof
 from zoomgrad.harness.workloads import Workload
+
+HAS_JIT = sys.implementation.name == "pypy"
 
 SLOW_STEP_SECONDS = 5.0
 """With slower steps a process gives one value of one step, and calibration serves as its warm-up."""
@@ -41,6 +42,12 @@ LONGEST_VALUE = 1.5
 
 TYPICAL = 0.1
 """How far the mean length of a stretch's rows may be from that of all rows, as a share of it."""
+
+ITERATIONS = 4_600_000 if HAS_JIT else 48_000
+"""Of the work of `pace`, the same on every machine: about ten milliseconds, short compared with a value, long compared
+with a clock tick."""
+
+_RING = [1.0] * 4096
 
 
 def main(module: str = "zoomgrad.harness.worker.measure") -> None:
@@ -200,6 +207,24 @@ def typical(shapes: Sequence[Shape], steps: int, most: int) -> int:
 
     shorter, longer = (steps, steps // 2, steps // 4), (2 * steps, 4 * steps)
     return next((count for count in (*shorter, *longer) if 0 < count <= most and is_typical(count)), steps)
+
+
+def pace() -> float:
+    """Seconds that a fixed piece of work takes now. A JIT compiles it during the first call.
+
+    The speed of a cloud machine changes from second to second, and two processes rarely run at the same speed. Dividing
+    a value's time by the time of this work, before and after it, cancels the change. ("Duet benchmarking", Bulej et
+    al., ICPE 2020, runs the baseline between the values instead, which costs a second training in every process.)
+
+    Another process on the same core competes for its execution ports and its cache. That hardly slows a chain of
+    dependent multiplications, so the work loads and stores numbers, whose values stay at 1. It creates no object that
+    the garbage collector tracks, because a collection's time would depend on the engine's heap.
+    """
+    ring = _RING
+    start = perf_counter()
+    for i in range(ITERATIONS):
+        ring[i * 7 & 4095] = ring[i * 13 & 4095] * 0.5 + ring[i & 4095] * 0.499 + 0.001
+    return perf_counter() - start
 
 
 def peak_bytes(*, of_children: bool = False) -> int:
