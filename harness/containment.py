@@ -23,8 +23,6 @@ from zoomgrad.results.record import Settings
 
 TAIL_CHARACTERS = 1500
 """Length of the end of a worker's output that is kept."""
-NOT_STARTED = 127
-"""Exit code of a command that can't be started, as of a shell."""
 
 
 def reply_at(limit: str, settings: Settings) -> dict[str, str]:
@@ -73,13 +71,15 @@ def run(command: list[str], environment: dict[str, str], folder: str, settings: 
         (output,), code, limit = programs.finish(), 0, ""
     except NoAnswer as none:
         output, code, limit = none.output or none.reason, none.code, none.limit
+        if not leader:
+            code = 127  # a shell's code for a command that can't be started
     finally:
         programs.end()
         if leader:
             end_session(leader)
     output = output.strip()
     tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
-    return Finished(None if limit else code if leader else NOT_STARTED, tail, limit)
+    return Finished(None if limit else code, tail, limit)
 
 
 def end_session(leader: int) -> None:

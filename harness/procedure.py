@@ -34,11 +34,9 @@ class Drill(NamedTuple):
     """Steps of each call of `train`: a call may begin or end within a batch."""
 
 
-SHORT = Drill("short", 2, None, (3,))
-"""An update, then a step that leaves gradients. Slow engines have no time for more."""
-
 DRILLS = (
-    SHORT,
+    # An update, then a step that leaves gradients. Slow engines have no time for more.
+    Drill("short", 2, None, (3,)),
     Drill("single", 1, 3, (1, 4, 2)),
     # A tile of 8 rows, or tiles of 6 and 2, fill a batch. The second call begins within a batch.
     Drill("whole", 8, 5, (9, 11)),
