@@ -275,7 +275,7 @@ def test_invalid_times_are_a_failure(job, stand_in, content, said):
 
 # Limits
 
-COMPILER_WITHOUT_MEMORY = "def fail(trainer): raise OSError('cc1: out of memory')\nprepared(fail)"
+
 HOG = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
 
 
