@@ -16,7 +16,9 @@ ARRAYS = Form(rearrangements=("in place",))
 """For NumPy."""
 SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
 VECTORS = Form(
-    width=8, units=CORES, rearrangements=("in place", "deferred", "rows together", "whole batches", "in rounds")
+    width=8,
+    units=CORES,
+    rearrangements=("in place", "deferred", "rows together", "whole batches", "from panels", "in rounds"),
 )
 WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
 """A compiler's macro -> doubles in the widest vector."""

@@ -58,6 +58,7 @@ MEANINGS = {
     "before": "inputs of the row whose update waits",
     "rows": "inputs of rows taken together",
     "kept": "values and gradients that these rows keep",
+    "panel": "the lanes of a strip, term by term",
     "row_values": "values of each of these rows",
     "row_gradients": "gradients of values of each of these rows",
     "row_others": "coefficients of each of these rows",

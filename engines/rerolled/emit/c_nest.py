@@ -48,7 +48,7 @@ from zoomgrad.engines.rerolled.recover.loops import (
 )
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.sums import SLOTS
-from zoomgrad.engines.rerolled.step.language import Due, Run
+from zoomgrad.engines.rerolled.step.language import Due, Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -142,6 +142,8 @@ class Nests:
         hoisted: dict[tuple[str, int], str] = {}
         heights = [(n, _Nest(self, run, loop, strips, n, hoisted)) for n in dict.fromkeys((tall, min(tall, 2), 1))]
         body = list(_over_rows(run, loop, [(n, list(nest.block())) for n, nest in heights]))
+        if run.panel and strips.widths[0] > 1:
+            body.insert(0, heights[0][1].pack(run.panel))
         if strips.repeats > 1:
             body = [For(LANE_NAMES[1], strips.repeats * strips.lanes, body, strips.lanes)]
         return Block([*heights[0][1].fixed_values(), *body])
@@ -213,6 +215,7 @@ class _Nest:
         self.nests = nests
         self.run = run
         self.loop = loop
+        self.strips = strips
         self.hoisted = hoisted
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
         self.first = int(in_rounds)
@@ -322,7 +325,7 @@ class _Nest:
         for slot, operand in enumerate(segment.operands):
             pointer = None
             if isinstance(operand, Access):
-                pointer, declared = self._pointer(str(slot), operand, segment.counts)
+                pointer, declared = self._source(str(slot), operand, segment)
                 yield from declared
             pointers.append(pointer)
         texts = [[self._operand(*operand, block) for operand in zip(segment.operands, pointers)] for _, block in sums]
@@ -345,6 +348,32 @@ class _Nest:
                     yield Declare(f"const {vector(width)}", shared[text], text)
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
+
+    def pack(self, panel: Panel) -> Statement:
+        """Copy the strip's lanes of an operand to the panel, term by term."""
+        segment = self.loop.segments[panel.segment]
+        operand = segment.operands[panel.slot]
+        assert isinstance(operand, Access)
+        assert self.strips.lanes <= self.nests.form.strip
+        (source, of_source), (to, of_panel) = self._pointer("from", operand, segment.counts), self._panel(panel)
+        copies = [
+            Assign(to.there(v, v.width), source.there(v, v.width)) for v in self.strips.block(len(self.limits), 1)
+        ]
+        count = COUNT if self.loop.phase == Phase.SINK else segment.counts[0]
+        return For(TERM_NAMES[0], count, [*of_source, *of_panel, *copies])
+
+    def _source(self, name: str, operand: Access, segment: Segment) -> tuple[_Pointer, list[Statement]]:
+        """The pointer to an operand, in memory or in the panel, and its declaration."""
+        panel = self.run.panel
+        if panel and self.strips.widths[0] > 1 and self.loop.segments[panel.segment].operands[panel.slot] is operand:
+            return self._panel(panel)
+        return self._pointer(name, operand, segment.counts)
+
+    def _panel(self, panel: Panel) -> tuple[_Pointer, list[Statement]]:
+        """The pointer to a term of the panel, and its declaration."""
+        area, first = self.nests.place(panel.base)
+        place = f"{area} + {affine(first, (), (self.strips.lanes,))}"
+        return _Pointer("packed", -self.strips.at, (0, 1), moves=True), [Declare("number *", "packed", place)]
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector) -> str:
         if isinstance(operand, float):

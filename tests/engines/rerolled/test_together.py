@@ -12,7 +12,7 @@ from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import form, of_form
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.rearrange import divided, from_panels, weight_reuse, whole_batches
 
 pytestmark = pytest.mark.host
 
@@ -70,6 +70,7 @@ def test_random_networks_keep_their_bits(monkeypatch, seed):
     """The last seeds divide steps among threads."""
     for module in (weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(from_panels, "PAGE", 1)
     monkeypatch.setattr(divided, "LEAST_WORK", 0)
     chance = random.Random(seed)
     inputs, hidden = chance.randint(3, 13), chance.choice([2, 3, 5, 8, 9, 17, 37, 70])
