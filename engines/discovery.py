@@ -88,13 +88,16 @@ def is_name(name: Any) -> bool:
 
 def flaw(engine: Any) -> str:
     """Describe in one line what is wrong with the facts of an engine; empty if they are valid."""
-    from zoomgrad.engines.row import Row  # now, because an import of this module must be quick
+    from zoomgrad.engines.row import Driver, Row  # now, because an import of this module must be quick
 
-    if not isinstance(engine, Row):
+    if type(engine) is not Row or not isinstance(engine.driver, Driver):
         return f"an object of {type(engine).__name__} is not an engine: it must be a Row, as in engines/table.py"
     if not is_name(engine.name):
         shown = one_line(repr(engine.name), 80)
         return f"{shown} is not an engine's name: use letters and digits, joined by single characters of `. _ + -`"
+    for fact in ("idea", "builds_on", "environment", "file"):
+        if not isinstance(getattr(engine, fact), str):
+            return f"{engine.name}: its {fact} is not text"
     for fact in ("typical_row_seconds", "typical_compile_row_seconds"):
         if not _is_number(getattr(engine, fact), MOST_ROW_SECONDS):
             return f"{engine.name}: its {fact} is not a number from 0 to {MOST_ROW_SECONDS:g}"

@@ -50,7 +50,7 @@ def write_atomically(
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush renames in the folder to the disk (POSIX). Windows can't open a folder, so nothing happens there."""
+    """Flush renames in the folder to the disk."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
+
+from zoomgrad.engines.api import Unavailable
 
 
 def once(build: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that builds the class when first called, and then returns that class."""
-    lock, built = threading.Lock(), cache(build)
+    """Return a function that builds the class when first called, and then returns that class or raises that error."""
+    lock = threading.Lock()
+    results: list[Any] = []
 
     @wraps(build)
     def first() -> Any:
         with lock:
-            return built()
+            if not results:
+                try:
+                    results.append(build())
+                except Unavailable as reason:
+                    results.append(reason)
+        if isinstance(results[0], Unavailable):
+            raise results[0]
+        return results[0]
 
     return first

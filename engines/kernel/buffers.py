@@ -32,7 +32,8 @@ class FixedArray(Array):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, slice):
-            value = value if isinstance(value, array) else array("d", list(value))
+            if not isinstance(value, array) or value.typecode != "d":
+                value = array("d", list(value))
             places = len(range(*key.indices(len(self))))
             if len(value) != places:
                 raise ValueError(

@@ -63,11 +63,14 @@ class ConductorInMachineCode(Conductor):
 def conductor_in_machine_code(
     optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared
 ) -> Conductor:
-    """A conductor in machine code. Where the processor or the optimiser allows none, its update is in NumPy."""
+    """A conductor in machine code; in NumPy, or else in Python, where the processor or the optimiser allows none."""
     try:
         return ConductorInMachineCode(optimiser, is_fast, members, shared)
     except (OutOfRegisters, Unavailable):
-        return ConductorInNumPy(optimiser, members, shared)
+        try:
+            return ConductorInNumPy(optimiser, members, shared)
+        except ImportError:
+            return Conductor(optimiser, members, shared)
 
 
 def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: bool, is_fast: bool) -> Assembler:

@@ -11,7 +11,7 @@ static PyGetSetDef attributes[] = {
     {"_constant", (getter)get_constant, NULL, "The constant of a power, or None.", NULL},
     {"_backward", (getter)get_backward, (setter)set_backward, "Applies this Value's contributions.", NULL},
     {"_has_own_backward", (getter)get_own_backward, NULL, "Whether a program has set `_backward`.", NULL},
-    {"__dict__", (getter)get_attributes, NULL, "Attributes of the program's own.", NULL},
+    {"__dict__", (getter)get_attributes, (setter)set_attributes, "Attributes of the program's own.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -170,7 +170,7 @@ def load(name: str) -> Workload:
         problem = f"{sizes.heads} heads can't share {sizes.width} dimensions"
         raise Unavailable(f"{name}: {problem}", f"Choose sizes as in {EXAMPLE}.")
     if not 2 <= sizes.context <= names.LONGEST + 1:
-        problem = f"it has {sizes.context:,} positions; names need 2 to {names.LONGEST + 1}"
+        problem = f"a context of {sizes.context:,} does not fit: names need 2 to {names.LONGEST + 1}"
         raise Unavailable(f"{name}: {problem}", f"Choose another T, as in {EXAMPLE}.")
     check_size(name, sizes.context * sizes.weights)
     reader = partial(names.load, context=sizes.context)
