@@ -28,12 +28,12 @@ MEASURED = {
 """Reply of a real worker whose engine compiles nothing."""
 
 
-def pyperf_json(tmp_path, step_seconds, **metadata):
+def pyperf_json(tmp_path, step_seconds):
     """Return the file that pyperf's manager writes after one worker: one warm-up and these values."""
     run = pyperf.Run(
         step_seconds,
         warmups=[(50, 2 * step_seconds[0])],
-        metadata={"name": "xor", "loops": 50, "hostname": "here", **metadata},
+        metadata={"name": "xor", "loops": 50, "hostname": "here"},
         collect_metadata=False,
     )
     file = tmp_path / "pyperf.json"
@@ -44,12 +44,10 @@ def pyperf_json(tmp_path, step_seconds, **metadata):
 class Workers:
     """A fake `Isolate` that measures every cell, unless `answers` has a reply for the engine or (task, engine)."""
 
-    def __init__(self, tmp_path, answers=None, *, metadata=lambda block: {}):
+    def __init__(self, tmp_path, answers=None):
         self.tmp_path = tmp_path
         self.answers = answers or {}
-        self.metadata = metadata
         self.jobs = []
-        self.seen = []
         self.before_each = lambda: None
         self.vouched_steps = 64
         self.seconds = lambda engine, block: [0.1 + block, 0.2 + block]
@@ -79,9 +77,7 @@ class Workers:
             "peak_bytes": 1000,
             "proof": {**MEASURED["proof"], "reference": job["reference_cell"], "steps": 25, "stretches": 6},
         }
-        return WorkerResult(
-            reply, 2.0, pyperf_json(self.tmp_path, self.seconds(job["engine"], block), **self.metadata(block))
-        )
+        return WorkerResult(reply, 2.0, pyperf_json(self.tmp_path, self.seconds(job["engine"], block)))
 
     @property
     def measured(self):

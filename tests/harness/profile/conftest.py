@@ -27,12 +27,10 @@ class MakeSession:
         self._running = running
         self.common = {}
 
-    def __call__(self, profiler, engine, workload="xor", *, seconds=0.3, timeout_seconds=90.0, interpreter=None):
-        chosen = interpreter or self._running
-        cell = Cell(engine=engine, interpreter=chosen.name, workload=workload)
+    def __call__(self, profiler, engine, workload="xor", *, seconds=0.3):
+        cell = Cell(engine=engine, interpreter=self._running.name, workload=workload)
         self.common = {"cell": cell, "status": "measured", "started_at": datetime.now(UTC)}
-
-        return Session(profiler, cell, chosen, seconds, Settings(timeout_seconds=timeout_seconds), self.folder)
+        return Session(profiler, cell, self._running, seconds, Settings(timeout_seconds=90.0), self.folder)
 
     @property
     def has_symbols(self):
