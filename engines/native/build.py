@@ -80,7 +80,7 @@ def class_in(path: Path) -> Any:
     )
     value._topo = value.topo  # a program's class may have another `topo`
     value.__module__ = "zoomgrad.engines.native"
-    value.label, value._row = "", -1  # a Value with others has them in its dict
+    value.label, value._row = "", -1  # defaults: a Value keeps other ones in its dict
     value.__repr__ = Derived.__repr__
     value.__reduce__, value.__deepcopy__ = parts, deep_copy
     return value

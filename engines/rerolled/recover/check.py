@@ -43,7 +43,7 @@ def check_loops(loops: Loops) -> Loops:
         for access, terms in _operands(loop):
             places = _places(loops, where, access, loop.counts, terms)
             used[places] = True
-            refuse(places, ~filled[places], f"{where} reads before it is written")
+            refuse(places, ~filled[places], f"{where} reads too early:")
         target = _places(loops, where, loop.target, loop.counts)
         is_again = np.bincount(target)[target] > 1
         refuse(target, written[target] | is_again, f"{where} writes a second time to")
@@ -52,9 +52,9 @@ def check_loops(loops: Loops) -> Loops:
         is_room[_padding(loops, where, loop)] = True
     for leaf in (loops.loss, *loops.outputs):
         places = _places(loops, "the loss or an output", leaf)
-        refuse(places, ~filled[places], "the loss or an output reads before it is written")
+        refuse(places, ~filled[places], "the loss or an output reads too early:")
     room = np.flatnonzero(is_room)
-    refuse(room, used[room], "a loop has room that is used in")
+    refuse(room, used[room], "a loop has room where other numbers are:")
     return loops
 
 

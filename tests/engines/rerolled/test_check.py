@@ -49,12 +49,12 @@ def with_operand(whole, at, operand):
 
 
 BROKEN_LOOPS = {
-    r"^loop 0 \(sink\) reads before it is written g\[\d+\]": lambda w: replace(w, loops=w.loops[::-1]),
+    r"^loop 0 \(sink\) reads too early: g\[\d+\]": lambda w: replace(w, loops=w.loops[::-1]),
     r"^loop 0 \(forward\) reaches from \d+ to \d+, beyond an area": (
         lambda w: with_operand(w, 0, Access(w.workspace - 1, (1,)))
     ),
     r"^loop 1 \(forward\) writes a second time to v\[0\]": lambda w: with_loop(w, 1, target=w.loops[0].target),
-    r"^loop 1 \(forward\) reads before it is written v\[\d+\]": lambda w: with_operand(w, 1, w.loops[1].target),
+    r"^loop 1 \(forward\) reads too early: v\[\d+\]": lambda w: with_operand(w, 1, w.loops[1].target),
     r"^loop 0 \(forward\) has room, but its lanes are not contiguous": (
         lambda w: with_loop(w, 0, target=w.loops[0].target._replace(lanes=(2,)), room=8)
     ),
