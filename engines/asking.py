@@ -35,7 +35,7 @@ INHERITED = (
 """Environment variables that programs inherit, besides the absolute folders of PATH."""
 
 _POLL_SECONDS = 0.5
-"""How often to look for a program that has ended but left its pipe open. Usually the end of a pipe tells."""
+"""How often to look for a program that has ended but left its pipe open. Usually the pipe's end of file comes first."""
 
 
 class NoAnswer(Exception):

@@ -3,8 +3,8 @@
 Anyone may name an engine's file. A broken one must not break the others, so it is left out and named. The facts of
 each engine are checked here, once, because the harness plans with them and names files after them.
 
-A worker runs in an environment without the user's packages. So an environment variable hands the paths of all files
-from outside to the worker, which imports them from where they are. Workloads come from outside in the same way.
+A worker runs in an environment without the user's packages. So an environment variable gives the worker the paths of
+all files from outside, and it imports them from where they are. Workloads come from outside in the same way.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def is_name(name: Any) -> bool:
 
 def flaw(engine: Any) -> str:
     """Describe in one line what is wrong with the facts of an engine; empty if they are valid."""
-    from zoomgrad.engines.row import Driver, Row  # now, because an import of this module must be quick
+    from zoomgrad.engines.row import Driver, Row  # imported here, so that importing this module is quick
 
     if type(engine) is not Row or not isinstance(engine.driver, Driver):
         return f"an object of {type(engine).__name__} is not an engine: it must be a Row, as in engines/table.py"
@@ -174,7 +174,7 @@ def _load(file: str) -> ModuleType:
         return module
     sys.path.append(str(folder))  # last, because it may be another interpreter's site-packages
     try:
-        module = importlib.import_module(".".join(names))
+        module = importlib.import_module(".".join(names).removesuffix(".__init__"))
     finally:
         sys.path.remove(str(folder))
     if not Path(str(module.__file__)).samefile(file):

@@ -133,7 +133,7 @@ class Networks(NamedTuple):
 
 @functools.cache
 def bind(value: Any, neuron: Any = Neuron, layer: Any = Layer, mlp: Any = MLP) -> Networks:
-    """Return the networks for that Value class, always the same ones. The other arguments are the classes to bind."""
+    """The networks for a Value class, the same ones for the same arguments. The others are the classes to bind."""
     neuron = type("Neuron", (neuron,), {"Value": value})
     layer = type("Layer", (layer,), {"Neuron": neuron})
     return Networks(Module, neuron, layer, type("MLP", (mlp,), {"Layer": layer}))

@@ -22,7 +22,9 @@ def check(tape: Tape) -> Tape:
     for row, (op, left, right, index) in enumerate(zip(tape.ops, tape.left, tape.right, tape.index)):
         shape = (left != NONE, right != NONE, index != NONE)
         if op >= len(shapes) or shapes[op] != shape or not NONE <= left < row or not NONE <= right < row:
-            raise _broken(tape, row, "an operand or its number is missing, too many, or does not come before it")
+            raise _broken(
+                tape, row, "there is no such op, it has other operands or no number, or an operand comes later"
+            )
         read[left] = read[right] = 1
         if index != NONE:
             limit = limits.get(op, len(tape.constants))

@@ -169,7 +169,7 @@ class _Walk:
             if isinstance(v, Value):
                 v._row = _NEW
             else:
-                v.__dict__.pop("_row", None)  # in C, this is like an attribute of the program's own
+                v.__dict__.pop("_row", None)  # in C, `_row` is an ordinary attribute
 
 
 def _is_recorded(v: object) -> bool:

@@ -79,6 +79,17 @@ def test_a_broken_file_is_left_out_and_named(found, text, what):
     assert all(problem.what.isprintable() and len(problem.what) < 400 for problem in problems)
 
 
+def test_a_file_that_is_a_package_runs_once(tmp_path, monkeypatch):
+    package = tmp_path / "ofapackage"
+    package.mkdir()
+    once = f"import builtins\nbuiltins.runs = getattr(builtins, 'runs', 0) + 1\n{GOOD}"
+    (package / "__init__.py").write_text(once, encoding="utf-8")
+    monkeypatch.setenv(discovery.ENGINE_FILES, str(package / "__init__.py"))
+    monkeypatch.setattr("builtins.runs", 0, raising=False)
+    assert list(discovery.discover().engines) == ["good", "better"]
+    assert __import__("builtins").runs == 1
+
+
 def test_an_unknown_name_lists_the_files_left_out(found, monkeypatch):
     monkeypatch.setattr(engines, "_discovered", lambda: found("def ("))
     with pytest.raises(UnknownName) as error:

@@ -1,5 +1,5 @@
-/* pow(x, y) with libm's bits for y = 2, of squared errors, and for y = -1, of divisions; and for the 1 and -2 of their
-   derivatives.
+/* pow(x, y) with libm's bits for y = 2, of squared errors, and y = -1, of divisions; and for the exponents 1 and -2 in
+   their derivatives.
 
    A result is first the sum of two doubles, head and tail, with a relative error below 2^-100. If
    head + (tail - margin) and head + (tail + margin) round to the same double, and libm errs by no more than the margin

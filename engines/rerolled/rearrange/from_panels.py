@@ -1,9 +1,9 @@
 """From panels: a loop for many rows copies the numbers that its tiles share, and the tiles read the copy.
 
 All tiles of a strip read the same lanes of a matrix, row after row. In a layer of 512 units, the rows are a page of
-memory apart, and a processor fetches ahead within a page only. If the weights are larger than the second-level cache,
+memory apart, and a processor prefetches within a page only. If the weights are larger than the second-level cache,
 the first tile of each strip waits for every row. So the loop first copies these lanes of all rows side by side, to a
-*panel*, where they are fetched ahead, and stay in nearer caches for all tiles of the strip. A tile adds the same terms
+*panel*, which is prefetched, and stays in nearer caches for all tiles of the strip. A tile adds the same terms
 in the same order, so no bit changes.
 
 Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t. In tiles of 8 lanes, its panel has
@@ -27,14 +27,14 @@ PAGE = 512
 
 
 def read_from_panels(step: Step, form: Form) -> Step:
-    """Give loops a panel for what their rows share, if the weights are larger than the second-level cache."""
+    """Give loops a panel for the operand that rows share, if the weights are larger than the second-level cache."""
     if not form.is_beyond_cache(step.loops.parameters):
         return step
     panels = {run: panel for runs in step.routines.values() for run in runs for panel in _panels(run)}
     if not panels:
         return step
-    rows = max(run.loop.segments[panel.segment].counts[0] for run, panel in panels.items())
-    step, area = step.with_area("panel", rows * form.strip)
+    terms = max(run.loop.segments[panel.segment].counts[0] for run, panel in panels.items())
+    step, area = step.with_area("panel", terms * form.strip)
     for name, runs in step.routines.items():
         placed = [replace(run, panel=panels[run]._replace(base=area.start)) if run in panels else run for run in runs]
         step = step.with_routine(name, placed)

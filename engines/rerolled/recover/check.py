@@ -52,7 +52,7 @@ def check_loops(loops: Loops) -> Loops:
         is_room[_padding(loops, where, loop)] = True
     for leaf in (loops.loss, *loops.outputs):
         places = _places(loops, "the loss or an output", leaf)
-        refuse(places, ~filled[places], "the loss or an output reads too early:")
+        refuse(places, ~filled[places], "the loss or an output is read too early:")
     room = np.flatnonzero(is_room)
     refuse(room, used[room], "a loop has room where other numbers are:")
     return loops

@@ -224,7 +224,7 @@ def copies_of_outputs(sums: Sums, places: Places) -> list[Copy]:
 
 
 def _copies(ours: Ints, indices: Ints, regular: int) -> Iterator[Copy]:
-    """Copies between places and the caller's indices. If one of them is irregular, lists of offsets.
+    """Copies between places and the caller's indices. They list offsets if one of the two is irregular.
 
     regular: 0 if places ascend, 1 if indices do.
     """

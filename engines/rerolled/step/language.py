@@ -31,7 +31,7 @@ class Due(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """The operand of which a loop copies a strip's lanes before the tiles of that strip read them."""
+    """An operand that a loop copies strip by strip, before the strip's tiles read the copy."""
 
     segment: int
     slot: int
