@@ -165,10 +165,10 @@ def tape(*rows, loss=None, outputs=()):
 X, P, TWO = ("input", -1, -1, 0), ("parameter", -1, -1, 0), ("constant", -1, -1, 2.0)
 
 BROKEN = {
-    "an operand comes later": ([X, ("+", 0, 2, None), P, ("*", 1, 2, None)], r"%1 \(\+.*does not come before it"),
-    "its own operand": ([X, ("+", 0, 1, None)], r"%1 .*does not come before it"),
-    "one operand too few": ([X, ("+", 0, -1, None)], r"%1 \(\+.*is missing"),
-    "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*or its number is missing"),
+    "an operand comes later": ([X, ("+", 0, 2, None), P, ("*", 1, 2, None)], r"%1 \(\+.*an operand comes later"),
+    "its own operand": ([X, ("+", 0, 1, None)], r"%1 .*an operand comes later"),
+    "one operand too few": ([X, ("+", 0, -1, None)], r"%1 \(\+.*other operands"),
+    "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*or no number"),
     "no such input": ([("input", -1, -1, 1)], r"%0 .*there are only 1"),
     "an infinite constant": ([X, ("constant", -1, -1, float("inf")), ("+", 0, 1, None)], r"%1 .*must be finite"),
     "a dangling row": ([X, TWO, ("*", 0, 0, None)], r"%1 \(constant.*nothing reads it"),
