@@ -74,12 +74,15 @@ def _places(loops: Loops, where: str, access: Access, lanes: Sequence[int] = (),
 
 def _padding(loops: Loops, where: str, loop: Loop) -> Ints:
     """The places beyond its lanes that a loop may write."""
+    import numpy as np
+
     inner, target = loop.counts[-1] if loop.counts else 1, loop.target
-    if loop.room > inner and target.lanes[-1] != 1:
+    if loop.room <= inner:
+        return np.zeros(0, int)
+    if target.lanes[-1] != 1:
         raise BrokenLoops(f"{where} has room, but its lanes are not contiguous")
     widened = (*loop.counts[:-1], loop.room)
-    accesses = ((target, ()), *_operands(loop)) if loop.room > inner else ()
+    accesses = ((target, ()), *_operands(loop))
     if any(access.lanes[-1] == 1 and access.extent(widened, terms)[1] > loops.workspace for access, terms in accesses):
         raise BrokenLoops(f"{where} has room beyond the workspace")
-    beyond = (*loop.counts[:-1], loop.room - inner) if loop.counts else (0,)
-    return target._replace(base=target.base + inner, lanes=target.lanes or (1,)).places(beyond)
+    return target._replace(base=target.base + inner).places((*loop.counts[:-1], loop.room - inner))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of
+from tests.engines.rerolled.tempting import network
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.rerolled import reroll as stages
 from zoomgrad.engines.rerolled.recover.check import BrokenLoops, check_loops
@@ -65,3 +67,8 @@ BROKEN_LOOPS = {
 def test_broken_loops(message):
     with pytest.raises(BrokenLoops, match=message):
         check_loops(BROKEN_LOOPS[message](reroll(tape())))
+
+
+def test_lanes_that_list_their_offsets_have_no_room():
+    graph, kinds, outputs, *_ = network(random.Random(60008), 3, 9, False)
+    check_loops(reroll(tape_of(graph, kinds, outputs)))
