@@ -122,7 +122,7 @@ def _unavailable(family: str, skipped: Sequence[asking.Skipped]) -> Unavailable:
 
 def has(family: str) -> bool:
     """Whether this machine has a usable compiler of the family."""
-    return _survey(family)[0] is not None
+    return _survey(family).tool is not None
 
 
 def use_clang(program: Path) -> None:
@@ -133,12 +133,19 @@ def use_clang(program: Path) -> None:
 
 def skipped() -> list[asking.Skipped]:
     """Programs on PATH with the name of a compiler that can't be used, each with the reason."""
-    return [no for family in SETTINGS for no in _survey(family)[1]]
+    return [no for family in SETTINGS for no in _survey(family).skipped]
+
+
+class _Survey(NamedTuple):
+    """The compiler of a family on this machine, and the programs with its names that can't be used."""
+
+    tool: Optional[Toolchain]
+    skipped: tuple[asking.Skipped, ...]
 
 
 @cache
-def _survey(family: str) -> tuple[Optional[Toolchain], tuple[asking.Skipped, ...]]:
-    """Ask all programs that may be a compiler of the family, and choose one. Also returns those that can't be used.
+def _survey(family: str) -> _Survey:
+    """Ask all programs that may be a compiler of the family, and choose one.
 
     As on PATH, the first program of each name counts. Of these, choose the newest; of TCC the first, because the
     system's takes half the wheel's compile time.
@@ -153,7 +160,7 @@ def _survey(family: str) -> tuple[Optional[Toolchain], tuple[asking.Skipped, ...
             tools.setdefault(Path(command[0]).name, Toolchain(family, command, answer))
     order = [*tools.values()] if family != "tcc" else [*tools.values()][:1]
     newest = max(order, key=lambda tool: [int(part) for part in tool.version.split(".")], default=None)
-    return newest, tuple(skipped)
+    return _Survey(newest, tuple(skipped))
 
 
 def _commands(family: str) -> tuple[list[tuple[str, ...]], list[asking.Skipped]]:

@@ -138,7 +138,7 @@ class Section(Lists):
         loops = self.step.loops
         if what == "inputs":
             return [Copy((loops.inputs,), Access(0, (1,)), Access(0, (1,)))]
-        return loops.given if what == "outputs" else loops.copies
+        return loops.output_copies if what == "outputs" else loops.copies
 
     def _put_numbers(self) -> None:
         """Copy the constants that loops read to their area."""

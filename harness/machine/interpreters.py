@@ -68,7 +68,7 @@ class Interpreter:
 
     @property
     def minor(self) -> tuple[int, ...]:
-        return _age(self.version)[0][:2]
+        return _numbers(self.version)[:2]
 
     @property
     def is_supported(self) -> bool:
@@ -147,7 +147,7 @@ def reference(installed: Iterable[Interpreter]) -> Interpreter:
     candidates = [i for i in cpythons if not (i.free_threaded or i.jit)]
     if not candidates:
         raise UnknownName("interpreter", "cpython", [f"cpython-3.{minor} (uv python install)" for minor in CPYTHONS])
-    return max(candidates, key=lambda one: (_age(one.version)[1], _age(one.version)))
+    return max(candidates, key=lambda one: (_is_release(one.version), _age(one.version)))
 
 
 def _candidates() -> Iterator[Path]:
@@ -174,8 +174,15 @@ def _installed(variable: str, default: str, pattern: str) -> list[Path]:
 
 def _age(version: str) -> tuple[tuple[int, ...], bool, str]:
     """Sort key of versions: numbers, whether it is a release, and the text. `3.14.0a7`, `3.14.0c1`, `3.14.0`."""
-    numbers = tuple(map(int, re.findall(r"\d+", version)))
-    return numbers[:3], version.replace(".", "").isdecimal(), version
+    return _numbers(version)[:3], _is_release(version), version
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def _is_release(version: str) -> bool:
+    return version.replace(".", "").isdecimal()
 
 
 # --- what a program says ----------------------------------------------------------------------------------------------

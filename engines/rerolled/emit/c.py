@@ -249,7 +249,7 @@ class _Source:
             (_W, "double *restrict buffer", "int out"),
             self._copies(loops.copies, "out") or _unused("w", "buffer", "out"),
         )
-        outputs = self._copies(loops.given, "1") or _unused("w", "buffer")
+        outputs = self._copies(loops.output_copies, "1") or _unused("w", "buffer")
         yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)
         if loops.unused and self.step.trains:
             yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])

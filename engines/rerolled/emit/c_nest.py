@@ -142,8 +142,8 @@ class Nests:
         hoisted: dict[tuple[str, int], str] = {}
         heights = [(n, _Nest(self, run, loop, strips, n, hoisted)) for n in dict.fromkeys((tall, min(tall, 2), 1))]
         body = list(_over_rows(run, loop, [(n, list(nest.block())) for n, nest in heights]))
-        if run.panel and strips.widths[0] > 1:
-            body.insert(0, heights[0][1].pack(run.panel))
+        if panel := heights[0][1].panel:
+            body.insert(0, heights[0][1].pack(panel))
         if strips.repeats > 1:
             body = [For(LANE_NAMES[1], strips.repeats * strips.lanes, body, strips.lanes)]
         return Block([*heights[0][1].fixed_values(), *body])
@@ -216,6 +216,8 @@ class _Nest:
         self.run = run
         self.loop = loop
         self.strips = strips
+        self.panel = run.panel if strips.widths[0] > 1 else None
+        """The panel, for a strip of vectors."""
         self.hoisted = hoisted
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
         self.first = int(in_rounds)
@@ -364,8 +366,8 @@ class _Nest:
 
     def _source(self, name: str, operand: Access, segment: Segment) -> tuple[_Pointer, list[Statement]]:
         """The pointer to an operand, in memory or in the panel, and its declaration."""
-        panel = self.run.panel
-        if panel and self.strips.widths[0] > 1 and self.loop.segments[panel.segment].operands[panel.slot] is operand:
+        panel = self.panel
+        if panel and self.loop.segments[panel.segment].operands[panel.slot] is operand:
             return self._panel(panel)
         return self._pointer(name, operand, segment.counts)
 

@@ -14,8 +14,8 @@ Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplicatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import Optional
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import Access
@@ -30,7 +30,7 @@ def read_from_panels(step: Step, form: Form) -> Step:
     """Give loops a panel for the operand that rows share, if the weights are larger than the second-level cache."""
     if not form.is_beyond_cache(step.loops.parameters):
         return step
-    panels = {run: panel for runs in step.routines.values() for run in runs for panel in _panels(run)}
+    panels = {run: panel for runs in step.routines.values() for run in runs if (panel := _panel(run))}
     if not panels:
         return step
     terms = max(run.loop.segments[panel.segment].counts[0] for run, panel in panels.items())
@@ -41,14 +41,14 @@ def read_from_panels(step: Step, form: Form) -> Step:
     return step
 
 
-def _panels(run: Run) -> Iterator[Panel]:
+def _panel(run: Run) -> Optional[Panel]:
     """A panel, without its place, for an operand that all rows share and whose terms are a page or more apart."""
     if run.rows == 1 or run.is_live:
-        return
+        return None
     for number, segment in enumerate(run.loop.segments):
         for slot, operand in enumerate(segment.operands):
             if isinstance(operand, Access) and operand.lanes == (0, 1) and len(operand.terms) == 1:
                 (stride,) = operand.terms
                 if isinstance(stride, int) and stride >= PAGE:
-                    yield Panel(number, slot)
-                    return
+                    return Panel(number, slot)
+    return None

@@ -119,7 +119,7 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
         areas=tuple(places.areas.values()),
         numbers=places.numbers,
         copies=copies_of_parameters(sums, places),
-        given=copies_of_outputs(sums, places),
+        output_copies=copies_of_outputs(sums, places),
         loss=places.access(sums.loss),
         outputs=tuple(map(places.access, sums.outputs)),
         inputs=sums.inputs,

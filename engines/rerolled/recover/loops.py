@@ -182,7 +182,7 @@ class Loops(Workspace):
     """The constants that area k holds."""
     copies: list[Copy]
     """Copies of all parameters, in the order of the workspace."""
-    given: list[Copy]
+    output_copies: list[Copy]
     """Copies of all outputs."""
     loss: Access
     outputs: tuple[Access, ...]
