@@ -11,7 +11,6 @@ import itertools
 import random
 import re
 from array import array
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -74,11 +73,6 @@ def one_hot(labels: bytes) -> array[float]:
     for position, label in enumerate(labels):
         inputs[TOKENS * position + label] = 1.0
     return inputs
-
-
-def spelled(tokens: Iterable[int]) -> str:
-    """The letters of tokens."""
-    return "".join(ALPHABET[token] for token in tokens)
 
 
 def load(context: int = LONGEST + 1) -> Names:

@@ -30,7 +30,6 @@ WORKLOAD = """
             train_rows=4,
             build=Mlp((2, 2, 1)),
             loss_of=squared_error,
-            is_correct=within(0.5),
             batch=4,
             rate=constant(0.1),
         ),

@@ -105,7 +105,6 @@ def test_a_command_without_its_extra_says_which_one_to_install(wheel, tmp_path):
 def test_commands_work_beside_files_with_our_names_and_write_only_below_home(elsewhere, site):
     before = set(elsewhere.folder.iterdir())
     assert "Measure some of them" in elsewhere("zoomgrad", "list")
-    assert "steps, loss" in elsewhere("zoomgrad", "train", "xor", "--engine", "bytecode", "--epochs", 3)
     (elsewhere.folder / "program.py").write_text(
         "import datasets, zoomgrad\nfrom micrograd.engine import Value\n"
         "print(datasets.mine, Value(2.0) * 3, zoomgrad.__file__)\n"

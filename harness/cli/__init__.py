@@ -25,7 +25,7 @@ from zoomgrad.harness.cli.app import Command, app, with_late_options
 from zoomgrad.harness.interrupts import raise_on_interrupts
 
 COMMANDS = (
-    *("doctor", "list", "run", "report", "profile", "train", "exec", "build", "show", "export", "history"),
+    *("doctor", "list", "run", "report", "profile", "exec", "build", "show", "export", "history"),
     *("check", "compare"),
 )
 """In the order of `--help`: as a new user needs them."""

@@ -21,7 +21,7 @@ from zoomgrad.engines.nn import squared_error
 from zoomgrad.harness.workloads import microgpt
 from zoomgrad.harness.workloads.catalogue import WORKLOADS, constant
 from zoomgrad.harness.workloads.models import Mlp, check_size
-from zoomgrad.harness.workloads.workload import SEED, Workload, within
+from zoomgrad.harness.workloads.workload import SEED, Workload
 
 __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names", "problems"]
 
@@ -103,7 +103,6 @@ def _mlp(name: str) -> Workload:
         train_rows=synthetic.ROWS,
         build=Mlp(shape),
         loss_of=squared_error,
-        is_correct=within(0.5),
         batch=int(batch or 1),
         rate=constant(0.001 * min(1.0, 300 / weights) * deeper),
     )

@@ -11,7 +11,7 @@ from zoomgrad.datasets import digits, mnist, moons, synthetic, tour, xor
 from zoomgrad.engines.nn import cross_entropy, hinge, squared_error
 from zoomgrad.harness.workloads import models
 from zoomgrad.harness.workloads.models import Mlp
-from zoomgrad.harness.workloads.workload import Workload, same_class, same_side, within
+from zoomgrad.harness.workloads.workload import Workload
 
 
 def constant(rate: float) -> Callable[[int], float]:
@@ -27,11 +27,8 @@ def _tour(name: str, activation: str) -> Workload:
         train_rows=5,
         build=Mlp((3, 4, 4, 1), activation, last_linear=False, random_bias=True),
         loss_of=squared_error,
-        is_correct=within(0.5),
         rate=constant(0.05),
         whole_set=True,
-        tolerance=0.05,
-        epochs=100,
     )
 
 
@@ -43,10 +40,8 @@ def _mnist(name: str, batch: int, rate: float) -> Workload:
         train_rows=60_000,
         build=Mlp((784, 50, 10)),
         loss_of=cross_entropy,
-        is_correct=same_class,
         batch=batch,
         rate=constant(rate),
-        held_out=mnist.load_test,
     )
 
 
@@ -56,12 +51,11 @@ def _forward(workload: Workload) -> Workload:
     return replace(workload, name=f"{workload.name}-forward", description=description, learns=False)
 
 
-_SYNTHETIC: dict[str, Any] = {"train_rows": synthetic.ROWS, "loss_of": squared_error, "is_correct": within(0.25)}
+_SYNTHETIC: dict[str, Any] = {"train_rows": synthetic.ROWS, "loss_of": squared_error}
 _DIGITS_DATA: dict[str, Any] = {
     "reader": digits.load,
     "train_rows": 1437,
     "loss_of": cross_entropy,
-    "is_correct": same_class,
 }
 _DIGITS = Workload(
     "digits",
@@ -69,7 +63,6 @@ _DIGITS = Workload(
     build=Mlp((64, 50, 10)),
     **_DIGITS_DATA,
     rate=constant(0.05),
-    epochs=8,
 )
 _MNIST = _mnist("mnist", batch=1, rate=0.01)
 
@@ -83,10 +76,8 @@ WORKLOADS = {
             train_rows=4,
             build=Mlp((2, 4, 1)),
             loss_of=squared_error,
-            is_correct=within(0.5),
             batch=4,
             rate=constant(0.1),
-            epochs=1000,
         ),
         _tour("tour", "tanh"),
         _tour("tour-relu", "relu"),
@@ -98,10 +89,8 @@ WORKLOADS = {
             build=Mlp((2, 16, 16, 1)),
             loss_of=hinge,
             penalty=1e-4,
-            is_correct=same_side,
             rate=lambda update: 1.0 - 0.9 * min(update, 100) / 100,
             whole_set=True,
-            epochs=100,
         ),
         _DIGITS,
         _MNIST,
@@ -115,7 +104,6 @@ WORKLOADS = {
             build=partial(models.Recurrent, inputs=4, units=16),
             **_SYNTHETIC,
             rate=constant(0.01),
-            epochs=2,
         ),
         Workload(
             "conv-1d",
@@ -124,7 +112,6 @@ WORKLOADS = {
             build=partial(models.Convolution, windows=models.windows_1d(4, 32, 5), filters=8),
             **_SYNTHETIC,
             rate=constant(0.01),
-            epochs=5,
         ),
         Workload(
             "conv-2d",
@@ -132,7 +119,6 @@ WORKLOADS = {
             build=partial(models.Convolution, windows=models.windows_2d(8, 3), filters=8, outputs=10),
             **_DIGITS_DATA,
             rate=constant(0.05),
-            epochs=4,
         ),
         Workload(
             "attention",
@@ -141,7 +127,6 @@ WORKLOADS = {
             build=partial(models.Attention, tokens=8, width=8),
             **_SYNTHETIC,
             rate=constant(0.02),
-            epochs=5,
         ),
         Workload(
             "polynomial",
@@ -151,7 +136,6 @@ WORKLOADS = {
             **{**_SYNTHETIC, "train_rows": 100},
             rate=constant(0.002),
             whole_set=True,
-            epochs=1000,
         ),
         Workload(
             "random-dag",
@@ -160,7 +144,6 @@ WORKLOADS = {
             build=partial(models.RandomDag, inputs=4, weights=28, operations=2000),
             **_SYNTHETIC,
             rate=constant(0.04),
-            epochs=5,
         ),
         Workload(
             "shuffled",
@@ -168,7 +151,6 @@ WORKLOADS = {
             build=partial(models.Shuffled, shape=(64, 50, 10)),
             **_DIGITS_DATA,
             rate=constant(0.05),
-            epochs=8,
         ),
     )
 }

@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -23,7 +22,7 @@ from zoomgrad.datasets.names import TOKENS
 from zoomgrad.engines.api import Unavailable, UnknownName
 from zoomgrad.engines.graph.optimisers import ADAM
 from zoomgrad.harness.workloads.models import Model, check_size, dot, softmax
-from zoomgrad.harness.workloads.workload import Workload, same_class
+from zoomgrad.harness.workloads.workload import Workload
 
 STEPS = 1000
 """Steps of the published training. Over these, the learning rate falls from 0.01 towards 0."""
@@ -117,37 +116,6 @@ def by_likelihood(outputs: Vector, targets: Vector) -> Any:
     return (1 / len(losses)) * sum(losses)
 
 
-def samples(
-    workload: Workload, predict: Callable[[array[float]], array[float]], count: int, temperature: float = 0.5
-) -> list[str]:
-    """Names that the model invents. predict: (row) -> the probabilities of all its positions.
-
-    Raises ArithmeticError if its parameters are not finite, or too large.
-    """
-    rng, lengths = random.Random(workload.seed), sorted(len(shape.columns) // 2 for shape in workload.shapes())
-    return [_invented(predict, rng, lengths, temperature) for _ in range(count)]
-
-
-def _invented(
-    predict: Callable[[array[float]], array[float]], rng: random.Random, lengths: Sequence[int], temperature: float
-) -> str:
-    """lengths: the numbers of positions that training rows have, ascending."""
-    tokens = [names.BOUNDARY]
-    while len(tokens) <= lengths[-1]:
-        # An engine may have no graph for other numbers of positions. Later positions change nothing.
-        positions = next(length for length in lengths if length >= len(tokens))
-        row = bytes([*tokens, *[names.BOUNDARY] * (positions - len(tokens))])
-        probabilities = predict(names.one_hot(row + row))[(len(tokens) - 1) * TOKENS : len(tokens) * TOKENS]
-        if not all(map(math.isfinite, probabilities)):
-            raise ArithmeticError("the model's probabilities are not finite numbers")
-        # Dividing the logits by the temperature is the same as this power of the probabilities.
-        (token,) = rng.choices(range(TOKENS), [probability ** (1 / temperature) for probability in probabilities])
-        if token == names.BOUNDARY:
-            break
-        tokens.append(token)
-    return names.spelled(tokens[1:])
-
-
 @dataclass(frozen=True)
 class Decay:
     """A learning rate that falls linearly. After all steps it is 0."""
@@ -182,7 +150,6 @@ def load(name: str) -> Workload:
         train_rows=29_053,
         build=sizes,
         loss_of=by_likelihood,
-        is_correct=same_class,
         rate=Decay(0.01, STEPS),
         optimiser=ADAM,
         classes=TOKENS,

@@ -23,9 +23,6 @@ SEED = 1337
 LOSSES = {(squared_error, 0.0): "squared_error", (hinge, 1e-4): "hinge_l2", (cross_entropy, 0.0): "cross_entropy"}
 """Loss and penalty -> the name in `engines.api.Network.loss`."""
 
-IsCorrect = Callable[[Sequence[float], Sequence[float]], bool]
-"""(outputs, targets) of one sample -> whether it counts as correct."""
-
 
 @dataclass(frozen=True)
 class Workload:
@@ -39,20 +36,11 @@ class Workload:
     build: Build
     loss_of: Callable[[Sequence[Any], Sequence[Any]], Any]
     """(outputs, targets) of all samples of a step -> loss, over Values."""
-    is_correct: IsCorrect
     rate: Callable[[int], float]
     penalty: float = 0.0
     """The loss adds this times the sum of the squared parameters."""
     batch: int = 1
     whole_set: bool = False
-    held_out: Optional[Callable[[], Dataset]] = None
-    """Reader of a separate test set, if the dataset does not include one."""
-    tolerance: Optional[float] = None
-    """`zoomgrad train` stops once the square root of the loss, over the samples of a step, is at most this.
-
-    It stops before the update, as "Tour de micrograd" does, so the parameters are those that gave the loss. For
-    workloads whose step is the whole training set, with squared errors.
-    """
     learns: bool = True
     """Whether a step trains. If not, it runs the forward pass and records its loss, and no parameter changes."""
     optimiser: Optimiser = SGD
@@ -61,9 +49,6 @@ class Workload:
     several lengths. Else 0."""
     epoch_steps: Optional[int] = None
     """Steps of an epoch, if it does not train on every row once."""
-    epochs: int = 1
-    """Default number of epochs of `zoomgrad train`."""
-    seed: int = SEED
 
     def data(self) -> Any:
         """Training data, a Dataset or Names, read once per process. Raises datasets.Unavailable."""
@@ -118,7 +103,7 @@ class Workload:
 
     def model(self, nn: Any) -> Any:
         """A new model with its starting parameters."""
-        return self.build(nn, random.Random(self.seed))
+        return self.build(nn, random.Random(SEED))
 
     def outputs(self, model: Any, inputs: Sequence[Any]) -> list[Any]:
         """The model's outputs for every sample of the row, concatenated."""
@@ -139,33 +124,6 @@ class Workload:
         for start in range(0, len(inputs), width + targets):
             middle = start + width
             yield inputs[start:middle], inputs[middle : middle + targets]
-
-    def evaluation_rows(self) -> tuple[str, Iterator[array[float]]]:
-        """Name and rows of the evaluation set: the held-out rows, or the training set if none are held out."""
-        data = self.data()
-        if self.held_out:
-            test = _read(self.held_out)
-            return f"{test.rows:,} held out", (test.inputs(row) for row in range(test.rows))
-        if data.rows > self.train_rows:
-            held_out = range(self.train_rows, data.rows)
-            return f"{len(held_out):,} held out", (data.inputs(row) for row in held_out)
-        return f"its own {self.train_rows:,} training rows", (self.row(step) for step in range(self.steps_per_epoch))
-
-    def accuracy(self, predict: Callable[[array[float]], array[float]]) -> float:
-        """Share of correct samples in the evaluation rows."""
-        right = total = 0
-        for row in self.evaluation_rows()[1]:
-            outputs = predict(row)
-            for index, targets in enumerate(self._targets(row)):
-                right += self.is_correct(outputs[index * len(targets) : (index + 1) * len(targets)], targets)
-                total += 1
-        return right / total
-
-    def _targets(self, row: array[float]) -> Iterator[Sequence[float]]:
-        """A row's targets, those of each prediction apart."""
-        for _, targets in self.samples(row):
-            size = self.classes or len(targets)
-            yield from (targets[start : start + size] for start in range(0, len(targets), size))
 
 
 @cache
@@ -190,21 +148,3 @@ def _shapes(reader: Callable[[], Any], train_rows: int, classes: int) -> tuple[S
         places = zip(*map(data.labels, rows))
         made.append(Shape(tuple(Column(bytes(labels), classes, one_hot=True) for labels in places), rows))
     return tuple(made)
-
-
-# --- criteria for a correct output ------------------------------------------------------------------------------------
-
-
-def same_class(outputs: Sequence[float], targets: Sequence[float]) -> bool:
-    """Whether the largest output is at the index of the target class."""
-    return max(range(len(outputs)), key=outputs.__getitem__) == max(range(len(targets)), key=targets.__getitem__)
-
-
-def same_side(outputs: Sequence[float], targets: Sequence[float]) -> bool:
-    """Whether the single output has the sign of the label."""
-    return (outputs[0] > 0) == (targets[0] > 0)
-
-
-def within(tolerance: float) -> IsCorrect:
-    """Criterion that every output is nearer to its target than `tolerance`."""
-    return lambda outputs, targets: all(abs(o - t) < tolerance for o, t in zip(outputs, targets))

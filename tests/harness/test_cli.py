@@ -200,25 +200,6 @@ def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
     assert re.search(rf"(?m)^{line}", asked("show", "xor", "--engine", engine, "--stage", stage).stdout)
 
 
-def test_a_training_that_diverges_fails_and_names_the_step(asked):
-    # Too deep for the rate: each layer makes the gradients larger.
-    result = asked("train", f"mlp-{'16x' * 20}1", "--epochs", 1)
-    assert result.returncode == 1
-    assert re.search(r"the loss of step \d+ is not a finite number", result.stderr)
-    assert "Lower the rate" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_an_interrupted_training_ends_without_an_error(command):
-    started = command("train", "xor", "--epochs", 10_000_000)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(**started, **pipes, preexec_fn=obey_signals) as process:
-        assert process.stdout.readline().startswith("step ")
-        process.send_signal(signal.SIGINT)
-        errors = process.stderr.read()
-    assert (process.returncode, errors) == (130, "")
-
-
 # Running
 
 
