@@ -6,18 +6,17 @@ Without `--engine` and `--interpreter`, the program runs in the first process, a
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
-from zoomgrad import engines
 from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.options import Interpreter, SomeEngine
-from zoomgrad.harness.cli.preparing import run_worker
-
-if TYPE_CHECKING:
-    from zoomgrad.engines.row import Row
+from zoomgrad.harness.machine import environments, interpreters
+from zoomgrad.harness.machine.project import with_project, worker_command
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
@@ -33,18 +32,11 @@ def exec_(
     If the program imports `micrograd` without bringing it, --engine provides it: by default `native`, or `hoisted`
     where `native` can't be built.
     """
-    if engine is not None:
-        typer.echo(_note(engines.load(engine)), err=True, nl=False)
     words = (engine or "", "keep" if keep else "", str(script), *(arguments or []))
-    raise typer.Exit(run_worker(interpreter, "zoomgrad.harness.worker.programs.execute", *words))
-
-
-def _note(engine: Row) -> str:
-    """A line if the engine trains workloads in another way than it runs a program; empty for the others."""
-    if engine.rebuilds:
-        return ""
-    does = "compiles" if engine.compiles else "replays"
-    return (
-        f"zoomgrad: {engine.name} {does} nothing under exec, because the program builds a graph for every step; "
-        "leave out --engine for the fastest engine here\n"
-    )
+    python = Path(sys.executable)
+    if interpreter:
+        everything, (name,) = interpreters.asked([interpreter], interpreters.discover())
+        python = environments.environment(interpreters.choose(name, everything))
+    command = worker_command(python, "zoomgrad.harness.worker.programs.execute", *words)
+    # The program takes the place of this process, so its signals and its exit code are its own.
+    os.execve(command[0], command, with_project(os.environ))  # noqa: S606  (a list of arguments)

@@ -1,8 +1,8 @@
 """Run a micrograd program unchanged, in this process, with its Value in C.
 
 `python -m zoomgrad.harness.worker.programs.execute ENGINE KEEP SCRIPT ARG…`. The program's own class like Value
-is replaced if it computes the same (`classes`). What it imports of micrograd and does not bring, `literature` makes
-from an engine's Value.
+is replaced if it computes the same (`classes`). What it imports of micrograd and does not bring, `modules`
+provides, from an engine's Value.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Optional
 
-from zoomgrad.engines.api import Unavailable
-from zoomgrad.harness.worker.lifeline import HARNESS, end_with_the_harness
+from zoomgrad.engines.api import Unavailable, UnknownName
+from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.harness.worker.programs.classes import tell, watch
 
 WRONG_USE = 2
@@ -43,6 +43,9 @@ def able(name: str) -> Row:
     engine.check()
     if engine.Value is None:
         raise Unavailable(f"{name} runs whole models only", "Use an engine with a Value, such as `--engine tuple`.")
+    if not engine.rebuilds:
+        why = "the program builds a graph for every step; leave out --engine for the fastest engine here"
+        tell(f"{name} {'compiles' if engine.compiles else 'replays'} nothing under exec, because {why}")
     return engine
 
 
@@ -69,13 +72,15 @@ def execute(path: Path, arguments: list[str], *, engine: Optional[Row] = None, k
     if with_ids and engine is not None and not engine.extensible:
         raise Unavailable(f"{engine.name} permits no class derived from its Value", "Use `--engine hoisted`.")
     in_c = (engine is None or engine.name == FASTEST) and sys.implementation.name == "cpython"  # PyPy is fast itself
-    from zoomgrad.harness.worker.programs import literature
+    from zoomgrad.harness.worker.programs.modules import Modules
+    from zoomgrad.literature import contents
 
-    imported = literature.offer(lambda: engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids)
+    modules = Modules(lambda: contents(engine.Value if engine else fastest_value(with_ids=with_ids), with_ids=with_ids))
+    sys.meta_path.append(modules)
     replaces = in_c and not keep
     seen = watch(formulas="zoomgrad" not in text) if replaces else []
     if engine or replaces:
-        atexit.register(_warn_unless, imported, seen, path)
+        atexit.register(_warn_unless, modules.imported, seen, path)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
@@ -120,7 +125,7 @@ def run(engine_name: str, keep: bool, path: Path, arguments: list[str]) -> None:
     """Execute a user's program. Exits with a message if it can't start."""
     try:
         execute(path, arguments, engine=able(engine_name) if engine_name else None, keep=keep)
-    except (Unavailable, WrongScript) as problem:
+    except (Unavailable, UnknownName, WrongScript) as problem:
         tell(str(problem))
         sys.exit(WRONG_USE)
 
@@ -139,7 +144,6 @@ def quickly(arguments: list[str]) -> bool:
 
 
 if __name__ == "__main__":
-    end_with_the_harness()
-    os.environ.pop(HARNESS, None)  # a process that the program starts is the user's, and may outlive the harness
+    os.environ.pop(HARNESS, None)  # no harness waits for the program
     name, kept, script, *others = sys.argv[1:]
     run(name, bool(kept), Path(script), others)

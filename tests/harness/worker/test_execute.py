@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import MICROGRAD_README
 from tests.engines.ladder import of_each_value
+from zoomgrad import engines
 
 ROOT = Path(__file__).parents[3]
 TRAINING = """
@@ -49,7 +51,8 @@ def execute(engine, tmp_path, text, *arguments, name="program.py"):
 @pytest.mark.parametrize("engine", of_each_value())
 def test_the_readme_of_micrograd(engine, tmp_path):
     result = execute(engine, tmp_path, MICROGRAD_README)
-    assert result.stderr == ""
+    note = "" if engines.load(engine).rebuilds else f"zoomgrad: {engine} .* nothing under exec, because .*\n"
+    assert re.fullmatch(note, result.stderr)
     assert result.stdout == "24.7041\n138.8338\n645.5773\n"
 
 
