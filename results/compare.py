@@ -1,23 +1,20 @@
-"""Two sets of blocks -> the ratio of their times, its interval and a verdict. No other module says which is faster.
+"""Two sets of blocks -> the ratio of their times, its interval and a verdict.
 
 A ratio is the new time over the old one, so more than 1 is slower. There are two kinds of sets:
 
-- `in_turns`: in each block, two processes took turns, so the block has one ratio. Any number of looks is allowed.
 - `between_runs`: two runs, perhaps of different machines. Each brings an engine's samples and those of its baseline.
+- `turns.verdict`: in each block, two processes took turns, so the block has one ratio. Any number of looks is allowed.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from statistics import median
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from zoomgrad.results.record import Cell, Model
-from zoomgrad.results.stats import intervals, sequential
+from zoomgrad.results.stats import intervals
 from zoomgrad.results.stats.intervals import Interval
 
 ERROR = 0.01
@@ -88,16 +85,6 @@ def word_of(ratio: Interval, within: float, tolerated: float = 0.0) -> Word:
     if ratio.low > 1 + tolerated:
         return "slower"
     return "faster" if ratio.high < 1 / (1 + tolerated) else "unsure"
-
-
-def in_turns(logs: Sequence[float], within: float, error: float) -> tuple[Word, Interval]:
-    """Verdict on the median of the blocks' ratios, whose logarithms these are. Bounds are 0 and infinite at first.
-
-    error: probability that the interval ever leaves out the truth, however often the caller looks.
-    """
-    low, high = sequential.bounds(logs, error)
-    ratio = Interval(math.exp(median(logs)), math.exp(low), math.exp(high))
-    return word_of(ratio, within), ratio
 
 
 def between_runs(new: Sides, old: Sides, within: float, tolerated: float, error: float) -> tuple[Word, Interval, str]:

@@ -735,7 +735,7 @@ DEFECTS = (
     ),
     Defect(
         "compare: a burst counts as much as any other turn",
-        "harness/compare/block.py",
+        "results/turns.py",
         "fmean(median(logs[start :: self.layouts])",
         "fmean(fmean(logs[start :: self.layouts])",
         "harness/compare/test_turns.py",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import random
 import select
@@ -21,20 +20,15 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean, median
-from typing import Annotated, Any, Self
-
-from pydantic import Field
+from typing import Any, Self
 
 from zoomgrad.harness import workloads
 from zoomgrad.harness.compare.sides import SIDES, Side, Sides
 from zoomgrad.harness.containment import end_session
 from zoomgrad.harness.machine.environments import environment
 from zoomgrad.harness.run.isolate import worker_environment
-from zoomgrad.results.compare import COMPILE_TIME
-from zoomgrad.results.fields import Count, OneLine, Seconds, StepSeconds
-from zoomgrad.results.record import Cell, Model
-from zoomgrad.results.samples import TICK_SECONDS
+from zoomgrad.results.record import Cell
+from zoomgrad.results.turns import Block
 
 PLAYER = Path(__file__).parents[1] / "worker" / "player.py"
 
@@ -59,44 +53,6 @@ class Failed(Exception):
         super().__init__(f"no result{side and f' on {side}'}: {reason}")
         self.side = side
         self.reason = reason
-
-
-class Figures(Model):
-    """Figures of one process of a block."""
-
-    step_seconds: Annotated[tuple[StepSeconds, ...], Field(min_length=1)]
-    """Seconds per step of each value. The n-th value of the other side was taken just before or after the n-th."""
-    compile_seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)] = (0.0,)
-    """Sum of the phases of each preparation."""
-    bits: OneLine
-    """Digest of the losses and parameters after training."""
-
-    def seconds(self, figure: str) -> float:
-        """The figure, as the median over values or preparations."""
-        return median(self.compile_seconds if figure == COMPILE_TIME else self.step_seconds)
-
-
-class Block(Model):
-    """What one block of one cell showed. An engine may be anybody's code, so its figures are validated."""
-
-    steps: Count
-    layouts: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Layouts of each side's program, which its values used in turns: value n had layout n % layouts."""
-    base: Figures
-    head: Figures
-
-    def log_ratio(self, figure: str) -> float | None:
-        """Logarithm of the head's time over the base's; None if either compiles nothing.
-
-        Values that were taken in the same turn are compared, so that only what lasts shorter than a turn disturbs. Each
-        pair of layouts has one vote, the median of its turns.
-        """
-        if figure == COMPILE_TIME:
-            base, head = self.base.seconds(figure), self.head.seconds(figure)
-            return math.log(head / base) if min(base, head) > TICK_SECONDS else None
-        pairs = zip(self.base.step_seconds, self.head.step_seconds, strict=True)
-        logs = [math.log(head / base) for base, head in pairs]
-        return fmean(median(logs[start :: self.layouts]) for start in range(min(self.layouts, len(logs))))
 
 
 class Process:

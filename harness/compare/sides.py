@@ -64,15 +64,20 @@ def sides(a: str, b: str, hosts: Sequence[str]) -> Sides:
 
 @contextlib.contextmanager
 def placed(both: Sides, repository: Path = ROOT) -> Iterator[Sides]:
-    """Both sides with the folder of their packages. Makes environments that are missing."""
+    """Both sides with the folder of their packages: ours, or a commit's, unpacked. Makes missing environments.
+
+    Raises Unreadable if git fails.
+    """
     for one in both.values():
         for host in one.hosts.values():
             environments.environment(host)
-    with contextlib.ExitStack() as stack:
-        folders = dict.fromkeys(SIDES, importable())
-        if both["base"].sha:
-            folders = stack.enter_context(checkouts({side: one.sha for side, one in both.items()}, repository))
-        yield {side: replace(one, checkout=folders[side]) for side, one in both.items()}
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
+        yield {
+            side: replace(
+                one, checkout=_unpacked(one.sha, Path(folder) / side, repository) if one.sha else importable()
+            )
+            for side, one in both.items()
+        }
 
 
 # --- commits ----------------------------------------------------------------------------------------------------------
@@ -87,9 +92,9 @@ def commit(name: str, repository: Path = ROOT) -> Side:
             "  Name two runs, or two interpreters that `zoomgrad list` prints. Commits need a checkout."
         )
     sha = ""
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(NoAnswer):
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        sha = "" if "\0" in name else git(repository, *words).strip()
+        sha = "" if "\0" in name else facts.git(repository, *words).strip()
     if not re.fullmatch(r"[0-9a-f]{40,64}", sha):
         raise Unreadable(
             f"{shown}: not a run, an interpreter or a commit of this repository\n"
@@ -99,23 +104,14 @@ def commit(name: str, repository: Path = ROOT) -> Side:
     return Side(shown, sha)
 
 
-@contextlib.contextmanager
-def checkouts(shas: Mapping[str, str], repository: Path = ROOT) -> Iterator[dict[str, Path]]:
-    """Unpack each commit's files in a folder of its own, named as in `shas`. Raises Unreadable if git fails."""
-    with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
-        made = {side: Path(folder) / side for side in shas}
-        for side, path in made.items():
-            packed = path.with_suffix(".tar")
-            git(repository, "archive", "--format=tar", f"--output={packed}", shas[side])
-            with tarfile.open(packed) as files:
-                files.extractall(path, filter="data")
-            packed.unlink()
-        yield made
-
-
-def git(repository: Path, *arguments: str) -> str:
-    """Output of a git command. Raises Unreadable."""
+def _unpacked(sha: str, folder: Path, repository: Path) -> Path:
+    """Unpack the commit's files in the folder, and return it."""
+    packed = folder.with_suffix(".tar")
     try:
-        return facts.git(repository, *arguments)
+        facts.git(repository, "archive", "--format=tar", f"--output={packed}", sha)
     except NoAnswer as none:
-        raise Unreadable(f"{repository}: git {arguments[0]} {none}\n  Check git, and the clone.") from None
+        raise Unreadable(f"{repository}: git archive {none}\n  Check git, and the clone.") from None
+    with tarfile.open(packed) as files:
+        files.extractall(folder, filter="data")
+    packed.unlink()
+    return folder

@@ -11,18 +11,18 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
 from pydantic import ValidationError
 
 from zoomgrad.engines.asking import one_line
 from zoomgrad.harness.compare import block
-from zoomgrad.harness.compare.block import Block, Failed
+from zoomgrad.harness.compare.block import Failed
 from zoomgrad.harness.compare.sides import Sides
-from zoomgrad.results import compare, units
+from zoomgrad.results import compare, turns
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP, Verdict
 from zoomgrad.results.files import Unreadable, first_of
 from zoomgrad.results.record import Cell
+from zoomgrad.results.turns import Block
 
 COMPILE_WITHIN = 0.05
 """Difference of compile times that does not matter. Compilers start processes and write files, whose times vary more
@@ -107,27 +107,14 @@ class Comparison:
             if cell.engine in self.strict and any(one.base.bits != one.head.bits for one in blocks):
                 reason = "both sides compute different losses or parameters"
                 failures.append(Verdict(self.subject(cell), RESULT, "wrong", reason=reason))
+        error, withins = (
+            compare.ERROR / self.family,
+            {STEP: self.within, COMPILE_TIME: max(self.within, COMPILE_WITHIN)},
+        )
         compared = (
-            self._compared(figure, cell) for figure in FIGURES for cell in self.cells if cell not in self.absences
+            turns.verdict(self.blocks[cell], figure, cell, self.subject(cell), within=within, error=error)
+            for figure, within in withins.items()
+            for cell in self.cells
+            if cell not in self.absences
         )
         return [*failures, *filter(None, compared)]
-
-    def _compared(self, figure: str, cell: Cell) -> Verdict | None:
-        """The verdict on one figure of a cell; None if no block has it."""
-        blocks = self.blocks[cell]
-        logs = [log for one in blocks if (log := one.log_ratio(figure)) is not None]
-        if not logs:
-            return None
-        within = self.within if figure == STEP else max(self.within, COMPILE_WITHIN)
-        word, ratio = compare.in_turns(logs, within, compare.ERROR / self.family)
-        return Verdict(
-            self.subject(cell),
-            figure,
-            word,
-            ratio,
-            then=median(one.base.seconds(figure) for one in blocks),
-            now=median(one.head.seconds(figure) for one in blocks),
-            limit=within,
-            reason=units.count(len(logs), "block") if word == "unsure" else "",
-            cell=cell,
-        )

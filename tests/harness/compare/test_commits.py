@@ -34,12 +34,10 @@ def both(repository):
 
 def test_both_commits_are_unpacked_and_removed(repository):
     before = git(repository, "status", "--porcelain"), sorted((repository / ".git").rglob("*"))
-    with commits.checkouts({side: one.sha for side, one in both(repository).items()}, repository) as places:
-        assert {side: (path / PART).read_text() for side, path in places.items()} == {
-            "base": "first\n",
-            "head": "second\n",
-        }
-    assert not any(path.exists() for path in places.values())
+    with commits.placed(both(repository), repository) as sides:
+        texts = {side: (one.checkout / PART).read_text() for side, one in sides.items()}
+    assert texts == {"base": "first\n", "head": "second\n"}
+    assert not any(one.checkout.exists() for one in sides.values())
     assert (git(repository, "status", "--porcelain"), sorted((repository / ".git").rglob("*"))) == before
 
 

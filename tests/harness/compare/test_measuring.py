@@ -8,13 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from zoomgrad.harness.compare import block
-from zoomgrad.harness.compare.block import Block, Failed
+from zoomgrad.harness.compare.block import Failed
 from zoomgrad.harness.compare.sides import SIDES, Side
 from zoomgrad.harness.compare.turns import Comparison
 from zoomgrad.results.compare import RESULT, STEP
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.places import ROOT
 from zoomgrad.results.record import Cell
+from zoomgrad.results.turns import Block
 
 CELLS = tuple(Cell(engine=engine, interpreter="mine", workload="xor") for engine in ("tuple", "tcc"))
 

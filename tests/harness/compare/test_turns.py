@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from zoomgrad.harness.compare.block import Block, Figures
 from zoomgrad.harness.compare.sides import SIDES, Side
 from zoomgrad.harness.compare.turns import Comparison
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, STEP
 from zoomgrad.results.record import Cell
+from zoomgrad.results.turns import Block, Figures
 
 CELLS = tuple(Cell(engine=engine, interpreter="cpython-3.13", workload="xor") for engine in ("tcc", "gcc-O1"))
 
