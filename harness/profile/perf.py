@@ -11,22 +11,18 @@ import os
 import re
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from zoomgrad.engines.asking import NoAnswer, ask, which
 from zoomgrad.harness.profile.session import WORKER, Session
 from zoomgrad.harness.run.replies import NoResult
-from zoomgrad.results.profile import Symbol
+from zoomgrad.results.stats.stacks import Frame, shares
 
 HERTZ = 299
 """Sampling frequency, chosen so that samples do not coincide with the system's periodic work."""
 STACK_BYTES = 8192
-SYMBOLS = 80
-"""Number of symbols to keep, with copies of a function counted separately. Far fewer reach 0.5 %, the cut-off of the
-published table."""
 READING_SECONDS = 300.0
 MOST_BYTES = 1 << 30
 PROBE_SECONDS = 20.0
@@ -35,20 +31,7 @@ FEWEST = 50
 
 REMEDY = "Install it, for example `apt install linux-perf`."
 
-COLLECTING = re.compile(
-    # gc_collect_main was named collect until 3.11. The C compiler may have inlined either.
-    r"^(_?Py)?_?gc_collect|^collect(_main|_generations|_with_callback|_increment|_young|_full)?(\.|$)"
-    r"|^visit_(decref|reachable|move|add)|^(subtract|update)_refs|^(move|deduce|untrack)_(unreachable|tuples)"
-)
-EVALUATING = re.compile(r"^_?PyEval_|^_Py_HandlePending")
 _FRAME = re.compile(r"\s+[0-9a-f]+ (?P<symbol>.+?) \((?P<object>.*)\)")
-
-
-class Frame(NamedTuple):
-    """A function on a sampled stack, and the file name of its library or program."""
-
-    symbol: str
-    object: str
 
 
 def profile(session: Session) -> dict[str, Any]:
@@ -70,29 +53,6 @@ def profile(session: Session) -> dict[str, Any]:
     if len(stacks) < FEWEST:
         raise NoResult("failed", f"perf took only {len(stacks)} samples", "Give it longer with --seconds.")
     return {**fields, "tool": version, **shares(stacks)}
-
-
-def shares(stacks: Sequence[Sequence[Frame]]) -> dict[str, Any]:
-    """Shares of all samples by group and by innermost function."""
-    by_frame = Counter((stack[0], group_of(stack)) for stack in stacks)
-    groups: Counter[str] = Counter()
-    for (_, group), count in by_frame.items():
-        groups[group] += count
-    return {
-        "samples": len(stacks),
-        "groups": {group: count / len(stacks) for group, count in groups.most_common()},
-        "symbols": tuple(
-            Symbol(name=frame.symbol, object=frame.object, group=group, share=count / len(stacks))
-            for (frame, group), count in by_frame.most_common(SYMBOLS)
-        ),
-    }
-
-
-def group_of(stack: Sequence[Frame]) -> str:
-    """Kind of work of a sample: a collection anywhere on the stack, or else the innermost function, decides."""
-    if any(COLLECTING.search(frame.symbol) for frame in stack):
-        return "garbage collector"
-    return "evaluation loop" if EVALUATING.search(stack[0].symbol) else "others"
 
 
 def samples(lines: Iterable[str]) -> Iterator[list[Frame]]:

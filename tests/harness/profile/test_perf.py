@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from zoomgrad.harness.profile import perf
-from zoomgrad.harness.profile.perf import Frame, group_of
 from zoomgrad.harness.run.replies import NoResult
 from zoomgrad.results.profile import SymbolProfile
+from zoomgrad.results.stats.stacks import Frame, group_of
 
 SCRIPT = """\
 
