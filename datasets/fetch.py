@@ -4,11 +4,12 @@ What a mirror sends is untrusted until `mnist.admit` has verified it. `python -m
 it by hand.
 """
 
+import contextlib
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from zoomgrad.datasets import idx, mnist
@@ -22,6 +23,13 @@ MIRRORS = (
 TIMEOUT_SECONDS = (10, 30)
 """To connect, and between two parts of a file."""
 REMEDY = "Try again with a network connection, or point ZOOMGRAD_DATA at a folder with the four files."
+
+
+def fetch_for(readers: Iterable[Any]) -> None:
+    """Fetch MNIST if it is among the data that these read; no other data is downloaded. Workers report any failure."""
+    if mnist.load in readers:
+        with contextlib.suppress(Unavailable, CorruptData):
+            fetch_mnist()
 
 
 def fetch_mnist(mirrors: Sequence[str] = MIRRORS) -> None:

@@ -1,37 +1,30 @@
-"""Get what a plan or a worker needs and this machine lacks: data, interpreters, a Clang. Each download is announced."""
+"""Get what a plan needs and this machine lacks: data, interpreters, a Clang. Each download is announced."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
-from zoomgrad import datasets, engines
-from zoomgrad.datasets import fetch, mnist
-from zoomgrad.datasets.idx import CorruptData
+from zoomgrad import engines
+from zoomgrad.datasets import fetch
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.harness import workloads
-from zoomgrad.harness.cli.app import INTERRUPTED
 from zoomgrad.harness.cli.console import complain, out
 from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.environments import NoEnvironment
-from zoomgrad.harness.machine.project import with_project, worker_command
 from zoomgrad.harness.plan import planning
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.plan.presets import Selection
 
 
 def fetch_data(names: Iterable[str]) -> None:
-    """Download MNIST to the cache if a workload needs it; no other data is downloaded. Workers report any failure."""
-    if any(workloads.load(name).reader is mnist.load for name in names):
-        with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable, CorruptData):
-            fetch.fetch_mnist()
+    """Download what the workloads need and the cache lacks."""
+    with out.status("looking for MNIST"):
+        fetch.fetch_for(workloads.load(name).reader for name in names)
 
 
 def new_plan(preset: str, chosen: Selection, *, fetches: bool = True, **more: Any) -> Plan:
@@ -76,22 +69,3 @@ def _fetched(what: str, fetch: Callable[[], None]) -> bool:
         complain(f"{what}: not fetched ({cause})")
         return False
     return True
-
-
-def run_worker(interpreter: Optional[str], module: str, *arguments: str) -> int:
-    """Run one of our modules in a worker that shares this terminal, and return its exit code, as a shell reports it.
-
-    interpreter: whose environment runs the worker; None for the Python that runs this process.
-    """
-    try:
-        python = Path(sys.executable)
-        if interpreter:
-            everything, (name,) = interpreters.asked([interpreter], interpreters.discover())
-            python = environments.environment(interpreters.choose(name, everything))
-        command = worker_command(python, module, *arguments)
-        code = subprocess.run(command, env=with_project(os.environ), check=False).returncode  # noqa: S603  (a list)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    if code < 0:
-        complain(f"the worker was killed by signal {-code}\n  Use fewer weights, or free memory.")
-    return 128 - code if code < 0 else code

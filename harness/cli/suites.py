@@ -1,11 +1,10 @@
 """The options that name a suite, and files with engines and workloads; every command that uses engines takes them.
 
-The values of a suite are the defaults of options: `plan.suite` reads them.
+The values of a suite are the defaults of options: `plan.suite` validates them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -24,14 +23,11 @@ FILES = {"engine_file": ENGINE_FILES, "workload_file": WORKLOAD_FILES}
 def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
     """Read the suite, and make its values the defaults of options."""
     file = named or Path(PYPROJECT).absolute()
-    is_tool = file.name == PYPROJECT
-    if context.resilient_parsing or (is_tool and not _names_zoomgrad(file)):
+    if context.resilient_parsing or (table := table_of(file)) is None:
         return
-    from zoomgrad.harness.plan.suite import read_suite
+    from zoomgrad.harness.plan.suite import suite_of  # late, because Pydantic is slow to import
 
-    suite = read_suite(file, tool=is_tool)
-    if suite is None:
-        return
+    suite = suite_of(table, file)
     for key, variable in FILES.items():
         paths = [file.parent / path for path in getattr(suite, key)]
         if missing := next((path for path in paths if not path.is_file()), None):
@@ -45,15 +41,25 @@ def _use_suite(context: typer.Context, named: Optional[Path]) -> None:
             context.default_map["against"] = str(file.parent / suite.against)
 
 
-def _names_zoomgrad(file: Path) -> bool:
-    """Whether the file has our table, or can't be read. Without one, no command waits for Pydantic."""
-    if not file.is_file():
-        return False
-    with contextlib.suppress(NotAsWritten, ValueError, RecursionError):  # which `read_suite` tells
-        text = read_bytes(file)
-        tools = b"zoomgrad" in text and tomllib.loads(text.decode()).get("tool")
-        return isinstance(tools, dict) and "zoomgrad" in tools
-    return True
+def table_of(file: Path) -> Any:
+    """The table of a suite: the whole file, or `[tool.zoomgrad]` of a pyproject.toml; None if there is none.
+
+    Raises Unreadable, and OSError.
+    """
+    is_tool = file.name == PYPROJECT
+    if is_tool and not file.is_file():
+        return None
+    try:
+        content = read_bytes(file)
+        if is_tool and b"zoomgrad" not in content:
+            return None
+        table: Any = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, NotAsWritten) as error:
+        raise Unreadable(f"{file}: not valid TOML: {error}\n  Correct the file.") from None
+    if not is_tool:
+        return table
+    tools = table.get("tool")
+    return tools.get("zoomgrad") if isinstance(tools, dict) else None
 
 
 def _add_files(parameter: typer.CallbackParam, paths: Optional[list[Path]]) -> None:

@@ -18,9 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from zoomgrad import datasets
-from zoomgrad.datasets import fetch, mnist
-from zoomgrad.datasets.idx import CorruptData
+from zoomgrad.datasets import fetch
 from zoomgrad.harness import workloads
 from zoomgrad.harness.interrupts import raise_on_interrupts
 from zoomgrad.harness.machine import environments, facts, interpreters
@@ -57,9 +55,7 @@ def main(folder: Path, block: int) -> None:
     there = interpreters.discover()
     if reason := unfit(run, there):
         sys.exit(reason)
-    if any(workloads.load(name).reader is mnist.load for name in run.workloads):
-        with contextlib.suppress(datasets.Unavailable, CorruptData):  # the cells' records will give the reason
-            fetch.fetch_mnist()
+    fetch.fetch_for(workloads.load(name).reader for name in run.workloads)
     with locked(wait=True):
         store, plan = _store(run), planning.Plan(run, planning.by_name(there))
         schedule = Schedule(plan, store, isolate, environments.environment, Observer())

@@ -8,14 +8,7 @@ from itertools import pairwise
 from zoomgrad import engines
 from zoomgrad.harness import workloads
 from zoomgrad.harness.machine.interpreters import Interpreter
-from zoomgrad.harness.procedure import (
-    CANDIDATES,
-    DRILLS,
-    MOST_STEPS,
-    REPEAT_SECONDS,
-    TRUSTED,
-    TRUSTED_SECONDS,
-)
+from zoomgrad.harness.procedure import CANDIDATES, DRILLS, MOST_STEPS, REPEAT_SECONDS, TRUSTED, TRUSTED_SECONDS
 from zoomgrad.results.record import Cell, Settings
 
 FEW_WEIGHTS = 200

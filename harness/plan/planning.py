@@ -96,7 +96,10 @@ def plan(
         reference_interpreter=interpreters.reference(installed).name,
         # In the order of the table; engines of a suite's files come last.
         engines={name: _engine_facts(name) for name in dict.fromkeys((*engines.names(), *named)) if name in named},
-        workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
+        workloads={
+            name: WorkloadFacts.model_validate(workloads.load(name), from_attributes=True)
+            for name in dict.fromkeys(cell.workload for cell in cells)
+        },
         interpreters={name: _host_facts(present.get(name)) for name in in_order([cell.interpreter for cell in cells])},
         machine=facts.gather(),
         fleet=fleet,
@@ -206,14 +209,4 @@ def _engine_facts(name: str) -> EngineFacts:
         strict=engine.strict,
         error_bound=engine.error_bound,
         peer=engine.file,
-    )
-
-
-def _workload_facts(name: str) -> WorkloadFacts:
-    workload = workloads.load(name)
-    return WorkloadFacts(
-        description=workload.description,
-        steps_per_epoch=workload.steps_per_epoch,
-        samples_per_step=workload.samples_per_step,
-        batch=workload.batch,
     )

@@ -1,11 +1,10 @@
-"""A suite's file in TOML -> options of `run` and `check`, and what the gate allows. docs/using.md shows one.
+"""A suite's table in TOML -> options of `run` and `check`, and what the gate allows. docs/using.md shows one.
 
-Separate from `cli.suites`, which most commands import: Pydantic is slow to import, and few commands read a suite.
+Separate from `cli.suites`, which most commands import: Pydantic is slow to import, and few commands have a suite.
 """
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from zoomgrad.results.compare import Limits
 from zoomgrad.results.fields import Limit
-from zoomgrad.results.files import NotAsWritten, Unreadable, first_of, read_bytes
+from zoomgrad.results.files import Unreadable, first_of
 from zoomgrad.results.record import Model
 
 Text = Annotated[str, Field(pattern=r"^[^,\x00]*[^,\x00\s][^,\x00]*$")]
@@ -35,20 +34,8 @@ class Suite(Model):
     gate: Limits = Limits()
 
 
-def read_suite(file: Path, *, tool: bool = False) -> Suite | None:
-    """Read a suite: the whole file, or its table `[tool.zoomgrad]`, None if there is none.
-
-    Raises Unreadable, which names the key, and OSError.
-    """
-    try:
-        table: Any = tomllib.loads(read_bytes(file).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, NotAsWritten) as error:
-        raise Unreadable(f"{file}: not valid TOML: {error}\n  Correct the file.") from None
-    if tool:
-        tools = table.get("tool")
-        table = tools.get("zoomgrad") if isinstance(tools, dict) else None
-        if table is None:
-            return None
+def suite_of(table: Any, file: Path) -> Suite:
+    """Validate the table of that file. Raises Unreadable, which names the key."""
     try:
         return Suite.model_validate(_with_underscores(table))
     except ValidationError as error:

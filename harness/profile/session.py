@@ -24,6 +24,9 @@ DRAW = 0
 WORKER = ("-m", "zoomgrad.harness.worker.profile")
 """Arguments between the Python and the job's file."""
 
+ENDING_SECONDS = 60.0
+"""Extra time of a worker beyond the profiled time: start, preparation, and the profiler's own processing."""
+
 GENERATED = STATE / "generated"
 """Folder for generated Python. Scalene shows only lines of files below the project."""
 
@@ -61,14 +64,16 @@ class Session:
         self.folder.mkdir(parents=True, exist_ok=True)
         surroundings = {**isolate.worker_environment(DRAW), "ZOOMGRAD_GENERATED": str(GENERATED), **variables}
         with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
-            reply, seconds, _ = isolate.work("profile", command, job, surroundings, folder, self.settings, self.run)
+            timeout = max(self.settings.timeout_seconds, self.seconds + ENDING_SECONDS)
+            settings = self.settings.model_copy(update={"timeout_seconds": timeout})
+            reply, seconds, _ = isolate.work("profile", command, job, surroundings, folder, settings, self.run)
         if reply["status"] != "measured":
             raise NoResult(**reply)
         return {**reply["fields"], "worker_seconds": seconds}
 
 
 Profiler = Callable[[Session], dict[str, Any]]
-"""Returns the fields of its Profile except those that `run_profilers` adds. Raises NoResult."""
+"""Returns the fields of its Profile except those that `profiled` adds. Raises NoResult."""
 
 
 def observed(session: Session) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from zoomgrad.engines.asking import INHERITED
 from zoomgrad.harness.containment import Finished, Run, reply_at, run
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.harness.run.replies import REMEDY, WrongReply, read_reply, times_of
-from zoomgrad.harness.worker.job import Job, ProfileJob, VouchJob
+from zoomgrad.harness.worker.job import BaseJob
 from zoomgrad.harness.worker.lifeline import HARNESS
 from zoomgrad.results.record import Settings
 
@@ -58,15 +58,13 @@ class WorkerResult:
 class Isolate(Protocol):
     """Run one job in a separate process. A worker's failure becomes a reply."""
 
-    def __call__(
-        self, task: Task, python: Path, job: Job | VouchJob, *, settings: Settings, draw: int
-    ) -> WorkerResult: ...
+    def __call__(self, task: Task, python: Path, job: BaseJob, *, settings: Settings, draw: int) -> WorkerResult: ...
 
 
 def isolate(
     task: Task,
     python: Path,
-    job: Job | VouchJob,
+    job: BaseJob,
     *,
     settings: Settings,
     draw: int,
@@ -102,7 +100,7 @@ def isolate(
 def work(
     task: str,
     command: Sequence[str],
-    job: Job | VouchJob | ProfileJob,
+    job: BaseJob,
     environment: dict[str, str],
     folder: str,
     settings: Settings,
@@ -148,8 +146,6 @@ def _reply_of(file: Path, task: str, finished: Finished, settings: Settings, eng
         return {"status": "failed", "reason": f"{engine}: {wrong}", "remedy": REMEDY}
     if reply and reply["status"] == "measured":
         return reply
-    if finished.limit:
-        return reply_at(finished.limit, settings)
     if reply is None:
         reply = {
             "status": "failed",

@@ -215,17 +215,14 @@ def _merge(added: Any, block: int, suite_file: Path) -> None:
     import pyperf  # most commands read no times
 
     added.update_metadata({BLOCK: block})
+    earlier = []
+    # An unreadable suite starts anew, because the records hold its times. pyperf raises errors of many types for one.
+    with contextlib.suppress(Exception):
+        earlier = list(read_times(read_bounded(suite_file) or b"").get_runs())
     # A block whose record was lost is measured again and must not count twice.
-    others = [run for run in _runs(suite_file) if run.get_metadata().get(BLOCK) != block]
+    others = [run for run in earlier if run.get_metadata().get(BLOCK) != block]
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         draft = Path(folder) / "suite.json"
         pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
         suite_file.parent.mkdir(exist_ok=True)  # git does not keep empty folders
         write_atomically(suite_file, draft.read_text(encoding="utf-8"))
-
-
-def _runs(suite_file: Path) -> list[Any]:
-    """Runs in the suite so far. An unreadable suite starts anew, because the records hold its times."""
-    with contextlib.suppress(Exception):  # pyperf raises errors of many types for a damaged file
-        return list(read_times(read_bounded(suite_file) or b"").get_runs())
-    return []

@@ -23,14 +23,7 @@ from typing import Callable, NamedTuple
 
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.training import Trainer
-from zoomgrad.harness.procedure import (
-    DRILLS,
-    MOST_STARTS,
-    START_STEP,
-    Drill,
-    every_shape,
-    most_bounded_steps,
-)
+from zoomgrad.harness.procedure import DRILLS, MOST_STARTS, START_STEP, Drill, every_shape, most_bounded_steps
 from zoomgrad.harness.worker.job import DamagedEvidence
 from zoomgrad.harness.workloads import Workload
 

@@ -22,11 +22,16 @@ Reply = Mapping[str, Any]
 `harness/run/replies.py`."""
 
 
-class Job(TypedDict):
-    """Job of a measuring worker. Paths are absolute."""
+class BaseJob(TypedDict):
+    """What every job says. Paths are absolute."""
 
     engine: str
     workload: str
+
+
+class Job(BaseJob):
+    """Job of a measuring worker."""
+
     reference_folder: str
     """Evidence of the engine that vouches for this one."""
     reference_cell: str
@@ -46,11 +51,9 @@ class Job(TypedDict):
     """Also 0 in the first block; a multiple of stretch_steps."""
 
 
-class VouchJob(TypedDict):
-    """Job of an engine that vouches for others. Paths are absolute."""
+class VouchJob(BaseJob):
+    """Job of an engine that vouches for others."""
 
-    engine: str
-    workload: str
     witnesses: dict[str, str]
     """Cells that vouch for this engine, and the folders of their evidence."""
     folder: str
@@ -64,11 +67,9 @@ class VouchJob(TypedDict):
     confirms another one's evidence."""
 
 
-class ProfileJob(TypedDict):
-    """Job of a worker under a profiler. Paths are absolute."""
+class ProfileJob(BaseJob):
+    """Job of a worker under a profiler."""
 
-    engine: str
-    workload: str
     profiler: str
     seconds: float
     """Approximate duration."""

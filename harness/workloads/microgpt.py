@@ -116,15 +116,9 @@ def by_likelihood(outputs: Vector, targets: Vector) -> Any:
     return (1 / len(losses)) * sum(losses)
 
 
-@dataclass(frozen=True)
-class Decay:
-    """A learning rate that falls linearly. After all steps it is 0."""
-
-    first: float
-    steps: int
-
-    def __call__(self, update: int) -> float:
-        return self.first * (1 - update / self.steps) if update < self.steps else 0.0
+def falling_rate(update: int) -> float:
+    """The learning rate, which falls linearly. After all steps it is 0."""
+    return 0.01 * (1 - update / STEPS) if update < STEPS else 0.0
 
 
 @cache
@@ -150,7 +144,7 @@ def load(name: str) -> Workload:
         train_rows=29_053,
         build=sizes,
         loss_of=by_likelihood,
-        rate=Decay(0.01, STEPS),
+        rate=falling_rate,
         optimiser=ADAM,
         classes=TOKENS,
         epoch_steps=STEPS,

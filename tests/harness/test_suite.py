@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from tests import own
-from zoomgrad.harness.plan.suite import read_suite
+from zoomgrad.harness.cli.suites import table_of
+from zoomgrad.harness.plan.suite import suite_of
 from zoomgrad.results.compare import Limits
 from zoomgrad.results.files import MOST_BYTES, Unreadable
 
@@ -17,11 +18,12 @@ RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
 def test_the_suite_of_the_page_is_read(tmp_path):
     own.write(tmp_path)
-    suite = read_suite(tmp_path / "gate.toml")
+    file = tmp_path / "gate.toml"
+    suite = suite_of(table_of(file), file)
     assert (suite.engine_file, suite.timeout, suite.gate) == (("engine.py",), 60.0, Limits())
     for other in ("[tool.other]", "tool = 3", "tool = [1]", "[tool]\nother = 1"):
         (tmp_path / "pyproject.toml").write_text(other)
-        assert read_suite(tmp_path / "pyproject.toml", tool=True) is None
+        assert table_of(tmp_path / "pyproject.toml") is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_a_bad_suite_is_refused(tmp_path, text, said):
     file = tmp_path / "bad.toml"
     file.write_text(text, errors="surrogatepass")
     with pytest.raises(Unreadable) as refused:
-        read_suite(file)
+        suite_of(table_of(file), file)
     assert str(refused.value).startswith(f"{file}: {said}")
     assert len(str(refused.value)) < 1000
 
