@@ -9,8 +9,9 @@ from zoomgrad.reports.measured.races import NEEDED, Race, race, same_run, speedu
 from zoomgrad.reports.pages import html, markdown
 from zoomgrad.reports.plot import Drawing, standalone
 from zoomgrad.reports.profiling.profile_index import SCALENE_PAGE, ProfileIndex, profile_index
-from zoomgrad.reports.sections.history import History
+from zoomgrad.reports.sections.history import History, history
 from zoomgrad.reports.story import Story, story
+from zoomgrad.results import units
 from zoomgrad.results.files import Unreadable, inside, write_atomically
 from zoomgrad.results.printable import printable
 from zoomgrad.results.run_file import SUFFIX
@@ -81,12 +82,21 @@ def _useless(newest: Race, before: Iterable[Race]) -> str:
     return f"it has no speedup. {NEEDED}" if speedups(newest.table).empty else ""
 
 
-def write_history(folder: Path, history: History) -> Path:
-    """Write history.html, and history.md for a job's summary, into a folder of runs; return the page's path."""
-    write_atomically(inside(folder, "history.md"), markdown.history_page(history))
+def write_history(folder: Path) -> tuple[History, list[str], Path]:
+    """Write history.html, and history.md for a job's summary, into a folder of runs.
+
+    Returns the history, a line for each run that is left out, and the page's path. Raises results.store.Unreadable.
+    """
+    races, left_out = gather(folder)
+    past = history(races, left_out)
+    if past is None:
+        what = f"{units.count(len(races), 'run')} with speedups, but no cell was measured twice on the same machine"
+        needs = "A history needs two runs of one cell: make another with `zoomgrad run`, or name another folder."
+        raise Unreadable("\n".join([f"{folder}: {what}", *left_out, f"  {needs}"]))
+    write_atomically(inside(folder, "history.md"), markdown.history_page(past))
     page = inside(folder, "history.html")
-    write_atomically(page, html.history_page(history))
-    return page
+    write_atomically(page, html.history_page(past))
+    return past, left_out, page
 
 
 def _profile_index(store: Store, *, linked: bool) -> ProfileIndex:

@@ -48,6 +48,18 @@ def refuse_incomparable(new: Run, old: Run) -> None:
         )
 
 
+def refuse_as_baseline(store: Store) -> None:
+    """Raise Unreadable if later runs could not be compared with the run."""
+    of_cells = outcomes(store.run, store.records())
+    failed = [cell.key for cell, outcome in of_cells.items() if outcome.status not in (MEASURED, "skipped")]
+    if failed:
+        raise Unreadable(
+            f"{store.run.id} can't be a baseline run: "
+            f"{units.count(len(failed), 'cell')} without a proven result ({failed[0]} …)\n"
+            "  Fix the engine, or remove it from the preset."
+        )
+
+
 @dataclass(frozen=True)
 class MeasuredRun:
     """A run, the outcomes of its cells, and their times in seconds."""
@@ -68,19 +80,20 @@ class MeasuredRun:
         return math.inf if facts.error_bound is None else facts.error_bound
 
 
-def measured_run(store: Store) -> MeasuredRun:
+def _measured(store: Store) -> MeasuredRun:
     """Return a stored run with what the rules need of its records."""
     at_pace = at_median_pace(store.records())
     return MeasuredRun(store.run, outcomes(store.run, at_pace), step_seconds(at_pace), compiled_seconds(at_pace))
 
 
-def verdicts(new: MeasuredRun, old: MeasuredRun, limits: Limits, *, tolerant: bool = True) -> list[Verdict]:
+def verdicts(new_run: Store, old_run: Store, limits: Limits, *, tolerant: bool = True) -> list[Verdict]:
     """Return the verdicts on every cell of the new run's plan.
 
     Ignores cells that only the old run planned. tolerant: whether a slowdown within the limits does not count.
     Raises Unreadable if the two runs are not comparable.
     """
-    refuse_incomparable(new.run, old.run)
+    refuse_incomparable(new_run.run, old_run.run)
+    new, old = _measured(new_run), _measured(old_run)
     scale = 1.0 if not tolerant or same_machine(new.run.machine, old.run.machine) else limits.elsewhere
     figures = sum(1 + (cell in new.compiled) for cell in new.outcomes if cell != baseline_of(cell))
     # Only one of an interval's two sides can fail the gate.

@@ -11,7 +11,7 @@ from typing import Any
 from zoomgrad.reports.text.markdown import environment
 from zoomgrad.results import units
 from zoomgrad.results.comparability import unlike_tools
-from zoomgrad.results.compare import COMPILE_TIME, FAILING, SPEEDUP, STEP, WORDS, Verdict
+from zoomgrad.results.compare import COMPILE_TIME, ERROR, FAILING, SPEEDUP, STEP, WORDS, Verdict
 from zoomgrad.results.record import Run
 
 
@@ -64,10 +64,31 @@ def verdict_table(
     )
 
 
-def other_tools(new: Run, old: Run) -> list[str]:
-    """Return a sentence if the two runs' interpreters or compilers differ."""
-    differences = "; ".join(unlike_tools(new, old))
-    return [f"Tools differ from those of {old.id}, which may change speedups: {differences}."] if differences else []
+OF_RUNS = (
+    "“takes” is the change of a time in steps of its run's baseline, new over old: median of blocks and 95 % interval. "
+    "The seconds of two runs are never compared. “may take” is the limit. “slower”: the whole interval is beyond it; "
+    "equal code is called slower in at most one comparison in a hundred. “unsure”: the interval includes the limit."
+)
+"""How to read a table of two runs."""
+
+
+def of_runs(
+    title: str, sides: tuple[str, str], new: Run, old: Run, verdicts: Sequence[Verdict], notes: Sequence[str] = ()
+) -> VerdictTable:
+    """Return the table of two runs. Its notes also say whether their interpreters or compilers differ."""
+    notes = list(notes)
+    if differences := "; ".join(unlike_tools(new, old)):
+        notes.append(f"Tools differ from those of {old.id}, which may change speedups: {differences}.")
+    return verdict_table(title, sides, verdicts, [*notes, OF_RUNS], against=old.id)
+
+
+def in_turns(family: int) -> str:
+    """Return how to read a table of sides that took turns. family: number of intervals."""
+    return (
+        f"“takes” is the change of a time. All {family} intervals hold together, at any time, with "
+        f"{100 * (1 - ERROR):g} % probability: equal code is called slower or faster in at most {100 * ERROR:g} of a "
+        "hundred comparisons. “unsure” needs more blocks: raise --budget."
+    )
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:

@@ -25,9 +25,7 @@ MOST_BYTES = 16 * 2**20
 MOST_CHARACTERS = 300
 """How much of a file's content an error quotes."""
 
-# Opening a FIFO without a writer would block. Windows has neither the flag nor FIFOs in its file system.
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | os.O_NONBLOCK  # opening a FIFO without a writer would block
 
 
 class Unreadable(Exception):
@@ -79,7 +77,7 @@ class NotAsWritten(Exception):
 
 def read_bytes(path: Path, most_bytes: int = MOST_BYTES, *, follow_links: bool = True) -> bytes:
     """Content of a regular file; never blocks on a FIFO. Raises OSError and NotAsWritten."""
-    descriptor = os.open(path, _READ | (0 if follow_links else _NO_LINK))
+    descriptor = os.open(path, _READ | (0 if follow_links else os.O_NOFOLLOW))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise NotAsWritten("not a file")

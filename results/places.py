@@ -26,4 +26,4 @@ def _of_user() -> Path:
 
 
 STATE = ROOT / ".zoomgrad" if IS_CHECKOUT else _of_user()
-"""Folder for environments and answers of interpreters."""
+"""Folder for environments, and for a link that makes the package importable."""

@@ -177,15 +177,12 @@ class Store:
         """Folder for pages made from the run. Raises Unreadable if it belongs to somebody else."""
         return self.folder
 
-    def file(self, name: str) -> Path:
-        """Path of a page beside the records."""
-        return inside(self.pages_folder(), name)
+    def file(self, *parts: str) -> Path:
+        """Path of a page or an export beside the records."""
+        return inside(self.pages_folder(), *parts)
 
     def pyperf_file(self, cell: Cell) -> Path:
         return inside(self.folder, "pyperf", file_name(cell))
-
-    def export_file(self, name: str) -> Path:
-        return inside(self.pages_folder(), "export", name)
 
     def evidence_folder(self, cell: Cell) -> Path:
         """Folder for the losses, gradients and parameters of a vouching cell."""
@@ -300,9 +297,7 @@ def _in_order(cells: Sequence[Cell], records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: (order[record.cell], record.block))
 
 
-def latest(under: Path = RUNS) -> Store:
-    """The newest run. Raises Unreadable if there is none."""
+def latest(under: Path = RUNS) -> Store | None:
+    """The newest run; None if there is none yet."""
     folders = sorted(path.parent for path in under.glob("*/run.json"))
-    if not folders:
-        raise Unreadable(f"{under}: no run yet\n  Make one with `zoomgrad run --preset smoke`.")
-    return Store(folders[-1])
+    return Store(folders[-1]) if folders else None

@@ -73,7 +73,7 @@ def test_the_texts_match_the_committed_run(request, full):
 def test_the_race_is_what_the_terminal_shows(request):
     from rich.console import Console
 
-    from zoomgrad.harness.cli import display
+    from zoomgrad.reports.pages.terminal import sheet_table
     from zoomgrad.reports.sections.first import panels
     from zoomgrad.reports.view import view
     from zoomgrad.results.store import BASELINE_RUNS, RunFile
@@ -81,7 +81,7 @@ def test_the_race_is_what_the_terminal_shows(request):
     run = RunFile(BASELINE_RUNS / "smoke.jsonl.xz")
     sheet = next(one.sheet for one in panels(view(run.run, run.records())) if one.workload == "xor")
     console = Console(width=90, record=True, file=io.StringIO())
-    console.print(display.sheet_table(sheet.title, sheet))
+    console.print(sheet_table(sheet.title, sheet))
     lines = "\n".join(line.rstrip() for line in console.export_text().splitlines())
     check_generated(request, README, "race", f"```\n{lines}\n```")
 

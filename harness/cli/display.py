@@ -7,33 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
 from zoomgrad.harness.cli.console import out, say_json
 from zoomgrad.harness.machine.interpreters import remedy
+from zoomgrad.reports.pages.terminal import table
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list`
     from zoomgrad.harness.plan.planning import Plan
-    from zoomgrad.reports.text.figures import Sheet
     from zoomgrad.results.record import Cell
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
-    """Table of text below its title. Markup in cells is printed literally."""
-    made = Table(header_style="bold", box=None, pad_edge=False, collapse_padding=True)
-    for index, column in enumerate(columns):
-        made.add_column(column, overflow="fold", no_wrap=index == 0 or column == "engine")  # a name of the row
-    for row in rows:
-        made.add_row(*(escape(cell) for cell in row))
-    # Rich would wrap the table's own title to the table's width.
-    return Group(Text(title, style="italic"), made)
-
-
-def sheet_table(title: str, sheet: Sheet) -> Group:
-    """A sheet of the report below its title."""
-    return table(title, sheet.headings, [[figure.text for figure in row] for row in sheet.rows])
 
 
 @dataclass(frozen=True)

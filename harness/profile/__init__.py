@@ -9,7 +9,7 @@ collecting, and the least memory early and late in the training.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
@@ -19,7 +19,6 @@ from zoomgrad.engines.interpreted.driver import Interpreted
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Run
 from zoomgrad.harness.machine.environments import NoEnvironment
-from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.plan.planning import Plan
 from zoomgrad.harness.profile import perf, scalene
 from zoomgrad.harness.profile.session import Profiler, Session, observed
@@ -29,49 +28,30 @@ from zoomgrad.results.profile import PROFILE, AnyProfile
 from zoomgrad.results.record import Cell
 from zoomgrad.results.store import Store
 
-PROFILERS: dict[str, Profiler] = {
-    "anatomy": observed,
-    "scalene": scalene.profile,
-    "perf": perf.profile,
-}
-
-ENDING_SECONDS = 60.0
-"""Extra time of a worker beyond the profiled time: start, preparation, and the profiler's own processing."""
-
-
-def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
-    """Whether that profiler suits the cell. If it suits but is not installed, its profile says so."""
-    engine = engines.load(cell.engine)
-    is_interpreted = isinstance(engine.driver, Interpreted) and engine.driver.in_python
-    has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
-    return {
-        # Only interpreted engines have separate stages of a step.
-        "anatomy": is_interpreted,
-        "scalene": not has_jit,
-        "perf": True,
-    }[name]
+PROFILERS: dict[str, Profiler] = {"anatomy": observed, "scalene": scalene.profile, "perf": perf.profile}
 
 
 def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
-    """Pairs of a cell and a profiler that fits it, in order."""
-    return [
-        (cell, name)
-        for cell in plan.run.cells
-        for name in profilers
-        if fits(name, cell, plan.interpreters.get(cell.interpreter))
-    ]
+    """Pairs of a cell and a profiler that suits it, in order. If it suits but is not installed, its profile says so."""
+    return [(cell, name) for cell in plan.run.cells for name in profilers if _suits(name, cell, plan)]
 
 
-def run_profilers(
-    plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = containment.run
-) -> Iterator[tuple[Cell, str, AnyProfile | None]]:
-    """Yield each planned cell and profiler twice: with None before profiling, then with the stored profile."""
-    store.learn(plan.run)
-    for cell, name in planned(plan, profilers):
-        yield cell, name, None
-        profile = _profile(plan, store, cell, name, seconds, run)
-        store.write_profile(profile)
-        yield cell, name, profile
+def _suits(name: str, cell: Cell, plan: Plan) -> bool:
+    if name == "anatomy":  # only interpreted engines have separate stages of a step
+        driver = engines.load(cell.engine).driver
+        return isinstance(driver, Interpreted) and driver.in_python
+    interpreter = plan.interpreters.get(cell.interpreter)
+    has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
+    return name != "scalene" or not has_jit
+
+
+def profiled(
+    plan: Plan, store: Store, cell: Cell, name: str, seconds: float, *, run: Run = containment.run
+) -> AnyProfile:
+    """Run the profiler on the cell, and store its profile. Any failure becomes a profile with the reason."""
+    profile = _profile(plan, store, cell, name, seconds, run)
+    store.write_profile(profile)
+    return profile
 
 
 def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, run: Run) -> AnyProfile:
@@ -79,23 +59,14 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     try:
         if cell.interpreter not in plan.interpreters:
             raise no_interpreter(cell)
-        settings = plan.run.settings
-        timeout_seconds = max(settings.timeout_seconds, seconds + ENDING_SECONDS)
-        session = Session(
-            name,
-            cell,
-            plan.interpreters[cell.interpreter],
-            seconds,
-            settings.model_copy(update={"timeout_seconds": timeout_seconds}),
-            store.profile_folder(cell),
-            run,
-        )
+        interpreter, folder = plan.interpreters[cell.interpreter], store.profile_folder(cell)
+        session = Session(name, cell, interpreter, seconds, plan.run.settings, folder, run)
         fields = {**PROFILERS[name](session), "status": "measured"}
     except NoResult as none:
         fields = none.why
     except NoEnvironment as error:
         fields = {"status": "failed", "reason": str(error), "remedy": error.remedy}
-    except Exception as error:  # any failure becomes a profile and never stops the other profilers
+    except Exception as error:  # it never stops the other profilers
         fields = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     try:
         return PROFILE.validate_python({**fields, **common})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from zoomgrad.reports.view import View
+from zoomgrad.reports.view import View, view
+from zoomgrad.results.files import read_text
 from zoomgrad.results.record import Cell
+from zoomgrad.results.store import Store
 
 
 class NoExport(Exception):
@@ -25,6 +27,18 @@ class Material:
     """The text of each cell's pyperf file."""
     stacks: Mapping[str, str] = field(default_factory=dict)
     """`cell, profiler` -> the text of a file of folded stacks."""
+
+
+def material_of(store: Store) -> Material:
+    """Read what the exports of a run need."""
+    run = store.run
+    files = {cell: store.pyperf_file(cell) for cell in run.cells}
+    suites = {cell: read_text(file) for cell, file in files.items() if file.exists()}
+    profiled = dict.fromkeys(profile.cell for profile in store.profiles())
+    folded = ((cell, file) for cell in profiled for file in sorted(store.profile_folder(cell).glob("*.folded")))
+    return Material(
+        view(run, store.records()), suites, {f"{cell.key}, {file.stem}": read_text(file) for cell, file in folded}
+    )
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,11 @@ def measured(tmp_path, name, slowdown=lambda block: 1.0):
     ],
 )
 def test_suspects_are_measured_again_with_their_baseline_before_they_fail(tmp_path, slowdown, more, failing):
-    old = gate.measured_run(measured(tmp_path, "baseline-run")[0].store)
+    old = measured(tmp_path, "baseline-run")[0].store
     schedule, workers = measured(tmp_path, "new", slowdown)
 
     def judge(store):
-        return gate.verdicts(gate.measured_run(store), old, Limits(slowdown=0.10))
+        return gate.verdicts(store, old, Limits(slowdown=0.10))
 
     notes = settle(schedule, judge, Limits(slowdown=0.10))
     assert notes == ([f"Suspected regressions were measured again in {more} more blocks."] if more else [])

@@ -130,7 +130,7 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["run", "-w", "moon", "-i", RUNNING], "no workload 'moon'\n  Did you mean moons"),
         (["report", "2025-01-01"], "no run '2025-01-01'"),
         (["report"], "no run yet\n  Make one with `zoomgrad run"),
-        (["train", "xr"], "no workload 'xr'\n  Did you mean xor"),
+        (["show", "xr"], "no workload 'xr'\n  Did you mean xor"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
         (["show", ""], "there is no workload ''"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),

@@ -8,7 +8,7 @@ import pytest
 from tests.harness.runs import NOW, cell, measured
 from tests.harness.runs import run as made
 from zoomgrad.reports import gate
-from zoomgrad.reports.gate import measured_run, suspects
+from zoomgrad.reports.gate import suspects
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP, Limits
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import EngineFacts, Proof, Record, Settings
@@ -29,7 +29,7 @@ def stored(run, records):
 
 
 def verdicts(new, old, limits, **how):
-    return gate.verdicts(measured_run(new), measured_run(old), limits, **how)
+    return gate.verdicts(new, old, limits, **how)
 
 
 def usual(block):

@@ -119,7 +119,7 @@ def test_nothing_is_written_into_a_folder_that_zoomgrad_did_not_make(tmp_path):
     kept.path.write_bytes(pack(SNAPSHOT))
     theirs = tmp_path / "thesis"
     theirs.mkdir()
-    for ask in (kept.pages_folder, lambda: kept.file("check.md"), lambda: kept.export_file("run.csv")):
+    for ask in (kept.pages_folder, lambda: kept.file("check.md"), lambda: kept.file("export", "run.csv")):
         with pytest.raises(Unreadable, match="zoomgrad did not make this folder"):
             ask()
     theirs.rename(tmp_path / "elsewhere")

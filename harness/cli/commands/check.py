@@ -16,7 +16,9 @@ from zoomgrad.harness.cli.console import say, say_next, short
 from zoomgrad.harness.cli.measuring import measuring, show_plan
 from zoomgrad.harness.cli.preparing import new_plan
 from zoomgrad.harness.cli.stores import store_of
+from zoomgrad.harness.cli.verdicts import conclude
 from zoomgrad.harness.run.schedule import Schedule
+from zoomgrad.reports.verdicts import of_runs
 from zoomgrad.results import units
 from zoomgrad.results.compare import Limits, Verdict
 from zoomgrad.results.files import Unreadable, inside
@@ -66,7 +68,7 @@ def check(
     limits = suite.gate if suite else Limits()
 
     def judge(store: Store) -> list[Verdict]:
-        return gate.verdicts(gate.measured_run(store), gate.measured_run(baseline_run), limits)
+        return gate.verdicts(store, baseline_run, limits)
 
     words = {"--suite": suite_file and short(suite_file), "--against": against}
     more = "".join(f" {option} {shlex.quote(value)}" for option, value in words.items() if value)
@@ -83,9 +85,11 @@ def check(
             schedule.execute()
             notes += settle(schedule, judge, limits)
         store = schedule.store
+    sides = "baseline run", "now"
+    table = of_runs(f"Gate: {store.run.id}", sides, store.run, baseline_run.run, judge(store), notes)
     name = short(store.path) if isinstance(store, RunFile) else store.run.id
-    accept = f"zoomgrad check {name} --update{more}"
-    _conclude(store, baseline_run, judge(store), notes, accept, as_json=as_json)
+    remedy = f"If the change is intended: zoomgrad check {name} --update{more}"
+    conclude(table, store.file("check.md"), as_json=as_json, remedy=remedy)
 
 
 def settle(schedule: Schedule, judge: Callable[[Store], list[Verdict]], limits: Limits) -> list[str]:
@@ -106,38 +110,14 @@ def settle(schedule: Schedule, judge: Callable[[Store], list[Verdict]], limits: 
     return [f"Suspected regressions were measured again in {units.count(added, 'more block')}."] if added else []
 
 
-def _conclude(
-    store: Store, baseline_run: Store, verdicts: list[Verdict], notes: list[str], accept: str, *, as_json: bool
-) -> None:
-    """Print the verdicts and store them beside the run. Exits with 1 if one fails.
-
-    accept: the command that makes this run the baseline run.
-    """
-    from zoomgrad.harness.cli.verdicts import OF_RUNS, conclude
-    from zoomgrad.reports.verdicts import other_tools, verdict_table
-
-    notes = [*notes, *other_tools(store.run, baseline_run.run), OF_RUNS]
-    sides = "baseline run", "now"
-    table = verdict_table(f"Gate: {store.run.id}", sides, verdicts, notes, against=baseline_run.run.id)
-    remedy = f"If the change is intended: {accept}"
-    conclude(table, store.file("check.md"), as_json=as_json, remedy=remedy)
-
-
 def _keep(store: Store, against: Optional[str]) -> None:
     """Store the run as a baseline run. Raises Unreadable if later runs could not be compared with it."""
     if against and not against.endswith(SUFFIX):
         raise Unreadable(f"{against}: --update writes a file\n  Name one that ends with {SUFFIX}.")
     file = Path(against) if against else inside(BASELINE_RUNS, f"{store.run.preset}{SUFFIX}")
-    from zoomgrad.reports.measured.outcome import MEASURED, outcomes
+    from zoomgrad.reports import gate
 
-    of_cells = outcomes(store.run, store.records())
-    failed = [cell.key for cell, outcome in of_cells.items() if outcome.status not in (MEASURED, "skipped")]
-    if failed:
-        raise Unreadable(
-            f"{store.run.id} can't be a baseline run: "
-            f"{units.count(len(failed), 'cell')} without a proven result ({failed[0]} …)\n"
-            "  Fix the engine, or remove it from the preset."
-        )
+    gate.refuse_as_baseline(store)
     if file.exists():
         say(f"replacing {short(file)}")
     kept = store.keep_as(file)

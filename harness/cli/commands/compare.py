@@ -18,11 +18,13 @@ from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.console import complain, out, say
 from zoomgrad.harness.cli.measuring import alone
 from zoomgrad.harness.cli.preparing import fetch_data
+from zoomgrad.harness.cli.verdicts import conclude
 from zoomgrad.harness.compare.sides import SIDES, placed, sides
 from zoomgrad.harness.compare.turns import COMPILE_WITHIN, Comparison
 from zoomgrad.harness.machine import facts
+from zoomgrad.reports.verdicts import in_turns, of_runs, verdict_table
 from zoomgrad.results import units
-from zoomgrad.results.compare import ERROR, RESULT, Limits
+from zoomgrad.results.compare import RESULT, Limits
 from zoomgrad.results.files import Unreadable, inside, mark
 from zoomgrad.results.places import ROOT
 from zoomgrad.results.record import Cell
@@ -98,7 +100,10 @@ def compare(
                 say(f"[{known}/{len(compared)} known] block {number + 1}")
         except KeyboardInterrupt:  # print the verdicts so far
             interrupted = True
-    _conclude_turns(comparison, folder / "compare.md", as_json=as_json, interrupted=interrupted)
+    old, new = (comparison.sides[side] for side in SIDES)
+    notes = [in_turns(comparison.family)]
+    table = verdict_table(f"{new} against {old}", (old.name, new.name), comparison.verdicts(), notes)
+    conclude(table, folder / "compare.md", as_json=as_json, interrupted=interrupted)
 
 
 def _runs(a: str, b: str) -> tuple[Store, Store] | None:
@@ -116,28 +121,9 @@ def _runs(a: str, b: str) -> tuple[Store, Store] | None:
 
 def _compare_runs(old: Store, new: Store, within: float, *, as_json: bool) -> None:
     """Compare the speedups and compile times of two finished runs, as the gate does but without its tolerance."""
-    # Imported late: pandas takes a second, which would delay the error about a missing run.
-    from zoomgrad.harness.cli.verdicts import OF_RUNS, conclude
-    from zoomgrad.reports import gate
-    from zoomgrad.reports.verdicts import other_tools, verdict_table
+    from zoomgrad.reports import gate  # late: pandas takes a second, which would delay the error about a missing run
 
     limits = Limits(slowdown=within, compile_growth=max(within, COMPILE_WITHIN), reruns=0)
-    compared = gate.verdicts(gate.measured_run(new), gate.measured_run(old), limits, tolerant=False)
-    notes = (*other_tools(new.run, old.run), OF_RUNS)
-    table = verdict_table(f"{new.run.id} against {old.run.id}", (old.run.id, new.run.id), compared, notes)
-    conclude(table, None, as_json=as_json)
-
-
-def _conclude_turns(comparison: Comparison, file: Path, *, as_json: bool, interrupted: bool) -> None:
-    """Print the table, and store it in the file."""
-    from zoomgrad.harness.cli.verdicts import conclude
-    from zoomgrad.reports.verdicts import verdict_table
-
-    base, head = (comparison.sides[side] for side in SIDES)
-    notes = [
-        f"“takes” is the change of a time. All {comparison.family} intervals hold together, at any time, with "
-        f"{100 * (1 - ERROR):g} % probability: equal code is called slower or faster in at most {100 * ERROR:g} of a "
-        "hundred comparisons. “unsure” needs more blocks: raise --budget."
-    ]
-    table = verdict_table(f"{head} against {base}", (base.name, head.name), comparison.verdicts(), notes)
-    conclude(table, file, as_json=as_json, interrupted=interrupted)
+    compared = gate.verdicts(new, old, limits, tolerant=False)
+    sides = old.run.id, new.run.id
+    conclude(of_runs(f"{sides[1]} against {sides[0]}", sides, new.run, old.run, compared), None, as_json=as_json)

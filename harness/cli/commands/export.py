@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional
 
 import typer
 
@@ -14,18 +13,10 @@ from zoomgrad.harness.cli.console import err, out, short
 from zoomgrad.harness.cli.options import Run, named
 from zoomgrad.harness.cli.stores import store_of
 from zoomgrad.results import units
-from zoomgrad.results.files import Unreadable, read_text, write_atomically
-from zoomgrad.results.record import Cell
-from zoomgrad.results.store import Store
+from zoomgrad.results.files import Unreadable, write_atomically
 
-
-class Format(StrEnum):
-    """Keys of `reports.exports.EXPORTERS`, which is imported late because pandas takes a second."""
-
-    csv = "csv"
-    github_action_benchmark = "github-action-benchmark"
-    pyperf = "pyperf"
-    speedscope = "speedscope"
+Format = Literal["csv", "github-action-benchmark", "pyperf", "speedscope"]
+"""Keys of `reports.exports.EXPORTERS`, which is imported late because pandas takes a second."""
 
 
 @app.command()
@@ -39,32 +30,20 @@ def export(
 ) -> None:
     """Write a run in another tool's format."""
     store = store_of(run)
-    from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
-    from zoomgrad.reports.view import view
+    from zoomgrad.reports.exports import EXPORTERS, NoExport
+    from zoomgrad.reports.exports.material import material_of
 
     exporter = EXPORTERS[form]
     try:
-        made = exporter.export(Material(view(store.run, store.records()), _suites(store), _stacks(store)))
+        made = exporter.export(material_of(store))
     except NoExport as error:
         raise Unreadable(str(error)) from None
-    path = _write(made.text, output, store.export_file(exporter.FILE))
+    path = _write(made.text, output, store.file("export", exporter.FILE))
     console = err if path is None else out
     if made.left_out:
         without = f"{units.count(made.left_out, 'cell')} of the plan left out: no result"
         console.print(f"{without} to export; `zoomgrad report` gives the reason", markup=False, soft_wrap=True)
     console.print(exporter.USE.format(path=short(path) if path else "FILE"), markup=False, soft_wrap=True)
-
-
-def _suites(store: Store) -> dict[Cell, str]:
-    files = {cell: store.pyperf_file(cell) for cell in store.run.cells}
-    return {cell: read_text(file) for cell, file in files.items() if file.exists()}
-
-
-def _stacks(store: Store) -> dict[str, str]:
-    """`cell, profiler` -> the stacks that the profiler wrote beside the run."""
-    cells = dict.fromkeys(profile.cell for profile in store.profiles())
-    files = ((cell, file) for cell in cells for file in sorted(store.profile_folder(cell).glob("*.folded")))
-    return {f"{cell.key}, {file.stem}": read_text(file) for cell, file in files}
 
 
 def _write(text: str, output: str | None, beside: Path) -> Path | None:

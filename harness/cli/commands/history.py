@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from zoomgrad.harness.cli import display
 from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.console import complain, out, say_next, short
-from zoomgrad.results import units
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.printable import printable
 from zoomgrad.results.store import RUNS
@@ -28,18 +26,12 @@ def history(
         what = "is a single run, not a folder of runs" if folder.is_dir() else "no such folder"
         raise Unreadable(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
     from zoomgrad.reports import build  # late, because pandas takes a second
-    from zoomgrad.reports.sections.history import history as history_of
+    from zoomgrad.reports.pages.terminal import sheet_table
 
     with out.status(escape(f"reading {printable(short(folder))}")):
-        races, left_out = build.gather(folder)
-        past = history_of(races, left_out)
+        past, left_out, page = build.write_history(folder)
     for line in left_out:
         complain(line)
-    if past is None:
-        what = f"{units.count(len(races), 'run')} with speedups, but no cell was measured twice on the same machine"
-        needs = "A history needs two runs of one cell: make another with `zoomgrad run`, or name another folder."
-        raise Unreadable(f"{short(folder)}: {what}\n  {needs}")
-    page = build.write_history(folder, past)
-    out.print("", display.sheet_table(past.lead, past.sheet), "")
+    out.print("", sheet_table(past.lead, past.sheet), "")
     out.print(*past.sheet.notes, past.finding, sep="\n", markup=False)
     say_next(f"Open {short(page)}")

@@ -12,9 +12,10 @@ from zoomgrad.harness.cli.app import FAILED, INTERRUPTED, app
 from zoomgrad.harness.cli.console import out, say, say_next, short
 from zoomgrad.harness.cli.measuring import alone, get_ready
 from zoomgrad.harness.cli.preparing import new_plan
-from zoomgrad.harness.cli.stores import folder_of, newest_or
-from zoomgrad.harness.profile import PROFILERS, planned, run_profilers
+from zoomgrad.harness.cli.stores import folder_of
+from zoomgrad.harness.profile import PROFILERS, planned, profiled
 from zoomgrad.results import units
+from zoomgrad.results.store import Store, latest
 
 LOOK_SECONDS = 6.0
 """Estimated time of a profile besides its session: start, preparation, and reading the profiler's files."""
@@ -63,19 +64,17 @@ def profile(
     from zoomgrad.reports import build
 
     with alone(wait=wait):
-        store = joined or newest_or(plan.run)
+        store = joined or latest() or Store.create(plan.run)
+        store.learn(plan.run)
         get_ready(plan)
         failed = False
         try:
             with out.status("starting") as status:
-                done = 0
-                for cell, name, seen in run_profilers(plan, store, chosen, seconds):
-                    if seen is None:
-                        status.update(f"{name} on {cell.key}")
-                        continue
-                    done += 1
+                for number, (cell, name) in enumerate(todo, 1):
+                    status.update(f"{name} on {cell.key}")
+                    seen = profiled(plan, store, cell, name, seconds)
                     what = seen.reason.splitlines()[0] if seen.reason else units.count(seen.steps, "step")
-                    say(f"[{done}/{len(todo)}] {name} on {cell.key}: {seen.status}, {what}")
+                    say(f"[{number}/{len(todo)}] {name} on {cell.key}: {seen.status}, {what}")
                     failed = failed or seen.status in ("failed", "timed-out")
         except KeyboardInterrupt:
             say_next("Interrupted. Finished profiles are on disk, but running the command again repeats all of them.")

@@ -7,12 +7,10 @@ from typing import Annotated, Optional
 
 import typer
 
-from zoomgrad.harness.cli import display
 from zoomgrad.harness.cli.app import app
 from zoomgrad.harness.cli.console import out, say_next, short
 from zoomgrad.harness.cli.options import Run
 from zoomgrad.harness.cli.stores import store_of
-from zoomgrad.results.samples import CORRECTED
 from zoomgrad.results.store import Store
 
 
@@ -30,18 +28,9 @@ def report(
 def conclude(store: Store, into: Path | None = None) -> None:
     """Write the report, and print the results of every workload, the headline and the page's path."""
     from zoomgrad.reports import build  # late, because pandas takes a second
+    from zoomgrad.reports.pages import terminal
 
     story = build.tell(store, elsewhere=into is not None)
     page = build.write(store, story, into)
-    # The headline's table comes last, because the end of the output is what a terminal shows.
-    for panel in reversed(story.panels):
-        sheet = panel.sheet
-        out.print("", display.sheet_table(sheet.title, sheet) if sheet.rows else sheet.title)
-        for note in sheet.notes:
-            out.print(note, markup=False)
-    if story.panels:
-        out.print("", CORRECTED, "", sep="\n")
-    out.print(story.title, f"{story.correctness} {story.coverage}".strip(), sep="\n", markup=False)
-    for caution in story.cautions:
-        out.print(f"Caution: {caution}", markup=False)
+    out.print(*terminal.page(story), sep="\n")
     say_next(f"Open {short(page)}")

@@ -62,14 +62,17 @@ def test_profilers_by_cell(installed, running):
         assert of_cell["gcc-O1", interpreter] == [*lines, "perf"]
 
 
+def profiles_of(plan, store, profilers, seconds=2.0, **how):
+    pairs = profile.planned(plan, profilers)
+    return [profile.profiled(plan, store, cell, name, seconds, **how) for cell, name in pairs]
+
+
 FIELDS = {"steps": 4, "seconds": 2.0, "parts": dict.fromkeys(PARTS, 0.125), "step_seconds": 1.0}
 
 
 def test_a_workers_figures_are_stored(plan, store):
     fake = Fake(status="measured", fields=FIELDS)
-    ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["anatomy"], 2.0, run=fake)
-    assert nothing is None
-    assert name == "anatomy"
+    (kept,) = profiles_of(plan, store, ["anatomy"], run=fake)
     assert (kept.status, kept.steps, kept.parts["order"]) == ("measured", 4, 0.125)
     assert store.profiles() == [kept]
     assert fake.jobs[0]["profiler"] == "anatomy"
@@ -79,7 +82,7 @@ def test_a_workers_figures_are_stored(plan, store):
 @pytest.mark.parametrize("status", ["skipped", "failed"])
 def test_a_worker_without_a_result_is_a_profile_with_a_reason(plan, store, status):
     fake = Fake(status=status, reason="no such thing", remedy="make one")
-    *_, (_, _, kept) = profile.run_profilers(plan, store, ["anatomy"], 2.0, run=fake)
+    (kept,) = profiles_of(plan, store, ["anatomy"], run=fake)
     assert (kept.status, kept.reason, kept.remedy) == (status, "no such thing", "make one")
     assert store.profiles() == [kept]
 
@@ -90,7 +93,7 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
 
     monkeypatch.setitem(profile.PROFILERS, "perf", break_)
     fake = Fake(status="measured", fields=FIELDS)
-    kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "anatomy"], 2.0, run=fake) if p]
+    kept = profiles_of(plan, store, ["perf", "anatomy"], run=fake)
     assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("anatomy", "measured")]
     assert kept[0].reason == "ZeroDivisionError: no samples"
 
@@ -112,7 +115,7 @@ def on(request, installed, running):
 def test_a_real_anatomy(installed, tmp_path, on):
     chosen = plan_of(installed, ["hoisted"], ["digits"], [on])
     store = Store.create(chosen.run, under=tmp_path)
-    _, (*_, kept) = profile.run_profilers(chosen, store, ["anatomy"], 1.2)
+    (kept,) = profiles_of(chosen, store, ["anatomy"], 1.2)
     assert (kept.status, kept.reason) == ("measured", "")
     assert kept.part(*PARTS) == pytest.approx(1.0)
     assert min(kept.plain_step_seconds, kept.parts["build"], kept.parts["order"]) > 0
