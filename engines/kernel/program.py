@@ -11,15 +11,7 @@ from typing import Callable, NamedTuple, Optional, Protocol, Union
 
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.arguments import Rate, finite, finite_rates, whole
-from zoomgrad.engines.columns import (
-    MOST_COLUMNS,
-    WITHOUT_INPUTS,
-    Column,
-    Rows,
-    check_labels,
-    columns,
-    described,
-)
+from zoomgrad.engines.columns import MOST_COLUMNS, WITHOUT_INPUTS, Column, Rows, check_labels, columns, described
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.tape import Tape

@@ -48,16 +48,7 @@ from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
-from zoomgrad.engines.rerolled.form import (
-    Form,
-    Strips,
-    Vector,
-    most_sums,
-    steps_of,
-    strips_of,
-    widths_of,
-    with_a_lane,
-)
+from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride

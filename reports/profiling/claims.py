@@ -19,14 +19,7 @@ from zoomgrad.reports.profiling.hottest import HOTTEST, by_allocation, by_cpu
 from zoomgrad.reports.profiling.profile_index import COLLECTOR, EVALUATION, Pair, ProfileIndex
 from zoomgrad.reports.text.figures import Figure, Sheet, share
 from zoomgrad.results import units
-from zoomgrad.results.profile import (
-    AnatomyProfile,
-    Line,
-    LineProfile,
-    Profile,
-    Symbol,
-    SymbolProfile,
-)
+from zoomgrad.results.profile import AnatomyProfile, Line, LineProfile, Profile, Symbol, SymbolProfile
 from zoomgrad.results.record import BASELINE, Cell
 
 MNIST = "mnist"

@@ -50,10 +50,7 @@ def kept_in(folder):
 @pytest.fixture
 def command(tmp_path):
     """`command(*arguments)`: options of `subprocess` that start `zoomgrad` with the test's own runs."""
-    return lambda *arguments: {
-        "args": [sys.executable, "-m", "zoomgrad", *map(str, arguments)],
-        **kept_in(tmp_path),
-    }
+    return lambda *arguments: {"args": [sys.executable, "-m", "zoomgrad", *map(str, arguments)], **kept_in(tmp_path)}
 
 
 @pytest.fixture
@@ -130,7 +127,6 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["run", "-w", "moon", "-i", RUNNING], "no workload 'moon'\n  Did you mean moons"),
         (["report", "2025-01-01"], "no run '2025-01-01'"),
         (["report"], "no run yet\n  Make one with `zoomgrad run"),
-        (["show", "xr"], "no workload 'xr'\n  Did you mean xor"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
         (["show", ""], "there is no workload ''"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
@@ -182,7 +178,7 @@ def test_two_runs_are_compared_without_measuring_anything(asked_there, runs):
     assert "the same run" in asked_there("compare", "one", "one").stderr
 
 
-# Showing and training
+# Showing
 
 
 def test_show_prints_the_graph_as_text(asked, golden):

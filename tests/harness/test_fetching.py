@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.engines.compiled.test_toolchains import forget
 from zoomgrad import engines
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.extension import check_header
@@ -46,11 +47,6 @@ if arguments[:2] == ["python", "install"]:
 elif "--target" in arguments:
     program(Path(arguments[arguments.index("--target") + 1]) / "ziglang" / "zig", {zig!r})
 """
-
-
-def forget():
-    for asked in (toolchains._survey, toolchains.macros):
-        asked.cache_clear()
 
 
 @pytest.fixture

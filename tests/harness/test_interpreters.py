@@ -151,10 +151,7 @@ NAMES = {
         [fact("3.13.1", free_threaded=True), fact("3.13.0"), fact("3.13.0", free_threaded=True)],
         ["cpython-3.13 3.13.0 /1", "cpython-3.13t 3.13.1 /0"],
     ),
-    "a final release is newer": (
-        [fact("3.14.0c2"), fact("3.14.0"), fact("3.14.0a7")],
-        ["cpython-3.14 3.14.0 /1"],
-    ),
+    "a final release is newer": ([fact("3.14.0c2"), fact("3.14.0"), fact("3.14.0a7")], ["cpython-3.14 3.14.0 /1"]),
     "CPython comes first, and others are left out": (
         [fact("3.11.9", "pypy"), fact("3.9.18"), fact("3.9.16", "pypy"), fact("3.8.18"), fact("3.11.2", "graalpy")],
         ["cpython-3.9 3.9.18 /1", "pypy-3.9 3.9.16 /2", "pypy-3.11 3.11.9 /0"],

@@ -255,10 +255,7 @@ def times(*values):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [
-        ("no JSON", "pyperf can't read the times: "),
-        (times(0.1, 0.2), "pyperf's file has 2 times instead of 3"),
-    ],
+    [("no JSON", "pyperf can't read the times: "), (times(0.1, 0.2), "pyperf's file has 2 times instead of 3")],
 )
 def test_invalid_times_are_a_failure(job, stand_in, content, said):
     python = stand_in(

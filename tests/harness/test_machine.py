@@ -5,12 +5,8 @@ import subprocess
 
 import pytest
 
+from tests.engines.test_asking import script
 from zoomgrad.harness.machine import facts
-
-
-def program(path, text):
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 @pytest.fixture
@@ -41,7 +37,7 @@ def test_the_commit_is_marked_if_files_differ(repository, tmp_path):
 
 def test_reading_the_commit_runs_no_program_of_the_checkouts_settings(repository, tmp_path):
     folder, git = repository
-    program(folder.parent / "watcher", f'touch "{tmp_path}/ran"')
+    script(folder.parent / "watcher", f'touch "{tmp_path}/ran"')
     git("config", "core.fsmonitor", str(folder.parent / "watcher"))
     (tmp_path / "ran").unlink(missing_ok=True)
     assert facts.commit(folder)
@@ -53,6 +49,6 @@ def test_a_git_that_misbehaves_gives_no_commit(repository, tmp_path, monkeypatch
     monkeypatch.setattr(facts, "GIT_SECONDS", 0.5)
     monkeypatch.setattr(facts, "GIT_BYTES", 1 << 20)
     (tmp_path / "bin").mkdir()
-    program(tmp_path / "bin" / "git", text)
+    script(tmp_path / "bin" / "git", text)
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "bin"), "/usr/bin", "/bin"]))
     assert facts.commit(repository[0]) == ""

@@ -74,8 +74,7 @@ SHAPES = [Shape((None,) * 2, (0, 5, 6, 7)), Shape((None,) * 6, (1, 2, 3, 4))]
 
 
 @pytest.mark.parametrize(
-    ("steps", "most", "expected"),
-    [(1, 8, 2), (2, 8, 2), (4, 8, 2), (8, 8, 8), (64, 64, 64), (1, 1, 1)],
+    ("steps", "most", "expected"), [(1, 8, 2), (2, 8, 2), (4, 8, 2), (8, 8, 8), (64, 64, 64), (1, 1, 1)]
 )
 def test_a_stretch_has_rows_of_typical_length(steps, most, expected):
     """The first row, and the first four, are not typical. With a single step to compare there is no choice."""

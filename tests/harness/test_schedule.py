@@ -182,10 +182,7 @@ def test_a_peer_without_its_environment_is_skipped_and_the_others_run(tmp_path):
 
 @pytest.mark.parametrize(
     ("field", "value", "said"),
-    [
-        ("phases", {"compile": float("nan")}, "phases.compile"),
-        ("pace_seconds", [0.1], "pace_seconds"),
-    ],
+    [("phases", {"compile": float("nan")}, "phases.compile"), ("pace_seconds", [0.1], "pace_seconds")],
 )
 def test_invalid_figures_are_a_failed_record_that_names_them(tmp_path, field, value, said):
     """The process boundary checks figures first; this check catches what it may have missed."""

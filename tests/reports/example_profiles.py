@@ -2,14 +2,7 @@
 
 from tests.harness.runs import NOW
 from tests.harness.runs import run as run_named
-from zoomgrad.results.profile import (
-    PARTS,
-    AnatomyProfile,
-    Line,
-    LineProfile,
-    Symbol,
-    SymbolProfile,
-)
+from zoomgrad.results.profile import PARTS, AnatomyProfile, Line, LineProfile, Symbol, SymbolProfile
 from zoomgrad.results.record import Cell, EngineFacts, InterpreterFacts, WorkloadFacts
 
 OLD, NEW, PYPY = "cpython-3.9", "cpython-3.13", "pypy-3.11"

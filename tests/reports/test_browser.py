@@ -50,10 +50,7 @@ SHOWN = """
 """A script that looks for defects of the page; each of its answers is empty, 0 or false on a page without them."""
 
 
-@pytest.mark.parametrize(
-    ("which", "width"),
-    [("whole_page", 1400), ("full_page", 400), ("history_page", 400)],
-)
+@pytest.mark.parametrize(("which", "width"), [("whole_page", 1400), ("full_page", 400), ("history_page", 400)])
 def test_a_browser_shows_the_page_whole(which, width, request, tmp_path):
     page = request.getfixturevalue(which)
     found = answers(page, tmp_path, SHOWN.replace("WIDTH", str(width)), width)
@@ -156,10 +153,7 @@ RULES = """
 """
 
 
-@pytest.mark.parametrize(
-    ("which", "flags"),
-    [("whole_page", ()), ("whole_page", (DARK,)), ("history_page", ())],
-)
+@pytest.mark.parametrize(("which", "flags"), [("whole_page", ()), ("whole_page", (DARK,)), ("history_page", ())])
 def test_the_page_is_accessible(which, flags, request, tmp_path):
     """By axe-core's rules for names, roles and contrast."""
     page = request.getfixturevalue(which).replace("</body>", f"<script>{AXE}</script></body>")

@@ -4,13 +4,7 @@ import pytest
 
 from tests.reports import example_profiles
 from tests.reports.example_profiles import CHILDREN, CREATION, GRADIENT, NEW, PYPY, WORKLOAD, cell
-from zoomgrad.reports.profiling.claims import (
-    CLAIMS,
-    DOES_NOT,
-    HOLDS,
-    NOT_SEEN,
-    check,
-)
+from zoomgrad.reports.profiling.claims import CLAIMS, DOES_NOT, HOLDS, NOT_SEEN, check
 from zoomgrad.reports.profiling.profile_index import profile_index
 
 REMOVED = "Hoisting the backward functions removes"

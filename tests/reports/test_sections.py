@@ -151,11 +151,7 @@ def test_the_exponent_of_growth_and_its_chart():
         (lambda record: {}, {"machine": {"frequency governor": "powersave"}}, "powersave"),
         (lambda record: {}, {"hosts": {"host-0": HostFacts(identity="0", machine={})}}, "needs 3 hosts"),
         (lambda record: {"pace_seconds": (0.01 * (1 + record.block),) * 3}, {}, "took 3.0 times as long"),
-        (
-            lambda record: {"step_seconds": (1.0 + record.block * len(record.cell.engine),) * 3},
-            {},
-            "only to ±25 %",
-        ),
+        (lambda record: {"step_seconds": (1.0 + record.block * len(record.cell.engine),) * 3}, {}, "only to ±25 %"),
     ],
 )
 def test_a_caution_says_what_to_doubt(example, change, facts, caution):

@@ -4,14 +4,7 @@ import math
 
 from tests.harness.runs import NOW, cell, timed
 from zoomgrad.results.record import Record
-from zoomgrad.results.samples import (
-    at_median_pace,
-    common,
-    compile_seconds,
-    compiled_seconds,
-    speedup,
-    step_seconds,
-)
+from zoomgrad.results.samples import at_median_pace, common, compile_seconds, compiled_seconds, speedup, step_seconds
 
 CELL = cell("tcc")
 

@@ -101,10 +101,7 @@ def test_a_file_under_another_name_is_refused(store, write, name, read):
 USES = {
     "records": (lambda store: store.write(RECORD),),
     "pyperf": (lambda store: store.pyperf_file(CELLS[0]),),
-    "vouching": (
-        lambda store: store.write_vouching(VOUCHING),
-        lambda store: store.forget_vouching("xor"),
-    ),
+    "vouching": (lambda store: store.write_vouching(VOUCHING), lambda store: store.forget_vouching("xor")),
     "evidence": (lambda store: store.evidence_folder(CELLS[0]),),
     "profiles": (lambda store: store.write_profile(PROFILE), lambda store: store.profile_folder(CELLS[0])),
     "export": (lambda store: store.file("export", "a.csv"),),

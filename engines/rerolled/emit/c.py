@@ -29,12 +29,7 @@ from zoomgrad.engines.kernel.c_tree import (
     unit,
 )
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT, Nests
-from zoomgrad.engines.rerolled.emit.c_section import (
-    Section,
-    arguments,
-    identifier,
-    spelled,
-)
+from zoomgrad.engines.rerolled.emit.c_section import Section, arguments, identifier, spelled
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
 from zoomgrad.engines.rerolled.step import language as steps

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Union
 
-from zoomgrad.engines.kernel.c_tree import (
-    Assign,
-    Call,
-    Comment,
-    Declare,
-    For,
-    Function,
-    If,
-    Item,
-    Return,
-    Statement,
-)
+from zoomgrad.engines.kernel.c_tree import Assign, Call, Comment, Declare, For, Function, If, Item, Return, Statement
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Phase
 from zoomgrad.engines.rerolled.step import language as steps

@@ -30,16 +30,7 @@ from dataclasses import replace
 from typing import Optional
 
 from zoomgrad.engines.graph.expr import Expr, Leaf, leaves
-from zoomgrad.engines.rerolled.recover.sums import (
-    NONE,
-    SLOTS,
-    Sums,
-    distinct,
-    is_cheap,
-    read_once,
-    size,
-    substitute,
-)
+from zoomgrad.engines.rerolled.recover.sums import NONE, SLOTS, Sums, distinct, is_cheap, read_once, size, substitute
 
 LARGEST = 4
 """Limit on the number of primitives in an expression."""

@@ -44,17 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.recover.nest import nests
-from zoomgrad.engines.rerolled.recover.sums import (
-    COMPUTED,
-    CONSTANT,
-    NONE,
-    SINK,
-    SLOTS,
-    VALUE,
-    Sums,
-    ranges,
-    starts_of,
-)
+from zoomgrad.engines.rerolled.recover.sums import COMPUTED, CONSTANT, NONE, SINK, SLOTS, VALUE, Sums, ranges, starts_of
 from zoomgrad.engines.rerolled.recover.waves import ODD, mix, waves
 
 if TYPE_CHECKING:

@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any, Union
 from zoomgrad.engines.rerolled.recover.groups import Group
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Operand
 from zoomgrad.engines.rerolled.recover.nest import nests, with_lists
-from zoomgrad.engines.rerolled.recover.sums import (
-    CONSTANT,
-    INPUT,
-    NONE,
-    PARAMETER,
-    Sums,
-    distinct,
-)
+from zoomgrad.engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Sums, distinct
 
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints

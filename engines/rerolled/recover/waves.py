@@ -38,17 +38,7 @@ import heapq
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.sums import (
-    COMPUTED,
-    NONE,
-    PARAMETER,
-    SINK,
-    SLOTS,
-    VALUE,
-    Sums,
-    distinct,
-    ranges,
-)
+from zoomgrad.engines.rerolled.recover.sums import COMPUTED, NONE, PARAMETER, SINK, SLOTS, VALUE, Sums, distinct, ranges
 
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints

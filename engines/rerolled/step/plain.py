@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from zoomgrad.engines.rerolled.recover.loops import Loops, Phase
-from zoomgrad.engines.rerolled.step.language import (
-    Fact,
-    Give,
-    Guard,
-    If,
-    NextRate,
-    Perform,
-    Run,
-    Take,
-    TakeRow,
-    Update,
-)
+from zoomgrad.engines.rerolled.step.language import Fact, Give, Guard, If, NextRate, Perform, Run, Take, TakeRow, Update
 from zoomgrad.engines.rerolled.step.step import Step
 
 

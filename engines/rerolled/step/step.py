@@ -8,16 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loops, Workspace
-from zoomgrad.engines.rerolled.step.language import (
-    SECTIONS,
-    Perform,
-    Place,
-    Program,
-    Run,
-    Statement,
-    rewrite,
-    walk,
-)
+from zoomgrad.engines.rerolled.step.language import SECTIONS, Perform, Place, Program, Run, Statement, rewrite, walk
 from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 

@@ -16,15 +16,7 @@ from typing import Any
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.kernel.variants import Variant
 from zoomgrad.engines.rerolled.step.check import check_step
-from zoomgrad.engines.rerolled.step.language import (
-    EndTurn,
-    Fact,
-    If,
-    Program,
-    SetDue,
-    Statement,
-    facts,
-)
+from zoomgrad.engines.rerolled.step.language import EndTurn, Fact, If, Program, SetDue, Statement, facts
 from zoomgrad.engines.rerolled.step.step import Step
 
 

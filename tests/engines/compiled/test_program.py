@@ -191,11 +191,7 @@ def echo(engine):
 def test_columns_of_all_kinds_side_by_side(echo):
     """Bytes are divided: a product with the divisor's reciprocal differs in the last bit of some."""
     cells = [byte for byte in range(256) if byte / 255.0 != byte * (1 / 255.0)][:4]
-    columns = [
-        Column(doubles(0.25, -1.5), 1),
-        Column(bytes(cells), 2, 255.0),
-        Column(bytes([2, 0]), 3, one_hot=True),
-    ]
+    columns = [Column(doubles(0.25, -1.5), 1), Column(bytes(cells), 2, 255.0), Column(bytes([2, 0]), 3, one_hot=True)]
     quotients = [cell / 255.0 for cell in cells]
     rows = [[0.25, *quotients[:2], 0.0, 0.0, 1.0], [-1.5, *quotients[2:], 1.0, 0.0, 0.0]]
     assert [[x for column in columns for x in column.values(index)] for index in range(2)] == rows

@@ -226,12 +226,7 @@ UNARY = {
     "minus": lambda a: -a,
     "square": lambda a: a**2,
 }
-BINARY = {
-    "add": lambda a, b: a + b,
-    "mul": lambda a, b: a * b,
-    "max": lambda a, b: a.max(b),
-    "sub": lambda a, b: a - b,
-}
+BINARY = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "max": lambda a, b: a.max(b), "sub": lambda a, b: a - b}
 WHOLE = ("scan", "product scan", "spread", "outer", "sum", "sum")
 
 

@@ -25,10 +25,7 @@ def tape():
     return tape_of(*classifier(), outputs=[0, 1, 2])
 
 
-SPOILED = {
-    "group": lambda *given: group(*given)[1:],
-    "lay_out": lambda *given: replace(lay_out(*given), copies=[]),
-}
+SPOILED = {"group": lambda *given: group(*given)[1:], "lay_out": lambda *given: replace(lay_out(*given), copies=[])}
 
 
 @pytest.mark.parametrize("stage", SPOILED)

@@ -12,12 +12,7 @@ from array import array
 
 import pytest
 
-from tests.engines.compiled.compiling import (
-    compiled,
-    train_by_hand,
-    training_difference,
-    usable,
-)
+from tests.engines.compiled.compiling import compiled, train_by_hand, training_difference, usable
 from tests.engines.graphs import Graph, classifier
 from tests.engines.rerolled.rolling import form, of_form, tape_of, tape_of_workload
 from zoomgrad.engines.api import NonFiniteLoss
@@ -62,10 +57,7 @@ GRAPH = Graph("masked", start(), masked)
 KINDS = ["input"] * (FEATURES + 1) + ["parameter"] * PARAMETERS
 
 
-FORMS = {
-    "tcc": form(rows=0, sparse=True),
-    "gcc, updates wait, two rows at once": form(width=8, rows=2, sparse=True),
-}
+FORMS = {"tcc": form(rows=0, sparse=True), "gcc, updates wait, two rows at once": form(width=8, rows=2, sparse=True)}
 
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", "rerolled-machine-sparse", *FORMS])
@@ -155,10 +147,7 @@ def with_more(more, extra=0):
     return reroll(tape_of(Graph("more", graph.numbers + (0.5,) * extra, build), [*kinds, *["parameter"] * extra]))
 
 
-OTHERS = {
-    "their squares": lambda x, p, own: sum(w * w for w in p),
-    "one of them": lambda x, p, own: p[3] * 2.0,
-}
+OTHERS = {"their squares": lambda x, p, own: sum(w * w for w in p), "one of them": lambda x, p, own: p[3] * 2.0}
 
 
 @pytest.mark.parametrize("what", OTHERS)

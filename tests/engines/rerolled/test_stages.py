@@ -83,11 +83,7 @@ def test_c(golden, monkeypatch):
     golden("rerolled-mlp-2x2x1.c", source.units[0].partition("static void values(")[0])
 
 
-FORMS = {
-    "plain": replace(form(), rearrangements=()),
-    "in place": form(rows=0),
-    "everything": form(rows=2, sparse=True),
-}
+FORMS = {"plain": replace(form(), rearrangements=()), "in place": form(rows=0), "everything": form(rows=2, sparse=True)}
 
 
 @pytest.fixture(autouse=True)

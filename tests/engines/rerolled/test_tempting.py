@@ -100,10 +100,7 @@ def test_tempting_graphs_keep_the_bits_under_optimising_compilers(name):
     hunt(usable(name), ANY, 15)
 
 
-ROUNDS = {
-    "scalars": of_form("tcc", SCALARS),
-    "vectors": of_form("gcc", replace(VECTORS, units=1)),
-}
+ROUNDS = {"scalars": of_form("tcc", SCALARS), "vectors": of_form("gcc", replace(VECTORS, units=1))}
 
 
 @pytest.mark.host

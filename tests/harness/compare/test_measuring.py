@@ -78,12 +78,6 @@ def test_a_cell_that_fails_on_head_fails_and_stops_no_other():
     assert comparison.blocks[CELLS[0]] and not comparison.blocks[CELLS[1]]
 
 
-def test_other_bits_fail_if_the_engine_promises_them():
-    for strict, expected in ((("tuple",), [(RESULT, "wrong"), (STEP, "same")]), ((), [(STEP, "same")])):
-        found, _ = measured(scripted(bits="c"), strict=strict)
-        assert [each[:2] for each in found] == expected
-
-
 @pytest.mark.parametrize(("steps", "seconds"), [(8, None), (-1, [1.0]), (1, []), (1, [float("nan")]), (1, ["x"])])
 def test_a_reply_that_is_out_of_range_is_an_absence(steps, seconds):
     side = {"step_seconds": seconds, "bits": "b"}

@@ -16,9 +16,7 @@ def test_addresses(text):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *("", "local:2", "tcp://", "tcp://here", "tcp://127.0.0.1:999999", "ssh:hosts.txt", "http://x:1", "tls://x"),
-    ],
+    [*("", "local:2", "tcp://", "tcp://here", "tcp://127.0.0.1:999999", "ssh:hosts.txt", "http://x:1", "tls://x")],
 )
 def test_other_texts_are_refused_with_a_remedy(text):
     with pytest.raises(Unreadable, match=r"\n  \S"):

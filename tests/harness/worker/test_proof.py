@@ -20,15 +20,7 @@ from zoomgrad.engines.rerolled.form import TALLEST
 from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
-from zoomgrad.harness.worker.evidence import (
-    Evidence,
-    Starts,
-    Witness,
-    compare,
-    left_by,
-    stretches,
-    write_evidence,
-)
+from zoomgrad.harness.worker.evidence import Evidence, Starts, Witness, compare, left_by, stretches, write_evidence
 from zoomgrad.harness.worker.job import DamagedEvidence, Mismatch
 from zoomgrad.harness.worker.measure import Stretch
 from zoomgrad.harness.worker.proof import prepare_proof
