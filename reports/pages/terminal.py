@@ -41,7 +41,7 @@ def page(story: Story) -> Iterator[RenderableType]:
     for panel in reversed(story.panels):
         sheet = panel.sheet
         yield ""
-        yield sheet_table(sheet.title, sheet) if sheet.rows else sheet.title
+        yield sheet_table(sheet.title, sheet) if sheet.rows else Text(sheet.title)
         yield from map(Text, sheet.notes)
     if story.panels:
         yield from ("", CORRECTED, "")
