@@ -26,7 +26,7 @@ REMEDY = "Try again with a network connection, or point ZOOMGRAD_DATA at a folde
 
 
 def fetch_for(readers: Iterable[Any]) -> None:
-    """Fetch MNIST if it is among the data that these read; no other data is downloaded. Workers report any failure."""
+    """Fetch MNIST if one of these reads it. Workers report any failure."""
     if mnist.load in readers:
         with contextlib.suppress(Unavailable, CorruptData):
             fetch_mnist()

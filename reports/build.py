@@ -21,12 +21,12 @@ CHARTS = "charts"
 
 
 def build(store: Store) -> Path:
-    """Write the report of a run beside its records; return its page's path. Raises results.store.Unreadable."""
+    """Write the report of a run beside its records; return its page's path. Raises Unreadable."""
     return write(store, tell(store))
 
 
 def tell(store: Store, *, elsewhere: bool = False) -> Story:
-    """Return a run's story. Raises results.store.Unreadable.
+    """Return a run's story. Raises Unreadable.
 
     elsewhere: the report goes to another folder than the records, so it can't link to the files that profilers left.
     """
@@ -36,7 +36,7 @@ def tell(store: Store, *, elsewhere: bool = False) -> Story:
 def write(store: Store, story: Story, into: Path | None = None) -> Path:
     """Write the report beside the records, or into a folder with `index.html` as its page; return the page's path.
 
-    Files: the page, report.md and the headline workload's charts as SVG. Raises results.store.Unreadable.
+    Files: the page, report.md and the headline workload's charts as SVG. Raises Unreadable.
     """
     folder = into or store.pages_folder()
     inside(folder, CHARTS).mkdir(parents=True, exist_ok=True)
@@ -85,14 +85,14 @@ def _useless(newest: Race, before: Iterable[Race]) -> str:
 def write_history(folder: Path) -> tuple[History, list[str], Path]:
     """Write history.html, and history.md for a job's summary, into a folder of runs.
 
-    Returns the history, a line for each run that is left out, and the page's path. Raises results.store.Unreadable.
+    Returns the history, a line for each run that is left out, and the page's path. Raises Unreadable.
     """
     races, left_out = gather(folder)
     past = history(races, left_out)
     if past is None:
-        what = f"{units.count(len(races), 'run')} with speedups, but no cell was measured twice on the same machine"
+        what = f"{units.count(len(races), 'run')} with speedups; no cell was measured twice on the same machine"
         needs = "A history needs two runs of one cell: make another with `zoomgrad run`, or name another folder."
-        raise Unreadable("\n".join([f"{folder}: {what}", *left_out, f"  {needs}"]))
+        raise Unreadable("\n  ".join([f"{folder}: {what}", needs, *left_out]))
     write_atomically(inside(folder, "history.md"), markdown.history_page(past))
     page = inside(folder, "history.html")
     write_atomically(page, html.history_page(past))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from zoomgrad.reports.text.markdown import environment
 from zoomgrad.results import units
 from zoomgrad.results.comparability import unlike_tools
 from zoomgrad.results.compare import COMPILE_TIME, ERROR, FAILING, SPEEDUP, STEP, WORDS, Verdict
@@ -31,6 +30,8 @@ class VerdictTable:
 
     def markdown(self) -> str:
         """Return the table for the summary of a CI job."""
+        from zoomgrad.reports.text.markdown import environment  # late: Jinja takes longer to import than all else here
+
         return environment().get_template("verdicts.md.j2").render(table=self)
 
     def content(self) -> dict[str, Any]:

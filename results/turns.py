@@ -1,4 +1,4 @@
-"""Blocks of two processes that took turns -> a verdict on one figure. `harness.compare` plays them."""
+"""Blocks of two processes that took turns -> a verdict on one figure. `harness.compare` runs them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def verdict(
     logs = [log for block in blocks if (log := block.log_ratio(figure)) is not None]
     if not logs:
         return None
-    low, high = sequential.bounds(logs, error)  # 0 and infinite at first
+    low, high = sequential.bounds(logs, error)  # 0 and infinity until there are enough blocks
     ratio = Interval(math.exp(median(logs)), math.exp(low), math.exp(high))
     word = word_of(ratio, within)
     return Verdict(

@@ -30,7 +30,8 @@ def contents(value: Any, *, with_ids: bool = False) -> dict[str, dict[str, Any]]
     names.update(Value=value, Max=value.max, draw_dot=draw_dot)
     networks = {**nn.bind(value, neuron)._asdict(), "Value": value}
     tour = {"MLP": nn.bind(value, mlp=TourMLP).MLP, "Value": value}
-    return dict(zip(MODULES, ({}, names, networks, {"Value": value}, tour)))
+    of_micrograd = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": networks}
+    return {**of_micrograd, "autograd": {"Value": value}, "nn": tour}
 
 
 class TourMLP(nn.MLP):

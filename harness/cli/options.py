@@ -81,9 +81,7 @@ Interpreters = Annotated[
         help="Only these interpreters, separated by commas: names, or NAME=PATH of any build.",
     ),
 ]
-_ENGINE = typer.Option(
-    "--engine", "-e", metavar="NAME", autocompletion=_engines, help="Engine to use; see `zoomgrad list`."
-)
+_ENGINE = named("--engine", "-e", autocompletion=_engines, help="Engine to use; see `zoomgrad list`.")
 Engine = Annotated[str, _ENGINE]
 SomeEngine = Annotated[Optional[str], _ENGINE]
 Interpreter = Annotated[

@@ -22,8 +22,8 @@ from zoomgrad.harness.plan.presets import Selection
 
 
 def fetch_data(names: Iterable[str]) -> None:
-    """Download what the workloads need and the cache lacks."""
-    with out.status("looking for MNIST"):
+    """Download MNIST to the cache if a workload needs it. No other data is downloaded."""
+    with out.status("looking for data"):
         fetch.fetch_for(workloads.load(name).reader for name in names)
 
 

@@ -10,7 +10,7 @@ from zoomgrad.results.store import RUNS, RunFile, Store, latest, stored
 
 
 def store_of(run: str | None) -> Store:
-    """Store of the run with that id, in that folder, or in that file; None is the newest. Raises UnknownName."""
+    """Store of the run with that id, folder or file; None is the newest. Raises UnknownName, and Unreadable."""
     store = latest() if run is None else stored(Path(run)) or stored(RUNS / run)
     if store:
         return store

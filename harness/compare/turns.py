@@ -1,4 +1,4 @@
-"""A comparison in turns: blocks, until each cell has a verdict or the time is up; and blocks -> verdicts.
+"""A comparison in turns: which blocks to play, until each cell has a verdict or the time is up.
 
 Each round plays one block of every cell that has no verdict yet, in shuffled order. A cell that fails on either side is
 left out, with the reason.

@@ -66,7 +66,7 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
         fields = none.why
     except NoEnvironment as error:
         fields = {"status": "failed", "reason": str(error), "remedy": error.remedy}
-    except Exception as error:  # it never stops the other profilers
+    except Exception as error:  # a failure must not stop the other profilers
         fields = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     try:
         return PROFILE.validate_python({**fields, **common})

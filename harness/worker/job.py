@@ -23,7 +23,7 @@ Reply = Mapping[str, Any]
 
 
 class BaseJob(TypedDict):
-    """What every job says. Paths are absolute."""
+    """What every job has. Paths are absolute."""
 
     engine: str
     workload: str

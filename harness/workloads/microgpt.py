@@ -117,7 +117,7 @@ def by_likelihood(outputs: Vector, targets: Vector) -> Any:
 
 
 def falling_rate(update: int) -> float:
-    """The learning rate, which falls linearly. After all steps it is 0."""
+    """The learning rate, which falls linearly. After STEPS updates it is 0."""
     return 0.01 * (1 - update / STEPS) if update < STEPS else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Statistics as pure functions over seconds: confidence intervals.
+"""Statistics as pure functions: confidence intervals of seconds, and shares of sampled stacks.
 
 Selecting samples from records is in `results.samples`; the gate's rules are in `reports.gate`.
 """

@@ -1,6 +1,7 @@
 """Processes that a test watches from outside."""
 
 import contextlib
+import signal
 import time
 
 import psutil
@@ -31,3 +32,10 @@ def processes_of(harness):
             if is_marked and process.status() != psutil.STATUS_ZOMBIE:
                 processes.append(process)
     return processes
+
+
+def obey_signals():
+    """Handle signals as in a terminal; under `nohup` or in the background, some are ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

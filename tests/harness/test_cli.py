@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from tests.engines.compiled.compiling import usable
 from tests.harness import runs as made
 from tests.harness.answering import Answering
-from tests.harness.processes import processes_of
+from tests.harness.processes import obey_signals, processes_of
 from zoomgrad import engines
 from zoomgrad.engines.kernel.extension import check_header
 from zoomgrad.harness.cli import command_line
@@ -129,6 +129,7 @@ def test_a_shell_completes_commands_and_names(words, name):
         (["report"], "no run yet\n  Make one with `zoomgrad run"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
         (["show", ""], "there is no workload ''"),
+        (["exec", "-e", "", __file__], "'' is an empty name"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null exists\n  Name another folder"),
         (["run", "-i", "=x"], "(no name)=x: not NAME=PATH of an interpreter\n  Write NAME=PATH"),
         (["profile", "--profilers", "scalen"], "Did you mean scalene"),
@@ -156,9 +157,6 @@ def test_a_usage_error_names_the_mistake_and_the_remedy(arguments, message, aske
     assert not asked.runs.exists()
 
 
-# Comparing
-
-
 def test_two_runs_are_compared_without_measuring_anything(asked_there, runs):
     for name, seconds in (("one", 0.5), ("another", 1.0)):
         store = Store.create(made.run(name, cells=tuple(made.cell(each) for each in ("baseline", "tuple"))), under=runs)
@@ -176,9 +174,6 @@ def test_two_runs_are_compared_without_measuring_anything(asked_there, runs):
     assert "--budget would have no effect" in asked_there("compare", "one", "another", "--budget", "60").stderr
     assert "--engines, --blocks would" in asked_there("check", "one", "--blocks", "3", "-e", "nope").stderr
     assert "the same run" in asked_there("compare", "one", "one").stderr
-
-
-# Showing
 
 
 def test_show_prints_the_graph_as_text(asked, golden):
@@ -275,13 +270,6 @@ def test_a_second_run_does_not_measure_during_the_first(zoomgrad, tmp_path, monk
     assert result.returncode == 2
     assert "another run is measuring" in result.stderr
     assert not (tmp_path / "runs").exists()
-
-
-def obey_signals():
-    """Handle signals as in a terminal; under `nohup` or in the background, some are ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 # Profiling and checking

@@ -56,9 +56,6 @@ def names():
     return [interpreter.name for interpreter in discover()]
 
 
-# Discovery
-
-
 def test_a_virtual_environment_is_passed_over_and_does_not_hide_its_base(tmp_path, candidates):
     subprocess.run([base_python(), "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"
@@ -202,9 +199,6 @@ def test_what_is_no_interpreter_is_refused_with_a_remedy(names, answer, reason, 
     first, second = str(refused.value).splitlines()
     assert reason in first
     assert second.startswith("  ")
-
-
-# The choice of one
 
 
 def test_the_reference_is_the_newest_cpython_with_a_lock():

@@ -154,9 +154,6 @@ def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
             assert not set(text) & set("\x1b\x07\x9b\u202e"), arguments
 
 
-# Where the output goes
-
-
 @pytest.mark.parametrize("arguments", [["list"], ["show", "xor"]])
 def test_a_closed_pipe_is_not_a_traceback(tmp_path, arguments):
     command = [sys.executable, "-m", "zoomgrad", *arguments]

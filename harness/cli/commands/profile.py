@@ -65,8 +65,8 @@ def profile(
 
     with alone(wait=wait):
         store = joined or latest() or Store.create(plan.run)
-        store.learn(plan.run)
         get_ready(plan)
+        store.learn(plan.run)
         failed = False
         try:
             with out.status("starting") as status:

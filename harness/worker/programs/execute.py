@@ -1,8 +1,8 @@
 """Run a micrograd program unchanged, in this process, with its Value in C.
 
 `python -m zoomgrad.harness.worker.programs.execute ENGINE KEEP SCRIPT ARG…`. The program's own class like Value
-is replaced if it computes the same (`classes`). What it imports of micrograd and does not bring, `modules`
-provides, from an engine's Value.
+is replaced if it computes the same (`classes`). `modules` provides the modules of micrograd that it imports and does
+not bring.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WrongScript(Exception):
 
 
 def able(name: str) -> Row:
-    """Load an engine that runs here and has a Value. Raises Unavailable."""
+    """Load an engine that runs here and has a Value. Raises Unavailable and UnknownName."""
     from zoomgrad import engines  # takes a while, and few programs name an engine
 
     engine = engines.load(name)
@@ -144,6 +144,6 @@ def quickly(arguments: list[str]) -> bool:
 
 
 if __name__ == "__main__":
-    os.environ.pop(HARNESS, None)  # no harness waits for the program
+    os.environ.pop(HARNESS, None)  # `with_project` sets it, but no harness waits for this program
     name, kept, script, *others = sys.argv[1:]
     run(name, bool(kept), Path(script), others)

@@ -1,8 +1,8 @@
 """A stranger's micrograd program runs unchanged on every engine."""
 
 import json
-import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import MICROGRAD_README
 from tests.engines.ladder import of_each_value
+from tests.harness.processes import obey_signals
 from zoomgrad import engines
 
 ROOT = Path(__file__).parents[3]
@@ -130,8 +131,13 @@ def test_an_engine_without_a_value_is_refused(tmp_path):
 
 
 @pytest.mark.host
-def test_a_process_that_a_program_starts_is_not_marked_as_a_worker(tmp_path):
-    (tmp_path / "program.py").write_text("import os, micrograd; print(os.environ.get('ZOOMGRAD_HARNESS'))")
+def test_a_program_takes_the_place_of_the_command(tmp_path):
+    """Signals reach it, and it is not marked as a worker."""
+    text = "import micrograd, os, time\nprint(os.environ.get('ZOOMGRAD_HARNESS'), flush=True)\n"
+    text += "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    exit(3)"
+    (tmp_path / "program.py").write_text(text)
     command = [sys.executable, "-m", "zoomgrad", "exec", "--engine", "tuple", str(tmp_path / "program.py")]
-    result = subprocess.run(command, env=dict(os.environ), cwd=ROOT, capture_output=True, text=True)
-    assert (result.stdout, result.stderr) == ("None\n", "")
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, preexec_fn=obey_signals) as process:
+        assert process.stdout.readline() == b"None\n"
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 3

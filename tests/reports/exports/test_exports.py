@@ -4,11 +4,14 @@ import csv
 import io
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pyperf
 import pytest
 
+from zoomgrad.harness.cli.commands.export import Format
 from zoomgrad.reports.exports import EXPORTERS, Material, NoExport
+from zoomgrad.reports.exports.material import material_of
 from zoomgrad.reports.exports.speedscope import folded
 from zoomgrad.reports.measured.table import cells, each, measured
 from zoomgrad.reports.view import view
@@ -32,7 +35,7 @@ def suite(records):
     return text.getvalue()
 
 
-def material_of(example):
+def example_material(example):
     """Return the run's Material, with a pyperf file for each cell that has at least one timed block."""
     timed = {}
     for record in example.records:
@@ -43,7 +46,17 @@ def material_of(example):
 
 
 def exported(name, example):
-    return EXPORTERS[name].export(material_of(example))
+    return EXPORTERS[name].export(example_material(example))
+
+
+def test_a_stored_run_gives_what_the_exports_need(example, tmp_path):
+    store, wanted = example.stored(tmp_path), example_material(example)
+    for cell, text in wanted.suites.items():
+        store.pyperf_file(cell).parent.mkdir(exist_ok=True)
+        store.pyperf_file(cell).write_text(text)
+    made = material_of(store)
+    assert (made.suites, made.stacks, made.view.run) == (wanted.suites, {}, example.run)
+    assert set(get_args(Format)) == set(EXPORTERS)
 
 
 def with_result(example):
@@ -76,10 +89,10 @@ def test_speedscope_gets_the_stacks_of_each_profile(example):
     stacks = [[names[frame] for frame in sample] for sample in profile["samples"]]
     assert (stacks, profile["weights"], profile["endValue"]) == ([["a", "b"], ["a", "c"]], [4, 1], 5)
     with pytest.raises(NoExport, match="the stacks of x are damaged: no count"):
-        EXPORTERS["speedscope"].export(replace(material_of(example), stacks={"x": "a;b"}))
+        EXPORTERS["speedscope"].export(replace(example_material(example), stacks={"x": "a;b"}))
     assert folded("a;b c 1.5\n\na 2\na 1e3\n") == {"a;b c": 1.5, "a": 1002.0}
     with pytest.raises(NoExport, match="has no stacks"):
-        EXPORTERS["speedscope"].export(replace(material_of(example), stacks={}))
+        EXPORTERS["speedscope"].export(replace(example_material(example), stacks={}))
 
 
 @pytest.mark.parametrize("name", sorted(EXPORTERS.keys() - {"speedscope"}))
@@ -143,8 +156,8 @@ def test_pyperf_reads_one_suite_of_all_cells(flaky, tmp_path):
         of_cell = [record for record in flaky.records if record.cell.key == benchmark.get_name()]
         assert list(benchmark.get_values()) == [value for record in of_cell for value in record.step_seconds]
         assert [run.get_metadata()["zoomgrad_block"] for run in benchmark.get_runs()] == [r.block for r in of_cell]
-    lost, *_ = material_of(flaky).suites
-    cut = replace(material_of(flaky), suites={})
+    lost, *_ = example_material(flaky).suites
+    cut = replace(example_material(flaky), suites={})
     ours = pyperf.BenchmarkSuite.loads(EXPORTERS["pyperf"].export(cut).text).get_benchmark(lost.key)
     assert ours.get_values() == found.get_benchmark(lost.key).get_values(), "records have the values without the file"
 
