@@ -22,8 +22,9 @@ from zoomgrad.results.record import BASELINE, Cell, Record
 HEADINGS = ("", "engine", "compile", "an epoch", "95 % interval", "speedup", "bits")
 CAPTION = "Medians of processes, corrected to the run's median pace, so times and speedups divide. ≈: extrapolated."
 LEGEND = (
-    "Identical: the bits of tuple, which is micrograd with its children in order; those of baseline vary. "
-    "Bars: 95 % intervals, log scale. Grey: for comparison. Open a row for its values in order; pale: warm-up."
+    "Identical: the bits of tuple, which is micrograd with its children in order. baseline, micrograd as published, "
+    "keeps them in a set, so its last bits vary. Bars: 95 % intervals, log scale. Grey: for comparison. "
+    "Open a row for its values in order; pale: warm-up."
 )
 Span = tuple[str, bool]
 """A part of the headline, and whether it is a figure."""

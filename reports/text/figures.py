@@ -8,6 +8,7 @@ from typing import Any
 
 from zoomgrad.reports.plot import Drawing
 from zoomgrad.results import units
+from zoomgrad.results.record import BASELINE
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,11 @@ def epoch_time(row: Any) -> Figure:
 
 
 def bits(row: Any) -> Figure:
-    """Format the outcome of a row's proofs: identical, or the declared error bound."""
+    """Format the outcome of a row's proofs: identical, or the declared bound, within which `baseline` varies."""
     if row.bits == "identical":
         return Figure("✓ identical", mark="ok")
-    return Figure(str(row.bits).replace("e-0", "e-"))
+    text = str(row.bits).replace("e-0", "e-")
+    return Figure(text.replace("within", "varies ≤") if row.engine == BASELINE else text)
 
 
 def listed(names: Any, most: int = 3) -> str:
