@@ -109,19 +109,16 @@ class Lists:
     def _measure_weights(self, _: steps.MeasureWeights) -> None:
         """`bound = 1 + the sum of the weights' squares`, because |x| <= 1 + x * x."""
         assert self.step.skips is not None
-        self._sum_of_squares(self.step.skips.weights)
-        self._add_one()
+        self._one_and_squares(self.step.skips.weights)
         self.evaluator.store(word(Word.BOUND), Vec(0, 8))
 
     def _check_factors(self, statement: steps.CheckFactors) -> None:
         """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
         assert self.step.skips is not None
         code = self.code
-        self._sum_of_squares(self.step.skips.inputs, statement.at)
-        self._add_one()
+        self._one_and_squares(self.step.skips.inputs, statement.at)
         self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
-        self._sum_of_squares(self.step.skips.factors)
-        self._add_one()
+        self._one_and_squares(self.step.skips.factors)
         reach, other = Vec(0, 8), Vec(1, 8)
         code.vector("vmulsd", reach, reach, Mem(RSP, -16))
         code.integer("mov", RAX, word(Word.TAKEN))
@@ -140,11 +137,8 @@ class Lists:
             self._point_to_list(of_row=statement.at is not None)
             code.call(LIST_EVERY)
 
-    def _add_one(self) -> None:
-        self.code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
-
-    def _sum_of_squares(self, span: Span, at: Optional[Place] = None) -> None:
-        """The sum of the squares of these places, in xmm0. at: the place for the current row, if rows differ."""
+    def _one_and_squares(self, span: Span, at: Optional[Place] = None) -> None:
+        """`1 + the sum of the squares of these places`, in xmm0. at: the place for the current row, if rows differ."""
         code, width = self.code, self.target.width
         sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
         one, singles = Vec(4, 8), Vec(5, 8)
@@ -175,6 +169,7 @@ class Lists:
         for lane in range(1, width):
             code.vector("vaddsd", Vec(0, 8), Vec(0, 8), Mem(RSP, -128 + 8 * lane))
         code.vector("vaddsd", Vec(0, 8), Vec(0, 8), singles)
+        code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
