@@ -134,7 +134,8 @@ class Lists:
         self.evaluator.store(word(Word.BOUND), other)
         self.compare(Mem(RSP, -16))
         with code.unless("a"):
-            self._point_to_list(of_row=statement.at is not None)
+            area, row = ("lists", word(Word.CURRENT)) if statement.at else ("live", None)
+            point_to_list(code, self.step, RDI, area, row)
             code.call(LIST_EVERY)
 
     def _one_and_squares(self, span: Span, at: Optional[Place] = None) -> None:
@@ -175,7 +176,7 @@ class Lists:
 
     def _list_inputs(self, statement: steps.ListInputs) -> None:
         self.code.integer("lea", RSI, Mem(W, 8 * self.first))
-        self._point_to_list(of_row=False)
+        point_to_list(self.code, self.step, RDI, "live")
         self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
 
     def _list_rows(self, statement: steps.ListRows) -> None:
@@ -184,16 +185,9 @@ class Lists:
         with over_rows(code):
             code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
             code.integer("lea", RSI, Mem(RSI, 8 * (at.base + self.first), W))
-            self._point_to_list(of_row=True)
+            point_to_list(code, self.step, RDI, "lists", word(Word.CURRENT))
             code.integer("mov", Mem(RDI), 0)
             code.call(LIST_INPUTS)
-
-    def _point_to_list(self, *, of_row: bool) -> None:
-        """RDI: the address of the row's list, or of the list of the current one of the rows taken together."""
-        if of_row:
-            point_to_list(self.code, self.step, RDI, "lists", word(Word.CURRENT))
-        else:
-            point_to_list(self.code, self.step, RDI, "live")
 
     def unless_all_listed(self, label: str) -> None:
         """Jump to the label unless the lists of all rows taken together hold every input."""
@@ -253,7 +247,7 @@ def over_rows(code: Assembler) -> Iterator[None]:
 
 
 def point_to_list(code: Assembler, step: Step, to: Reg, area: str, number: Union[Reg, Mem, None] = None) -> None:
-    """The address of the first list of an area, or of the list of a row or an input."""
+    """The address of an area's first list, or of that of a row or an input. `live` has one list, for a row alone."""
     start = 8 * step.area(area).start
     if number is None:
         code.integer("lea", to, Mem(W, start))
