@@ -14,14 +14,14 @@ from zoomgrad.engines.kernel.buffers import address
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member, Shared
 from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, lanes, numbers
-from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word, word
+from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import function, go_on
 from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.memory import Memory, bound
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters
-from zoomgrad.engines.machine.target import ALTERNATIVE, T, Target, W
+from zoomgrad.engines.machine.target import ALTERNATIVE, T, Target, W, word
 
 SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = range(8)
 """The words of a member: functions of kernel.h, and what they take."""

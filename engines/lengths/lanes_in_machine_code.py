@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Registers
-from zoomgrad.engines.machine.target import T, Target, W
+from zoomgrad.engines.machine.target import Target, W, word
 
 COPIES = 8
 """Room for each number of an update, so that the code can copy it into all lanes of the widest vector."""
@@ -59,11 +59,6 @@ class Word(IntEnum):
     """Where the list ends."""
     BUFFERS = 15
     """The addresses of p, q and the states."""
-
-
-def word(which: int) -> Mem:
-    """The word as an operand."""
-    return Mem(T, 8 * which)
 
 
 class LaneEvaluator(Evaluator):

@@ -127,6 +127,6 @@ class Word(IntEnum):
     """A double: a bound on the magnitude of the weights that zero inputs would skip."""
 
 
-def word(which: Word) -> Mem:
-    """The word as an operand."""
+def word(which: int) -> Mem:
+    """The word as an operand: one of `Word`, or of the words that `lengths` keeps at T."""
     return Mem(T, 8 * which)
