@@ -26,9 +26,7 @@ class Graph(NamedTuple):
 
     def tape(self) -> Tape:
         """The tape after all passes, as it is compiled."""
-        return optimize(
-            linearize(self.loss, inputs=self.inputs, parameters=self.parameters, outputs=self.outputs),
-        )
+        return optimize(linearize(self.loss, inputs=self.inputs, parameters=self.parameters, outputs=self.outputs))
 
     def numbers(self) -> tuple[list[float], list[float]]:
         """The numbers of its inputs and of its parameters."""

@@ -213,11 +213,7 @@ def clang_in_zig(zig: str) -> tuple[str, ...]:
 
 
 _NUMBER = r"([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?![0-9.])"
-_VERSIONS = {
-    "tcc": rf"tcc version {_NUMBER}",
-    "gcc": rf"^.*?\) {_NUMBER}",
-    "clang": rf"clang version {_NUMBER}",
-}
+_VERSIONS = {"tcc": rf"tcc version {_NUMBER}", "gcc": rf"^.*?\) {_NUMBER}", "clang": rf"clang version {_NUMBER}"}
 
 
 def _version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswer]:

@@ -36,12 +36,7 @@ from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
 from zoomgrad.engines.straight.pieces import Language, Piece, cut
 
-LANGUAGE = Language(
-    C,
-    local="const double %s = %s;",
-    store="%s = %s;",
-    accumulate="q[%d] += %s;",
-)
+LANGUAGE = Language(C, local="const double %s = %s;", store="%s = %s;", accumulate="q[%d] += %s;")
 
 
 @dataclass(frozen=True)
@@ -58,11 +53,7 @@ class Form:
     """Whether to generate the backward pass and training."""
 
 
-FORMS = {
-    "tcc": Form(piece=400),
-    "gcc": Form(piece=100, units=CORES),
-    "clang": Form(piece=400, units=CORES),
-}
+FORMS = {"tcc": Form(piece=400), "gcc": Form(piece=100, units=CORES), "clang": Form(piece=400, units=CORES)}
 """Sizes from docs/results.md. gcc and Clang are slow enough that one translation unit for each core pays off."""
 
 
