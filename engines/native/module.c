@@ -136,6 +136,9 @@ PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
         if (op_names[op] == NULL)
             return NULL;
     }
+    minus_one = PyLong_FromLong(-1);
+    if (minus_one == NULL)
+        return NULL;
     value_type = (PyTypeObject *)PyType_FromSpec(&spec);
     return value_type == NULL ? NULL : PyModule_Create(&definition);
 }

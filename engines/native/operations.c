@@ -106,13 +106,7 @@ static PyObject *value_add(PyObject *a, PyObject *b) { return commutative(OP_ADD
 
 static PyObject *value_multiply(PyObject *a, PyObject *b) { return commutative(OP_MUL, a, b); }
 
-static PyObject *value_negative(PyObject *a) {
-    PyObject *made = NULL, *minus_one = PyLong_FromLong(-1);
-    if (minus_one != NULL)
-        made = PyNumber_Multiply(a, minus_one);
-    Py_XDECREF(minus_one);
-    return made;
-}
+static PyObject *value_negative(PyObject *a) { return PyNumber_Multiply(a, minus_one); }
 
 /* x - y is x + (-y). */
 static PyObject *value_subtract(PyObject *a, PyObject *b) {
@@ -125,12 +119,9 @@ static PyObject *value_subtract(PyObject *a, PyObject *b) {
 
 /* x / y is x * y**-1. */
 static PyObject *value_divide(PyObject *a, PyObject *b) {
-    PyObject *made = NULL, *inverse = NULL, *minus_one = PyLong_FromLong(-1);
-    if (minus_one != NULL)
-        inverse = PyNumber_Power(b, minus_one, Py_None);
+    PyObject *made = NULL, *inverse = PyNumber_Power(b, minus_one, Py_None);
     if (inverse != NULL)
         made = PyNumber_Multiply(a, inverse);
-    Py_XDECREF(minus_one);
     Py_XDECREF(inverse);
     return made;
 }

@@ -77,6 +77,7 @@ static PyTypeObject *value_type;
 static Dress *dresses; /* the newest first; they are never freed */
 static PyObject *helpers[HELPERS];
 static PyObject *op_names[ALL_OPS + 1];
+static PyObject *minus_one;
 static PyTypeObject *float64; /* NumPy's; NULL before the first one */
 static Value *free_list;
 static Py_ssize_t free_length;
