@@ -33,11 +33,8 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
     if (put_object(v, DATA, data) < 0)
         return -1;
     put_number(v, GRAD, whole(0.0));
-    if (v->extra != NULL) { /* it was initialised before */
-        PyObject *closure = v->extra->closure;
-        v->extra->closure = NULL;
-        Py_XDECREF(closure);
-    }
+    if (v->extra != NULL) /* it was initialised before */
+        Py_CLEAR(v->extra->closure);
     if ((v->attributes != NULL || PyUnicode_GetLength(label)) && PyObject_SetAttrString(self, "label", label) < 0)
         return -1;
     if (operands == NULL && v->op == LEAF && v->extra == NULL && PyUnicode_GetLength(name) == 0)

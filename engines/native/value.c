@@ -203,9 +203,7 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
         Py_VISIT(v->extra->numbers[DATA]);
         Py_VISIT(v->extra->numbers[GRAD]);
     }
-#if PY_VERSION_HEX >= 0x03090000
     Py_VISIT(Py_TYPE(self));
-#endif
     return 0;
 }
 
