@@ -87,15 +87,11 @@ def c_source(code: Code, form: Form) -> Source:
         *first,
         _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
         Include("kernel/rows.h"),
-        *([_pass("void", "backward", ("x", "p", "w", "q"), pieces.backward)] if form.trains else [_FORWARD_ONLY]),
-        *map(Include, _LOOP),
+        _pass("void", "backward", ("x", "p", "w", "q"), pieces.backward) if form.trains else Define("FORWARD_ONLY", 1),
+        *map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c")),
     ]
     other_units = [unit([about, declared, *functions]) for functions in others]
     return Source([unit(items), *other_units], pieces.workspace)
-
-
-_LOOP = ("kernel/training.h", "straight/turn.c", "kernel/train.c")
-_FORWARD_ONLY = Define("FORWARD_ONLY", 1)
 
 
 def _functions(code: Code) -> list[tuple[str, int]]:
