@@ -36,7 +36,7 @@ class Graph(NamedTuple):
 def trace(workload: Workload, row: array[float], order: Optional[Sequence[int]] = None) -> Graph:
     """The graph of the workload's step on that row.
 
-    order: the numbers of the parameters in the order that the graph shall have. Explains a domain error to the user.
+    order: numbers of the parameters, in the order in which the graph lists them. Explains a domain error to the user.
     """
     value = recorder()
     try:

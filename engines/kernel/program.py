@@ -156,6 +156,7 @@ class Program:
         """Inputs, parameters, gradients, and both passes over them, without the checks of `forward` and `backward`.
 
         The backward pass adds to the gradients.
+
         For a caller whose graph is so small that these checks take most of the time. It must own the program, let one
         thread at a time use it, call `check_arithmetic`, and let `backward` follow a `forward` over the same numbers.
         """

@@ -91,7 +91,7 @@ class LaneEvaluator(Evaluator):
         return to
 
     def write(self, statements: Mapping[str, Expr], later: Iterable[str], slots: Any, width: int) -> None:
-        """Compute slots. later: what is read after the last statement, each as often as it is."""
+        """Compute slots. later: slots that are read after the last statement, one entry for each read."""
         uses = Counter([*_reads(statements), *later])
         for slot, expr in statements.items():
             slots[int(slot)] = self.in_own_register(self.evaluate(expr, slots, width), width)

@@ -31,7 +31,7 @@ class TrainerOfLengths(Trainer):
         conduct: Conduct,
         clock: Clock,
     ) -> None:
-        """members: those of all shapes, whose columns have been checked.
+        """members: one for each shape; their columns have been checked.
 
         parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor.
         """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STRAIGHT = 16
 """Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time. At
-least 7, so that every loop has two rounds."""
+least 12: with fewer, a loop could have a single round, and the terms after it would read wrong places."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 Loaded = dict[Hashable, Vec]
@@ -50,7 +50,7 @@ class Source:
     def offset(self, lanes: Vector, term: int) -> int:
         """The distance in bytes from the pointer, for lanes of a block and an unrolled term.
 
-        A list of offsets is for lanes of other blocks.
+        Lanes whose stride is a list of offsets do not vary within a block.
         """
         steps: Any = (*zip(self.lanes, lanes.offsets), *((stride, term) for stride in self.terms[-1:]))
         return sum(8 * stride * by for stride, by in steps if by)
@@ -168,7 +168,7 @@ class Block:
         return not isinstance(segment.counts[0], Count) and self._fits(segment.counts[0])
 
     def _fits(self, count: int) -> bool:
-        """Whether so many terms of all sums are few enough to be written one after the other."""
+        """Whether this many terms of every sum are few enough to be written one after the other."""
         return count * min(4, len(self.vectors)) <= STRAIGHT
 
     def _over(self, terms: Terms, level: int) -> int:

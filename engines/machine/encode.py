@@ -169,11 +169,11 @@ INTEGERS = {
 
 
 ALIGNMENT = 32
-"""Inner loops start at multiples of so many bytes."""
+"""Inner loops start at multiples of this many bytes."""
 
 
 class Line(NamedTuple):
-    """An instruction, a label or a comment of a listing. Its text is made only when somebody asks for it."""
+    """An instruction, a label or a comment of a listing. Its text is made when the listing is printed."""
 
     offset: int
     size: int
@@ -245,7 +245,7 @@ class Assembler:
         return Mem(None, label=label)
 
     def function(self, name: str) -> Mem:
-        """The operand for the address of a function elsewhere, which whoever loads the code fills in."""
+        """The operand for the address of a function elsewhere, which the loader fills in."""
         self.functions.add(name)
         return Mem(None, label=name)
 

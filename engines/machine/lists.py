@@ -3,8 +3,9 @@
 A list is its length in 8 bytes, then a number of 4 bytes for each entry. `rearrange/zeros` explains when skipping is
 safe: two bounds must be below LIMIT, otherwise a list holds every input.
 
-Example: with vectors of 4, the inputs 0.0, 0.5, 0.0, 2.0 are not 0.0 in lanes 1 and 3, a mask of 1010. The table says
-that such a mask has the numbers 1, 3, which are stored side by side, and 2 entries more follow.
+Example: with vectors of 4, the inputs 0.0, 0.5, 0.0, 2.0 are not 0.0 in lanes 1 and 3, a mask of 1010. The table turns
+this mask into the numbers 1, 3, 0, 0. All four are stored, but the list grows by 2, so the next store overwrites the
+rest.
 """
 
 from __future__ import annotations

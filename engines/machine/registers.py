@@ -24,7 +24,7 @@ class OutOfRegisters(Exception):
 
 
 class Known(NamedTuple):
-    """A value in memory: that many bytes, or one double that is spread to so many."""
+    """A value in memory: `size` bytes, or one double that is copied into every lane of `size` bytes."""
 
     place: Mem
     size: int

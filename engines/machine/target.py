@@ -34,8 +34,8 @@ class Target(NamedTuple):
 
 
 W, T = RBX, R15
-"""Hold the addresses of the workspace and of the words of a call (`Word`). In the code of `lengths`, they hold those of
-the numbers of an update and of its words."""
+"""Hold the addresses of the workspace and of the words of a call (`Word`). In the code of `lengths`, W points to the
+numbers of an update, and T to the words of a course."""
 POOL: tuple[Reg, ...] = (RSI, RDI, R8, R9, R10, R11, RDX, RBP, R12, R13, R14)
 """Registers for counters and pointers. RAX and RCX are free for a few instructions at a time."""
 CALLER_SAVED = frozenset((RSI, RDI, R8, R9, R10, R11, RDX))

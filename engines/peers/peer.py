@@ -1,7 +1,7 @@
 """The training contract of all peers, over a Model that a peer's own file defines.
 
-A training is cut into whole batches and the pieces that are left, because a proof begins and ends anywhere. What is
-timed are whole batches, except for the last steps of a stretch.
+A training is cut into whole batches and the rest, because a proof may begin or end within a batch. Timed stretches
+consist of whole batches, except for their last steps.
 """
 
 from __future__ import annotations
