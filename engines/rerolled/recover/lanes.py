@@ -129,11 +129,9 @@ def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest],
         if longest:
             return [piece._replace(strides=tuple(by[1:] for by in piece.strides)) for piece in pieces], longest
     pieces = nests(_stacked(every))
-    if len(pieces) <= WRITTEN_SINGLY:
-        return _as_rows(pieces, 3)
     # Lists for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
-    is_ragged = len({piece.counts for piece in pieces}) > WRITTEN_SINGLY
-    if is_ragged and not _is_irregular(len(pieces), len(lanes.nodes)):
+    are_ragged = len({piece.counts for piece in pieces}) > WRITTEN_SINGLY and len(pieces) <= len(lanes.nodes) // 8
+    if are_ragged or len(pieces) <= WRITTEN_SINGLY:
         return _as_rows(pieces, 3)
     regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= WRITTEN_SINGLY]
     return with_lists(nests(_stacked([*targets, *regular] or [0 * lanes.nodes])), every), 0
@@ -171,8 +169,3 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
         cut.append(Nest(piece.start, counts, steps))
     lengths = {piece.counts[-1] for piece in cut}
     return (cut, max(lengths)) if len(lengths) == len(pieces) else (pieces, 0)
-
-
-def _is_irregular(pieces: int, length: int) -> bool:
-    """Whether there are too many pieces for this length to count as loops."""
-    return pieces > max(WRITTEN_SINGLY, length // 8)
