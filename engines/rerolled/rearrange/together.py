@@ -22,7 +22,7 @@ Example with many weights in two layers, `mlp-64x256x10-b100`:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ from zoomgrad.engines.rerolled.step.language import (
     TakeRows,
     TurnLists,
 )
-from zoomgrad.engines.rerolled.step.spans import Span, reads, span_of
+from zoomgrad.engines.rerolled.step.spans import Span, meets, reads, spans_read
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -157,29 +157,25 @@ def _is_plain(loop: Loop) -> bool:
     return len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop) and not loop.calls
 
 
-class Spans(NamedTuple):
-    """What loops compute and read."""
-
-    computed: list[Span]
-    read: list[Span]
-
-
 def _keep(step: Step, order: Order, loops: Sequence[Sequence[Loop]], count: int) -> tuple[Step, list[Kept]]:
     """Add an area for the spans that each row keeps: what a wide loop computes or reads, or what a later pass reads.
 
     loops: of each pass.
     """
-    wide, passes = [_spans([run.loop]) for run in order.wide], [_spans(of_pass) for of_pass in loops]
-    passes[-1].read.extend((place.base, place.base + 1) for place in (step.loops.loss, *step.loops.outputs))
-    read_by_wide = [*(span for each in wide[1:] for span in each.read), *_spans(run.loop for run in order.sinks).read]
+    wide = [run.loop.target.extent(run.loop.counts) for run in order.wide]
+    # Sinks compute nothing that is kept.
+    passes = [[loop.target.extent(loop.counts) for loop in each if loop.phase != Phase.SINK] for each in loops]
+    read_by_passes = [[span for loop in each for span in spans_read(loop)] for each in loops]
+    read_by_passes[-1].extend((place.base, place.base + 1) for place in (step.loops.loss, *step.loops.outputs))
+    read_by_wide = [span for run in (*order.wide[1:], *order.sinks) for span in spans_read(run.loop)]
     kept, at = [], step.workspace
-    for span in _joined([span for each in (*wide, *passes) for span in each.computed], read_by_wide):
-        by_wide = [number for number, each in enumerate(wide) if _meets(span, each.computed)]
-        is_read = _meets(span, read_by_wide)
+    for span in _joined([*wide, *(span for each in passes for span in each)], read_by_wide):
+        by_wide = [number for number, computed_by_loop in enumerate(wide) if meets(span, [computed_by_loop])]
+        is_read = meets(span, read_by_wide)
         if len(passes) == 1 and not by_wide and not is_read:
             continue  # the usual case: one pass computes and reads it
-        computed = [number for number, each in enumerate(passes) if _meets(span, each.computed)]
-        read = [number for number, each in enumerate(passes) if _meets(span, each.read)]
+        computed = [number for number, each in enumerate(passes) if meets(span, each)]
+        read = [number for number, each in enumerate(read_by_passes) if meets(span, each)]
         saved = {number for number in computed if is_read or max(read, default=0) > number}
         # Pass n follows wide loop n. What a pass saves can be taken from the next pass on, and must be taken by a pass
         # that saves the rest of the span.
@@ -200,31 +196,14 @@ def _loops_of(step: Step, order: Order) -> list[list[Loop]]:
     return [[run.loop for run in runs] for runs in (*earlier, last)]
 
 
-def _spans(loops: Iterable[Loop]) -> Spans:
-    """The spans that loops compute and read. Sinks compute nothing that is kept."""
-    spans = Spans([], [])
-    for loop in loops:
-        if loop.phase != Phase.SINK:
-            spans.computed.append(loop.target.extent(loop.counts))
-        for number, segment in enumerate(loop.segments):
-            spans.read.extend(span_of(operand, loop, number) for operand in segment.operands)
-    return spans
-
-
 def _joined(computed: Sequence[Span], read_by_wide: Sequence[Span]) -> Iterator[Span]:
     """The computed spans, joined where they overlap, or where an operand of a wide loop reads several."""
-    spans = sorted((*computed, *(span for span in read_by_wide if _meets(span, computed))))
+    spans = sorted((*computed, *(span for span in read_by_wide if meets(span, computed))))
     while spans:
         start, stop = spans.pop(0)
         while spans and spans[0][0] < stop:
             stop = max(stop, spans.pop(0)[1])
         yield start, stop
-
-
-def _meets(span: Span, others: Sequence[Span]) -> bool:
-    """Whether a span has a place in common with another one."""
-    first, end = span
-    return any(start < end and first < stop for start, stop in others)
 
 
 def _of_pair(step: Step, pair: Pair, sums: Run, sink: Run, x: Place) -> tuple[Step, Program, Program]:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional
 from zoomgrad.engines.graph.expr import Apply
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
 from zoomgrad.engines.rerolled.recover.sums import SLOTS
-from zoomgrad.engines.rerolled.step.spans import Span, reaches
+from zoomgrad.engines.rerolled.step.spans import Span, meets, span_of
 
 PRODUCT = Apply("mul", SLOTS[:2])
 
@@ -52,7 +52,7 @@ def pair_of_loops(loops: Loops) -> Optional[Pair]:
                 (index, slot, operand)
                 for index, segment in enumerate(loop.segments)
                 for slot, operand in enumerate(segment.operands)
-                if reaches(operand, loop, index, weights_span)
+                if meets(weights_span, [span_of(operand, loop, segment)])
             ]
             if not reads:
                 continue

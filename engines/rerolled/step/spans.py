@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase
+from collections.abc import Iterable, Iterator
+
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase, Segment
 
 Span = tuple[int, int]
 """Start and stop of places in the workspace."""
 
 
-def span_of(operand: Operand, loop: Loop, segment: int) -> Span:
+def span_of(operand: Operand, loop: Loop, segment: Segment) -> Span:
     """The span of an operand of that segment; (0, 0) for a number."""
-    return (0, 0) if isinstance(operand, float) else operand.extent(loop.counts, loop.segments[segment].counts)
+    return (0, 0) if isinstance(operand, float) else operand.extent(loop.counts, segment.counts)
 
 
-def reaches(operand: Operand, loop: Loop, segment: int, span: Span) -> bool:
-    """Whether an operand of that segment may have a place in the span."""
-    first, stop = span_of(operand, loop, segment)
-    return first < span[1] and span[0] < stop
+def spans_read(loop: Loop) -> Iterator[Span]:
+    """The spans of all operands."""
+    return (span_of(operand, loop, segment) for segment in loop.segments for operand in segment.operands)
+
+
+def meets(span: Span, others: Iterable[Span]) -> bool:
+    """Whether a span has a place in common with another one."""
+    first, end = span
+    return any(start < end and first < stop for start, stop in others)
 
 
 def reads(loop: Loop, span: Span) -> bool:
     """Whether the loop may read from the span."""
-    return any(
-        reaches(operand, loop, number, span)
-        for number, segment in enumerate(loop.segments)
-        for operand in segment.operands
-    )
+    return meets(span, spans_read(loop))
 
 
 def allows_updates_in_place(loops: Loops) -> bool:
@@ -39,9 +42,9 @@ def allows_updates_in_place(loops: Loops) -> bool:
         if loop.phase != Phase.SINK:
             continue
         own = (loop.target.base - loops.gradient_offset, loop.target.lanes)
-        for number, segment in enumerate(loop.segments):
+        for segment in loop.segments:
             for operand in segment.operands:
                 is_own = isinstance(operand, Access) and operand[:2] == own and not any(operand.terms)
-                if not is_own and reaches(operand, loop, number, (parameters.start, parameters.stop)):
+                if not is_own and meets((parameters.start, parameters.stop), [span_of(operand, loop, segment)]):
                     return False
     return True
