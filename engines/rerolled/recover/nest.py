@@ -186,14 +186,11 @@ def _strides(addresses: Ints, counts: tuple[int, ...]) -> Optional[list[Stride]]
     for axis, count in enumerate(counts):
         line = cube[tuple(slice(None) if other == axis else 0 for other in range(len(counts)))]
         rest = rest - line.reshape([count if other == axis else 1 for other in range(len(counts))])
-        steps.append(_stride(line))
+        steps.append(stride_of(line.tolist()))
     return None if rest.any() else steps
 
 
-def _stride(offsets: Ints) -> Stride:
-    """One step, or the offsets if steps differ. offsets: shape (count,), starting at 0."""
-    import numpy as np
-
-    count = len(offsets)
-    step = int(offsets[1]) if count > 1 else 0
-    return step if (offsets == step * np.arange(count)).all() else tuple(offsets.tolist())
+def stride_of(offsets: Sequence[int]) -> Stride:
+    """One step, or the offsets if steps differ. offsets: starting at 0."""
+    step = offsets[1] if len(offsets) > 1 else 0
+    return step if all(offset == n * step for n, offset in enumerate(offsets)) else tuple(offsets)

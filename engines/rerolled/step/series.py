@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Phase, affine
-from zoomgrad.engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.recover.nest import Stride, stride_of
 
 
 class Count(int):
@@ -131,7 +131,8 @@ def series_of(loops: Sequence[Loop], first: int, rounds: int, length: int) -> Se
     period = []
     for at in range(first, first + length):
         every = [numbers(loops[at + n * length]) for n in range(rounds)]
-        period.append(Repeated(loops[at], rounds, tuple(map(_change, zip(*every)))))
+        changes = tuple(stride_of([number - of_rounds[0] for number in of_rounds]) for of_rounds in zip(*every))
+        period.append(Repeated(loops[at], rounds, changes))
     return Series(first, rounds, tuple(period))
 
 
@@ -142,10 +143,3 @@ def _moved(operand: Operand, changes: Iterator[Stride]) -> Operand:
 def _changed(count: int, changes: Iterator[Stride]) -> int:
     change = next(changes)
     return Count(count, change) if change else count
-
-
-def _change(of_rounds: Sequence[int]) -> Stride:
-    first, second, *_ = of_rounds
-    offsets = tuple(number - first for number in of_rounds)
-    step = second - first
-    return step if all(offset == n * step for n, offset in enumerate(offsets)) else offsets
