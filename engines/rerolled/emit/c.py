@@ -159,12 +159,11 @@ class _Source:
         if series and str(run) not in self.bodies:
             self.bodies[str(run)] = self._body_of_series(run, series)
         if str(run) not in self.bodies:
-            how = str(run).removeprefix(f"loop {run.number}").strip()
             body = self.nests.write(run)
             # A single assignment needs no explanation.
             is_plain = len(body) == 1 and isinstance(body[0], Assign)
-            title = [f"Loop {run.number}", *([how] if how else [])]
-            text = ", ".join(title) + ("" if is_plain else f": {self.step.line(run)}")
+            how = f",{run.how}" if run.how else ""
+            text = f"Loop {run.number}{how}" + ("" if is_plain else f": {self.step.line(run)}")
             self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
         return self.bodies[str(run)]
 

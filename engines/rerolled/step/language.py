@@ -77,10 +77,11 @@ class Run:
         return self.in_place or self.due is not None
 
     def __str__(self) -> str:
-        return self._text
+        return f"loop {self.number}{self.how}"
 
     @cached_property
-    def _text(self) -> str:
+    def how(self) -> str:
+        """What follows the number in the text form: a space before each phrase, or nothing if the run is plain."""
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
@@ -91,7 +92,7 @@ class Run:
             "in own areas": self.own,
             "in parts": self.is_part,
         }
-        return " ".join([f"loop {self.number}", *(how for how, holds in hows.items() if holds)])
+        return "".join(f" {how}" for how, holds in hows.items() if holds)
 
 
 class Place(NamedTuple):

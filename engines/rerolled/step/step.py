@@ -151,13 +151,9 @@ def run_lines(runs: Iterable[Run]) -> Iterator[str]:
     """Runs as text. Consecutive loops that run in the same way share a line."""
     group: list[Run] = []
     for run in (*runs, None):
-        if group and (run is None or run.number != group[-1].number + 1 or _how(run) != _how(group[0])):
+        if group and (run is None or run.number != group[-1].number + 1 or run.how != group[0].how):
             numbers = f"loop {group[0].number}" if len(group) == 1 else f"loops {group[0].number}-{group[-1].number}"
-            yield f"{numbers}{_how(group[0])}"
+            yield f"{numbers}{group[0].how}"
             group = []
         if run is not None:
             group.append(run)
-
-
-def _how(run: Run) -> str:
-    return str(run).removeprefix(f"loop {run.number}")
