@@ -41,7 +41,7 @@ class Form:
     rearrangements: tuple[str, ...] = ("in place", "deferred")
     """Names of `rearrange.REARRANGEMENTS`, in any order."""
     rows: Optional[int] = None
-    """The most rows to take together; None: as many as fit the second-level cache."""
+    """The most rows to take together; None: derived from the cache, see `rows_together`."""
     cache: int = 256 << 10
     """Bytes of the second-level cache."""
     threads: int = 1

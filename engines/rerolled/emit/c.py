@@ -1,7 +1,7 @@
 """Step -> C: the runs of each routine as functions, and each section as a function that calls them.
 
 Runs that always go together share a function, so `values` and `values after the update` differ in one call only. C that
-is the same for every graph is in files: `vectors.h`, `workspace.h`, `zeros.h`, and the kernel's files.
+is the same for every graph is in the `.h` files of this folder and in the kernel's files.
 """
 
 from __future__ import annotations

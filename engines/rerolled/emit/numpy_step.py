@@ -36,7 +36,7 @@ class NumpyKernel(PythonKernel):
         self._outputs = np.array([output.base for output in step.loops.outputs], np.int64)
 
     def workspace(self) -> Doubles:
-        """A new w. It is an array, so that NumPy can view it."""
+        """A new workspace, as an array, so that NumPy can view it."""
         return array("d", bytes(8 * self._workspace))
 
     def _bind(self, w: Doubles) -> None:

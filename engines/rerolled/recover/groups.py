@@ -12,9 +12,9 @@ additions, so any number of lanes may run side by side without changing a bit. T
 - The *shape* of a sum is the number of its terms, each term's template, and the origins of the operands. For a gradient
   or a sink it also includes the origin of the node whose gradient it is.
 
-Three later steps also decide what shares a loop. `lanes` divides a group whose lanes do not step alike through memory.
-`rearrange/in_rounds` runs equal series of loops as rounds of one loop. `rearrange/together` and `whole_batches` run one
-loop for several rows of data.
+Three later steps also decide what shares a loop. `lanes` divides a group whose lanes take different steps through
+memory. `rearrange/in_rounds` runs equal series of loops as rounds of one loop. `rearrange/together` and `whole_batches`
+run one loop for several rows of data.
 
 Most waves have a single shape. To group others, we sort the sums by a hash of their shapes, and compare each sum with
 the first one of the same hash. If two shapes have the same hash, we group the wave by the shapes instead: a collision

@@ -17,7 +17,7 @@ A group becomes one loop under two conditions: its lanes take the same steps fro
 terms serves all lanes, and the places of its first terms form one nest of lanes. If lanes differ in at most
 WRITTEN_SINGLY steps, a new segment starts at each of these terms. If they differ in more, lanes with equal steps become
 separate loops, unless these would be more than the segments. If the places of an operand would need many nests, its
-stride is a list of offsets.
+stride is a list of offsets. Lanes of two kinds, as in the gradients of queries and keys, become two loops in any case.
 
 Example, continued from `groups`. The sums of the group %8, %16 are
 

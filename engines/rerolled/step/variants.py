@@ -1,8 +1,9 @@
 """Code -> its variants: the parts of a step that run for small batches, and those that run for larger ones.
 
-The batch is fixed during a stretch of training, so only a part of the turn can ever run. A batch of one
-row takes no rows together. In a larger batch, no row is alone. Each variant is the step with these
-conditions decided. All variants have the same workspace and the same other sections.
+The batch is fixed during a stretch of training, so only a part of the turn can ever run. A batch of one row takes no
+rows together. In a larger batch, no row is alone. Each variant is the step with these conditions decided. All variants
+have the same workspace. Other sections differ in one place only: if rows are taken together, no update is ever due, so
+`leave` settles none.
 
 Example: `if batches have 2 rows: A, end turn`, then `if alone: B else: C`, becomes `if alone: B else: C` for batches of
 1. For all other batches it becomes `A`.
