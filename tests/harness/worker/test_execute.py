@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ import pytest
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import MICROGRAD_README
 from tests.engines.ladder import of_each_value
-from tests.harness.processes import obey_signals
 from zoomgrad import engines
 
 ROOT = Path(__file__).parents[3]
@@ -137,7 +137,8 @@ def test_a_program_takes_the_place_of_the_command(tmp_path):
     text += "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    exit(3)"
     (tmp_path / "program.py").write_text(text)
     command = [sys.executable, "-m", "zoomgrad", "exec", "--engine", "tuple", str(tmp_path / "program.py")]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, preexec_fn=obey_signals) as process:
+    obey = partial(signal.signal, signal.SIGINT, signal.default_int_handler)  # a background job ignores Ctrl-C
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, preexec_fn=obey) as process:
         assert process.stdout.readline() == b"None\n"
         process.send_signal(signal.SIGINT)
     assert process.returncode == 3
