@@ -695,7 +695,7 @@ DEFECTS = (
         "harness/cli/app.py",
         "WRONG_USE = 2",
         "WRONG_USE = 1",
-        "harness/test_cli.py::test_a_usage_error_names_the_mistake_and_the_remedy[train xr-]",
+        "harness/test_cli.py::test_a_usage_error_names_the_mistake_and_the_remedy[report 2025-01-01-]",
     ),
     Defect(
         "command line: an empty name selects the default",
