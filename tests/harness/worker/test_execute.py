@@ -133,8 +133,8 @@ def test_an_engine_without_a_value_is_refused(tmp_path):
 @pytest.mark.host
 def test_a_program_takes_the_place_of_the_command(tmp_path):
     """Signals reach it, and it is not marked as a worker."""
-    text = "import micrograd, os, time\nprint(os.environ.get('ZOOMGRAD_HARNESS'), flush=True)\n"
-    text += "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    exit(3)"
+    text = "import micrograd, os, time\ntry:\n    print(os.environ.get('ZOOMGRAD_HARNESS'), flush=True)\n"
+    text += "    time.sleep(60)\nexcept KeyboardInterrupt:\n    exit(3)"
     (tmp_path / "program.py").write_text(text)
     command = [sys.executable, "-m", "zoomgrad", "exec", "--engine", "tuple", str(tmp_path / "program.py")]
     obey = partial(signal.signal, signal.SIGINT, signal.default_int_handler)  # a background job ignores Ctrl-C
