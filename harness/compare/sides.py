@@ -72,12 +72,11 @@ def placed(both: Sides, repository: Path = ROOT) -> Iterator[Sides]:
         for host in one.hosts.values():
             environments.environment(host)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
-        yield {
-            side: replace(
-                one, checkout=_unpacked(one.sha, Path(folder) / side, repository) if one.sha else importable()
-            )
+        checkouts = {
+            side: _unpacked(one.sha, Path(folder) / side, repository) if one.sha else importable()
             for side, one in both.items()
         }
+        yield {side: replace(one, checkout=checkouts[side]) for side, one in both.items()}
 
 
 # --- commits ----------------------------------------------------------------------------------------------------------

@@ -107,10 +107,8 @@ class Comparison:
             if cell.engine in self.strict and any(one.base.bits != one.head.bits for one in blocks):
                 reason = "both sides compute different losses or parameters"
                 failures.append(Verdict(self.subject(cell), RESULT, "wrong", reason=reason))
-        error, withins = (
-            compare.ERROR / self.family,
-            {STEP: self.within, COMPILE_TIME: max(self.within, COMPILE_WITHIN)},
-        )
+        error = compare.ERROR / self.family
+        withins = {STEP: self.within, COMPILE_TIME: max(self.within, COMPILE_WITHIN)}
         compared = (
             turns.verdict(self.blocks[cell], figure, cell, self.subject(cell), within=within, error=error)
             for figure, within in withins.items()

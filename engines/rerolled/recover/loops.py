@@ -9,7 +9,7 @@ operand = number | access                   base + an offset for each lane count
 The workspace holds doubles. Its areas are x inputs, k constants, p parameters, v values, q gradients of parameters, g
 gradients of values, and u, the other sums of the backward pass.
 
-What `layout` promises to rearrangements and back ends:
+Guarantees of `layout` for rearrangements and back ends:
 
 - Areas come in this order, each from a multiple of VECTOR. So do blocks of more than 2 numbers. q and g are at one
   fixed distance from p and v.

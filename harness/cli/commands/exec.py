@@ -38,5 +38,5 @@ def exec_(
         everything, (name,) = interpreters.asked([interpreter], interpreters.discover())
         python = environments.environment(interpreters.choose(name, everything))
     command = worker_command(python, "zoomgrad.harness.worker.programs.execute", *words)
-    # The program takes the place of this process, so its signals and its exit code are its own.
+    # The program replaces this process, so it receives the signals and sets the exit code.
     os.execve(command[0], command, with_project(os.environ))  # noqa: S606  (a list of arguments)

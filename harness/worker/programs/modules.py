@@ -1,4 +1,4 @@
-"""Modules from dictionaries: those of the micrograd literature (`zoomgrad.literature`), for the program that runs."""
+"""Import the modules of the micrograd literature (`zoomgrad.literature`) from dictionaries instead of files."""
 
 from __future__ import annotations
 
