@@ -12,7 +12,6 @@ from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.show import show
 from zoomgrad.engines.handwritten.driver import ByHand
 from zoomgrad.engines.handwritten.mlp_source import mlp_source
-from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.row import Row
 from zoomgrad.harness.workloads import Workload
@@ -67,6 +66,8 @@ def text(engine: Row, workload: Workload, stage: Stage) -> str:
     if stage is Stage.source:
         return text_of(code, options)
     if stage is Stage.loops and options.code == "loops" and not isinstance(code, Step):
+        from zoomgrad.engines.rerolled.reroll import reroll  # which imports NumPy
+
         irregular = f"irregular: {engine.name} compiles straight lines instead of these loops (--stage source)"
         return _joined((*reroll(tape).lines(), irregular))
     if not isinstance(code, Step):

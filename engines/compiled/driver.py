@@ -110,8 +110,9 @@ class Compiled(Driver):
 
 
 def _import_numpy() -> None:
-    """Import NumPy. Raises Unavailable if it is missing."""
+    """Import NumPy, and the stages that use it. Raises Unavailable if it is missing."""
     try:
         import numpy  # noqa: F401
     except ImportError:
         raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None
+    import zoomgrad.engines.rerolled.reroll  # noqa: F401

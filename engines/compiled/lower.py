@@ -13,7 +13,6 @@ from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.rearrange import FOR_CALLERS, rearrange
 from zoomgrad.engines.rerolled.rearrange.freeze import freeze, passes_only
 from zoomgrad.engines.rerolled.recover.loops import Loops
-from zoomgrad.engines.rerolled.reroll import reroll_regular
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.lower import lower as straight_lines
@@ -46,6 +45,9 @@ def _loops(tape: Tape, options: Options) -> Optional[Loops]:
     """The loops of the tape; None if the engine compiles straight lines, of every tape or of an irregular one."""
     if options.code != "loops":
         return None
+    # The stages need NumPy, which only these engines import.
+    from zoomgrad.engines.rerolled.reroll import reroll_regular
+
     return reroll_regular(tape, options.target == "machine")
 
 

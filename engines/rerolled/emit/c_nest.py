@@ -47,7 +47,7 @@ from zoomgrad.engines.rerolled.recover.loops import (
     affine,
 )
 from zoomgrad.engines.rerolled.recover.nest import Stride
-from zoomgrad.engines.rerolled.recover.sums import SLOTS
+from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.language import Due, Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, Repeated, Series
 from zoomgrad.engines.rerolled.step.step import Step

@@ -14,7 +14,7 @@ from typing import NamedTuple, Optional
 
 from zoomgrad.engines.graph.expr import Apply
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
-from zoomgrad.engines.rerolled.recover.sums import SLOTS
+from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.spans import Span, meets, span_of
 
 PRODUCT = Apply("mul", SLOTS[:2])

@@ -35,22 +35,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zoomgrad.engines.rerolled.recover.sums import (
-    COMPUTED,
-    CONSTANT,
-    NONE,
-    SINK,
-    Sums,
-    is_cheap,
-    jump_pointers,
-    read_once,
-)
+import numpy as np
+
+from zoomgrad.engines.rerolled.recover.sums import COMPUTED, CONSTANT, NONE, SINK, Sums, jump_pointers, read_once
+from zoomgrad.engines.rerolled.recover.templates import is_cheap
 
 
 def chain(sums: Sums) -> Sums:
     """Apply rule 1 and rule 2, and remove added zeros and sums that nothing reads."""
-    import numpy as np
-
     nodes, owner, template, operand = sums.nodes, sums.owner, sums.template, sums.slots[0]
     once = read_once(sums)
     once[:-1] &= sums.kind >= COMPUTED
@@ -91,8 +83,6 @@ def chain(sums: Sums) -> Sums:
 
 def _without_unused(sums: Sums) -> Sums:
     """Drop sums that nothing reads, such as gradients that no parameter needs, until each sum is read."""
-    import numpy as np
-
     while True:
         is_used = np.append(sums.kind == SINK, False)  # the last entry is for NONE
         is_used[sums.slots.ravel()] = True

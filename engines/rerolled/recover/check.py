@@ -7,12 +7,12 @@ tape; tests compare their results bit by bit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
-
-if TYPE_CHECKING:
-    from zoomgrad.engines.rerolled.recover.sums import Ints
+from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 class BrokenLoops(Exception):
@@ -24,7 +24,6 @@ def check_loops(loops: Loops) -> Loops:
 
     Follows the loops in order, with a mask of the places that are filled so far.
     """
-    import numpy as np
 
     def refuse(places: Ints, wrong: Any, what: str) -> None:
         if wrong.any():
@@ -74,8 +73,6 @@ def _places(loops: Loops, where: str, access: Access, lanes: Sequence[int] = (),
 
 def _padding(loops: Loops, where: str, loop: Loop) -> Ints:
     """The places beyond its lanes that a loop may write."""
-    import numpy as np
-
     inner, target = loop.counts[-1] if loop.counts else 1, loop.target
     if loop.room <= inner:
         return np.zeros(0, int)

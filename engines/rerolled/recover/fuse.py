@@ -29,8 +29,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
+import numpy as np
+
 from zoomgrad.engines.graph.expr import Expr, Leaf, leaves
-from zoomgrad.engines.rerolled.recover.sums import NONE, SLOTS, Sums, distinct, is_cheap, read_once, size, substitute
+from zoomgrad.engines.rerolled.recover.sums import NONE, Sums, distinct, read_once
+from zoomgrad.engines.rerolled.recover.templates import SLOTS, is_cheap, size, substitute
 
 LARGEST = 4
 """Limit on the number of primitives in an expression."""
@@ -42,8 +45,6 @@ def fuse(sums: Sums) -> Sums:
     No sum moves to the other pass. Every value leads to the loss or to an output, so the only reader of a value belongs
     to the forward pass.
     """
-    import numpy as np
-
     template, slots = sums.template.copy(), sums.slots.copy()
     is_single = sums.count == 1
     first = np.zeros(sums.nodes + 1, np.int32)  # the last entry is for NONE

@@ -48,26 +48,17 @@ the gradient of row 16, because all of these rows are operands of additions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import NamedTuple, Optional
+
+import numpy as np
 
 from zoomgrad.engines.graph import tape as tapes
 from zoomgrad.engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal, leaves
 from zoomgrad.engines.graph.ops import OPS, Op
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.rerolled.recover import sums
-from zoomgrad.engines.rerolled.recover.sums import (
-    IDENTITY,
-    NONE,
-    SLOTS,
-    Sums,
-    distinct,
-    is_cheap,
-    jump_pointers,
-    substitute,
-)
-
-if TYPE_CHECKING:
-    from zoomgrad.engines.rerolled.recover.sums import Ints
+from zoomgrad.engines.rerolled.recover.sums import NONE, Ints, Sums, distinct, jump_pointers
+from zoomgrad.engines.rerolled.recover.templates import IDENTITY, SLOTS, is_cheap, substitute
 
 
 def pull(tape: Tape) -> Sums:
@@ -100,9 +91,6 @@ class _Builder:
     """
 
     def __init__(self, tape: Tape) -> None:
-        import numpy as np
-
-        self.np = np
         self.tape = tape
         self.rows = rows = len(tape)
         self.one = rows
@@ -127,7 +115,7 @@ class _Builder:
         """Template and slots of each batch of coefficients, in the order of their nodes."""
 
     def _kinds(self) -> Iterator[_Kind]:
-        np, codes = self.np, tapes.codes()
+        codes = tapes.codes()
         for name, op in OPS.items():
             rows = np.flatnonzero(self.code == codes[name])
             for k in sorted(set(self.number[rows].tolist())) if op.takes_constant else [None]:
@@ -135,7 +123,6 @@ class _Builder:
 
     def _value_numbers(self) -> Ints:
         """Row -> the first row with the same value, for example of a division's reciprocal or a negation."""
-        np = self.np
         value: Ints = np.arange(self.rows, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
         value[constants] = _first_with_key(constants, self.number[constants].view(np.int64))
@@ -155,7 +142,7 @@ class _Builder:
 
     def build(self) -> Sums:
         """Number the terms of all values and gradients, then fill them in, one kind of row at a time."""
-        np, rows, loss = self.np, self.rows, self.tape.loss
+        rows, loss = self.rows, self.tape.loss
         values, value_at = self._values()
         gradients, gradient_at, self.gradient = self._gradients(len(values))
         owner = np.concatenate([values, gradients])
@@ -193,7 +180,6 @@ class _Builder:
 
     def _values(self) -> tuple[Ints, Ints]:
         """The owner of each term of a value; and 2 * row + position -> the number of its term, or NONE."""
-        np = self.np
         has_term = np.zeros((self.rows, 2), bool)
         for kind in self.kinds:
             has_term[kind.rows, : len(kind.terms)] = True
@@ -211,7 +197,7 @@ class _Builder:
         two contributions to %1, then row 5's to %1 and %4. So the gradient of %1 has three terms: one from row 5, then
         those of the left and the right operand of row 3.
         """
-        np, rows, loss, code = self.np, self.rows, self.tape.loss, self.code
+        rows, loss, code = self.rows, self.tape.loss, self.code
         targets = np.stack(self.operands[::-1], axis=1)[: loss + 1].ravel()
         is_needed = np.append((code >= sums.COMPUTED) | (code == sums.PARAMETER), False)  # the last entry is for NONE
         listed = np.flatnonzero(is_needed[targets])
@@ -236,7 +222,6 @@ class _Builder:
 
     def _term(self, expr: Expr, k: Optional[float], rows: Ints) -> tuple[int, list[Ints]]:
         """The number of a term's template, and for each slot, the nodes of these rows. Adds costly coefficients."""
-        np = self.np
         coefficient = _costly_coefficient(expr)
         if coefficient is None or not len(rows):
             return self._filled(expr, k, rows)

@@ -40,18 +40,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
 
 from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.recover.nest import nests
-from zoomgrad.engines.rerolled.recover.sums import COMPUTED, CONSTANT, NONE, SINK, SLOTS, VALUE, Sums, ranges, starts_of
+from zoomgrad.engines.rerolled.recover.sums import COMPUTED, CONSTANT, NONE, SINK, VALUE, Ints, Sums, ranges, starts_of
+from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.recover.waves import ODD, mix, waves
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
 @dataclass(frozen=True)
@@ -77,8 +74,6 @@ def group(sums: Sums, most: Optional[int] = None) -> list[Group]:
     most: the most different groups of an irregular tape. Raises Irregular as soon as there must be more: see
     `_Regularity`.
     """
-    import numpy as np
-
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
     longest = int(sums.count.max(initial=0))
     weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
@@ -151,8 +146,6 @@ class _Origins:
     """The origins of all nodes, as far as they are known."""
 
     def __init__(self, sums: Sums, colours: Optional[Ints]) -> None:
-        import numpy as np
-
         self._sums, self._colours = sums, colours
         self.of = np.append(np.minimum(sums.kind, COMPUTED).astype(np.int32), np.int32(NONE))
         """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group. The last
@@ -166,8 +159,6 @@ class _Origins:
 
     def add(self, group: Group, number: int) -> None:
         """Give the sums of a group their origin."""
-        import numpy as np
-
         if group.phase == Phase.SINK:  # which nothing reads
             return
         leader, nodes, lanes = int(group.nodes[0]), group.nodes, 0
@@ -197,7 +188,7 @@ class _Shapes(NamedTuple):
     """Sum -> the origin of the node whose gradient it is."""
     start: Ints
     """Sum -> where its terms start in `words`."""
-    words: NDArray[np.uint64]
+    words: Ints
     """The template of each term and the origins of its operands: two numbers, of four half as long. Terms are in order
     of sums."""
 
@@ -209,20 +200,16 @@ class _Shapes(NamedTuple):
         of_sums = words.reshape(len(counts), -1)
         return bool((of_sums == of_sums[0]).all())
 
-    def hashes(self, weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def hashes(self, weights: Ints) -> Ints:
         """Sum -> a hash of its shape. weights: an odd number for each position of a term in a sum."""
-        import numpy as np
-
         key = mix(mix(self.words[:, 0] * np.uint64(ODD)) + self.words[:, 1])
         key *= weights.take(np.arange(len(key)) - self.start.repeat(self.counts))
         key = mix(np.add.reduceat(key, self.start) + self.counts.astype(np.uint64) * np.uint64(ODD))
-        hashes: NDArray[np.uint64] = mix(key + self.mirrored.astype(np.uint64))
+        hashes: Ints = mix(key + self.mirrored.astype(np.uint64))
         return hashes
 
     def differ(self, other: Ints) -> Any:
         """Sum -> whether its shape differs from that of another one. other: sum -> an earlier sum, or itself."""
-        import numpy as np
-
         # If the other sum has fewer terms, this also reads terms of the sums that follow it, but none after this sum's.
         beside = (self.start[other] - self.start).repeat(self.counts)
         beside += np.arange(len(beside))
@@ -232,8 +219,6 @@ class _Shapes(NamedTuple):
 
     def numbers(self) -> Ints:
         """Sum -> a number for its shape. Compares whole shapes: exact even if `hashes` collide, but slow."""
-        import numpy as np
-
         of_terms = np.split(self.words, self.start[1:])
         shapes = [(mirrored, terms.tobytes()) for mirrored, terms in zip(self.mirrored.tolist(), of_terms)]
         numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
@@ -242,8 +227,6 @@ class _Shapes(NamedTuple):
 
 def _shapes(sums: Sums, origins: _Origins, wave: Ints) -> _Shapes:
     """The shapes of a wave's sums."""
-    import numpy as np
-
     first, counts = sums.first.take(wave), sums.count.take(wave)
     terms = ranges(first, first + counts)
     rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
@@ -253,10 +236,8 @@ def _shapes(sums: Sums, origins: _Origins, wave: Ints) -> _Shapes:
     return _Shapes(counts, mirrored, counts.cumsum() - counts, rows.view(np.uint64))
 
 
-def _by_shape(wave: Ints, shapes: _Shapes, weights: NDArray[np.uint64]) -> list[Ints]:
+def _by_shape(wave: Ints, shapes: _Shapes, weights: Ints) -> list[Ints]:
     """Split a wave's sums into arrays, one for each shape. Sums ascend in each array, and so do first sums."""
-    import numpy as np
-
     if shapes.are_equal():
         return [wave]
     order, starts = _runs(shapes.hashes(weights))
@@ -282,8 +263,6 @@ def _most_regular_order(sums: Sums, lanes: Ints, origins: _Origins) -> tuple[Int
     one matrix, then all of another one, then the rest of the first. The alternative sorts by the operands of the last
     term: by its second slot, then its first.
     """
-    import numpy as np
-
     last = sums.first.take(lanes) + sums.count.take(lanes) - 1
     operands = first, second, _ = origins.rank.take(sums.slots.take(last, axis=1))
     pieces = len(nests(operands))

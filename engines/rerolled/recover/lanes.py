@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
+
+import numpy as np
 
 from zoomgrad.engines.rerolled.recover.nest import Nest, nests, with_lists
 from zoomgrad.engines.rerolled.recover.places import WRITTEN_SINGLY
-from zoomgrad.engines.rerolled.recover.sums import distinct
-
-if TYPE_CHECKING:
-    from zoomgrad.engines.rerolled.recover.sums import Ints
+from zoomgrad.engines.rerolled.recover.sums import Ints, distinct
 
 
 @dataclass
@@ -70,8 +69,6 @@ def segment_ends(lanes: Lanes, stops: Ints) -> Any:
 
     stops: the ends of the areas.
     """
-    import numpy as np
-
     if len(lanes.template) == 1:
         return np.zeros(0, bool)
     area = stops.searchsorted(lanes.places[:, :, 0], side="right")
@@ -90,8 +87,6 @@ def segment_ends(lanes: Lanes, stops: Ints) -> Any:
 
 def with_equal_steps(lanes: Lanes, ends: Any) -> Iterator[Lanes]:
     """Split lanes into parts that take the same steps within segments."""
-    import numpy as np
-
     if lanes.differ is None or not (lanes.differ & ~ends).any():
         yield lanes
         return
@@ -139,8 +134,6 @@ def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest],
 
 def _stacked(sequences: Sequence[Ints]) -> Ints:
     """`np.stack`, which takes three times as long for short sequences."""
-    import numpy as np
-
     return np.concatenate(sequences).reshape(len(sequences), -1)
 
 

@@ -59,7 +59,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Union
+
+import numpy as np
 
 from zoomgrad.engines.rerolled.recover.groups import Group
 from zoomgrad.engines.rerolled.recover.lanes import (
@@ -83,10 +85,7 @@ from zoomgrad.engines.rerolled.recover.places import (
     put_inputs,
     put_parameters,
 )
-from zoomgrad.engines.rerolled.recover.sums import NONE, Sums
-
-if TYPE_CHECKING:
-    from zoomgrad.engines.rerolled.recover.sums import Ints
+from zoomgrad.engines.rerolled.recover.sums import NONE, Ints, Sums
 
 _APART = 1 << 32
 """More than the rows of a block. It separates blocks."""
@@ -131,9 +130,6 @@ class _Writer:
     """Writes groups as loops, and places their sums."""
 
     def __init__(self, sums: Sums, places: Places, targets: Ints) -> None:
-        import numpy as np
-
-        self.np = np
         self.sums = sums
         self.places = places
         self.targets = targets
@@ -149,7 +145,7 @@ class _Writer:
 
     def mirror(self, first: int, stop: int) -> None:
         """Go on with the backward pass: gradients mirror the places from `first` up to `stop`."""
-        np, of, mirrors = self.np, self.places.of, self.sums.mirrors
+        of, mirrors = self.places.of, self.sums.mirrors
         self.distance = stop - first
         self.is_occupied = np.zeros(stop, bool)
         self.is_occupied[of[:-1][of[:-1] != NONE]] = True
@@ -162,7 +158,7 @@ class _Writer:
             yield self._single(group)
             return
         lanes = self._lanes(group)
-        stops = self.np.array([area.stop for area in self.places.areas.values()])
+        stops = np.array([area.stop for area in self.places.areas.values()])
         ends = segment_ends(lanes, stops)
         for part in with_equal_steps(lanes, ends):
             yield from self._of_lanes(group.phase, part, ends)
@@ -186,7 +182,7 @@ class _Writer:
     def _lanes(self, group: Group) -> Lanes:
         """The lanes of a group in the order of their targets, with the places of all operands."""
         order, targets = self._order(group)
-        terms = group.first[order] + self.np.arange(group.terms)[:, None]
+        terms = group.first[order] + np.arange(group.terms)[:, None]
         nodes = self.sums.operands(terms)
         rows = (self.row.take(of_slot[0]) for of_slot in nodes) if self.blocks else ()
         return Lanes(
@@ -222,7 +218,7 @@ class _Writer:
             members = slice(piece.start, piece.start + piece.size)
             if longest:
                 self.blocks += 1
-                self.row[lanes.nodes[members]] = self.blocks * _APART + self.np.arange(piece.size) // piece.counts[-1]
+                self.row[lanes.nodes[members]] = self.blocks * _APART + np.arange(piece.size) // piece.counts[-1]
             if lanes.targets is None:
                 target, room = self._new_target(lanes.nodes[members], piece.counts, longest)
             else:
@@ -268,6 +264,6 @@ class _Writer:
         spare = padded(max(inner, longest)) - inner
         if target.lanes[-1:] != (1,) or not self.distance or not spare:
             return target, inner
-        beyond: Any = targets[inner - 1 :: inner, None] - self.distance + self.np.arange(1, spare + 1)
+        beyond: Any = targets[inner - 1 :: inner, None] - self.distance + np.arange(1, spare + 1)
         is_free = beyond.max() < len(self.is_occupied) and not self.is_occupied[beyond].any()
         return target, inner + spare if is_free else inner

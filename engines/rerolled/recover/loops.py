@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, calls, number
 from zoomgrad.engines.rerolled.recover.nest import Stride
-from zoomgrad.engines.rerolled.recover.sums import size
+from zoomgrad.engines.rerolled.recover.templates import size
 
 if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints

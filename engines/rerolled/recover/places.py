@@ -10,15 +10,14 @@ by side and p1 placed where it is read first, they lie in the order p0 p2, p1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
+
+import numpy as np
 
 from zoomgrad.engines.rerolled.recover.groups import Group
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Operand
 from zoomgrad.engines.rerolled.recover.nest import nests, with_lists
-from zoomgrad.engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Sums, distinct
-
-if TYPE_CHECKING:
-    from zoomgrad.engines.rerolled.recover.sums import Ints
+from zoomgrad.engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Ints, Sums, distinct
 
 WRITTEN_SINGLY = 4
 """Up to this many terms of a single sum, pieces or irregular terms are written one by one."""
@@ -49,8 +48,6 @@ class Places:
     """The workspace while it fills: complete areas, the next free place, and the place of each node."""
 
     def __init__(self, sums: Sums) -> None:
-        import numpy as np
-
         self.of = np.full(sums.nodes + 1, NONE, np.int32)
         """Node -> its place. The last entry is for NONE, any place for slots that a template does not read."""
         self.of[NONE] = 0
@@ -89,8 +86,6 @@ class Places:
 
 def put_inputs(sums: Sums, places: Places) -> None:
     """Place inputs in the caller's order."""
-    import numpy as np
-
     inputs = np.flatnonzero(sums.kind == INPUT)
     places.of[inputs] = sums.number[inputs]
     places.end = sums.inputs
@@ -98,8 +93,6 @@ def put_inputs(sums: Sums, places: Places) -> None:
 
 def put_constants(sums: Sums, places: Places) -> None:
     """Place constants. Equal ones share a place."""
-    import numpy as np
-
     constants = np.flatnonzero(sums.kind == CONSTANT)
     numbers = sums.number[constants]
     first, inverse = distinct(numbers.view(np.int64))
@@ -112,8 +105,6 @@ def put_parameters(sums: Sums, groups: Sequence[Group], places: Places) -> None:
 
     groups: those of the forward pass.
     """
-    import numpy as np
-
     is_fresh = np.append(sums.kind == PARAMETER, False)
     for group in sorted(groups, key=lambda group: -len(group.nodes)):
         if not is_fresh.any():
@@ -131,8 +122,6 @@ def _put_fresh(nodes: Ints, fresh: Any, places: Places) -> Ints:
 
     nodes: operands, shape (terms, lanes). fresh: whether each is a parameter without a place.
     """
-    import numpy as np
-
     at = np.flatnonzero(fresh)
     fresh_nodes = nodes.reshape(-1)[at]
     # A parameter that is read several times is placed where it is read first. The last write wins, so write backwards.
@@ -161,8 +150,6 @@ def plan_chains(sums: Sums, groups: Sequence[Group], places: Places) -> Ints:
 
     groups: those of the forward pass. Returns node -> its place, or NONE if that is not planned.
     """
-    import numpy as np
-
     planned = np.full(sums.nodes + 1, NONE, np.int32)
     for chain in _shrinking_chains(sums, groups):
         lanes = len(groups[chain[0]].nodes)
@@ -176,8 +163,6 @@ def plan_chains(sums: Sums, groups: Sequence[Group], places: Places) -> Ints:
 
 def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]]:
     """Chains of at least three groups, by number, whose last group has fewer lanes than the first."""
-    import numpy as np
-
     group_of = np.full(sums.nodes + 1, NONE, np.int32)
     after: dict[int, int] = {}
     for number, group in enumerate(groups):
@@ -202,8 +187,6 @@ def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]
 
 def copies_of_parameters(sums: Sums, places: Places) -> list[Copy]:
     """Copies of all parameters, in the order of the workspace."""
-    import numpy as np
-
     parameters = np.flatnonzero(sums.kind == PARAMETER)
     parameters = parameters[ascending(places.of[parameters])]
     return list(_copies(places.of[parameters], sums.number[parameters].astype(np.int32), 0))
@@ -211,8 +194,6 @@ def copies_of_parameters(sums: Sums, places: Places) -> list[Copy]:
 
 def copies_of_outputs(sums: Sums, places: Places) -> list[Copy]:
     """Copies of all outputs, in the caller's order."""
-    import numpy as np
-
     return list(_copies(places.of[list(sums.outputs)], np.arange(len(sums.outputs)), 1))
 
 
@@ -221,8 +202,6 @@ def _copies(ours: Ints, indices: Ints, regular: int) -> Iterator[Copy]:
 
     regular: 0 if places ascend, 1 if indices do.
     """
-    import numpy as np
-
     columns = (ours, indices)
     pieces = nests(np.stack(columns)) if len(ours) else []
     if len(pieces) > 2 * WRITTEN_SINGLY:

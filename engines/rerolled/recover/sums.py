@@ -13,28 +13,24 @@ parameters persist between steps. A *sink* is a sum that adds its terms, one by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Apply, Expr, Leaf, leaves
+import numpy as np
 
-if TYPE_CHECKING:  # listing engines imports no third-party package
-    import numpy as np
-    from numpy.typing import NDArray
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Expr, leaves
+from zoomgrad.engines.rerolled.recover.templates import SLOTS
 
-    Ints = NDArray[Any]
-    Doubles = NDArray[np.float64]
+Ints = np.ndarray[Any, Any]
+Doubles = np.ndarray[Any, Any]
 
 INPUT, PARAMETER, CONSTANT, VALUE, GRADIENT, SINK = range(6)
 """Kinds of nodes: three of leaves; sums of the forward pass, of the backward pass, and sinks."""
 COMPUTED = VALUE
 """The first kind of sum. VALUE, GRADIENT and SINK are sums."""
 
-SLOTS = tuple(Leaf(str(slot)) for slot in range(3))
-"""The operands of a template."""
-IDENTITY = SLOTS[0]
 NONE = -1
 """Marks the absence of a node: in a slot that a template does not read, and in `mirrors` if a node is not a
 gradient."""
@@ -77,8 +73,6 @@ class Sums:
     @cached_property
     def count(self) -> Ints:
         """Sum -> the number of its terms."""
-        import numpy as np
-
         return np.diff(self.first, append=len(self.owner))
 
     @cached_property
@@ -133,8 +127,6 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
     to: node -> the next node, or itself. moved: the nodes that have a next node. Where the next node is the neighbour
     in `moved`, its end is known at once. For the rest, each round halves the chains.
     """
-    import numpy as np
-
     if len(moved):
         end = to[moved]
         last = np.flatnonzero(np.append(end[:-1] != moved[1:], True))
@@ -149,8 +141,6 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
 
 def read_once(sums: Sums) -> Any:
     """Node -> whether one term reads it, and no other term, loss or output does. The last entry is for NONE."""
-    import numpy as np
-
     reads = np.bincount(sums.slots.ravel() + 1, minlength=sums.nodes + 1)
     reads[1 + np.array([sums.loss, *sums.outputs, NONE])] += 2
     return np.roll(reads == 1, -1)
@@ -161,8 +151,6 @@ def distinct(*columns: Ints) -> tuple[Ints, Ints]:
 
     It replaces `np.unique`, whose first call imports a module for 8 ms.
     """
-    import numpy as np
-
     order = np.lexsort(columns[::-1])
     is_new = np.ones(len(order), bool)
     is_new[1:] = False
@@ -176,8 +164,6 @@ def distinct(*columns: Ints) -> tuple[Ints, Ints]:
 
 def starts_of(owner: Ints) -> Ints:
     """The first term of each sum. Terms are sorted by owner."""
-    import numpy as np
-
     is_start = np.ones(len(owner), bool)
     np.not_equal(owner[1:], owner[:-1], out=is_start[1:])
     starts: Ints = is_start.nonzero()[0]
@@ -186,32 +172,8 @@ def starts_of(owner: Ints) -> Ints:
 
 def ranges(start: Ints, stop: Ints) -> Ints:
     """The numbers of each range from a start to its stop, one range after the other."""
-    import numpy as np
-
     length = stop - start
     ends = length.cumsum()
     numbers: Ints = (stop - ends).repeat(length)
     numbers += np.arange(len(numbers))
     return numbers
-
-
-def substitute(expr: Expr, leaf_to: Mapping[Leaf, Expr]) -> Expr:
-    """Replace the leaves of an expression by other expressions."""
-    if isinstance(expr, Apply):
-        return Apply(expr.primitive, tuple(substitute(operand, leaf_to) for operand in expr.operands))
-    return leaf_to[expr] if isinstance(expr, Leaf) else expr
-
-
-def size(expr: Expr) -> int:
-    """The number of primitives in an expression."""
-    return 1 + sum(map(size, expr.operands)) if isinstance(expr, Apply) else 0
-
-
-def is_cheap(expr: Expr) -> bool:
-    """Whether an expression has only additions, multiplications, comparisons and choices: no division, no call."""
-    if not isinstance(expr, Apply):
-        return True
-    return expr.primitive in _CHEAP and all(map(is_cheap, expr.operands))
-
-
-_CHEAP = {*INFIX, "where"} - {"div"}

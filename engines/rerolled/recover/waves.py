@@ -36,12 +36,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.sums import COMPUTED, NONE, PARAMETER, SINK, SLOTS, VALUE, Sums, distinct, ranges
+import numpy as np
 
-if TYPE_CHECKING:
-    from zoomgrad.engines.rerolled.recover.sums import Ints
+from zoomgrad.engines.rerolled.recover.sums import COMPUTED, NONE, PARAMETER, SINK, VALUE, Ints, Sums, distinct, ranges
+from zoomgrad.engines.rerolled.recover.templates import SLOTS
 
 PATIENCE = 4
 """Up to this many waves for each depth, sums wait."""
@@ -60,8 +60,6 @@ class Waves(NamedTuple):
 
 def waves(all_sums: Sums) -> Waves:
     """The waves of both passes."""
-    import numpy as np
-
     inner = np.flatnonzero(all_sums.kind[all_sums.node] != SINK)
     sums = all_sums.with_terms(np.flatnonzero(all_sums.kind[all_sums.owner] != SINK))
     edges = _edges(sums)
@@ -104,8 +102,6 @@ class _Edges(NamedTuple):
 
 
 def _edges(sums: Sums) -> _Edges:
-    import numpy as np
-
     number = np.full(sums.nodes + 1, NONE, np.int32)
     number[sums.node] = np.arange(len(sums.node))
     operand, reader = number.take(sums.slots.ravel(), mode="wrap"), _readers(sums)
@@ -118,8 +114,6 @@ def _edges(sums: Sums) -> _Edges:
 
 def _readers(sums: Sums) -> Ints:
     """Slot and term, flattened -> the sum that reads the operand."""
-    import numpy as np
-
     return np.tile(np.repeat(np.arange(len(sums.node), dtype=np.int32), sums.count), len(SLOTS))
 
 
@@ -128,8 +122,6 @@ def _in_order(edges: _Edges, due: Ints, most: int) -> tuple[list[Ints], list[Int
 
     due: sum -> when it is due.
     """
-    import numpy as np
-
     waiting = edges.operands.copy()
     ready = np.flatnonzero(waiting == 0)
     waves: list[Ints] = []
@@ -158,8 +150,6 @@ def _in_order(edges: _Edges, due: Ints, most: int) -> tuple[list[Ints], list[Int
 
 def _parameter_reads(sums: Sums, is_value: Ints) -> tuple[Ints, Ints]:
     """The parameters that values read, and the values. is_value: of each sum."""
-    import numpy as np
-
     is_parameter = np.append(sums.kind == PARAMETER, False)
     at = np.flatnonzero(is_parameter.take(sums.slots.ravel(), mode="wrap"))
     parameters, readers = sums.slots.ravel().take(at), _readers(sums).take(at)
@@ -172,8 +162,6 @@ def _read_by_several(sums: Sums, reads: tuple[Ints, Ints], number: Ints) -> Ints
 
     reads: from `_parameter_reads`. number: of each sum.
     """
-    import numpy as np
-
     parameters, numbers = reads[0], number[reads[1]]
     last, several = np.zeros(sums.nodes + 1, np.int32), np.zeros(sums.nodes + 1, bool)
     last[parameters] = numbers
@@ -184,8 +172,6 @@ def _read_by_several(sums: Sums, reads: tuple[Ints, Ints], number: Ints) -> Ints
 
 def _levels(sums: Sums, edges: _Edges, is_shared: Ints, by_depth: Iterable[tuple[Ints, Ints]]) -> Ints:
     """Sum -> its level. is_shared: node -> whether several values read it. by_depth: sums and their readers."""
-    import numpy as np
-
     adds = np.logical_or.reduceat(is_shared[sums.slots].any(axis=0), sums.first)
     level = np.zeros(len(adds), np.int32)
     for wave, readers in by_depth:
@@ -196,8 +182,6 @@ def _levels(sums: Sums, edges: _Edges, is_shared: Ints, by_depth: Iterable[tuple
 
 def _colours(sums: Sums, is_shared: Ints, level: Ints) -> Ints:
     """Node -> its colour. is_shared: node -> whether several values read it. level: of each sum."""
-    import numpy as np
-
     colours = np.append(np.minimum(sums.kind, COMPUTED), NONE).astype(np.uint64)
     shared = np.flatnonzero(is_shared)
     colours[shared] = (sums.number[shared].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
@@ -214,8 +198,6 @@ def _colours(sums: Sums, is_shared: Ints, level: Ints) -> Ints:
 
 def mix(key: Any) -> Any:
     """Multiply and shift, in place, as in SplitMix64, so that high bits reach the low ones."""
-    import numpy as np
-
     key *= np.uint64(0xBF58476D1CE4E5B9)
     key ^= key >> np.uint64(29)
     return key

@@ -30,7 +30,6 @@ from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import PROTOTYPES
 from zoomgrad.engines.machine.encode import Assembler, Vec
 from zoomgrad.engines.machine.memory import Memory
-from zoomgrad.engines.rerolled import reroll
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills
@@ -301,7 +300,7 @@ def test_an_update_with_more_addresses_than_registers_is_in_numpy():
 @NEEDS_FUSED
 def test_an_irregular_graph_has_its_steps_in_numpy(monkeypatch):
     """Its kernel interprets bytecode, so machine code can't call it."""
-    monkeypatch.setattr(reroll, "MANY_FOR_MACHINE", 1)
+    monkeypatch.setattr("zoomgrad.engines.rerolled.reroll.MANY_FOR_MACHINE", 1)
     workload = replace(workloads.load("random-dag"), optimiser=OPTIMISERS["momentum"])
     trainers = [usable(engine).prepare(workload) for engine in ("rerolled-machine", "tuple")]
     for trainer in trainers:
