@@ -24,8 +24,8 @@ from zoomgrad.engines.value_base import Derived, check_exponent, numpy_number
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
 
-FILES = ("number.h", "value.c", "operations.c", "backward.c", "attributes.c", "create.c", "record.c", "module.c")
-"""The C, in the order of one text. What the op table adds comes after the first file and before the last."""
+FILES = ("value.c", "operations.c", "backward.c", "attributes.c", "create.c", "record.c", "module.c")
+"""The C, in the order of one text, after numbers and the op table."""
 
 COMPILERS = ("gcc", "clang", "tcc")
 """Best first. TCC's code is half as fast, and comes as a Python package."""
@@ -53,9 +53,7 @@ def source(tool: Toolchain) -> str:
     """The whole C of the module, for that compiler."""
     limited = LIMITED_API if tool.family == "tcc" else ""
     head = f"{limited}#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n"
-    number, *files = (read(f"native/{file}") for file in FILES)
-    *files, module = files
-    return "\n".join([head, number, ops_in_c.before_the_type(), *files, ops_in_c.after_the_type(), module])
+    return "\n".join([head, read("native/number.h"), ops_in_c.text(), *(read(f"native/{file}") for file in FILES)])
 
 
 def flags(tool: Toolchain) -> tuple[str, ...]:

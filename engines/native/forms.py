@@ -24,7 +24,7 @@ FORMS: dict[str, tuple[tuple[Expr, ...], tuple[Expr, ...]]] = {
 """Operation -> other expressions for its result, and for its contribution."""
 
 ROWS = tuple(
-    Op(f"{name}_{i}{j}", forward, (contribution,))
+    Op(f"_{name}_{i}{j}", forward, (contribution,))
     for name, (forwards, contributions) in FORMS.items()
     for i, forward in enumerate((OPS[name].forward, *forwards))
     for j, contribution in enumerate((*OPS[name].contributions, *contributions))
@@ -33,7 +33,7 @@ ROWS = tuple(
 """Every combination. The name of a row ends in the numbers of its two expressions."""
 
 METHODS = {
-    name.lower(): (name.lower(), *(f"_{row.name.lower()}" for row in ROWS if row.name.startswith(f"{name}_")))
+    name.lower(): (name.lower(), *(row.name.lower() for row in ROWS if row.name.startswith(f"_{name}_")))
     for name in FORMS
 }
 """Operation -> the methods of Value with its forms, that of the table first."""

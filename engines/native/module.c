@@ -59,8 +59,11 @@ static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     return type;
 }
 
+#define UNARY_METHOD(name, op) {#name, METHOD(value_##name), METH_NOARGS, NULL},
+#define BINARY_METHOD(name, op) {#name, METHOD(value_##name), METH_O, NULL},
+
 static PyMethodDef methods[] = {
-    UNARY_METHODS BINARY_METHODS
+    METHODS(UNARY_METHOD, BINARY_METHOD)
     {"topo", METHOD(value_topo), METH_NOARGS, topo_doc},
     {"backward", METHOD(value_backward), METH_NOARGS, backward_doc},
     {"_contribute", METHOD(value_contribute), METH_NOARGS, contribute_doc},

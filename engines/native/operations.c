@@ -150,3 +150,8 @@ static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modul
     Py_XDECREF(constant);
     return made;
 }
+
+/* The methods of the ops that have no operator. */
+#define UNARY(name, op) static PyObject *value_##name(Value *self, PyObject *unused) { return unary(op, self); }
+#define BINARY(name, op) static PyObject *value_##name(Value *self, PyObject *other) { return binary(op, self, other); }
+METHODS(UNARY, BINARY)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from zoomgrad.engines.graph.expr import MICROGRAD, Apply, Expr, Leaf, Literal, calls, function
@@ -36,28 +36,44 @@ def libm() -> set[tuple[str, int]]:
     return {call for op in ALL for expr in (op.forward, *op.contributions) for call in calls(expr)}
 
 
-def before_the_type() -> str:
-    """The part of the source that knows numbers and operations, but no Python objects."""
-    return "\n".join([*_constants(), "", *_functions(), *_forward(), "", *_contributions(), ""])
+def text() -> str:
+    """The part of the source that knows numbers and operations, but no Python objects.
 
+    METHODS lists the ops that have no operator: each becomes UNARY(its method, its number) or BINARY(...).
+    """
+    numbers = [f"{_identifier(op)} = {number}" for number, op in enumerate(ALL, 1)]
+    rows = [f"{kind.upper()}_ROW = {code}" for code, kind in enumerate(LEAVES)]
+    arities, names = ["0", *(str(op.arity) for op in ALL)], ['""', *(f'"{op.name}"' for op in ALL)]
+    named = [op for op in ALL if op.name not in IDENTIFIERS]
+    methods = [f"{'BINARY' if op.arity == 2 else 'UNARY'}({op.name.lower()}, {_identifier(op)})" for op in named]
+    functions = [_of_libm(name, arity) for name, arity in sorted(libm()) if name not in IN_NUMBER_H]
+    forward = [f"    case {_identifier(op)}: return {_spell(op.forward)};" for op in ALL]
+    new_line = "\n"
+    return f"""\
+/* The op table. */
+enum {{ OPS = {len(OPS)}, ALL_OPS = {len(ALL)} }};
+enum {{ {", ".join(numbers)} }};
+enum {{ {", ".join([*HELPERS, "HELPERS"])} }};
+enum {{ {", ".join(rows)} }}; /* codes of a tape's rows; an op's is CONSTANT_ROW plus its own */
+static const int ARITY[] = {{{", ".join(arities)}}};
+static const char *const NAME[] = {{{", ".join(names)}}};
+#define METHODS(UNARY, BINARY) {" ".join(methods)}
 
-def after_the_type() -> str:
-    """The methods of the ops that have no operator."""
-    unary, binary, methods = [], [], []
-    for op in ALL:
-        if op.name in IDENTIFIERS:
-            continue
-        method, code = f"{'_' if op in ROWS else ''}{op.name.lower()}", _identifier(op)
-        if op.arity == 1:
-            unary.append(f'    {{"{method}", METHOD(value_{method}), METH_NOARGS, NULL}}, \\')
-            body = f"    return unary({code}, self);"
-            methods.append(f"static PyObject *value_{method}(Value *self, PyObject *unused) {{\n{body}\n}}\n")
-        else:
-            binary.append(f'    {{"{method}", METHOD(value_{method}), METH_O, NULL}}, \\')
-            body = f"    return binary({code}, self, other);"
-            methods.append(f"static PyObject *value_{method}(Value *self, PyObject *other) {{\n{body}\n}}\n")
-    tables = ["#define UNARY_METHODS \\", *unary, "", "#define BINARY_METHODS \\", *binary, ""]
-    return "\n".join([*methods, *tables])
+{new_line.join(functions)}
+static inline Number forward(int op, Number a, Number b, Number k, int *hard) {{
+    switch (op) {{
+{new_line.join(forward)}
+    }}
+    return a;
+}}
+
+static inline void contributions(
+    int op, Number a, Number b, Number k, Number out, Number g, Number *to_a, Number *to_b, int *hard) {{
+    switch (op) {{
+{new_line.join(map(_contributions, ALL))}
+    }}
+}}
+"""
 
 
 def in_python(*exprs: Expr) -> Callable[..., Any]:
@@ -69,51 +85,20 @@ def _identifier(op: Op) -> str:
     return f"OP_{IDENTIFIERS.get(op.name, op.name.upper())}"
 
 
-def _constants() -> Iterator[str]:
-    yield "/* The op table. */"
-    yield f"enum {{ OPS = {len(OPS)}, ALL_OPS = {len(ALL)} }};"
-    yield f"enum {{ {', '.join(f'{_identifier(op)} = {i}' for i, op in enumerate(ALL, 1))} }};"
-    yield f"enum {{ {', '.join([*HELPERS, 'HELPERS'])} }};"
-    rows = [f"{kind.upper()}_ROW = {code}" for code, kind in enumerate(LEAVES)]
-    yield f"enum {{ {', '.join(rows)} }}; /* codes of a tape's rows; an op's is CONSTANT_ROW plus its own */"
-    yield f"static const int ARITY[] = {{{', '.join(['0', *(str(op.arity) for op in ALL)])}}};"
-    names = ", ".join(f'"{name}"' for name in ("", *(op.name for op in ALL)))
-    yield f"static const char *const NAME[] = {{{names}}};"
+def _of_libm(name: str, arity: int) -> str:
+    parameters, arguments = zip(*((f"Number {x}", f"{x}.d") for x in "xyz"[:arity]))
+    return f"""\
+static inline Number number_{name}({", ".join(parameters)}, int *hard) {{
+    double d = {name}({", ".join(arguments)});
+    *hard |= !isfinite(d);
+    return real(d);
+}}
+"""
 
 
-def _functions() -> Iterator[str]:
-    for name, arity in sorted(libm()):
-        if name in IN_NUMBER_H:
-            continue
-        parameters, arguments = zip(*((f"Number {x}", f"{x}.d") for x in "xyz"[:arity]))
-        yield f"static inline Number number_{name}({', '.join(parameters)}, int *hard) {{"
-        yield f"    double d = {name}({', '.join(arguments)});"
-        yield "    *hard |= !isfinite(d);"
-        yield "    return real(d);"
-        yield "}"
-        yield ""
-
-
-def _forward() -> Iterator[str]:
-    yield "static inline Number forward(int op, Number a, Number b, Number k, int *hard) {"
-    yield "    switch (op) {"
-    for op in ALL:
-        yield f"    case {_identifier(op)}: return {_spell(op.forward)};"
-    yield "    }"
-    yield "    (void)b, (void)k;"
-    yield "    return a;"
-    yield "}"
-
-
-def _contributions() -> Iterator[str]:
-    operands = "Number a, Number b, Number k, Number out, Number g"
-    yield f"static inline void contributions(int op, {operands}, Number *to_a, Number *to_b, int *hard) {{"
-    yield "    switch (op) {"
-    for op in ALL:
-        targets = zip(("to_a", "to_b"), op.contributions)
-        yield f"    case {_identifier(op)}: {' '.join(f'*{to} = {_spell(expr)};' for to, expr in targets)} return;"
-    yield "    }"
-    yield "}"
+def _contributions(op: Op) -> str:
+    targets = zip(("to_a", "to_b"), op.contributions)
+    return f"    case {_identifier(op)}: {' '.join(f'*{to} = {_spell(expr)};' for to, expr in targets)} return;"
 
 
 def _spell(expr: Expr) -> str:
