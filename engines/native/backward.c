@@ -185,9 +185,9 @@ static int end(Walk *walk) {
         PyErr_NoMemory();
         return -1;
     }
-    PyObject *error = PyObject_CallFunctionObjArgs(helpers[CYCLIC_GRAPH], (PyObject *)walk->cycle, NULL);
+    PyObject *error = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CYCLIC_GRAPH), walk->cycle, NULL);
     if (error != NULL)
-        PyErr_SetObject(helpers[CYCLIC_GRAPH], error);
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);
     return -1;
 }

@@ -6,7 +6,6 @@ install time there may be no compiler yet, and the project is run from a clone.
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +64,12 @@ def flags(tool: Toolchain) -> tuple[str, ...]:
 
 def class_in(path: Path) -> Any:
     """Load the module, and return its class Value."""
-    with warnings.catch_warnings():
-        # Error messages show the name that C gives, so that one has no module. Python warns about that.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        module = load_module(MODULE, str(path))
-    value = module.configure(
-        tuple(ops_in_c.in_python(op.forward) for op in ops_in_c.ALL),
-        tuple(ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL),
-        check_exponent,
-        CyclicGraph,
-        numpy_number,
-    )
+    module = load_module(MODULE, str(path))
+    forward = [ops_in_c.in_python(op.forward) for op in ops_in_c.ALL]
+    contributions = [ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL]
+    value = module.configure(check_exponent, CyclicGraph, numpy_number, *forward, *contributions)
     value._topo = value.topo  # a program's class may have another `topo`
-    value.__module__ = "zoomgrad.engines.native"
+    value.__name__ = value.__name__  # error messages show a name without the module
     value.label, value._row = "", -1  # defaults: a Value keeps other ones in its dict
     value.__repr__ = Derived.__repr__
     value.__reduce__, value.__deepcopy__ = parts, deep_copy

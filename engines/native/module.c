@@ -97,27 +97,16 @@ static PyType_Slot slots[] = {
 };
 
 static PyType_Spec spec = {
-    "Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
+    "zoomgrad.engines.native.Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
 };
 
 PyDoc_STRVAR(
     configure_doc,
-    "configure(forward, contribute, check_exponent, CyclicGraph, numpy_number)\n--\n\n"
-    "Give this module what it calls in Python: for each op a function of (a, b, k), and one of (a, b, k, out, g).\n\n"
-    "Returns the class Value, which can't be reached before.");
+    "configure(*helpers)\n--\n\nGive this module what it calls in Python, and return the class Value.");
 
 static PyObject *configure(PyObject *module, PyObject *arguments) {
-    PyObject *callables[HELPERS];
-    if (!PyArg_ParseTuple(
-            arguments, "O!O!OOO:configure", &PyTuple_Type, &callables[FORWARD], &PyTuple_Type, &callables[CONTRIBUTE],
-            &callables[CHECK_EXPONENT], &callables[CYCLIC_GRAPH], &callables[NUMPY_NUMBER]))
-        return NULL;
-    for (int i = 0; i < HELPERS; i++) {
-        Py_INCREF(callables[i]);
-        helpers[i] = callables[i];
-    }
-    Py_INCREF(value_type);
-    return (PyObject *)value_type;
+    helpers = new_reference(arguments); /* and former ones stay, because one of them may be running */
+    return new_reference((PyObject *)value_type);
 }
 
 static PyMethodDef functions[] = {
@@ -140,7 +129,8 @@ PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
             return NULL;
     }
     minus_one = PyLong_FromLong(-1);
-    if (minus_one == NULL)
+    helpers = PyTuple_New(0);
+    if (minus_one == NULL || helpers == NULL)
         return NULL;
     value_type = (PyTypeObject *)PyType_FromSpec(&spec);
     return value_type == NULL ? NULL : PyModule_Create(&definition);

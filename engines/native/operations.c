@@ -39,7 +39,7 @@ static int set_constant(Value *v, PyObject *constant) {
 /* Call the op's function in Python, which raises the exceptions of the interpreted engines.
    helper: FORWARD, a function of (a, b, k), or CONTRIBUTE, which also takes the data and the gradient of `v`. */
 static PyObject *call_python(int helper, int op, Value *a, Value *b, PyObject *constant, Value *v) {
-    PyObject *function = PyTuple_GetItem(helpers[helper], op - 1), *answer = NULL;
+    PyObject *function = PyTuple_GetItem(helpers, helper + op - 1), *answer = NULL;
     PyObject *k = new_reference(constant ? constant : Py_None); /* before an allocation */
     PyObject *left = get_object(a, DATA), *right = b ? get_object(b, DATA) : new_reference(Py_None);
     PyObject *data = v ? get_object(v, DATA) : NULL, *grad = v ? get_object(v, GRAD) : NULL;
@@ -133,7 +133,7 @@ static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modul
     if (PyFloat_CheckExact(exponent) && isfinite(PyFloat_AsDouble(exponent)))
         checked = new_reference(exponent);
     else
-        checked = PyObject_CallFunctionObjArgs(helpers[CHECK_EXPONENT], exponent, NULL);
+        checked = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CHECK_EXPONENT), exponent, NULL);
     if (checked == NULL)
         return NULL;
     /* Store exact numbers, which run no code of the program when they are used. */

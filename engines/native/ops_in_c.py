@@ -24,9 +24,6 @@ ALL = (*OPS.values(), *ROWS)
 IDENTIFIERS = {"+": "ADD", "*": "MUL", "**": "POW"}
 """Op -> its name in C, where that is not the op's own name in capitals."""
 
-HELPERS = ("FORWARD", "CONTRIBUTE", "CHECK_EXPONENT", "CYCLIC_GRAPH", "NUMPY_NUMBER")
-"""What the extension type calls in Python, in the order of `configure`."""
-
 IN_NUMBER_H = ("pow",)
 """Functions of libm that `number.h` wraps itself, because their result may be an int."""
 
@@ -53,7 +50,6 @@ def text() -> str:
 /* The op table. */
 enum {{ OPS = {len(OPS)}, ALL_OPS = {len(ALL)} }};
 enum {{ {", ".join(numbers)} }};
-enum {{ {", ".join([*HELPERS, "HELPERS"])} }};
 enum {{ {", ".join(rows)} }}; /* codes of a tape's rows; an op's is CONSTANT_ROW plus its own */
 static const int ARITY[] = {{{", ".join(arities)}}};
 static const char *const NAME[] = {{{", ".join(names)}}};

@@ -41,6 +41,9 @@ enum {
     OF_SUBCLASS = 16384, /* its type is not made in this file, so its object may be more than a Value */
 };
 
+/* What is called in Python: three helpers, then a function for each op's result, and one for its contributions. */
+enum { CHECK_EXPONENT, CYCLIC_GRAPH, NUMPY_NUMBER, FORWARD, CONTRIBUTE = FORWARD + ALL_OPS };
+
 enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
 
 /* Fields that most Values lack. Each may be NULL. */
@@ -75,7 +78,7 @@ typedef struct Dress {
 
 static PyTypeObject *value_type;
 static Dress *dresses; /* the newest first; they are never freed */
-static PyObject *helpers[HELPERS];
+static PyObject *helpers; /* a tuple */
 static PyObject *op_names[ALL_OPS + 1];
 static PyObject *minus_one;
 static PyTypeObject *float64; /* NumPy's; NULL before the first one */
@@ -253,7 +256,7 @@ static void value_dealloc(PyObject *self) {
 /* Convert a number of NumPy. One that a double can't stand in for becomes `*object`, a new reference. Returns 0 if it is
    none, and -1 with an exception. */
 static int to_numpy_number(PyObject *source, Number *number, PyObject **object) {
-    PyObject *scalar = PyObject_CallFunctionObjArgs(helpers[NUMPY_NUMBER], source, NULL);
+    PyObject *scalar = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, NUMPY_NUMBER), source, NULL);
     if (scalar == NULL)
         return -1;
     if (scalar == Py_None) {
