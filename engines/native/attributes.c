@@ -16,7 +16,7 @@ static int set_number(Value *v, PyObject *number, void *which) {
 /* The operands as a new tuple. */
 static PyObject *get_prev(Value *v, void *unused) {
     if (v->op == CUSTOM)
-        return new_reference(v->extra->children);
+        return new_reference(v->extra[CHILDREN]);
     PyObject *left = new_reference((PyObject *)v->left), *right = new_reference((PyObject *)v->right);
     PyObject *operands = right ? PyTuple_Pack(2, left, right) : left ? PyTuple_Pack(1, left) : PyTuple_New(0);
     Py_XDECREF(left);
@@ -40,22 +40,17 @@ static int check_children(PyObject *children) {
    children: a tuple. name: an exact str, which only a leaf and a CUSTOM Value keep. */
 static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
     Py_ssize_t count = PyTuple_Size(children);
-    if (check_children(children) < 0)
+    if (check_children(children) < 0 || make_extra(v) < 0)
         return -1;
-    if (extra_of(v) == NULL)
-        return -1;
-    PyObject *old[] = {(PyObject *)v->left, (PyObject *)v->right, v->extra->children, v->extra->name, NULL};
+    PyObject **extra = v->extra, *constant = op == OP_POW ? extra[CONSTANT] : NULL;
+    PyObject *old[] = {
+        (PyObject *)v->left, (PyObject *)v->right, extra[CHILDREN], extra[NAME], constant ? NULL : extra[CONSTANT]};
     v->left = v->right = NULL;
     v->op = (uint8_t)op;
-    v->extra->children = v->extra->name = NULL;
-    if (op == LEAF || op == CUSTOM)
-        v->extra->name = new_reference(name);
-    if (op != OP_POW) {
-        old[4] = v->extra->constant;
-        v->extra->constant = NULL;
-    }
+    extra[CHILDREN] = op == CUSTOM ? new_reference(children) : NULL;
+    extra[NAME] = op == LEAF || op == CUSTOM ? new_reference(name) : NULL;
+    extra[CONSTANT] = constant;
     if (op == CUSTOM) {
-        v->extra->children = new_reference(children);
         for (Py_ssize_t i = 0; i < count; i++)
             if (((Value *)PyTuple_GetItem(children, i))->flags & TRACKED)
                 track(v);
@@ -68,7 +63,7 @@ static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
 }
 
 static PyObject *get_name(Value *v, void *unused) {
-    PyObject *name = v->op == CUSTOM || v->op == LEAF ? (v->extra ? v->extra->name : NULL) : op_names[v->op];
+    PyObject *name = v->op == CUSTOM || v->op == LEAF ? get_extra(v, NAME) : op_names[v->op];
     return new_reference(name ? name : op_names[LEAF]);
 }
 
@@ -88,10 +83,10 @@ static int set_prev(Value *v, PyObject *operands, void *unused) {
 }
 
 static PyObject *get_op(Value *v, void *unused) {
-    PyObject *name = get_name(v, NULL);
-    if (v->extra == NULL || v->extra->constant == NULL)
+    PyObject *name = get_name(v, NULL), *constant = get_extra(v, CONSTANT);
+    if (constant == NULL)
         return name;
-    PyObject *text = PyUnicode_FromFormat("%U%S", name, v->extra->constant);
+    PyObject *text = PyUnicode_FromFormat("%U%S", name, constant);
     Py_DECREF(name);
     return text;
 }
@@ -110,22 +105,16 @@ static int set_op(Value *v, PyObject *name, void *unused) {
         return -1;
     }
     PyObject *text = PyUnicode_FromObject(name); /* an exact str, which can't be part of a cycle */
-    if (text == NULL || extra_of(v) == NULL) {
-        Py_XDECREF(text);
-        return -1;
-    }
-    PyObject *old = v->extra->name;
-    v->extra->name = text;
-    Py_XDECREF(old);
-    return 0;
+    return text == NULL ? -1 : put_extra(v, NAME, text);
 }
 
 static PyObject *get_constant(Value *v, void *unused) {
-    return new_reference(v->extra && v->extra->constant ? v->extra->constant : Py_None);
+    PyObject *constant = get_extra(v, CONSTANT);
+    return new_reference(constant ? constant : Py_None);
 }
 
 static PyObject *get_backward(Value *v, void *unused) {
-    PyObject *closure = v->extra ? v->extra->closure : NULL;
+    PyObject *closure = get_extra(v, CLOSURE);
     return closure ? new_reference(closure) : PyObject_GetAttrString((PyObject *)v, "_contribute");
 }
 
@@ -137,17 +126,12 @@ static int set_backward(Value *v, PyObject *function, void *unused) {
         PyErr_Format(PyExc_TypeError, "_backward is %R, not a function without arguments", function);
         return -1;
     }
-    if (extra_of(v) == NULL)
-        return -1;
-    PyObject *old = v->extra->closure;
-    v->extra->closure = new_reference(function);
     track(v);
-    Py_XDECREF(old);
-    return 0;
+    return put_extra(v, CLOSURE, new_reference(function));
 }
 
 static PyObject *get_own_backward(Value *v, void *unused) {
-    return PyBool_FromLong(v->extra != NULL && v->extra->closure != NULL);
+    return PyBool_FromLong(get_extra(v, CLOSURE) != NULL);
 }
 
 static PyObject *get_attributes(Value *v, void *unused) {

@@ -12,8 +12,7 @@ static int add_to_grad(Value *v, PyObject *contribution) {
 }
 
 static int contribute_by_python(Value *v, Value *a, Value *b) {
-    PyObject *constant = v->extra ? v->extra->constant : NULL;
-    PyObject *terms = call_python(CONTRIBUTE, v->op, a, b, constant, v);
+    PyObject *terms = call_python(CONTRIBUTE, v->op, a, b, get_extra(v, CONSTANT), v);
     int failed = 1;
     if (terms != NULL && b == NULL)
         failed = add_to_grad(a, terms) < 0;
@@ -25,8 +24,9 @@ static int contribute_by_python(Value *v, Value *a, Value *b) {
 
 /* Add the Value's contribution to the gradient of its left operand, then to that of its right one. */
 static int contribute_by_op(Value *v) {
-    if (v->extra != NULL && v->extra->closure != NULL) {
-        PyObject *closure = new_reference(v->extra->closure);
+    PyObject *closure = get_extra(v, CLOSURE), *constant = get_extra(v, CONSTANT);
+    if (closure != NULL) {
+        Py_INCREF(closure);
         PyObject *none = PyObject_CallFunctionObjArgs(closure, NULL);
         Py_DECREF(closure);
         Py_XDECREF(none);
@@ -40,9 +40,9 @@ static int contribute_by_op(Value *v) {
     int hard = any_object(v) | any_object(a) | (b ? any_object(b) : 0);
     /* The product of NumPy's bool and a number is a number of NumPy. */
     hard |= v->op == OP_RELU && v->flags & IS_NUMPY << DATA && !(v->flags & IS_NUMPY << GRAD);
-    if (v->extra != NULL && v->extra->constant != NULL) {
+    if (constant != NULL) {
         /* It is an exact int or float, so reading it runs no code. */
-        if (to_number(v->extra->constant, &k, &object, 0) < 0)
+        if (to_number(constant, &k, &object, 0) < 0)
             return -1;
         hard |= object != NULL;
         Py_XDECREF(object);
@@ -119,7 +119,7 @@ static void drop_references(Values *list) {
 static Value *operand_at(const Value *v, Py_ssize_t index) {
     if (v->op != CUSTOM)
         return index == 0 ? v->left : index == 1 ? v->right : NULL;
-    PyObject *children = v->extra->children;
+    PyObject *children = v->extra[CHILDREN];
     return index < PyTuple_Size(children) ? (Value *)PyTuple_GetItem(children, index) : NULL;
 }
 

@@ -34,7 +34,7 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
         return -1;
     put_number(v, GRAD, whole(0.0));
     if (v->extra != NULL) /* it was initialised before */
-        Py_CLEAR(v->extra->closure);
+        Py_CLEAR(v->extra[CLOSURE]);
     if ((v->attributes != NULL || PyUnicode_GetLength(label)) && PyObject_SetAttrString(self, "label", label) < 0)
         return -1;
     if (operands == NULL && v->op == LEAF && v->extra == NULL && PyUnicode_GetLength(name) == 0)
@@ -71,8 +71,8 @@ static PyObject *value_restore(Value *self, PyObject *arguments) {
         op = count ? CUSTOM : LEAF;
     PyObject *text = PyUnicode_FromObject(name);
     int failed = text == NULL || set_operation(self, op, operands, text) < 0 ||
-                 (op == OP_POW && set_constant(self, constant) < 0) || put_object(self, DATA, data) < 0 ||
-                 put_object(self, GRAD, grad) < 0;
+                 (op == OP_POW && put_extra(self, CONSTANT, new_reference(constant)) < 0) ||
+                 put_object(self, DATA, data) < 0 || put_object(self, GRAD, grad) < 0;
     Py_XDECREF(text);
     return failed ? NULL : new_reference(Py_None);
 }

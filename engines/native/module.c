@@ -124,7 +124,7 @@ PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
         return NULL;
     }
     for (int op = 0; op <= ALL_OPS; op++) {
-        op_names[op] = PyUnicode_InternFromString(NAME[op]);
+        op_names[op] = PyUnicode_InternFromString(OP_NAME[op]);
         if (op_names[op] == NULL)
             return NULL;
     }

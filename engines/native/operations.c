@@ -25,17 +25,6 @@ static void connect(Value *v, int op, Value *a, Value *b) {
         track(v);
 }
 
-static int set_constant(Value *v, PyObject *constant) {
-    if (constant == NULL)
-        return 0;
-    if (extra_of(v) == NULL)
-        return -1;
-    PyObject *old = v->extra->constant;
-    v->extra->constant = new_reference(constant);
-    Py_XDECREF(old);
-    return 0;
-}
-
 /* Call the op's function in Python, which raises the exceptions of the interpreted engines.
    helper: FORWARD, a function of (a, b, k), or CONTRIBUTE, which also takes the data and the gradient of `v`. */
 static PyObject *call_python(int helper, int op, Value *a, Value *b, PyObject *constant, Value *v) {
@@ -70,7 +59,8 @@ static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant, 
     if (v != NULL) {
         put_number(v, DATA, data);
         connect(v, op, a, b);
-        if (set_constant(v, constant) < 0 || (object != NULL && put_object(v, DATA, object) < 0))
+        if ((constant != NULL && put_extra(v, CONSTANT, new_reference(constant)) < 0) ||
+            (object != NULL && put_object(v, DATA, object) < 0))
             Py_CLEAR(v);
     }
     Py_XDECREF(object);

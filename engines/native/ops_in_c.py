@@ -52,7 +52,7 @@ enum {{ OPS = {len(OPS)}, ALL_OPS = {len(ALL)} }};
 enum {{ {", ".join(numbers)} }};
 enum {{ {", ".join(rows)} }}; /* codes of a tape's rows; an op's is CONSTANT_ROW plus its own */
 static const int ARITY[] = {{{", ".join(arities)}}};
-static const char *const NAME[] = {{{", ".join(names)}}};
+static const char *const OP_NAME[] = {{{", ".join(names)}}};
 #define METHODS(UNARY, BINARY) {" ".join(methods)}
 
 {new_line.join(functions)}

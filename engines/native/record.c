@@ -47,7 +47,7 @@ static int name_leaves(PyObject *leaves, uint64_t named, int parameters) {
     for (Py_ssize_t i = 0; i < count; i++) {
         Value *v = (Value *)PyTuple_GetItem(leaves, i);
         if (!IS_VALUE(v) || v->op != LEAF || v->mark == named || (v->flags & IS_OBJECT << DATA) ||
-            (v->extra != NULL && v->extra->closure != NULL))
+            get_extra(v, CLOSURE) != NULL)
             return -1;
         v->mark = named;
         v->row = (int32_t)i;
@@ -58,7 +58,7 @@ static int name_leaves(PyObject *leaves, uint64_t named, int parameters) {
 
 /* Append the row of a Value whose operands have rows. Returns -1 if it can't be recorded. */
 static int append_value(Tape *tape, const Value *v, int is_named, PyObject *constants) {
-    if (v->op > OPS || (v->extra != NULL && v->extra->closure != NULL))
+    if (v->op > OPS || get_extra(v, CLOSURE) != NULL)
         return -1;
     if (is_named)
         return append_row(tape, v->flags & IS_PARAMETER ? PARAMETER_ROW : INPUT_ROW, -1, -1, v->row);
@@ -71,7 +71,7 @@ static int append_value(Tape *tape, const Value *v, int is_named, PyObject *cons
         Py_XDECREF(number);
         return failed ? -1 : append_row(tape, CONSTANT_ROW, -1, -1, index);
     }
-    PyObject *constant = v->extra != NULL ? v->extra->constant : NULL;
+    PyObject *constant = get_extra(v, CONSTANT);
     if (constant != NULL && PyList_Append(constants, constant) < 0)
         return -1;
     return append_row(tape, CONSTANT_ROW + v->op, v->left->row, v->right ? v->right->row : -1, constant ? index : -1);

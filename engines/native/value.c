@@ -23,8 +23,6 @@
 
 #define FREE_LIST_LENGTH (1 << 17) /* holds the graph of a step of mnist, which has 120,137 Values */
 
-enum { DATA, GRAD }; /* the two numbers of a Value */
-
 enum {
     IS_INT = 1,        /* shifted by DATA or GRAD: the number is an int that the double holds exactly */
     IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; a double can't hold it */
@@ -46,20 +44,22 @@ enum { CHECK_EXPONENT, CYCLIC_GRAPH, NUMPY_NUMBER, FORWARD, CONTRIBUTE = FORWARD
 
 enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
 
-/* Fields that most Values lack. Each may be NULL. */
-typedef struct {
-    PyObject *name;     /* an exact str */
-    PyObject *constant; /* an exact int or float */
-    PyObject *closure;  /* the program's own backward function */
-    PyObject *children; /* a CUSTOM Value's operands */
-    PyObject *numbers[2]; /* where IS_OBJECT */
-} Extra;
+/* The two numbers of a Value, and what most Values lack. These are also places in `extra`; each may be NULL. */
+enum {
+    DATA,     /* in `extra`, where IS_OBJECT */
+    GRAD,     /* the same */
+    NAME,     /* an exact str */
+    CONSTANT, /* an exact int or float */
+    CLOSURE,  /* the program's own backward function */
+    CHILDREN, /* a CUSTOM Value's operands, a tuple */
+    PLACES,
+};
 
 typedef struct Value {
     PyObject_HEAD
     double numbers[2];
-    struct Value *left, *right; /* operands; a CUSTOM Value's are in `extra->children` */
-    Extra *extra;
+    struct Value *left, *right; /* operands; a CUSTOM Value's are in `extra` */
+    PyObject **extra;           /* NULL, or PLACES objects */
     PyObject *attributes;       /* a dict of the program's own, and the label; NULL if there are none */
     uint64_t mark;              /* the last walk that reached it; while it is freed, the next one to free */
     int32_t row;                /* in the tape, while it is recorded */
@@ -157,32 +157,34 @@ static void track(Value *v) {
     }
 }
 
-static Extra *extra_of(Value *v) {
-    if (v->extra == NULL) {
-        v->extra = PyMem_Calloc(1, sizeof(Extra));
-        if (v->extra == NULL)
-            PyErr_NoMemory();
-    }
-    return v->extra;
+static int make_extra(Value *v) {
+    if (v->extra == NULL)
+        v->extra = PyMem_Calloc(PLACES, sizeof *v->extra);
+    if (v->extra != NULL)
+        return 0;
+    PyErr_NoMemory();
+    return -1;
 }
 
-static void drop_extra(Extra *extra) {
-    if (extra != NULL) {
-        Py_XDECREF(extra->name);
-        Py_XDECREF(extra->constant);
-        Py_XDECREF(extra->closure);
-        Py_XDECREF(extra->children);
-        Py_XDECREF(extra->numbers[DATA]);
-        Py_XDECREF(extra->numbers[GRAD]);
-        PyMem_Free(extra);
+/* What is at a place in `extra`: a borrowed reference, or NULL. */
+static inline PyObject *get_extra(const Value *v, int place) { return v->extra == NULL ? NULL : v->extra[place]; }
+
+/* Put an object at a place, which takes over the reference. The former object's end may run Python code. */
+static int put_extra(Value *v, int place, PyObject *object) {
+    if (make_extra(v) < 0) {
+        Py_DECREF(object);
+        return -1;
     }
+    PyObject *old = v->extra[place];
+    v->extra[place] = object;
+    Py_XDECREF(old);
+    return 0;
 }
 
 /* Make a Value a leaf. */
 static int value_clear(PyObject *self) {
     Value *v = (Value *)self, *left = v->left, *right = v->right;
-    Extra *extra = v->extra;
-    PyObject *attributes = v->attributes;
+    PyObject **extra = v->extra, *attributes = v->attributes;
     v->left = v->right = NULL;
     v->extra = NULL;
     v->attributes = NULL;
@@ -191,7 +193,9 @@ static int value_clear(PyObject *self) {
     Py_XDECREF(left);
     Py_XDECREF(right);
     Py_XDECREF(attributes);
-    drop_extra(extra);
+    for (int place = 0; extra != NULL && place < PLACES; place++)
+        Py_XDECREF(extra[place]);
+    PyMem_Free(extra);
     return 0;
 }
 
@@ -200,12 +204,8 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(v->left);
     Py_VISIT(v->right);
     Py_VISIT(v->attributes);
-    if (v->extra != NULL) {
-        Py_VISIT(v->extra->closure);
-        Py_VISIT(v->extra->children);
-        Py_VISIT(v->extra->numbers[DATA]);
-        Py_VISIT(v->extra->numbers[GRAD]);
-    }
+    for (int place = 0; v->extra != NULL && place < PLACES; place++)
+        Py_VISIT(v->extra[place]);
     Py_VISIT(Py_TYPE(self));
     return 0;
 }
@@ -349,30 +349,25 @@ static inline void put_number(Value *v, int which, Number number) {
 static int any_object(const Value *v) { return v->flags & (IS_OBJECT << DATA | IS_OBJECT << GRAD); }
 
 static PyObject *get_object(Value *v, int which) {
-    return v->flags & IS_OBJECT << which ? new_reference(v->extra->numbers[which]) : from_number(number_of(v, which));
+    return v->flags & IS_OBJECT << which ? new_reference(v->extra[which]) : from_number(number_of(v, which));
 }
 
 /* Store a number. any: or any other object, as the program's class would. */
 static int put_any(Value *v, int which, PyObject *source, int any) {
     Number number;
-    PyObject *object, *old;
+    PyObject *object;
     if (to_number(source, &number, &object, any) < 0)
         return -1;
     if (object == NULL) {
         put_number(v, which, number);
         return 0;
     }
-    if (extra_of(v) == NULL) {
-        Py_DECREF(object);
+    if (put_extra(v, which, object) < 0)
         return -1;
-    }
-    old = v->extra->numbers[which];
-    v->extra->numbers[which] = object;
     put_number(v, which, real(NAN));
     if (any)
         track(v); /* the object may refer to the Value */
     v->flags |= (uint16_t)(IS_OBJECT << which);
-    Py_XDECREF(old);
     return 0;
 }
 
