@@ -83,38 +83,6 @@ static int contribute(Value *v) {
 
 /* --- Walks ------------------------------------------------------------------------------------------------------- */
 
-/* Values in an array that grows. */
-typedef struct {
-    Value **values;
-    Py_ssize_t length, capacity;
-} Values;
-
-/* The array with room for one more item; NULL, and the old array stays, if memory runs out. */
-static void *with_room(void *items, Py_ssize_t length, Py_ssize_t *capacity, size_t bytes) {
-    if (length < *capacity)
-        return items;
-    const Py_ssize_t larger = *capacity ? 2 * *capacity : 256;
-    items = PyMem_Realloc(items, (size_t)larger * bytes);
-    if (items != NULL)
-        *capacity = larger;
-    return items;
-}
-
-static int push(Values *list, Value *v) {
-    Value **values = with_room(list->values, list->length, &list->capacity, sizeof *values);
-    if (values == NULL)
-        return -1;
-    list->values = values;
-    list->values[list->length++] = v;
-    return 0;
-}
-
-static void drop_references(Values *list) {
-    for (Py_ssize_t i = 0; i < list->length; i++)
-        Py_DECREF(list->values[i]);
-    PyMem_Free(list->values);
-}
-
 /* A Value's operands, one after the other; NULL after the last. */
 static Value *operand_at(const Value *v, Py_ssize_t index) {
     if (v->op != CUSTOM)
@@ -124,7 +92,8 @@ static Value *operand_at(const Value *v, Py_ssize_t index) {
 }
 
 /* A walk over the Values below a root, operands first, left before right. It visits each Value once, because its user
-   marks what it returns with the walk's number. */
+   marks what it returns with the walk's number. While it visits the operands of a Value, that one's mark is the number
+   before, so meeting it again is a cycle. A leaf keeps its mark until its visit. */
 typedef struct {
     Value *v;
     Py_ssize_t next; /* operand to visit */
@@ -138,14 +107,21 @@ typedef struct {
     Value *cycle; /* a Value that is among its own operands */
 } Walk;
 
+static Walk new_walk(void) { return (Walk){walks += 2, NULL, 0, 0, 0, NULL}; }
+
 static void enter(Walk *walk, Value *v) {
-    Place *places = with_room(walk->places, walk->length, &walk->capacity, sizeof *places);
-    walk->failed |= places == NULL;
-    if (walk->failed)
-        return;
-    walk->places = places;
+    if (walk->length == walk->capacity) {
+        const Py_ssize_t larger = walk->capacity ? 2 * walk->capacity : 256;
+        Place *places = PyMem_Realloc(walk->places, (size_t)larger * sizeof *places);
+        walk->failed |= places == NULL;
+        if (walk->failed)
+            return;
+        walk->places = places;
+        walk->capacity = larger;
+    }
     walk->places[walk->length++] = (Place){v, 0};
-    v->flags |= ON_PATH;
+    if (v->op != LEAF)
+        v->mark = walk->number - 1;
 }
 
 /* Begin at a root. A second root continues the walk. */
@@ -161,10 +137,9 @@ static Value *next_of(Walk *walk) {
         Value *operand = operand_at(place->v, place->next++);
         if (operand == NULL) {
             walk->length--;
-            place->v->flags &= (uint16_t)~ON_PATH;
             return place->v;
         }
-        if (operand->flags & ON_PATH) {
+        if (operand->mark == walk->number - 1) {
             walk->failed = 1;
             walk->cycle = operand;
         } else if (operand->mark != walk->number) {
@@ -176,8 +151,6 @@ static Value *next_of(Walk *walk) {
 
 /* End a walk, wherever it is. Raises CyclicGraph or MemoryError if it failed. */
 static int end(Walk *walk) {
-    for (Py_ssize_t i = 0; i < walk->length; i++)
-        walk->places[i].v->flags &= (uint16_t)~ON_PATH;
     PyMem_Free(walk->places);
     if (!walk->failed)
         return 0;
@@ -192,50 +165,39 @@ static int end(Walk *walk) {
     return -1;
 }
 
-/* The Values below the root and the root, operands first, with new references, which keep them alive while Python code
-   runs. Raises CyclicGraph or MemoryError. */
-static int order_of(Value *root, Values *order) {
-    Walk walk = {++walks, NULL, 0, 0, 0, NULL};
+/* The Values below the root and the root, operands first, as a list. Raises CyclicGraph or MemoryError. */
+static PyObject *order_of(Value *root) {
+    PyObject *order = PyList_New(0);
+    if (order == NULL)
+        return NULL;
+    Walk walk = new_walk();
     Value *v;
-    *order = (Values){NULL, 0, 0};
     begin(&walk, root);
     while ((v = next_of(&walk)) != NULL) {
         v->mark = walk.number;
-        walk.failed |= push(order, v) < 0;
+        walk.failed |= PyList_Append(order, (PyObject *)v) < 0; /* it runs no Python code */
     }
-    if (end(&walk) < 0) {
-        PyMem_Free(order->values);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < order->length; i++)
-        Py_INCREF(order->values[i]);
-    return 0;
+    if (end(&walk) < 0)
+        Py_CLEAR(order);
+    return order;
 }
 
 PyDoc_STRVAR(topo_doc, "topo()\n--\n\nThis Value and all Values below it, operands first, left before right.");
 
-static PyObject *value_topo(Value *self, PyObject *unused) {
-    Values order;
-    if (order_of(self, &order) < 0)
-        return NULL;
-    PyObject *list = PyList_New(order.length);
-    for (Py_ssize_t i = 0; list != NULL && i < order.length; i++)
-        PyList_SetItem(list, i, new_reference((PyObject *)order.values[i]));
-    drop_references(&order);
-    return list;
-}
+static PyObject *value_topo(Value *self, PyObject *unused) { return order_of(self); }
 
 PyDoc_STRVAR(backward_doc, "backward()\n--\n\nAdd the derivatives of this Value to the gradients of all below it.");
 
 static PyObject *value_backward(Value *self, PyObject *unused) {
-    Values order;
+    PyObject *order = order_of(self); /* it keeps the Values alive while Python code runs */
     int failed = 0;
-    if (order_of(self, &order) < 0)
+    if (order == NULL)
         return NULL;
+    PyObject_GC_UnTrack(order); /* so that no Python code can find and change it */
     put_number(self, GRAD, self->flags & FLOAT_ONE ? real(1.0) : whole(1.0));
-    for (Py_ssize_t i = order.length - 1; i >= 0 && !failed; i--)
-        failed = contribute(order.values[i]) < 0;
-    drop_references(&order);
+    for (Py_ssize_t i = PyList_Size(order) - 1; i >= 0 && !failed; i--)
+        failed = contribute((Value *)PyList_GetItem(order, i)) < 0;
+    Py_DECREF(order);
     if (failed)
         return NULL;
     Py_RETURN_NONE;

@@ -114,7 +114,7 @@ static PyObject *value_record(Value *loss, PyObject *arguments) {
     if (failed)
         goto done;
     uint64_t named = ++walks;
-    Walk walk = {++walks, NULL, 0, 0, 0, NULL};
+    Walk walk = new_walk();
     failed = name_leaves(inputs, named, 0) < 0 || name_leaves(parameters, named, 1) < 0 ||
              number_below(loss, named, &walk, &tape, constants) < 0;
     for (Py_ssize_t i = 0; i < output_count && !failed; i++) {

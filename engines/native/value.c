@@ -27,7 +27,6 @@ enum {
     IS_INT = 1,        /* shifted by DATA or GRAD: the number is an int that the double holds exactly */
     IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; a double can't hold it */
     TRACKED = 16,      /* by the garbage collector */
-    ON_PATH = 32,      /* from the root of a walk to the Value that it visits, so meeting it again is a cycle */
     IS_PARAMETER = 64, /* during `_record`: a named leaf is a parameter, not an input */
     IS_NUMPY = 256,    /* shifted by DATA or GRAD: the number is NumPy's float64 */
     /* The style of a dressed class, which results take over from their left operand: */
@@ -193,9 +192,11 @@ static int value_clear(PyObject *self) {
     Py_XDECREF(left);
     Py_XDECREF(right);
     Py_XDECREF(attributes);
-    for (int place = 0; extra != NULL && place < PLACES; place++)
-        Py_XDECREF(extra[place]);
-    PyMem_Free(extra);
+    if (extra != NULL) {
+        for (int place = 0; place < PLACES; place++)
+            Py_XDECREF(extra[place]);
+        PyMem_Free(extra);
+    }
     return 0;
 }
 
