@@ -71,12 +71,9 @@ static int contribute_by_op(Value *v) {
 
 /* The same, where a subclass may define `_contribute` for operations of its own. */
 static int contribute(Value *v) {
-    static PyObject *name;
     if (v->op != CUSTOM || !(v->flags & OF_SUBCLASS))
         return contribute_by_op(v);
-    if (name == NULL)
-        name = PyUnicode_InternFromString("_contribute");
-    PyObject *none = name ? PyObject_CallMethodObjArgs((PyObject *)v, name, NULL) : NULL;
+    PyObject *none = PyObject_CallMethod((PyObject *)v, "_contribute", NULL);
     Py_XDECREF(none);
     return none == NULL ? -1 : 0;
 }

@@ -12,18 +12,16 @@ static int init_dressed(const Dress *dress, Value *v, PyObject *arguments, PyObj
         put_number(v, GRAD, v->flags & FLOAT_GRAD ? real(0.0) : whole(0.0));
         return put_data(v, first);
     }
-    PyObject *none = NULL, *all = PyTuple_Pack(1, v), *joined = all ? PySequence_Concat(all, arguments) : NULL;
-    if (joined != NULL)
-        none = PyObject_Call(dress->init, joined, named);
-    Py_XDECREF(all);
-    Py_XDECREF(joined);
+    PyObject *method = PyObject_CallMethod(dress->init, "__get__", "O", v);
+    PyObject *none = method ? PyObject_Call(method, arguments, named) : NULL;
+    Py_XDECREF(method);
     Py_XDECREF(none);
     return none == NULL ? -1 : 0;
 }
 
 static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
-    const Dress *dress = Py_TYPE(self) == value_type ? NULL : dress_of(Py_TYPE(self));
-    if (dress != NULL)
+    const Dress *dress = dress_of(Py_TYPE(self));
+    if (dress->init != NULL)
         return init_dressed(dress, (Value *)self, arguments, named);
     static char *names[] = {"data", "_children", "_op", "label", NULL};
     Value *v = (Value *)self;

@@ -21,6 +21,7 @@ static PyMemberDef members[] = {
 };
 
 static PyType_Slot dressed_slots[] = {
+    {Py_tp_base, NULL}, /* Value */
     {Py_tp_dealloc, value_dealloc},
     {Py_tp_traverse, value_traverse},
     {Py_tp_clear, value_clear},
@@ -43,18 +44,15 @@ static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     int heirs, data, grad, one, terms;
     if (!PyArg_ParseTuple(arguments, "Oppppp:_dress", &init, &heirs, &data, &grad, &one, &terms))
         return NULL;
-    Dress *dress = PyMem_Malloc(sizeof(Dress));
-    PyObject *bases = dress ? PyTuple_Pack(1, (PyObject *)value_type) : PyErr_NoMemory();
-    PyObject *type = bases ? PyType_FromSpecWithBases(&dressed_spec, bases) : NULL;
-    Py_XDECREF(bases);
-    if (type == NULL) {
-        PyMem_Free(dress);
-        return NULL;
+    dressed_slots[0].pfunc = value_type;
+    PyObject *type = PyType_FromSpec(&dressed_spec);
+    Dress *dress = type ? PyMem_Malloc(sizeof(Dress)) : NULL;
+    if (dress == NULL) {
+        Py_XDECREF(type);
+        return PyErr_NoMemory();
     }
     const int style = (data ? FLOAT_DATA : 0) | (grad ? FLOAT_GRAD : 0) | (one ? FLOAT_ONE : 0) | (terms ? FLOAT_TERMS : 0);
-    Py_INCREF(type);
-    Py_INCREF(init);
-    *dress = (Dress){(PyTypeObject *)type, init, heirs, (uint16_t)style, dresses};
+    *dress = (Dress){(PyTypeObject *)new_reference(type), new_reference(init), heirs, (uint16_t)style, dresses};
     dresses = dress;
     return type;
 }
@@ -132,6 +130,6 @@ PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
     helpers = PyTuple_New(0);
     if (minus_one == NULL || helpers == NULL)
         return NULL;
-    value_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    undressed.type = value_type = (PyTypeObject *)PyType_FromSpec(&spec);
     return value_type == NULL ? NULL : PyModule_Create(&definition);
 }

@@ -28,18 +28,12 @@ static void connect(Value *v, int op, Value *a, Value *b) {
 /* Call the op's function in Python, which raises the exceptions of the interpreted engines.
    helper: FORWARD, a function of (a, b, k), or CONTRIBUTE, which also takes the data and the gradient of `v`. */
 static PyObject *call_python(int helper, int op, Value *a, Value *b, PyObject *constant, Value *v) {
-    PyObject *function = PyTuple_GetItem(helpers, helper + op - 1), *answer = NULL;
+    PyObject *function = PyTuple_GetItem(helpers, helper + op - 1);
     PyObject *k = new_reference(constant ? constant : Py_None); /* before an allocation */
     PyObject *left = get_object(a, DATA), *right = b ? get_object(b, DATA) : new_reference(Py_None);
-    PyObject *data = v ? get_object(v, DATA) : NULL, *grad = v ? get_object(v, GRAD) : NULL;
-    if (left != NULL && right != NULL && (v == NULL || (data != NULL && grad != NULL)))
-        answer = PyObject_CallFunctionObjArgs(function, left, right, k, data, grad, NULL); /* NULL ends the arguments */
-    Py_DECREF(k);
-    Py_XDECREF(left);
-    Py_XDECREF(right);
-    Py_XDECREF(data);
-    Py_XDECREF(grad);
-    return answer;
+    if (v == NULL)
+        return PyObject_CallFunction(function, "NNN", left, right, k); /* N takes over a reference */
+    return PyObject_CallFunction(function, "NNNNN", left, right, k, get_object(v, DATA), get_object(v, GRAD));
 }
 
 /* Apply an op of the table. b: NULL for an op of one operand. constant, k: the constant of a power, or NULL and 0.

@@ -34,7 +34,6 @@ enum {
     FLOAT_GRAD = 2048,  /* gradients start at 0.0, not at 0 */
     FLOAT_ONE = 4096,   /* the gradient of a root is 1.0, not 1 */
     FLOAT_TERMS = 8192, /* what is added to a gradient is a double */
-    STYLE = FLOAT_DATA | FLOAT_GRAD | FLOAT_ONE | FLOAT_TERMS,
     OF_SUBCLASS = 16384, /* its type is not made in this file, so its object may be more than a Value */
 };
 
@@ -76,7 +75,8 @@ typedef struct Dress {
 } Dress;
 
 static PyTypeObject *value_type;
-static Dress *dresses; /* the newest first; they are never freed */
+static Dress *dresses;  /* the newest first; they are never freed */
+static Dress undressed; /* of Value, and of classes that a program derives from it: no constructor, no heirs, no style */
 static PyObject *helpers; /* a tuple */
 static PyObject *op_names[ALL_OPS + 1];
 static PyObject *minus_one;
@@ -95,58 +95,50 @@ static PyObject *new_reference(PyObject *object) {
     return object;
 }
 
-/* The dress of a class or of one that it is derived from; NULL if there is none. */
+/* The dress of a class: of itself, of a class that it is derived from, or none. */
 static const Dress *dress_of(PyTypeObject *type) {
-    const Dress *dress = dresses;
+    const Dress *dress = type == value_type ? NULL : dresses;
     while (dress != NULL && dress->type != type && !PyType_IsSubtype(type, dress->type))
         dress = dress->next;
-    return dress;
+    return dress ? dress : &undressed;
 }
 
 static void set_flags(Value *v, unsigned flags) {
     v->flags = (uint16_t)(IS_INT << DATA | (flags & FLOAT_GRAD ? 0 : IS_INT << GRAD) | flags);
 }
 
-/* type: one made in this file. */
-static Value *allocate(PyTypeObject *type, unsigned style) {
+/* A Value of a class made in this file. */
+static Value *allocate(const Dress *dress) {
     Value *v = free_list;
     if (v != NULL) {
         free_list = v->left;
         free_length--;
-        PyObject_Init((PyObject *)v, type);
+        PyObject_Init((PyObject *)v, dress->type);
     } else {
-        v = PyObject_GC_New(Value, type);
+        v = PyObject_GC_New(Value, dress->type);
         if (v == NULL)
             return NULL;
     }
     memset((char *)v + sizeof(PyObject), 0, sizeof(Value) - sizeof(PyObject));
-    set_flags(v, style);
+    set_flags(v, dress->style);
     return v;
 }
 
-/* A Value of any type. */
+/* A Value of any class. */
 static Value *allocate_object(PyTypeObject *type) {
-    const Dress *dress = type == value_type ? NULL : dress_of(type);
-    const unsigned style = dress ? dress->style : 0;
-    if (type == value_type || (dress != NULL && type == dress->type))
-        return allocate(type, style);
+    const Dress *dress = dress_of(type);
+    if (type == dress->type)
+        return allocate(dress);
     Value *v = (Value *)PyType_GenericAlloc(type, 0); /* zeroed and tracked */
     if (v != NULL)
-        set_flags(v, style | TRACKED | OF_SUBCLASS);
+        set_flags(v, dress->style | TRACKED | OF_SUBCLASS);
     return v;
 }
 
-/* A Value of the class that operators create if this is their left operand. An object's class may have been set, so
-   its flags don't tell. */
+/* A Value of the class that operators create if this is their left operand. */
 static Value *allocate_like(const Value *a) {
-    PyTypeObject *type = Py_TYPE(a);
-    if (type != value_type && (dresses == NULL || type != dresses->type)) {
-        const Dress *dress = dress_of(type);
-        if (dress != NULL && dress->type != type && dress->heirs)
-            return allocate_object(type);
-        type = dress ? dress->type : value_type;
-    }
-    return allocate(type, a->flags & STYLE);
+    const Dress *dress = dress_of(Py_TYPE(a));
+    return dress->heirs ? allocate_object(Py_TYPE(a)) : allocate(dress);
 }
 
 static void track(Value *v) {
