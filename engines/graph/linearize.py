@@ -36,9 +36,9 @@ def linearize(
         if hasattr(loss, "_record"):
             recorded = loss._record(tuple(inputs), tuple(parameters), tuple(outputs))
             if recorded is not None:  # the walk in C has filled buffers of bytes
-                ops, left, right, index, constants, row, rows = recorded
+                ops, left, right, index, constants, (row, *rows) = recorded
                 left, right, index = (memoryview(column).cast("i") for column in (left, right, index))
-                return Tape(ops, left, right, index, constants, row, rows, len(inputs), len(parameters))
+                return Tape(ops, left, right, index, constants, row, tuple(rows), len(inputs), len(parameters))
             if any(v._has_own_backward for v in loss.topo()):
                 refuse_closure("a compiled engine")
         return Tape(*_walk(loss, inputs, parameters, outputs), len(inputs), len(parameters))

@@ -36,19 +36,27 @@ static int check_children(PyObject *children) {
     return 0;
 }
 
-/* Replace a Value's operation. op: LEAF if there are no children, CUSTOM, or an op of the table with as many operands.
-   children: a tuple. name: an exact str, which only a leaf and a CUSTOM Value keep. */
-static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
-    Py_ssize_t count = PyTuple_Size(children);
-    if (check_children(children) < 0 || make_extra(v) < 0)
+/* Replace a Value's operation. op: one of the table, with as many operands, and with a constant if it is a power. For
+   anything else, the Value becomes a leaf or CUSTOM, and keeps the name. operands: an iterable; NULL for none. */
+static int set_operation(Value *v, int op, PyObject *operands, PyObject *name) {
+    PyObject *children = operands ? PySequence_Tuple(operands) : PyTuple_New(0);
+    PyObject *text = PyUnicode_FromObject(name); /* an exact str, which can't be part of a cycle */
+    if (children == NULL || text == NULL || check_children(children) < 0 || make_extra(v) < 0) {
+        Py_XDECREF(children);
+        Py_XDECREF(text);
         return -1;
-    PyObject **extra = v->extra, *constant = op == OP_POW ? extra[CONSTANT] : NULL;
+    }
+    const Py_ssize_t count = PyTuple_Size(children);
+    PyObject **extra = v->extra;
+    if (op > ALL_OPS || ARITY[op] != count || (op == OP_POW && extra[CONSTANT] == NULL))
+        op = count ? CUSTOM : LEAF;
+    PyObject *constant = op == OP_POW ? extra[CONSTANT] : NULL;
     PyObject *old[] = {
         (PyObject *)v->left, (PyObject *)v->right, extra[CHILDREN], extra[NAME], constant ? NULL : extra[CONSTANT]};
     v->left = v->right = NULL;
     v->op = (uint8_t)op;
     extra[CHILDREN] = op == CUSTOM ? new_reference(children) : NULL;
-    extra[NAME] = op == LEAF || op == CUSTOM ? new_reference(name) : NULL;
+    extra[NAME] = op == LEAF || op == CUSTOM ? new_reference(text) : NULL;
     extra[CONSTANT] = constant;
     if (op == CUSTOM) {
         for (Py_ssize_t i = 0; i < count; i++)
@@ -59,6 +67,8 @@ static int set_operation(Value *v, int op, PyObject *children, PyObject *name) {
     }
     for (size_t i = 0; i < sizeof old / sizeof *old; i++)
         Py_XDECREF(old[i]);
+    Py_DECREF(children);
+    Py_DECREF(text);
     return 0;
 }
 
@@ -70,16 +80,10 @@ static PyObject *get_name(Value *v, void *unused) {
 static int set_prev(Value *v, PyObject *operands, void *unused) {
     if (operands == NULL)
         return refuse_deletion("_prev");
-    PyObject *name = get_name(v, NULL), *children = PySequence_Tuple(operands);
-    int failed = children == NULL;
-    if (!failed) {
-        Py_ssize_t count = PyTuple_Size(children);
-        int is_known = v->op != LEAF && v->op != CUSTOM && ARITY[v->op] == count;
-        failed = set_operation(v, is_known ? v->op : count ? CUSTOM : LEAF, children, name) < 0;
-    }
+    PyObject *name = get_name(v, NULL);
+    int failed = set_operation(v, v->op, operands, name);
     Py_DECREF(name);
-    Py_XDECREF(children);
-    return failed ? -1 : 0;
+    return failed;
 }
 
 static PyObject *get_op(Value *v, void *unused) {

@@ -37,12 +37,7 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
         return -1;
     if (operands == NULL && v->op == LEAF && v->extra == NULL && PyUnicode_GetLength(name) == 0)
         return 0;
-    PyObject *children = operands ? PySequence_Tuple(operands) : PyTuple_New(0), *text = PyUnicode_FromObject(name);
-    int failed = children == NULL || text == NULL ||
-                 set_operation(v, PyTuple_Size(children) ? CUSTOM : LEAF, children, text) < 0;
-    Py_XDECREF(children);
-    Py_XDECREF(text);
-    return failed ? -1 : 0;
+    return set_operation(v, LEAF, operands, name);
 }
 
 PyDoc_STRVAR(parts_doc, "_parts()\n--\n\nThe arguments of `_restore`, then the dict of the program's own attributes or None.");
@@ -60,17 +55,13 @@ static PyObject *value_restore(Value *self, PyObject *arguments) {
     if (!PyArg_ParseTuple(
             arguments, "OOO!UO:_restore", &data, &grad, &PyTuple_Type, &operands, &name, &constant))
         return NULL;
-    const Py_ssize_t count = PyTuple_Size(operands);
     const int has_constant = PyFloat_CheckExact(constant) || PyLong_CheckExact(constant);
-    int op = ALL_OPS; /* the op with this name and this many operands */
-    while (op > LEAF && (ARITY[op] != count || PyUnicode_Compare(name, op_names[op]) != 0))
+    int op = ALL_OPS;
+    while (op > LEAF && PyUnicode_Compare(name, op_names[op]) != 0)
         op--;
-    if (op == LEAF || (op == OP_POW && !has_constant))
-        op = count ? CUSTOM : LEAF;
-    PyObject *text = PyUnicode_FromObject(name);
-    int failed = text == NULL || set_operation(self, op, operands, text) < 0 ||
-                 (op == OP_POW && put_extra(self, CONSTANT, new_reference(constant)) < 0) ||
-                 put_object(self, DATA, data) < 0 || put_object(self, GRAD, grad) < 0;
-    Py_XDECREF(text);
-    return failed ? NULL : new_reference(Py_None);
+    if ((has_constant && put_extra(self, CONSTANT, new_reference(constant)) < 0) ||
+        set_operation(self, op, operands, name) < 0 || put_object(self, DATA, data) < 0 ||
+        put_object(self, GRAD, grad) < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }

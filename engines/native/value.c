@@ -27,9 +27,8 @@ enum {
     IS_INT = 1,        /* shifted by DATA or GRAD: the number is an int that the double holds exactly */
     IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; a double can't hold it */
     TRACKED = 16,      /* by the garbage collector */
-    IS_PARAMETER = 64, /* during `_record`: a named leaf is a parameter, not an input */
     IS_NUMPY = 256,    /* shifted by DATA or GRAD: the number is NumPy's float64 */
-    /* The style of a dressed class, which results take over from their left operand: */
+    /* The style of a dressed class: */
     FLOAT_DATA = 1024,  /* an int that becomes a leaf becomes a double */
     FLOAT_GRAD = 2048,  /* gradients start at 0.0, not at 0 */
     FLOAT_ONE = 4096,   /* the gradient of a root is 1.0, not 1 */
@@ -60,7 +59,7 @@ typedef struct Value {
     PyObject **extra;           /* NULL, or PLACES objects */
     PyObject *attributes;       /* a dict of the program's own, and the label; NULL if there are none */
     uint64_t mark;              /* the last walk that reached it; while it is freed, the next one to free */
-    int32_t row;                /* in the tape, while it is recorded */
+    int32_t row;                /* in the tape, while it is recorded; for a named leaf, its index first */
     uint16_t flags;
     uint8_t op;
 } Value;
