@@ -13,12 +13,11 @@ static int add_to_grad(Value *v, PyObject *contribution) {
 
 static int contribute_by_python(Value *v, Value *a, Value *b) {
     PyObject *terms = call_python(CONTRIBUTE, v->op, a, b, get_extra(v, CONSTANT), v);
-    int failed = 1;
-    if (terms != NULL && b == NULL)
-        failed = add_to_grad(a, terms) < 0;
-    else if (terms != NULL && PyTuple_Check(terms) && PyTuple_Size(terms) == 2)
-        failed = add_to_grad(a, PyTuple_GetItem(terms, 0)) < 0 || add_to_grad(b, PyTuple_GetItem(terms, 1)) < 0;
-    Py_XDECREF(terms);
+    if (terms == NULL)
+        return -1;
+    int failed = b == NULL ? add_to_grad(a, terms) < 0
+                           : add_to_grad(a, PyTuple_GetItem(terms, 0)) < 0 || add_to_grad(b, PyTuple_GetItem(terms, 1)) < 0;
+    Py_DECREF(terms);
     return failed ? -1 : 0;
 }
 

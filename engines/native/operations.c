@@ -92,45 +92,33 @@ static PyObject *value_multiply(PyObject *a, PyObject *b) { return commutative(O
 
 static PyObject *value_negative(PyObject *a) { return PyNumber_Multiply(a, minus_one); }
 
-/* x - y is x + (-y). */
-static PyObject *value_subtract(PyObject *a, PyObject *b) {
-    PyObject *made = NULL, *minus_b = PyNumber_Negative(b);
-    if (minus_b != NULL)
-        made = PyNumber_Add(a, minus_b);
-    Py_XDECREF(minus_b);
+/* Apply an operator to a, and to a result of b that it takes over. */
+static PyObject *apply(binaryfunc operator, PyObject *a, PyObject *b) {
+    PyObject *made = b ? operator(a, b) : NULL;
+    Py_XDECREF(b);
     return made;
 }
 
+/* x - y is x + (-y). */
+static PyObject *value_subtract(PyObject *a, PyObject *b) { return apply(PyNumber_Add, a, PyNumber_Negative(b)); }
+
 /* x / y is x * y**-1. */
 static PyObject *value_divide(PyObject *a, PyObject *b) {
-    PyObject *made = NULL, *inverse = PyNumber_Power(b, minus_one, Py_None);
-    if (inverse != NULL)
-        made = PyNumber_Multiply(a, inverse);
-    Py_XDECREF(inverse);
-    return made;
+    return apply(PyNumber_Multiply, a, PyNumber_Power(b, minus_one, Py_None));
 }
 
 static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modulus) {
     if (!IS_VALUE(base) || modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    PyObject *checked, *constant, *made = NULL;
-    if (PyFloat_CheckExact(exponent) && isfinite(PyFloat_AsDouble(exponent)))
-        checked = new_reference(exponent);
-    else
-        checked = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CHECK_EXPONENT), exponent, NULL);
-    if (checked == NULL)
-        return NULL;
-    /* Store exact numbers, which run no code of the program when they are used. */
     Number k;
-    int failed = to_number(checked, &k, &constant, 0) < 0;
-    Py_DECREF(checked);
-    if (failed)
-        return NULL;
-    const int hard = constant != NULL;
-    if (!hard)
-        constant = from_number(k);
-    if (constant != NULL)
-        made = operate(OP_POW, (Value *)base, NULL, constant, k, hard);
+    PyObject *constant, *object = NULL, *made = NULL; /* the constant is exact, so it runs no code of the program */
+    if (exponent == minus_one || (PyFloat_CheckExact(exponent) && isfinite(PyFloat_AsDouble(exponent))))
+        constant = new_reference(exponent);
+    else
+        constant = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CHECK_EXPONENT), exponent, NULL);
+    if (constant != NULL && to_number(constant, &k, &object, 0) == 0)
+        made = operate(OP_POW, (Value *)base, NULL, constant, k, object != NULL);
+    Py_XDECREF(object);
     Py_XDECREF(constant);
     return made;
 }
