@@ -81,7 +81,7 @@ _LATE = {
 def __getattr__(name: str) -> Any:
     if name == "Value":
         # The class of a user who names no engine: in C, built by the first use, or in Python if there is no compiler.
-        from zoomgrad.engines.native.recorder import recorder
+        from zoomgrad.engines.native.build import recorder
 
         attribute = recorder()
     elif name in _LATE:

@@ -18,7 +18,7 @@ from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
-from zoomgrad.engines.native.recorder import recorder
+from zoomgrad.engines.native.build import recorder
 from zoomgrad.engines.row import Driver, Row
 from zoomgrad.engines.threads import pool
 from zoomgrad.engines.training import Trainer

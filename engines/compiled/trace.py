@@ -12,7 +12,7 @@ from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.engines.graph.passes import optimize
 from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.native.recorder import recorder
+from zoomgrad.engines.native.build import recorder
 
 
 class Graph(NamedTuple):

@@ -22,7 +22,7 @@ from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
 from zoomgrad.engines.lengths.in_machine_code import conductor_in_machine_code
 from zoomgrad.engines.lengths.trainer import Conduct, TrainerOfLengths
-from zoomgrad.engines.native.recorder import recorder
+from zoomgrad.engines.native.build import recorder
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.step.step import Step
 

@@ -6,10 +6,12 @@ install time there may be no compiler yet, and the project is run from a clone.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.api import CyclicGraph, Unavailable
+from zoomgrad.engines.graph.value import Value
 from zoomgrad.engines.interpreted.once import once
 from zoomgrad.engines.kernel.building import BuildFailed, build, loading
 from zoomgrad.engines.kernel.c_tree import read
@@ -46,6 +48,15 @@ def load() -> Any:
     raise Unavailable(
         f"Value could not be built: {'; '.join(failures)}", "Run `zoomgrad doctor`, or install another compiler."
     )
+
+
+@cache
+def recorder() -> Any:
+    """The class that compiled engines record graphs with: the C type where it can be built, else the one in Python."""
+    try:
+        return load()
+    except Unavailable:
+        return Value
 
 
 def source(tool: Toolchain) -> str:

@@ -457,7 +457,7 @@ def test_an_error_of_the_backward_pass_is_raised(name, exponent, number):
 def test_the_default_engine_needs_no_compiler(monkeypatch):
     usable("rerolled-machine")
     program = "import zoomgrad; f = zoomgrad.compiled()(lambda w, x: w * x); f(zoomgrad.Value(2.0), 3.0); print(f)"
-    environment = {**os.environ, "PATH": "/", "ZOOMGRAD_CACHE": "off", "ZOOMGRAD_RECORDER": "python"}
+    environment = {**os.environ, "PATH": "/", "ZOOMGRAD_CACHE": "off", "ZOOMGRAD_TCC": "/"}
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], env=environment, capture_output=True)
     assert b"compiled by rerolled-machine" in done.stdout, done.stderr
 
