@@ -13,11 +13,11 @@ from typing import Any, Optional
 
 from zoomgrad.engines.compiled.driver import Compiled
 from zoomgrad.engines.handwritten.driver import ByHand
-from zoomgrad.engines.interpreted import baseline, hoisted, local_grads, replay, slots
+from zoomgrad.engines.interpreted import baseline, hoisted, local_grads, slots
 from zoomgrad.engines.interpreted import tuple as as_tuple
 from zoomgrad.engines.interpreted.driver import Interpreted
 from zoomgrad.engines.interpreted.once import once
-from zoomgrad.engines.interpreted.trainer import ReplayingTrainer
+from zoomgrad.engines.interpreted.replay import ReplayingTrainer
 from zoomgrad.engines.native import build as native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.peers.driver import Peer
@@ -139,7 +139,7 @@ ENGINES = (
         "replay",
         "build the graph once, keep the order, run forward and backward in place",
         "hoisted",
-        Interpreted(lambda: replay.Value, ReplayingTrainer),
+        Interpreted(lambda: hoisted.Value, ReplayingTrainer),
         (1e-6, 0.0),
         rebuilds=False,
     ),

@@ -85,7 +85,7 @@ DEFECTS = (
     ),
     Defect(
         "replay: the last step's gradients are not cleared",
-        "engines/interpreted/trainer.py",
+        "engines/interpreted/replay.py",
         "            v.grad = 0.0\n        graph.loss.grad = 1.0",
         "            pass\n        graph.loss.grad = 1.0",
         "harness/worker/test_workloads.py::test_training_equals_the_loop_written_by_hand[replay-xor]",

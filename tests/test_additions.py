@@ -60,11 +60,11 @@ def add_op(project):
         r'\1        Op("sin", call("sin", A), (call("cos", A) * G,)),\n',
     )
     for file in (project / "engines/graph/value.py", *(project / "engines/interpreted").glob("*.py")):
-        if "def tanh(" in file.read_text(encoding="utf-8"):
+        if "def tanh" in file.read_text(encoding="utf-8"):
             edit(file, r"(?ms)^( *)def \w*tanh\w*\(.*?(?=^\1\S)", sine)
     interpreted = project / "engines/interpreted"
     edit(interpreted / "hoisted.py", r"math\.cos\(self", "math.cos(a")  # it is at module level, and takes the result
-    edit(interpreted / "replay.py", r"( +)tanh_backward,\n", r"\1sin_backward,\n\1tanh_backward,\n")
+    edit(interpreted / "replay.py", r"(.*)tanh(_backward: )tanh(.*\n)", r"\g<0>\1sin\2sin\3")
 
 
 def sine(found):

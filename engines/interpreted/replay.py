@@ -1,158 +1,156 @@
-"""One graph for all steps: each Value has a backward function and a forward function, which recomputes its data."""
+"""One graph for all steps: for each backward function of `hoisted`, a forward function, which recomputes the data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Union
+from array import array
+from time import perf_counter
+from typing import Any, NamedTuple
 
-from zoomgrad.engines.api import Number
-from zoomgrad.engines.interpreted.hoisted import (
-    add_backward,
-    exp_backward,
-    leaf_backward,
-    log_backward,
-    max_backward,
-    mul_backward,
-    pow_backward,
-    relu_backward,
-    sigmoid_backward,
-    tanh_backward,
-)
-from zoomgrad.engines.value_base import Derived, check_exponent, power
+from zoomgrad.engines.api import Unavailable, Workload
+from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.interpreted import hoisted
+from zoomgrad.engines.interpreted.hoisted import Value
+from zoomgrad.engines.interpreted.trainer import ScalarTrainer
+from zoomgrad.engines.nn import Networks
+from zoomgrad.engines.value_base import power
 
 
-class Value(Derived):
-    """A scalar and its gradient."""
-
-    __slots__ = ("_contribute", "_exponent", "_forward", "_op", "_prev", "data", "grad", "label")
-
-    _exponent: Number  # set only for a power
-
-    def __init__(self, data: Any, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
-        self.data = data
-        self.grad: Any = 0
-        self.label = label
-        self._forward: Callable[[Any], None] = leaf_backward  # a leaf does nothing in either pass
-        self._contribute: Callable[[Any], None] = leaf_backward
-        self._prev = _children
-        self._op = _op
-
-    def __add__(self, other: Union[Value, Number]) -> Value:
-        other = other if isinstance(other, Value) else Value(other)
-        out = Value(self.data + other.data, (self, other), "+")
-        out._forward = _add_forward
-        out._contribute = add_backward
-        return out
-
-    def __mul__(self, other: Union[Value, Number]) -> Value:
-        other = other if isinstance(other, Value) else Value(other)
-        out = Value(self.data * other.data, (self, other), "*")
-        out._forward = _mul_forward
-        out._contribute = mul_backward
-        return out
-
-    def __pow__(self, other: Number) -> Value:
-        other = check_exponent(other)
-        out = Value(power(self.data, other), (self,), f"**{other}")
-        out._exponent = other
-        out._forward = _pow_forward
-        out._contribute = pow_backward
-        return out
-
-    def relu(self) -> Value:
-        out = Value(0 if self.data < 0 else self.data, (self,), "ReLU")
-        out._forward = _relu_forward
-        out._contribute = relu_backward
-        return out
-
-    def tanh(self) -> Value:
-        out = Value(math.tanh(self.data), (self,), "tanh")
-        out._forward = _tanh_forward
-        out._contribute = tanh_backward
-        return out
-
-    def exp(self) -> Value:
-        out = Value(math.exp(self.data), (self,), "exp")
-        out._forward = _exp_forward
-        out._contribute = exp_backward
-        return out
-
-    def log(self) -> Value:
-        out = Value(math.log(self.data), (self,), "log")
-        out._forward = _log_forward
-        out._contribute = log_backward
-        return out
-
-    def sigmoid(self) -> Value:
-        out = Value(1 / (1 + math.exp(-self.data)), (self,), "sigmoid")
-        out._forward = _sigmoid_forward
-        out._contribute = sigmoid_backward
-        return out
-
-    def max(self, other: Union[Value, Number]) -> Value:
-        other = other if isinstance(other, Value) else Value(other)
-        out = Value(self.data if self.data > other.data else other.data, (self, other), "max")
-        out._forward = _max_forward
-        out._contribute = max_backward
-        return out
-
-    def backward(self) -> None:
-        self.grad = 1
-        for v in reversed(self.topo()):
-            v._contribute(v)
-
-    @property
-    def _backward(self) -> Callable[[], None]:
-        return partial(self._contribute, self)
-
-    @_backward.setter
-    def _backward(self, contribute: Callable[[], None]) -> None:
-        """Accept a closure, which is how programs add an operation to micrograd."""
-        self._contribute = lambda out: contribute()
-
-
-def _add_forward(out: Value) -> None:
+def add_forward(out: Value) -> None:
     a, b = out._prev
     out.data = a.data + b.data
 
 
-def _mul_forward(out: Value) -> None:
+def mul_forward(out: Value) -> None:
     a, b = out._prev
     out.data = a.data * b.data
 
 
-def _pow_forward(out: Value) -> None:
+def pow_forward(out: Value) -> None:
     (a,) = out._prev
     out.data = power(a.data, out._exponent)
 
 
-def _relu_forward(out: Value) -> None:
+def relu_forward(out: Value) -> None:
     (a,) = out._prev
     out.data = 0 if a.data < 0 else a.data
 
 
-def _tanh_forward(out: Value) -> None:
+def tanh_forward(out: Value) -> None:
     (a,) = out._prev
     out.data = math.tanh(a.data)
 
 
-def _exp_forward(out: Value) -> None:
+def exp_forward(out: Value) -> None:
     (a,) = out._prev
     out.data = math.exp(a.data)
 
 
-def _log_forward(out: Value) -> None:
+def log_forward(out: Value) -> None:
     (a,) = out._prev
     out.data = math.log(a.data)
 
 
-def _sigmoid_forward(out: Value) -> None:
+def sigmoid_forward(out: Value) -> None:
     (a,) = out._prev
     out.data = 1 / (1 + math.exp(-a.data))
 
 
-def _max_forward(out: Value) -> None:
+def max_forward(out: Value) -> None:
     a, b = out._prev
     out.data = a.data if a.data > b.data else b.data
+
+
+FORWARD = {
+    hoisted.add_backward: add_forward,
+    hoisted.mul_backward: mul_forward,
+    hoisted.pow_backward: pow_forward,
+    hoisted.relu_backward: relu_forward,
+    hoisted.tanh_backward: tanh_forward,
+    hoisted.exp_backward: exp_forward,
+    hoisted.log_backward: log_forward,
+    hoisted.sigmoid_backward: sigmoid_forward,
+    hoisted.max_backward: max_forward,
+}
+"""What recomputes a Value's data, by its backward function."""
+
+
+class _Graph(NamedTuple):
+    """A graph to replay, for rows of one length."""
+
+    inputs: list[Any]
+    outputs: list[Any]
+    loss: Any
+    computed: list[Any]
+    """All Values but the leaves, operands first."""
+    forward: list[tuple[Any, Any]]
+    backward: list[tuple[Any, Any]]
+
+
+class ReplayingTrainer(ScalarTrainer):
+    """Replays one graph for all rows of a length, with the forward and backward functions of its Values."""
+
+    STAGES = ("forward", "backward", "update")
+
+    def __init__(self, nn: Networks, workload: Workload) -> None:
+        start = perf_counter()
+        super().__init__(nn, workload)
+        self._graphs: dict[int, _Graph] = {}
+        """Length of a row -> its graph."""
+        self._turn_to(workload.row(0))
+        self.phases = {"trace": perf_counter() - start}
+
+    def _turn_to(self, row: array[float]) -> None:
+        """Make the graph of that row the current one. Build it if it is the first row of its length."""
+        if len(row) not in self._graphs:
+            self._graphs[len(row)] = self._traced(row)
+        self._graph = self._graphs[len(row)]
+
+    def _traced(self, row: array[float]) -> _Graph:
+        inputs = [self.Value(x) for x in row]
+        try:
+            outputs = self._workload.outputs(self._model, inputs)
+            loss = self._workload.loss(self._model, inputs, outputs)
+        except DOMAIN_ERRORS as error:
+            tell_domain_error(len(self.losses), error)
+            raise
+        computed = [v for v in loss.topo() if v._prev]
+        if not all(v._contribute in FORWARD for v in computed):
+            raise Unavailable("replay can't compute an operation that a program adds", "Use `--engine hoisted`.")
+        return _Graph(
+            inputs,
+            outputs,
+            loss,
+            computed,
+            [(FORWARD[v._contribute], v) for v in computed],
+            [(v._contribute, v) for v in reversed(computed)],
+        )
+
+    def predict(self, row: array[float]) -> array[float]:
+        self.forward(row)
+        return array("d", [o.data for o in self._graph.outputs])
+
+    def _step(self, row: array[float]) -> float:
+        self.forward(row)
+        if self._learns:
+            self.backward()
+        value: float = self._graph.loss.data
+        return value
+
+    def forward(self, row: array[float]) -> None:
+        """Recompute the data of every Value, operands first."""
+        if len(row) != len(self._graph.inputs):
+            self._turn_to(row)
+        graph = self._graph
+        for leaf, x in zip(graph.inputs, row):
+            leaf.data = x
+        for forward, v in graph.forward:
+            forward(v)
+
+    def backward(self) -> None:
+        graph = self._graph
+        for v in graph.computed:
+            v.grad = 0.0
+        graph.loss.grad = 1.0
+        for backward, v in graph.backward:
+            backward(v)

@@ -1,7 +1,7 @@
 """The training contract over a Value class: row -> loss -> gradients -> update.
 
-There are two trainers. One builds a new graph for every step, as micrograd does; the other builds it once and replays
-it. They differ only in how they take a step. A step is a sequence of stages, one method each, so that a profiler can
+There are two trainers. The one here builds a new graph for every step, as micrograd does; that of `replay` builds it
+once. They differ only in how they take a step. A step is a sequence of stages, one method each, so that a profiler can
 time them (`harness/worker/anatomy.py`).
 """
 
@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rate
@@ -130,83 +129,3 @@ class RebuildingTrainer(ScalarTrainer):
     def free(self) -> None:
         """Drop the only reference to the graph."""
         self._loss = None
-
-
-class _Graph(NamedTuple):
-    """A graph to replay, for rows of one length."""
-
-    inputs: list[Any]
-    outputs: list[Any]
-    loss: Any
-    fresh: list[Any]
-    """Values whose gradients do not persist."""
-    forward: list[tuple[Any, Any]]
-    backward: list[tuple[Any, Any]]
-
-
-class ReplayingTrainer(ScalarTrainer):
-    """Replays one graph for all rows of a length, with the `_forward` and `_backward` functions of its Values."""
-
-    STAGES = ("forward", "backward", "update")
-
-    def __init__(self, nn: Networks, workload: Workload) -> None:
-        start = perf_counter()
-        super().__init__(nn, workload)
-        self._graphs: dict[int, _Graph] = {}
-        """Length of a row -> its graph."""
-        self._turn_to(workload.row(0))
-        self.phases = {"trace": perf_counter() - start}
-
-    def _turn_to(self, row: array[float]) -> None:
-        """Make the graph of that row the current one. Build it if it is the first row of its length."""
-        if len(row) not in self._graphs:
-            self._graphs[len(row)] = self._traced(row)
-        self._graph = self._graphs[len(row)]
-
-    def _traced(self, row: array[float]) -> _Graph:
-        inputs = [self.Value(x) for x in row]
-        try:
-            outputs = self._workload.outputs(self._model, inputs)
-            loss = self._workload.loss(self._model, inputs, outputs)
-        except DOMAIN_ERRORS as error:
-            tell_domain_error(len(self.losses), error)
-            raise
-        order = loss.topo()
-        parameters = set(self._parameters)
-        return _Graph(
-            inputs,
-            outputs,
-            loss,
-            [v for v in order if v not in parameters],
-            [(v._forward, v) for v in order if v._prev],
-            [(v._contribute, v) for v in reversed(order) if v._prev],
-        )
-
-    def predict(self, row: array[float]) -> array[float]:
-        self.forward(row)
-        return array("d", [o.data for o in self._graph.outputs])
-
-    def _step(self, row: array[float]) -> float:
-        self.forward(row)
-        if self._learns:
-            self.backward()
-        value: float = self._graph.loss.data
-        return value
-
-    def forward(self, row: array[float]) -> None:
-        """Recompute the data of every Value, operands first."""
-        if len(row) != len(self._graph.inputs):
-            self._turn_to(row)
-        graph = self._graph
-        for leaf, x in zip(graph.inputs, row):
-            leaf.data = x
-        for forward, v in graph.forward:
-            forward(v)
-
-    def backward(self) -> None:
-        graph = self._graph
-        for v in graph.fresh:
-            v.grad = 0.0
-        graph.loss.grad = 1.0
-        for backward, v in graph.backward:
-            backward(v)
