@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoomgrad.engines.api import NonFiniteLoss, Workload
@@ -75,17 +75,14 @@ class ScalarTrainer(Trainer):
 
     def update(self, rate: float) -> None:
         batch, optimiser = self._batch, self._workload.optimiser
-        if optimiser is not SGD:
-            self._optimise(optimiser.function, optimiser.numbers(len(self.losses) // batch - 1, rate))
+        if optimiser is SGD:
+            for p in self._parameters:
+                p.data -= rate * p.grad / batch
+                p.grad = 0.0
             return
-        for p in self._parameters:
-            p.data -= rate * p.grad / batch
-            p.grad = 0.0
-
-    def _optimise(self, update: Callable[..., tuple[float, ...]], numbers: Sequence[float]) -> None:
-        """An update by an optimiser other than plain descent."""
+        function, numbers = optimiser.function, optimiser.numbers(len(self.losses) // batch - 1, rate)
         for p, kept in zip(self._parameters, self._kept):
-            p.data, *kept[:] = update(p.data, p.grad, *numbers, self._batch, *kept)
+            p.data, *kept[:] = function(p.data, p.grad, *numbers, batch, *kept)
             p.grad = 0.0
 
     def _no_states(self) -> list[list[float]]:
