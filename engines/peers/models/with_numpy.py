@@ -24,31 +24,23 @@ class NumpyModel(LayeredModel):
             self.restart(task.start)
 
     def restart(self, parameters: array[float]) -> None:
-        self.layers = layers(self.network.shape, parameters)
-        self.sums = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
-
-    def whole_batch(self, first: int, batch: int, rate: float) -> Any:
-        losses, gradient = self.forward_backward(first, batch)
-        for (w, b), (dw, db) in zip(self.layers, gradient):
-            dw *= rate / batch
-            db *= rate / batch
-            w -= dw
-            b -= db
-        return losses
+        self.layers, self.sums = layers(self.network.shape, parameters), None
 
     def accumulate(self, first: int, rows: int) -> Any:
         losses, gradient = self.forward_backward(first, rows)
-        for (dw, db), (more_w, more_b) in zip(self.sums, gradient):
-            dw += more_w
-            db += more_b
+        for (dw, db), (earlier_w, earlier_b) in zip(gradient, self.sums or ()):
+            dw += earlier_w
+            db += earlier_b
+        self.sums = gradient
         return losses
 
     def update(self, step: float) -> None:
         for (w, b), (dw, db) in zip(self.layers, self.sums):
-            w -= step * dw
-            b -= step * db
-            dw[:] = 0
-            db[:] = 0
+            dw *= step
+            db *= step
+            w -= dw
+            b -= db
+        self.sums = None
 
     def forward(self, x: Any) -> list[Any]:
         """The inputs of every layer, then the outputs of the last one."""

@@ -8,13 +8,12 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 import torch._dynamo  # otherwise the first optimizer imports it, in seconds
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.layout import flat, layers, rows_of
-from zoomgrad.engines.peers.peer import Model, Task
+from zoomgrad.engines.peers.models.layout import LayeredModel, layers, rows_of
+from zoomgrad.engines.peers.peer import Task
 
 # The compiler's files from an earlier run are not used, and those of this one end with the process.
 _FOLDER = tempfile.TemporaryDirectory(prefix="zoomgrad-")
@@ -23,7 +22,7 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = _FOLDER.name
 ACTIVATIONS = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}
 
 
-class TorchModel(Model):
+class TorchModel(LayeredModel):
     """An MLP in eager mode."""
 
     compiles = False
@@ -40,6 +39,7 @@ class TorchModel(Model):
                 parts += [torch.nn.Linear(nin, nout, dtype=torch.float64), ACTIVATIONS[task.network.activation]()]
             self.model = torch.nn.Sequential(*(parts[:-1] if task.network.last_linear else parts))
             self.linear = [part for part in parts if isinstance(part, torch.nn.Linear)]
+            self.layers = [(part.weight.detach().numpy().T, part.bias.detach().numpy()) for part in self.linear]
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.0, fused=True)
             self.restart(task.start)
         self.of_whole_batch = self.losses
@@ -47,14 +47,12 @@ class TorchModel(Model):
             with clock.phase("compile"):
                 torch.compiler.reset()  # forgets the models that this process compiled before
                 self.of_whole_batch = torch.compile(self.losses, fullgraph=True)
-                self.whole_batches(0, task.batch, [0.0])
+                self.whole_batch(0, task.batch, 0.0)
                 self.restart(task.start)
 
     def restart(self, parameters: array[float]) -> None:
-        with torch.no_grad():
-            for part, (weights, biases) in zip(self.linear, layers(self.task.network.shape, parameters)):
-                part.weight.copy_(torch.from_numpy(weights.T))
-                part.bias.copy_(torch.from_numpy(biases))
+        for (w, b), (weights, biases) in zip(self.layers, layers(self.task.network.shape, parameters)):
+            w[:], b[:] = weights, biases
         self.optimizer.zero_grad()
 
     def losses(self, x: Any, y: Any) -> Any:
@@ -68,18 +66,9 @@ class TorchModel(Model):
         of_label = torch.softmax(outputs, dim=1).gather(1, y.long().unsqueeze(1)).squeeze(1)
         return -torch.log(of_label + 0.0001)
 
-    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        losses_of = self.of_whole_batch if batch == self.task.batch else self.losses
-        batches = []
-        for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
-            losses = losses_of(self.x[start : start + batch], self.y[start : start + batch])
-            losses.sum().backward()
-            self.update(rate / batch)
-            batches.append(losses.detach())
-        return batches
-
     def accumulate(self, first: int, rows: int) -> Any:
-        losses = self.losses(self.x[first : first + rows], self.y[first : first + rows])
+        losses_of = self.of_whole_batch if rows == self.task.batch else self.losses
+        losses = losses_of(self.x[first : first + rows], self.y[first : first + rows])
         losses.sum().backward()
         return losses.detach()
 
@@ -92,11 +81,10 @@ class TorchModel(Model):
     def finish(self, losses: Sequence[Any]) -> Any:
         return torch.cat(tuple(losses)).tolist()
 
-    def parameters(self) -> array[float]:
-        return flat((part.weight.detach().numpy().T, part.bias.detach().numpy()) for part in self.linear)
-
     def gradients(self) -> array[float]:
-        return flat((_gradient(part.weight).T, _gradient(part.bias)) for part in self.linear)
+        gradients = [(part.weight.grad, part.bias.grad) for part in self.linear]
+        self.sums = None if gradients[0][0] is None else [(dw.numpy().T, db.numpy()) for dw, db in gradients]
+        return super().gradients()
 
     def predict(self, features: array[float]) -> Sequence[float]:
         with torch.no_grad():
@@ -108,8 +96,3 @@ class CompiledTorchModel(TorchModel):
     """The same with `torch.compile` around model and loss, for whole batches."""
 
     compiles = True
-
-
-def _gradient(parameter: Any) -> Any:
-    """A parameter's gradient, which is None after `zero_grad`."""
-    return np.zeros(tuple(parameter.shape)) if parameter.grad is None else parameter.grad.numpy()
