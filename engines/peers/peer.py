@@ -6,6 +6,7 @@ consist of whole batches, except for their last steps.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -112,21 +113,14 @@ class PeerTrainer(Trainer):
                 self._model.update(self._rate(update) / self._batch)
         if parts:
             self.losses.extend(self._model.finish(parts))
-        self._refuse_infinite(start)
+        if not math.isfinite(sum(self.losses[start:])):  # if the sum is finite, so is each of them
+            for step, loss in enumerate(self.losses[start:], start):
+                if not math.isfinite(loss):
+                    del self.losses[step:]
+                    raise NonFiniteLoss(step, loss)
 
     def _rate(self, update: int) -> float:
         return finite_rate(self._workload.rate(update), update)
-
-    def _refuse_infinite(self, start: int) -> None:
-        """Raise NonFiniteLoss for the first loss since `start` that is not finite."""
-        infinity = float("inf")
-        if abs(sum(self.losses[start:])) < infinity:
-            return
-        for step in range(start, len(self.losses)):
-            loss = self.losses[step]
-            if not abs(loss) < infinity:
-                del self.losses[step:]
-                raise NonFiniteLoss(step, loss)
 
     def parameters(self) -> array[float]:
         return self._model.parameters()

@@ -63,11 +63,10 @@ class ScalarModel(Model):
     def gradients(self) -> array[float]:
         return array("d", self.sums)
 
-    def predict(self, features: array[float]) -> Sequence[float]:
+    def predict(self, features: array[float]) -> Any:
         self.features[:] = features
         self.step()
-        outputs: list[float] = self.outputs.tolist()
-        return outputs
+        return self.outputs.tolist()
 
 
 def _parts(*lengths: int) -> tuple[Any, list[Any]]:

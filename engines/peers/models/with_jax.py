@@ -107,9 +107,8 @@ class JaxModel(LayeredModel):
         jax.block_until_ready((self.layers, self.sums))
         return super().finish(losses)
 
-    def predict(self, features: array[float]) -> Sequence[float]:
-        outputs: list[float] = self.outputs(self.layers, jnp.asarray([features], jnp.float64))[0].tolist()
-        return outputs
+    def predict(self, features: array[float]) -> Any:
+        return self.outputs(self.layers, jnp.asarray([features], jnp.float64))[0].tolist()
 
 
 class ScanModel(JaxModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,9 +85,8 @@ class NumpyModel(LayeredModel):
         d[rows, y] -= factor
         return -np.log(of_label + 0.0001), d
 
-    def predict(self, features: array[float]) -> Sequence[float]:
-        outputs: list[float] = self.forward(np.asarray([features]))[-1][0].tolist()
-        return outputs
+    def predict(self, features: array[float]) -> Any:
+        return self.forward(np.asarray([features]))[-1][0].tolist()
 
 
 def _relu(z: Any, out: Any) -> Any:

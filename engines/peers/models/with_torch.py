@@ -86,10 +86,9 @@ class TorchModel(LayeredModel):
         self.sums = None if gradients[0][0] is None else [(dw.numpy().T, db.numpy()) for dw, db in gradients]
         return super().gradients()
 
-    def predict(self, features: array[float]) -> Sequence[float]:
+    def predict(self, features: array[float]) -> Any:
         with torch.no_grad():
-            outputs: list[float] = self.model(torch.tensor([list(features)], dtype=torch.float64))[0].tolist()
-        return outputs
+            return self.model(torch.tensor([list(features)], dtype=torch.float64))[0].tolist()
 
 
 class CompiledTorchModel(TorchModel):
