@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from zoomgrad.engines.columns import DOUBLES, Column
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
-from zoomgrad.engines.kernel.python_kernel import PythonKernel, Training
+from zoomgrad.engines.kernel.python_kernel import PythonKernel
 from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
 from zoomgrad.engines.rerolled.rearrange.in_place import SINKS
 from zoomgrad.engines.rerolled.step.step import Step
@@ -65,7 +65,7 @@ class NumpyKernel(PythonKernel):
         self.w[: self.step.loops.inputs] = x
         self._take(p)
         with self.np.errstate(all="ignore"):
-            return self._values(y)
+            return self.values(x, p, w, y)
 
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         self._bind(w)
@@ -74,11 +74,23 @@ class NumpyKernel(PythonKernel):
             self._perform("gradients", "sinks")
         self._give(q, self.step.away)
 
-    def _values(self, y: Doubles) -> float:
-        """Run the forward pass, fill y and return the loss."""
+    def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         self._perform("values")
         _view(self.np, y)[:] = self.w[self._outputs]
         return float(self.w[self.step.loops.loss.base])
+
+    def set_input(self, x: Any, columns: Sequence[Column], row: int) -> None:
+        np, at, w = self.np, 0, _view(self.np, x)
+        for column in columns:
+            if column.one_hot:
+                w[at : at + column.width] = 0.0
+                if column.data[row] < column.width:
+                    w[at + column.data[row]] = 1.0
+            else:
+                count, kind = column.width, np.float64 if column.kind == DOUBLES else np.uint8
+                cells = np.frombuffer(column.data, kind, count, row * count * np.dtype(kind).itemsize)
+                w[at : at + count] = cells if column.kind == DOUBLES else cells / column.divisor
+            at += column.width
 
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         with self.np.errstate(all="ignore"):
@@ -97,41 +109,36 @@ class NumpyKernel(PythonKernel):
         with self.np.errstate(all="ignore"):
             return super().train(buffers, stretch)
 
-    def enter(self, t: Training) -> None:
-        self._bind(t.w)
-        self._take(t.p)
-        self._take(t.q, self.step.away)
+    def enter(self, buffers: Any) -> Any:
+        """The workspace has a row's inputs first, and keeps parameters and gradients."""
+        _, p, w, y, q = buffers
+        self._bind(w)
+        self._take(p)
+        self._take(q, self.step.away)
         self.gradients_are_zero = False
+        return self.w[: self.step.loops.inputs], p, w, y, q
 
-    def turn(self, t: Training) -> bool:
-        if not self.evaluate(t):
-            return False
+    def learn(self, x: Any, p: Any, w: Any, q: Any, rate: Optional[float], batch: int) -> None:
         self._perform("gradients")
-        batch = t.stretch.batch
-        if batch == 1 and self.gradients_are_zero and SINKS in self.routines:
-            self.runs.rate = next(t.rates)
+        if rate is not None and batch == 1 and self.gradients_are_zero and SINKS in self.routines:
+            self.runs.rate = rate
             self._perform(SINKS)
-            return True
+            return
         self._perform("sinks")
-        if t.batch_ends(1):
-            rate = next(t.rates)
+        if rate is not None:
             _descend(self._parameters, self._gradients, rate, batch)
             if len(self._unused):  # the caller may have set their gradients
-                p, q = (_view(self.np, buffer) for buffer in (t.p, t.q))
+                p, q = (_view(self.np, buffer) for buffer in (p, q))
                 parameters, gradients = p[self._unused], q[self._unused]
                 _descend(parameters, gradients, rate, batch)
                 p[self._unused], q[self._unused] = parameters, gradients
             self.gradients_are_zero = True
-        return True
 
-    def evaluate(self, t: Training) -> bool:
-        read_row(self.np, self.w, t.stretch.columns, t.index())
-        return t.record(self._values(t.y))
-
-    def leave(self, t: Training) -> None:
-        t.x[:] = array("d", self.w[: self.step.loops.inputs].tobytes())
-        self._give(t.p)
-        self._give(t.q, self.step.away)
+    def leave(self, buffers: Any, own: Any) -> None:
+        x, p, _, _, q = buffers
+        x[:] = array("d", own[0].tobytes())
+        self._give(p)
+        self._give(q, self.step.away)
 
 
 def _view(np: Any, buffer: Any) -> Array:
@@ -144,18 +151,3 @@ def _descend(parameters: Array, gradients: Array, rate: float, batch: int) -> No
     step = rate * gradients
     parameters -= step if batch == 1 else step / batch
     gradients[:] = 0.0
-
-
-def read_row(np: Any, w: Array, columns: Sequence[Column], row: int) -> None:
-    """Read a row's inputs to the first places of the workspace."""
-    at = 0
-    for column in columns:
-        if column.one_hot:
-            w[at : at + column.width] = 0.0
-            if column.data[row] < column.width:
-                w[at + column.data[row]] = 1.0
-        else:
-            count, kind = column.width, np.float64 if column.kind == DOUBLES else np.uint8
-            cells = np.frombuffer(column.data, kind, count, row * count * np.dtype(kind).itemsize)
-            w[at : at + count] = cells if column.kind == DOUBLES else cells / column.divisor
-        at += column.width
