@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from zoomgrad.engines.graph.expr import number
-from zoomgrad.engines.kernel.c_tree import Declarations
+from zoomgrad.engines.kernel.c_tree import Text
 
 BUFFERS = {
     "x": "const double *restrict x",
@@ -42,6 +42,6 @@ def table(name: str, numbers: Sequence[float]) -> list[str]:
     return [f"static const double {name}[{len(texts)} + 1] = {{", *rows, "};"]
 
 
-def libm(functions: Iterable[tuple[str, int]]) -> Declarations:
+def libm(functions: Iterable[tuple[str, int]]) -> Text:
     """Declare libm functions, given the number of doubles that each takes."""
-    return Declarations([f"double {name}({', '.join(['double'] * arity)});" for name, arity in sorted(functions)])
+    return Text([f"double {name}({', '.join(['double'] * arity)});" for name, arity in sorted(functions)])

@@ -19,7 +19,7 @@ gives
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Optional, Union
@@ -34,6 +34,12 @@ class Comment(NamedTuple):
 
     text: str
 
+    def printed(self, indent: str = "") -> list[str]:
+        below = f"{indent}   "
+        return textwrap.wrap(
+            f"/* {self.text} */", COLUMNS, initial_indent=indent, subsequent_indent=below, break_long_words=False
+        )
+
 
 class Declare(NamedTuple):
     """A variable with its initial value."""
@@ -41,6 +47,10 @@ class Declare(NamedTuple):
     type: str
     name: str
     value: str
+
+    def printed(self, indent: str) -> list[str]:
+        space = "" if self.type[-1] == "*" else " "
+        return [f"{indent}{self.type}{space}{self.name} = {self.value};"]
 
 
 class Assign(NamedTuple):
@@ -50,6 +60,9 @@ class Assign(NamedTuple):
     value: str
     operator: str = "="
 
+    def printed(self, indent: str) -> list[str]:
+        return [f"{indent}{self.target} {self.operator} {self.value};"]
+
 
 class Call(NamedTuple):
     """A call that ignores the result."""
@@ -57,17 +70,26 @@ class Call(NamedTuple):
     function: str
     arguments: tuple[str, ...] = ()
 
+    def printed(self, indent: str) -> list[str]:
+        return _wrapped(f"{indent}{self.function}(", self.arguments, ");").split("\n")
+
 
 class Return(NamedTuple):
     """value: empty in a function without a result."""
 
     value: str = ""
 
+    def printed(self, indent: str) -> list[str]:
+        return [f"{indent}return {self.value};" if self.value else f"{indent}return;"]
+
 
 class Block(NamedTuple):
     """Statements in their own scope."""
 
     body: Sequence[Statement]
+
+    def printed(self, indent: str) -> list[str]:
+        return [f"{indent}{{", *print_statements(self.body, indent + INDENT), f"{indent}}}"]
 
 
 class For(NamedTuple):
@@ -79,22 +101,50 @@ class For(NamedTuple):
     step: int = 1
     start: Union[int, str] = 0
 
+    def printed(self, indent: str) -> list[str]:
+        onwards = f"{self.name}++" if self.step == 1 else f"{self.name} += {self.step}"
+        counts = f"long long {self.name} = {self.start}; {self.name} < {self.stop}; {onwards}"
+        head = f"{indent}for ({counts})"
+        body = print_statements(self.body, indent + INDENT)
+        return [head, *body] if _is_simple(self.body) else [f"{head} {{", *body, f"{indent}}}"]
+
 
 class If(NamedTuple):
-    """A choice; `otherwise` may be empty."""
+    """A choice; `otherwise` may be empty. If one branch needs braces, both get them."""
 
     condition: str
     then: Sequence[Statement]
     otherwise: Sequence[Statement] = ()
 
+    def printed(self, indent: str) -> list[str]:
+        head = f"{indent}if ({self.condition})"
+        then, otherwise = (print_statements(body, indent + INDENT) for body in (self.then, self.otherwise))
+        if _is_simple(self.then) and (not self.otherwise or _is_simple(self.otherwise)):
+            return [head, *then, *([f"{indent}else", *otherwise] if otherwise else [])]
+        return [f"{head} {{", *then, *([f"{indent}}} else {{", *otherwise] if otherwise else []), f"{indent}}}"]
+
 
 class Text(NamedTuple):
-    """Lines of C without indentation. Straight-line code has too many for a tree."""
+    """Lines of C without indentation: prototypes, constants, tables, and straight-line code, too much for a tree."""
 
     lines: Sequence[str]
 
+    def printed(self, indent: str = "") -> list[str]:
+        # One string, because a large graph has hundreds of thousands of lines.
+        return [indent + f"\n{indent}".join(self.lines)] if self.lines else []
+
 
 Statement = Union[Comment, Declare, Assign, Call, Return, Block, For, If, Text]
+
+
+def print_statements(statements: Iterable[Statement], indent: str = INDENT) -> list[str]:
+    """The lines of a function's body."""
+    return [line for statement in statements for line in statement.printed(indent)]
+
+
+def _is_simple(body: Sequence[Statement]) -> bool:
+    """Whether a body needs no braces."""
+    return len(body) == 1 and isinstance(body[0], (Assign, Call, Return))
 
 
 class Function(NamedTuple):
@@ -116,12 +166,19 @@ class Function(NamedTuple):
         """The declaration of the function."""
         return f"{self.signature};"
 
+    def printed(self) -> list[str]:
+        comment = Comment(self.comment).printed() if self.comment else []
+        return [*comment, self.signature, *Block(self.body).printed("")]
+
 
 class Define(NamedTuple):
     """A macro without parameters."""
 
     name: str
     value: object
+
+    def printed(self) -> list[str]:
+        return [f"#define {self.name} {self.value}"]
 
 
 class Include(NamedTuple):
@@ -130,14 +187,11 @@ class Include(NamedTuple):
     file: str
     """Path below `engines/`, such as `kernel/kernel.h`."""
 
-
-class Declarations(NamedTuple):
-    """Lines of C outside functions: prototypes, constants, tables."""
-
-    lines: Sequence[str]
+    def printed(self) -> list[str]:
+        return [read(self.file).rstrip("\n")]
 
 
-Item = Union[Function, Define, Include, Declarations, Comment]
+Item = Union[Function, Define, Include, Text, Comment]
 
 
 @cache
@@ -156,99 +210,16 @@ def unit(items: Iterable[Item]) -> str:
     parts: list[str] = []
     before: Optional[Item] = None
     for item in items:
-        text = "".join(f"{line}\n" for line in _item(item))
+        text = "".join(f"{line}\n" for line in item.printed())
         if not text:
             continue
+        follows = isinstance(item, (Define, Text)) and isinstance(before, (type(item), Comment))
         is_below_title = len(parts) == 1 and isinstance(before, Comment)
-        if parts and (is_below_title or not _follows(item, before)):
+        if parts and (is_below_title or not follows):
             parts.append("\n")
         parts.append(text)
         before = item
     return "".join(parts)
-
-
-def _follows(item: Item, before: Optional[Item]) -> bool:
-    """Whether no blank line separates an item from the one before it."""
-    return isinstance(item, (Define, Declarations)) and isinstance(before, (type(item), Comment))
-
-
-def _item(item: Item) -> Iterator[str]:
-    if isinstance(item, Function):
-        if item.comment:
-            yield from _comment(item.comment, "")
-        yield from item.signature.split("\n")
-        yield from _braced(item.body, "")
-    elif isinstance(item, Define):
-        yield f"#define {item.name} {item.value}"
-    elif isinstance(item, Include):
-        yield read(item.file).rstrip("\n")
-    elif isinstance(item, Comment):
-        yield from _comment(item.text, "")
-    else:
-        yield from item.lines
-
-
-def print_statements(statements: Iterable[Statement], indent: str = INDENT) -> list[str]:
-    """The lines of a function's body."""
-    lines: list[str] = []
-    for statement in statements:
-        if isinstance(statement, Assign):
-            target, value, operator = statement
-            lines.append(f"{indent}{target} {operator} {value};")
-        elif isinstance(statement, Declare):
-            type_, name, value = statement
-            lines.append(
-                f"{indent}{type_}{name} = {value};" if type_[-1] == "*" else f"{indent}{type_} {name} = {value};"
-            )
-        else:
-            lines += _statement(statement, indent)
-    return lines
-
-
-def _statement(statement: Statement, indent: str) -> list[str]:
-    if isinstance(statement, Text):
-        # One string, because a large graph has hundreds of thousands of lines.
-        return [indent + f"\n{indent}".join(statement.lines)] if statement.lines else []
-    if isinstance(statement, Comment):
-        return _comment(statement.text, indent)
-    if isinstance(statement, Call):
-        return _wrapped(f"{indent}{statement.function}(", statement.arguments, ");").split("\n")
-    if isinstance(statement, Return):
-        return [f"{indent}return {statement.value};" if statement.value else f"{indent}return;"]
-    if isinstance(statement, Block):
-        return _braced(statement.body, indent)
-    if isinstance(statement, For):
-        onwards = f"{statement.name}++" if statement.step == 1 else f"{statement.name} += {statement.step}"
-        counts = f"long long {statement.name} = {statement.start}; {statement.name} < {statement.stop}; {onwards}"
-        head = f"{indent}for ({counts})"
-        body = print_statements(statement.body, indent + INDENT)
-        return [head, *body] if _is_simple(statement.body) else [f"{head} {{", *body, f"{indent}}}"]
-    assert isinstance(statement, If)
-    return _choice(statement, indent)
-
-
-def _choice(choice: If, indent: str) -> list[str]:
-    """Both branches. If one needs braces, both get them."""
-    head = f"{indent}if ({choice.condition})"
-    then, otherwise = (print_statements(body, indent + INDENT) for body in (choice.then, choice.otherwise))
-    if _is_simple(choice.then) and (not choice.otherwise or _is_simple(choice.otherwise)):
-        return [head, *then, *([f"{indent}else", *otherwise] if otherwise else [])]
-    return [f"{head} {{", *then, *([f"{indent}}} else {{", *otherwise] if otherwise else []), f"{indent}}}"]
-
-
-def _is_simple(body: Sequence[Statement]) -> bool:
-    """Whether a body needs no braces."""
-    return len(body) == 1 and isinstance(body[0], (Assign, Call, Return))
-
-
-def _braced(body: Iterable[Statement], indent: str) -> list[str]:
-    return [f"{indent}{{", *print_statements(body, indent + INDENT), f"{indent}}}"]
-
-
-def _comment(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        f"/* {text} */", COLUMNS, initial_indent=indent, subsequent_indent=f"{indent}   ", break_long_words=False
-    )
 
 
 def _wrapped(head: str, parts: Sequence[str], tail: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import MOST_COLUMNS
 from zoomgrad.engines.kernel.c_text import Source, table
-from zoomgrad.engines.kernel.c_tree import Declarations, Define, read, unit
+from zoomgrad.engines.kernel.c_tree import Define, Text, read, unit
 from zoomgrad.engines.kernel.program import Buffers, Stretch
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
 
@@ -69,14 +69,14 @@ def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequ
     python = ["#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]
     head = unit(
         [
-            Declarations([*LIMITED_API.splitlines(), *python]),
+            Text([*LIMITED_API.splitlines(), *python]),
             Define("NAME", f'"{name}"'),
             Define("INIT", f"PyInit_{name}"),
             Define("STARTING_PARAMETERS", len(parameters)),
             Define("WORKSPACE", source.workspace),
             Define("OUTPUTS", outputs),
             Define("MOST_COLUMNS", MOST_COLUMNS + 1),  # `predict` adds one
-            Declarations(table("starting_parameters", parameters)),
+            Text(table("starting_parameters", parameters)),
         ]
     )
     return source._replace(units=["\n".join([head, kernel, read("kernel/module.c")])])

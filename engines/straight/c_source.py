@@ -22,7 +22,6 @@ from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
 from zoomgrad.engines.kernel.c_tree import (
     Call,
     Comment,
-    Declarations,
     Define,
     Function,
     Include,
@@ -76,7 +75,7 @@ def c_source(code: Code, form: Form) -> Source:
     about = Comment(f"A Value graph as straight-line C: {counts}, a workspace of {pieces.workspace} doubles.")
     declared = libm(_functions(code))
     prototypes = [function.prototype for functions in others for function in functions]
-    elsewhere: list[Item] = [Comment("Pieces in other translation units."), Declarations(prototypes)]
+    elsewhere: list[Item] = [Comment("Pieces in other translation units."), Text(prototypes)]
     items: list[Item] = [
         about,
         Include("kernel/kernel.h"),

@@ -19,7 +19,7 @@ from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C, Expr, calls, number
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
 from zoomgrad.engines.kernel.c_text import Source, libm
-from zoomgrad.engines.kernel.c_tree import Comment, Declarations, Define, Function, Include, Item, Text, unit
+from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
 
 TITLE = "A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]."
 
@@ -41,7 +41,7 @@ def published_source(tape: Tape) -> Source:
         Define("OUTPUTS", len(tape.outputs)),
         Define("LOSS", tape.loss),
         libm(functions),
-        Declarations([f"double data[{size}];", f"double grad[{size}];"]),
+        Text([f"double data[{size}];", f"double grad[{size}];"]),
         # An unused input has no row.
         _function("set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
         _function("forward", list(_forward(tape))),
@@ -127,8 +127,8 @@ def _rows_of(tape: Tape, kind: int, count: int) -> list[int]:
     return [there[index] if index in there else next(absent) for index in range(count)]
 
 
-def _table(name: str, rows: Sequence[int]) -> Declarations:
+def _table(name: str, rows: Sequence[int]) -> Text:
     """An array of rows, never empty, because C has no empty arrays."""
     numbers = [str(row) for row in rows] or ["0"]
     lines = [f"    {', '.join(numbers[start : start + 16])}," for start in range(0, len(numbers), 16)]
-    return Declarations([f"static const int {name}[] = {{", *lines, "};"])
+    return Text([f"static const int {name}[] = {{", *lines, "};"])

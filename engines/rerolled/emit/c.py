@@ -14,7 +14,6 @@ from zoomgrad.engines.kernel.c_tree import (
     Assign,
     Call,
     Comment,
-    Declarations,
     Declare,
     Define,
     For,
@@ -88,7 +87,7 @@ class _Source:
         first, *others = self._divided(end)
         elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
         head = self._head()
-        units = [unit([*head, *first, Declarations(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
+        units = [unit([*head, *first, Text(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
         return Source(units, self.step.workspace + ALIGNMENT)
 
     # --- the head of each unit ---------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ class _Source:
             Define("INPUTS", loops.inputs),
             Define("PARAMETERS", loops.parameters),
             Define("LANES", self.form.width),
-            Declarations(places),
+            Text(places),
             libm(self.nests.calls),
             Include("rerolled/emit/vectors.h"),
             *self.nests.instead_of_libm(),
@@ -115,7 +114,7 @@ class _Source:
             head += [Define("FIRST", start), Define("LISTED", stop - start)]
             rows = max((run.rows for runs in self.step.routines.values() for run in runs), default=1)
             head += [*([Define("ROWS_TOGETHER", rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
-        return [*head, Declarations(self.nests.declared_tables())]
+        return [*head, Text(self.nests.declared_tables())]
 
     # --- routines ----------------------------------------------------------------------------------------------------
 
@@ -215,12 +214,12 @@ class _Source:
         if self.step.weights is not None:
             yield Define("FORWARD_ONLY", 1)
             yield Define("WEIGHTS", "weights")
-            yield Declarations(table("weights", self.step.weights))
+            yield Text(table("weights", self.step.weights))
         if any(isinstance(s, steps.Copy) for s in self.step.statements()):
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
-            yield Declarations([memcpy])
+            yield Text([memcpy])
         parameters = loops.area("p")
-        yield Declarations(
+        yield Text(
             [
                 f"enum {{ ROOM = {parameters.stop - parameters.start} }};",
                 f"enum {{ LOSS = {spelled(self.step, Place(loops.loss.base))} }};",
@@ -234,7 +233,7 @@ class _Source:
             yield Include("rerolled/emit/threads.h")
         if self.step.reads_numbers:
             # Not a statement for each: gcc takes 4 ms for one.
-            yield Declarations(table("numbers", loops.numbers))
+            yield Text(table("numbers", loops.numbers))
             copy = [Assign("w[K + i]", "numbers[i]")]
             yield Function("static void", "put_numbers", (_W,), [For("i", len(loops.numbers), copy)])
         yield Function(
@@ -246,7 +245,7 @@ class _Source:
         outputs = self._copies(loops.output_copies, "1") or _unused("w", "buffer")
         yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)
         if loops.unused and self.step.trains:
-            yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
+            yield Text([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
             each: list[Statement] = [
                 Declare("const long long", "i", "unused[n]"),
                 Assign("t->p[i]", "t->p[i] - t->state.rate * t->q[i] / (number)t->stretch->batch"),
@@ -262,7 +261,7 @@ class _Source:
         if skips:
             for name, (start, stop) in (("WEIGHT", skips.weights), ("FACTOR", skips.factors)):
                 place = spelled(self.step, Place(start))
-                yield Declarations([f"enum {{ {name} = {place}, {name}_COUNT = {stop - start} }};"])
+                yield Text([f"enum {{ {name} = {place}, {name}_COUNT = {stop - start} }};"])
             yield Include("rerolled/emit/zeros.h")
 
     def _copies(self, copies: Sequence[Copy], out: str) -> list[Statement]:
