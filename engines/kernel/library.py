@@ -7,13 +7,13 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any, Callable
+from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import DOUBLES, Column
 from zoomgrad.engines.kernel.buffers import ALIGNMENT
 from zoomgrad.engines.kernel.c_tree import read
-from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Passes, Stretch
 
 
 @cache
@@ -53,8 +53,7 @@ class Library:
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         self._lib.backward(*map(self._pointer, (x, p, w, q)))
 
-    def bind(self, *buffers: Doubles) -> tuple[Callable[[], float], Callable[[], None]]:
-        """`forward` and `backward` over these five buffers, which are converted once and kept, as is the library."""
+    def bind(self, *buffers: Doubles) -> Passes:
         x, p, w, y, q = map(self._pointer, buffers)
         return self._kept(self._lib.forward, x, p, w, y), self._kept(self._lib.backward, x, p, w, q)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from numbers import Real
 from typing import Callable, NamedTuple, Optional, Protocol, Union
 
@@ -20,6 +20,8 @@ from zoomgrad.engines.kernel.buffers import Buffer
 Doubles = MutableSequence[float]
 Buffers = tuple[Doubles, Doubles, Doubles, Doubles, Doubles]
 """x, p, w, y, q."""
+Passes = tuple[Callable[[], float], Callable[[], None]]
+"""`forward` and `backward` as functions without arguments."""
 
 
 class Stretch(NamedTuple):
@@ -56,6 +58,9 @@ class Kernel(Protocol):
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float: ...
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         """Add to q. Requires a preceding forward over the same buffers."""
+
+    def bind(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles, q: Doubles) -> Passes:
+        """The passes over these buffers, which they keep."""
 
     def zero_grad(self, q: Doubles) -> None: ...
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
@@ -132,14 +137,12 @@ class Program:
             raise ValueError(f"set_input takes one row, not {parts[0].rows:,}\n  Pass several rows to `train`.")
         check_labels(parts)
         with self._alone:
-            check_arithmetic()
             self._kernel.set_input(self._x.ready(), parts, 0)
             self._ran_forward = False
 
     def forward(self) -> float:
         """Run the forward pass. Returns the loss; `outputs` holds the outputs."""
         with self._alone:
-            check_arithmetic()
             loss = self._kernel.forward(self._x.ready(), self._p.ready(), self._w, self._y.ready())
             self._ran_forward = True
             return loss
@@ -149,7 +152,6 @@ class Program:
         with self._alone:
             if not self._ran_forward:
                 raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input`.")
-            check_arithmetic()
             self._kernel.backward(self._x.ready(), self._p.ready(), self._w, self._q.ready())
 
     def bound(self) -> tuple[Doubles, Doubles, Doubles, Callable[[], float], Callable[[], None]]:
@@ -160,14 +162,8 @@ class Program:
         For a caller whose graph is so small that these checks take most of the time. It must own the program, let one
         thread at a time use it, call `check_arithmetic`, and let `backward` follow a `forward` over the same numbers.
         """
-        x, p, w, y, q = self._x.array, self._p.array, self._w, self._y.array, self._q.array
-        bind = getattr(getattr(self._kernel.forward, "__self__", None), "bind", None)
-        passes = bind(x, p, w, y, q) if bind else None
-        forward, backward = passes or (
-            partial(self._kernel.forward, x, p, w, y),
-            partial(self._kernel.backward, x, p, w, q),
-        )
-        return x, p, q, forward, backward
+        x, p, q = self._x.array, self._p.array, self._q.array
+        return x, p, q, *self._kernel.bind(x, p, self._w, self._y.array, q)
 
     def zero_grad(self) -> None:
         """Set the gradients to zero, which also discards a partial batch."""
@@ -179,7 +175,6 @@ class Program:
         """`parameters -= rate * gradients / batch`, then `gradients = 0`."""
         rate, batch = finite(rate, "the rate"), whole(batch, "batch", 1)
         with self._alone:
-            check_arithmetic()
             self._kernel.update(self._p.ready(), self._q.ready(), rate, batch)
             self._ran_forward = False
             self._taken = 0
@@ -206,9 +201,8 @@ class Program:
         batch = whole(batch, "batch", 1)
         rate = rate if callable(rate) else finite(rate, "the rate")
         source, parts, first_row, steps = self._taken_from(rows, first_row, steps)
-        losses, failed = self.run(parts, rate, batch, steps, first_row, update=0, source=source)
-        if failed is not None:
-            raise NonFiniteLoss(len(losses), failed)
+        losses = array("d")
+        self.run(losses, parts, rate, batch, steps, first_row, update=0, source=source)
         return losses
 
     def accumulate(self, rows: Optional[Rows] = None, first_row: int = 0, steps: Optional[int] = None) -> array[float]:
@@ -220,10 +214,9 @@ class Program:
         not finite, the gradients of the steps before it have been added. The first call may compile code for many rows.
         """
         _, parts, first_row, steps = self._taken_from(rows, first_row, steps)
+        losses = array("d")
         # The batch is longer than the call, so no update comes.
-        losses, failed = self.run(parts, 0.0, steps + 1, steps, first_row, update=0, counts=False)
-        if failed is not None:
-            raise NonFiniteLoss(len(losses), failed)
+        self.run(losses, parts, 0.0, steps + 1, steps, first_row, update=0, counts=False)
         return losses
 
     def predict(
@@ -246,7 +239,6 @@ class Program:
             parts = columns((*parts, absent), self._x.length, most=MOST_COLUMNS + 1)
         outputs, losses = array("d", [0.0]) * (steps * width), array("d", [0.0]) * steps
         with self._alone:
-            check_arithmetic()
             self._ran_forward = False
             # The buffers of the caller's own passes stay as they are.
             x, p, q = array("d", self._x.ready()), self._p.ready(), self._q.ready()
@@ -291,6 +283,7 @@ class Program:
 
     def run(
         self,
+        losses: array[float],
         rows: Sequence[Column],
         rate: Rate,
         batch: int,
@@ -300,15 +293,14 @@ class Program:
         source: Optional[Rows] = None,
         learns: bool = True,
         counts: bool = True,
-    ) -> tuple[array[float], Optional[float]]:
-        """`train` over checked columns and numbers. Returns the finite losses and the loss after them, if any.
+    ) -> None:
+        """`train` over checked columns and numbers. Adds to the losses, and raises NonFiniteLoss with their number.
 
         update: the number of the next update. source: the caller's object, if the columns must be checked again.
         learns: False to run forward passes only. counts: False for steps that belong to no batch.
         """
         with self._alone:
-            check_arithmetic()
-            losses = array("d", [0.0]) * steps
+            each_loss = array("d", [0.0]) * steps
             count, waiting = rows[0].rows, self._taken % batch if counts else 0
             updates = (waiting + steps) // batch if learns else 0
             rates = finite_rates(rate, range(update, update + updates))
@@ -318,22 +310,28 @@ class Program:
             if any(column.rows != count for column in rows):
                 raise BufferError("rows changed their length during a call\n  Don't resize them while they are read.")
             buffers = (self._x.ready(), self._p.ready(), self._w, self._y.ready(), self._q.ready())
-            stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses, learns)
+            stretch = Stretch(rows, first_row, steps, batch, waiting, rates, each_loss, learns)
             done = self._kernel.train(buffers, stretch)
             self._ran_forward = False
             if learns and counts:
                 self._taken = (self._taken + done) % batch
-            return losses[:done], losses[done] if done < steps else None
+            losses.extend(each_loss[:done])
+            if done < steps:
+                raise NonFiniteLoss(len(losses), each_loss[done])
 
 
 class Alone:
-    """A lock that raises RuntimeError if it is taken. Waiting could deadlock: the holder may be the same thread."""
+    """A lock for computing. Raises ChangedArithmetic if the bits would change, and RuntimeError if the lock is taken.
+
+    Waiting could deadlock: the holder may be the same thread.
+    """
 
     def __init__(self, what: str, remedy: str) -> None:
         self._lock = threading.Lock()
         self._what, self._remedy = what, remedy
 
     def __enter__(self) -> None:
+        check_arithmetic()
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
                 f"this {self._what} is already running: in another thread, or its rate schedule called it\n"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Optional
 
 from zoomgrad.engines.columns import Column
-from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
+from zoomgrad.engines.kernel.program import Buffers, Doubles, Passes, Stretch
 
 
 class PythonKernel:
@@ -43,6 +44,9 @@ class PythonKernel:
         sums = q.tolist()
         self.gradients(x.tolist(), p.tolist(), w, sums)
         q[:] = array("d", sums)
+
+    def bind(self, x: Any, p: Any, w: Any, y: Any, q: Any) -> Passes:
+        return partial(self.forward, x, p, w, y), partial(self.backward, x, p, w, q)
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
         x[:] = array("d", [value for column in columns for value in column.values(row)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 
-from zoomgrad.engines.api import NonFiniteLoss, Workload
+from zoomgrad.engines.api import Workload
 from zoomgrad.engines.arguments import whole
 from zoomgrad.engines.columns import check_labels, columns
 from zoomgrad.engines.kernel.program import Program
@@ -37,7 +37,8 @@ class CompiledTrainer(Trainer):
     def train(self, steps: int) -> None:
         steps, taken = whole(steps, "steps", 0), len(self.losses)
         first_row = (self._first + taken) % self._columns[0].rows
-        losses, failed = self._program.run(
+        self._program.run(
+            self.losses,
             self._columns,
             self._workload.rate,
             self._batch,
@@ -46,9 +47,6 @@ class CompiledTrainer(Trainer):
             update=taken // self._batch,
             learns=self._workload.learns,
         )
-        self.losses.extend(losses)
-        if failed is not None:
-            raise NonFiniteLoss(len(self.losses), failed)
 
     def parameters(self) -> array[float]:
         return array("d", self._program.parameters)

@@ -9,7 +9,6 @@ from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rates, whole
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.kernel.buffers import at_cache_line
 from zoomgrad.engines.kernel.program import Alone
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
@@ -74,7 +73,6 @@ class TrainerOfLengths(Trainer):
     def train(self, steps: int) -> None:
         steps, rows = whole(steps, "steps", 0), self._rows or self._row_count()
         with self._alone:
-            check_arithmetic()
             workload, taken = self._workload, len(self.losses)
             updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
             losses = array("d", bytes(8 * steps))
@@ -116,7 +114,6 @@ class TrainerOfLengths(Trainer):
             )
         member = self._of_length[len(row)]
         with self._alone:
-            check_arithmetic()
             memoryview(member.x)[:] = array("d", row)  # refuses another length, where an array would move
             member.kernel.forward(member.x, self._shared.p, member.w, member.y)
             return member.y[:]
