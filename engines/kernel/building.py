@@ -100,11 +100,11 @@ def build(
         else:
             compilers = waiting or stack.enter_context(compiling(tool, flags))
             objects = compilers.compile(units)
-            _check_there(tool, objects)
+            for file in objects:
+                _check(tool, file)
             link_command = link_command or (*tool.command, *tool.link_flags)
             _run(folder, [*link_command, "-o", str(target), *map(str, objects)])
-        _check_there(tool, [target])
-        _check_whole(tool, target)
+        _check(tool, target)
         yield Built(target, target.stat().st_size)
 
 
@@ -116,27 +116,23 @@ def _written(folder: Path, units: Sequence[str]) -> list[Path]:
     return files
 
 
-def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
-    if not all(file.is_file() for file in files):
-        command = Path(tool.command[0]).name
-        raise BuildFailed(f"{command} reported success but wrote no object", "", "Run `zoomgrad doctor`.")
-
-
-def _check_whole(tool: Toolchain, file: Path) -> None:
-    """Raise BuildFailed for a 64-bit ELF object that lacks a part: its section table, or the end of a segment.
+def _check(tool: Toolchain, file: Path) -> None:
+    """Raise BuildFailed for an object that is missing, or in 64-bit ELF lacks its section table or a segment's end.
 
     On a full disk, TCC cuts its object short and reports success. Loading that object would kill the process by SIGBUS.
     """
+    name = Path(tool.command[0]).name
+    if not file.is_file():
+        raise BuildFailed(f"{name} reported success but wrote no object", "", "Run `zoomgrad doctor`.")
     with file.open("rb") as stream:
         head, size = stream.read(4096), stream.seek(0, os.SEEK_END)
     if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
         return
     segments, table, bytes_each, count, entry_bytes, entries = struct.unpack_from("<2Q6x4H", head, 0x20)
     ends = [table + entry_bytes * entries, segments + bytes_each * count]
-    for at in range(segments, min(ends[1], len(head) - 40), bytes_each):
+    for at in range(segments, min(ends[1], len(head) - 40), bytes_each or 1):
         ends.append(sum(struct.unpack_from("<Q16xQ", head, at + 8)))  # where it is in the file, and its bytes there
     if size < max(ends):
-        name = Path(tool.command[0]).name
         raise BuildFailed(
             f"{name} wrote {size:,} of {max(ends):,} bytes of the object, but reported success", "", PLACE
         )
@@ -161,7 +157,7 @@ class Compilers:
 
     def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path) -> None:
         self._command = [*tool.command, *flags, "-fPIC", "-c", "-x", "c", "-"]
-        self._programs = _programs(folder)
+        self.programs = _programs(folder)
         self._objects: list[Path] = []
         self._folder = folder
 
@@ -169,33 +165,29 @@ class Compilers:
         """Start another compiler. Raises BuildFailed."""
         target = self._folder / f"unit_{len(self._objects)}.o"
         with _failing(self._command):
-            self._programs.start([*self._command, "-o", str(target)], reads=True)
+            self.programs.start([*self._command, "-o", str(target)], reads=True)
         self._objects.append(target)
 
     def compile(self, units: Sequence[str]) -> list[Path]:
-        """Compile the units, once. Returns their objects, which `end` removes. Raises BuildFailed."""
+        """Compile the units, once. Returns their objects. Raises BuildFailed."""
         while len(self._objects) < len(units):
             self.add()
         files = _written(self._folder, units)
         # Compilers get the text by its name, because writing all of it to a pipe may block.
         with _failing(self._command):
-            self._programs.finish([f'#include "{file.name}"\n'.encode() for file in files])
+            self.programs.finish([f'#include "{file.name}"\n'.encode() for file in files])
         return self._objects[: len(units)]
-
-    def end(self) -> None:
-        """Kill the compilers that still run."""
-        self._programs.end()
 
 
 @contextlib.contextmanager
 def compiling(tool: Toolchain, flags: Sequence[str]) -> Iterator[Compilers]:
-    """Compilers of that tool. At the block's end, kill all that still run. Raises BuildFailed."""
+    """Compilers of that tool. The block's end kills all that still run and removes objects. Raises BuildFailed."""
     with private_folder() as folder:
         compilers = Compilers(tool, flags, folder)
         try:
             yield compilers
         finally:
-            compilers.end()
+            compilers.programs.end()
 
 
 def _programs(folder: Path) -> asking.Programs:
@@ -209,12 +201,9 @@ def _programs(folder: Path) -> asking.Programs:
 def _run(folder: Path, command: Sequence[str]) -> None:
     """Run a command. Raises BuildFailed."""
     programs = _programs(folder)
-    try:
-        with _failing(command):
-            programs.start(command)
-            programs.finish()
-    finally:
-        programs.end()
+    with _failing(command):
+        programs.start(command)
+        programs.finish()
 
 
 @contextlib.contextmanager
