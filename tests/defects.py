@@ -231,7 +231,7 @@ DEFECTS = (
     Defect(
         "lower: a parameter that is the loss gets another 1 in each step of a batch",
         "engines/straight/pieces.py",
-        'lines.append(language.store % (f"{GRADIENTS}[{instruction[1]}]", "1.0"))',
+        'lines.append(language.store % (f"q[{instruction[1]}]", "1.0"))',
         'lines.append(accumulate % (instruction[1], "1.0"))',
         "engines/compiled/test_program.py::test_a_parameter_as_the_loss[tcc]",
     ),

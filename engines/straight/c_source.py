@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from zoomgrad.engines.compiled.machine import CORES
-from zoomgrad.engines.graph.expr import INFIX, C, calls
+from zoomgrad.engines.graph.expr import C, calls
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
 from zoomgrad.engines.kernel.c_tree import (
@@ -32,7 +32,7 @@ from zoomgrad.engines.kernel.c_tree import (
     unit,
 )
 from zoomgrad.engines.options import Options
-from zoomgrad.engines.straight.lower import ACCUMULATE, NUMBER, SEED, Code
+from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.pieces import Language, Piece, cut
 
 LANGUAGE = Language(C, local="const double %s = %s;", store="%s = %s;", accumulate="q[%d] += %s;")
@@ -93,14 +93,10 @@ def c_source(code: Code, form: Form) -> Source:
     return Source([unit(items), *other_units], pieces.workspace)
 
 
-def _functions(code: Code) -> list[tuple[str, int]]:
+def _functions(code: Code) -> set[tuple[str, int]]:
     """The libm functions that the code calls, each with its number of arguments."""
-    called = set(map(itemgetter(0), code.instructions)) - _NO_FUNCTION
-    arity = {name: count for op in OPS.values() for expr in op.exprs for name, count in calls(expr)}
-    return sorted((name, arity[name]) for name in called)
-
-
-_NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE, SEED}
+    primitives = set(map(itemgetter(0), code.instructions))
+    return {call for op in OPS.values() for expr in op.exprs for call in calls(expr) if call[0] in primitives}
 
 
 def _divided(functions: list[Function], units: int) -> list[list[Function]]:

@@ -24,9 +24,6 @@ from typing import NamedTuple
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, Spelling, number
 from zoomgrad.engines.straight.lower import ACCUMULATE, KEPT, NUMBER, SEED, Code
 
-INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS = "x", "p", "w", "y", "q"
-"""The buffers that a piece may use, in the order of its arguments."""
-
 
 class Piece(NamedTuple):
     """One function."""
@@ -34,7 +31,7 @@ class Piece(NamedTuple):
     name: str
     lines: list[str]
     arguments: tuple[str, ...] = ()
-    """The buffers that it uses."""
+    """The buffers of a kernel that it uses: some of x, p, w, y and q, in this order."""
 
 
 class Pieces(NamedTuple):
@@ -87,10 +84,8 @@ class _Writer:
         self.language = language
         self.piece = piece or len(code.instructions)
         self.expression = expression
-        inputs = [(f"{INPUTS}[{index}]", ATOM_PRECEDENCE, 0) for index in range(code.inputs)]
-        self.leaves: list[_Text] = inputs + [
-            (f"{PARAMETERS}[{index}]", ATOM_PRECEDENCE, 0) for index in range(code.parameters)
-        ]
+        names = [*(f"x[{index}]" for index in range(code.inputs)), *(f"p[{index}]" for index in range(code.parameters))]
+        self.leaves: list[_Text] = [(name, ATOM_PRECEDENCE, 0) for name in names]
         self.texts: dict[int, _Text] = {}
         """Value -> how the current function reads it: a local, a place or an expression."""
         self.defined: dict[int, list[str]] = {}
@@ -150,7 +145,7 @@ class _Writer:
                 texts[value] = (*number(instruction[1]), 0)
                 continue
             elif kind == SEED:
-                lines.append(language.store % (f"{GRADIENTS}[{instruction[1]}]", "1.0"))
+                lines.append(language.store % (f"q[{instruction[1]}]", "1.0"))
                 continue
             else:
                 operands = [self.read(operand) for operand in instruction[1:]]
@@ -163,7 +158,7 @@ class _Writer:
             texts[value] = self._define(value, text, lines)
         if name == "forward":
             lines += [
-                language.store % (f"{OUTPUTS}[{index}]", self.read(value)[0])
+                language.store % (f"y[{index}]", self.read(value)[0])
                 for value, indices in self.outputs.items()
                 if value not in self.defined
                 for index in indices
@@ -183,7 +178,7 @@ class _Writer:
         elif value in self.defined:
             if value not in self.place:
                 self.defined[value].append(self.language.store % (self._reserve(value), f"v{value}"))
-            entry = (f"{WORKSPACE}[{self.place[value]}]", ATOM_PRECEDENCE, 0)
+            entry = (f"w[{self.place[value]}]", ATOM_PRECEDENCE, 0)
         else:  # an expression to inline, but its function ended before the reader
             texts = [self.read(operand) for operand in operands]
             entry = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
@@ -200,15 +195,14 @@ class _Writer:
         else:
             name = f"v{value}"
             lines.append(language.local % (name, text))
-        lines += [language.store % (f"{OUTPUTS}[{index}]", name) for index in self.outputs.get(value, ())]
+        lines += [language.store % (f"y[{index}]", name) for index in self.outputs.get(value, ())]
         return name, ATOM_PRECEDENCE, 0
 
     def _reserve(self, value: int) -> str:
         self.place[value] = len(self.place)
-        return f"{WORKSPACE}[{self.place[value]}]"
+        return f"w[{self.place[value]}]"
 
 
 def _finish(piece: Piece) -> Piece:
     body = "\n".join(piece.lines)
-    buffers = (INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS)
-    return piece._replace(arguments=tuple(buffer for buffer in buffers if f"{buffer}[" in body))
+    return piece._replace(arguments=tuple(buffer for buffer in "xpwyq" if f"{buffer}[" in body))

@@ -31,7 +31,7 @@ def published_source(tape: Tape) -> Source:
     """The published functions and a kernel's interface to them, in one translation unit."""
     inputs, parameters = _rows_of(tape, INPUT, tape.inputs), _rows_of(tape, PARAMETER, tape.parameters)
     used = {names()[code] for code in set(tape.ops)} & OPS.keys()
-    functions = sorted({call for op in used for expr in OPS[op].exprs for call in calls(expr)})
+    functions = {call for op in used for expr in OPS[op].exprs for call in calls(expr)}
     size = max(len(tape), *(row + 1 for row in parameters), 1)
     items: list[Item] = [
         Comment(TITLE),
