@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 from zoomgrad.engines.graph.bind import bind
 from zoomgrad.engines.graph.tape import Tape
@@ -12,43 +12,35 @@ from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.rearrange import FOR_CALLERS, rearrange
 from zoomgrad.engines.rerolled.rearrange.freeze import freeze, passes_only
-from zoomgrad.engines.rerolled.recover.loops import Loops
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.lower import lower as straight_lines
 
 
-def lower(tape: Tape, options: Options, parameters: Sequence[float] = ()) -> Any:
+def lower(tape: Tape, options: Options, parameters: Sequence[float] = (), *, trains: bool = True) -> Any:
     """A Step, straight-line Code, or for the published C the Tape itself.
 
-    parameters: their starting numbers, which are constants of frozen code. An irregular tape becomes straight lines.
+    parameters: their starting numbers, which are constants of frozen code. trains: whether the code goes over rows;
+    False for a kernel of which only the two passes are called. An irregular tape becomes straight lines.
     """
     if options.code == "tape":
         return tape
-    loops = _loops(tape, options)
-    if loops is None:
-        return straight_lines(bind(tape, parameters) if options.frozen else tape)
-    return freeze(plain(loops), parameters) if options.frozen else rearrange(plain(loops), fitted(options))
+    is_frozen = options.frozen and trains
+    loops = None
+    if options.code == "loops":
+        # The stages need NumPy, which only these engines import.
+        from zoomgrad.engines.rerolled.reroll import reroll_regular
 
-
-def lower_passes(tape: Tape, options: Options) -> Any:
-    """The same for a kernel of which only the two passes are called."""
-    loops = _loops(tape, options)
+        loops = reroll_regular(tape, options.target == "machine")
     if loops is None:
-        return tape if options.code == "tape" else straight_lines(tape)
+        return straight_lines(bind(tape, parameters) if is_frozen else tape)
+    if is_frozen:
+        return freeze(plain(loops), parameters)
     form = fitted(options)
+    if trains:
+        return rearrange(plain(loops), form)
     for_callers = tuple(name for name in form.rearrangements if name in FOR_CALLERS)
     return passes_only(rearrange(plain(loops), replace(form, rearrangements=for_callers)))
-
-
-def _loops(tape: Tape, options: Options) -> Optional[Loops]:
-    """The loops of the tape; None if the engine compiles straight lines, of every tape or of an irregular one."""
-    if options.code != "loops":
-        return None
-    # The stages need NumPy, which only these engines import.
-    from zoomgrad.engines.rerolled.reroll import reroll_regular
-
-    return reroll_regular(tape, options.target == "machine")
 
 
 def sizes(code: Any, options: Options) -> Mapping[str, float]:

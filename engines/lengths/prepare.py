@@ -15,7 +15,7 @@ from zoomgrad.engines.api import Shape, Workload
 from zoomgrad.engines.columns import columns
 from zoomgrad.engines.compile import kernel_of, tape_of
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.compiled.lower import lower_passes, sizes
+from zoomgrad.engines.compiled.lower import lower, sizes
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
@@ -59,7 +59,7 @@ def _member(workload: Workload, shape: Shape, options: Options, order: Sequence[
     clock = Clock()
     tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), order), clock)
     with clock.phase("lower"):
-        code = lower_passes(tape, options)
+        code = lower(tape, options, trains=False)
         shape = shape._replace(columns=columns(shape.columns, tape.inputs))
     clock.sizes.update(sizes(code, options))
     kernel = kernel_of(code, options, clock)
@@ -78,7 +78,7 @@ def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) 
     if workload.varies and options.code == "loops":
         tape, _, parameters = tape_of(partial(trace, workload, workload.row(shape.rows[0])), clock)
         with clock.phase("lower"):
-            places = _places(lower_passes(tape, options))
+            places = _places(lower(tape, options, trains=False))
         clock.stop()
         clock.sizes.clear()  # the shape is traced again
     else:
