@@ -93,11 +93,6 @@ def check_python(instead: str) -> None:
             "the module needs the limited API or the global interpreter lock, which free-threaded Python lacks",
             f"Use `{instead}`, or a Python with the lock.",
         )
-    check_header()
-
-
-def check_header() -> None:
-    """Raise Unavailable if the interpreter's header is missing."""
     if not (_include() / "Python.h").is_file():
         raise Unavailable(f"there is no Python.h in {_include()}", "Install Python's headers, as in `python3-dev`.")
 

@@ -19,7 +19,7 @@ from tests.harness import runs as made
 from tests.harness.answering import Answering
 from tests.harness.processes import obey_signals, processes_of
 from zoomgrad import engines
-from zoomgrad.engines.kernel.extension import check_header
+from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.harness.cli import command_line
 from zoomgrad.harness.machine import interpreters
 from zoomgrad.harness.run.lock import LOCK, locked
@@ -149,7 +149,7 @@ def test_a_shell_completes_commands_and_names(words, name):
 )
 def test_a_usage_error_names_the_mistake_and_the_remedy(arguments, message, asked):
     if arguments[0] == "build":
-        check_header()
+        check_python("tcc")
     result = asked(*arguments)
     assert result.returncode == 2, result.stdout
     assert message in result.stderr

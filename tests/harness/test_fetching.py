@@ -13,7 +13,7 @@ import pytest
 from tests.engines.compiled.test_toolchains import forget
 from zoomgrad import engines
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.kernel.extension import check_header
+from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.harness.cli import preparing
 from zoomgrad.harness.machine import environments, interpreters
 from zoomgrad.harness.machine.environments import NoEnvironment
@@ -138,7 +138,7 @@ def test_the_real_package_compiles_without_anything_of_the_system(tmp_path):
     (tmp_path / "bin").mkdir()
     names = ["clang-O1", "clang-O2+native", "rerolled-clang", "rerolled-clang+threads"]
     with contextlib.suppress(engines.Unavailable):
-        check_header()
+        check_python("tcc")
         names.append("native")
     surroundings = {"PATH": str(tmp_path / "bin"), "ZOOMGRAD_CACHE": "off", toolchains.CLANG: chosen}
     command = [sys.executable, "-c", TRAIN, *names]
