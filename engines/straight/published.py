@@ -33,6 +33,9 @@ def published_source(tape: Tape) -> Source:
     used = {names()[code] for code in set(tape.ops)} & OPS.keys()
     functions = {call for op in used for expr in OPS[op].exprs for call in calls(expr)}
     size = max(len(tape), *(row + 1 for row in parameters), 1)
+    # An unused input has no row.
+    set_input = [f"data[{row}] = x[{index}];" for index, row in enumerate(inputs) if row < len(tape)]
+    update = [f"data[{row}] -= rate * grad[{row}] / batch;" for row in parameters]
     items: list[Item] = [
         Comment(TITLE),
         Include("kernel/kernel.h"),
@@ -42,11 +45,10 @@ def published_source(tape: Tape) -> Source:
         Define("LOSS", tape.loss),
         libm(functions),
         Text([f"double data[{size}];", f"double grad[{size}];"]),
-        # An unused input has no row.
-        _function("set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
+        _function("set_input", set_input or ["(void)x;"], "const double *x"),
         _function("forward", list(_forward(tape))),
         _function("backward", list(_backward(tape))),
-        _function("update", _update(parameters) or ["(void)rate, (void)batch;"], "double rate", "double batch"),
+        _function("update", update or ["(void)rate, (void)batch;"], "double rate", "double batch"),
         Comment("Indices of parameters and outputs in data[] and grad[]."),
         _table("parameter_rows", parameters),
         _table("output_rows", tape.outputs),
@@ -57,10 +59,6 @@ def published_source(tape: Tape) -> Source:
 
 
 # --- the published functions -----------------------------------------------------------------------------------------
-
-
-def _set_input(rows: list[int], size: int) -> list[str]:
-    return [f"data[{row}] = x[{index}];" for index, row in enumerate(rows) if row < size]
 
 
 def _forward(tape: Tape) -> Iterator[str]:
@@ -88,10 +86,6 @@ def _backward(tape: Tape) -> Iterator[str]:
         for operand, line in zip(operands, sums[ops[row]]):
             if ops[operand] not in WITHOUT_GRADIENT:
                 yield line.format(a=operands[0], b=operands[1], out=row, k=_constant(tape, row))
-
-
-def _update(parameters: list[int]) -> list[str]:
-    return [f"data[{row}] -= rate * grad[{row}] / batch;" for row in parameters]
 
 
 # --- how lines are spelled -------------------------------------------------------------------------------------------
