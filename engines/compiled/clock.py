@@ -38,7 +38,7 @@ class Clock:
             self.phases[phase] += seconds
         rows, share = self.sizes.get("tape_rows", 0.0), self.sizes.get("looped_share", 0.0)
         for name, size in other.sizes.items():
-            if name in ("parallel_compilers", "vector_doubles"):
+            if name in ("parallel_compilers", "vector_doubles", "threads"):
                 self.sizes[name] = max(self.sizes.get(name, 0), size)
             elif name != "looped_share":
                 self.sizes[name] = self.sizes.get(name, 0) + size
