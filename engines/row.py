@@ -1,15 +1,14 @@
-"""A row of the table of engines: its facts, and what it does with the options of a name."""
+"""A row of the table of engines: its facts, how it runs, and what it does with the options of a name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable, Workload
-from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.toolchains import FUSED_ERROR_BOUND, Toolchain
@@ -17,44 +16,18 @@ from zoomgrad.engines.options import Options, check
 from zoomgrad.engines.training import Trainer
 
 
-class Driver:
-    """How engines of one kind run. The methods other than `value` are those of Row."""
-
-    compiles = False
-
-    def value(self) -> Any:
-        """The class that programs use; None if engines of this kind run whole models only. Raises Unavailable."""
-        return None
-
-    def check(self, row: Row) -> None:
-        raise NotImplementedError
-
-    def supports(self, row: Row, workload: Workload) -> Optional[str]:
-        return None
-
-    def prepare(self, row: Row, workload: Workload) -> Trainer:
-        raise NotImplementedError
-
-    def compile(self, row: Row, graph: Graph) -> Program:
-        raise Unavailable(f"{row.name} compiles nothing", "Choose an engine such as `rerolled-clang` or `tcc`.")
-
-    def toolchain(self, row: Row) -> Optional[Toolchain]:
-        return None
-
-    def flags(self, row: Row) -> tuple[str, ...]:
-        return ()
-
-
 @dataclass(frozen=True, eq=False)
 class Row:
-    """An engine: one way to run a `Value` program."""
+    """An engine: one way to run a `Value` program. A subclass is a kind of engine: it says how all of them run."""
 
     name: str
     idea: str
     """What it changes in the engine it builds on: one idea."""
     builds_on: str
     """The engine that it builds on; empty for the first."""
-    driver: Driver
+    typical_row_seconds: tuple[float, float] = (0.0, 0.0)
+    """Rough times per tape row on CPython, of a step and of all phases of compiling, used only to estimate the length
+    of a run. The second is 0 if nothing is compiled."""
     options: Options = field(default_factory=Options)
     takes: Sequence[str] = ()
     """Names of options that may change it."""
@@ -63,23 +36,15 @@ class Row:
     error_bound: Optional[float] = None
     """None if strict, else the largest |x - reference| / max(1, |reference|) in a proof of at most 256 steps or 16
     batches, whichever is more."""
-    typical_row_seconds: float = 0.0
-    """Rough time of a step per tape row on CPython, used only to estimate the length of a run."""
-    typical_compile_row_seconds: float = 0.0
-    """Rough time of all phases per tape row, also for the estimate; 0 if nothing is compiled."""
     rebuilds: bool = True
     """Whether it trains as an unchanged program does, by building a graph for every step. False: it keeps a graph."""
     extensible: bool = True
     """Whether a program can derive a class from Value."""
-    file: str = ""
-    """For a peer: the file that a reader should look at, relative to the project's folder."""
     environment: str = "worker"
     """For a peer: the lock file of its worker's packages."""
 
-    @property
-    def compiles(self) -> bool:
-        """Whether it has programs of its own: `compile` works."""
-        return self.driver.compiles
+    compiles: ClassVar[bool] = False
+    """Whether it has programs of its own: `compile` works."""
 
     @property
     def strict(self) -> bool:
@@ -87,9 +52,9 @@ class Row:
         return self.error_bound is None
 
     @property
-    def native(self) -> bool:
-        """Whether its C is compiled for this exact processor (`-march=native`), which may have wider vectors."""
-        return self.options.native
+    def file(self) -> str:
+        """For a peer: the file that a reader should look at, relative to the project's folder."""
+        return ""
 
     @property
     def is_peer(self) -> bool:
@@ -98,8 +63,8 @@ class Row:
 
     @cached_property
     def Value(self) -> Any:  # noqa: N802  (a class)
-        """The class that programs use; None if the engine runs whole models only."""
-        return self.driver.value()
+        """The class that programs use; None if the engine runs whole models only. Raises Unavailable."""
+        return None
 
     @cached_property
     def nn(self) -> Any:
@@ -108,11 +73,11 @@ class Row:
 
     def check(self) -> None:
         """Raise Unavailable if this machine or interpreter can't run it."""
-        self.driver.check(self)
+        raise NotImplementedError
 
     def supports(self, workload: Workload) -> Optional[str]:
         """Return why it can't run that workload; None if it can."""
-        return self.driver.supports(self, workload)
+        return None
 
     def prepare(self, workload: Workload) -> Trainer:
         """Do everything before the first step. The trainer's `phases` holds the time of each phase.
@@ -122,16 +87,19 @@ class Row:
         refusal = self.supports(workload)
         if refusal:
             raise ValueError(f"{self.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
-        return self.driver.prepare(self, workload)
+        return self._prepare(workload)
+
+    def _prepare(self, workload: Workload) -> Trainer:
+        raise NotImplementedError
 
     def toolchain(self) -> Optional[Toolchain]:
         """The compiler of its C on this machine; None if it compiles no C. Raises Unavailable."""
-        return self.driver.toolchain(self)
+        return None
 
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags of that compiler."""
-        return self.driver.flags(self)
+        return ()
 
     def compile(
         self, loss: Any, *, inputs: Sequence[Any], parameters: Sequence[Any], outputs: Sequence[Any] = ()
@@ -140,7 +108,7 @@ class Row:
 
         outputs: Values whose data each forward pass returns. Raises the errors of `zoomgrad.engines.compile.compile`.
         """
-        return self.driver.compile(self, Graph(loss, inputs, parameters, outputs))
+        raise Unavailable(f"{self.name} compiles nothing", "Choose an engine such as `rerolled-clang` or `tcc`.")
 
     def with_options(self, texts: Sequence[str]) -> Row:
         """The engine whose name has these options. Raises WrongOption."""

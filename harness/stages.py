@@ -10,7 +10,7 @@ from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.show import show
-from zoomgrad.engines.handwritten.driver import ByHand
+from zoomgrad.engines.handwritten.engine import ByHand
 from zoomgrad.engines.handwritten.mlp_source import mlp_source
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.row import Row
@@ -48,7 +48,7 @@ def text(engine: Row, workload: Workload, stage: Stage) -> str:
     if refusal := engine.supports(workload):
         raise Unavailable(f"{engine.name} can't run {workload.name}: {refusal}", "Choose another from `zoomgrad list`.")
     options = engine.options if engine.compiles else None
-    if stage is Stage.source and isinstance(engine.driver, ByHand):
+    if stage is Stage.source and isinstance(engine, ByHand):
         assert workload.network is not None
         return mlp_source(workload.network, sparse=engine.options.sparse)
     graph = trace(engine, workload)

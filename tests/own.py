@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 ENGINE = """
+from zoomgrad.engines.interpreted.engine import Interpreted
 from zoomgrad.engines.interpreted.slots import Value
-from zoomgrad.engines.table import interpreted
 
-ENGINES = (interpreted("mine", "one of our own", "slots", Value, 1e-6),)
+ENGINES = (Interpreted("mine", "one of our own", "slots", (1e-6, 0.0), build=lambda: Value),)
 """
 SLOWED = f"""{ENGINE}
 usual = Value.backward

@@ -80,8 +80,8 @@ def add_engine(project):
     edit(table, r"(import )(baseline, hoisted)", r"\1another, \2")
     edit(
         table,
-        r"( +interpreted\(\"slots\".*\n)",
-        r'\1    interpreted("another", "the same", "slots", another.Value, 8e-6),\n',
+        r"( +Interpreted\(\"slots\".*\n)",
+        r'\1    Interpreted("another", "the same", "slots", (8e-6, 0.0), build=lambda: another.Value),\n',
     )
     edit(project / "docs/engines.md", r"(\| `slots`.*\n)", r"\1| `another` | the same |\n")
 

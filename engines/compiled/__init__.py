@@ -5,6 +5,6 @@
     emit     Code or Step -> source
     load     built source -> Kernel
 
-`driver` checks and prepares every engine that compiles a graph. `clock` times the phases, `flags` says how a C compiler
+`engine` checks and prepares every engine that compiles a graph. `clock` times the phases, `flags` says how a C compiler
 is called, and `machine` what this machine has.
 """

@@ -43,8 +43,9 @@ def tape_rows(name: str) -> int:
 def vouching_seconds(workload: str, settings: Settings) -> float:
     """Approximate time until the reference and two compiled engines vouch for a workload."""
     rows, reference, compiled = tape_rows(workload), engines.load(TRUSTED), engines.load(CANDIDATES[0])
-    preparing = COMPILER_SECONDS + rows * (compiled.typical_compile_row_seconds + reference.typical_row_seconds)
-    training = min(settings.vouch_seconds, MOST_STEPS * rows * compiled.typical_row_seconds)
+    step, compiling = compiled.typical_row_seconds
+    preparing = COMPILER_SECONDS + rows * (compiling + reference.typical_row_seconds[0])
+    training = min(settings.vouch_seconds, MOST_STEPS * rows * step)
     return 3 * STARTUP_SECONDS + min(TRUSTED_SECONDS, training) + 2 * (preparing + training)
 
 
@@ -53,9 +54,10 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
     if interpreter is None:
         return 0.0
     engine, rows = engines.load(cell.engine), tape_rows(cell.workload)
-    step = rows * engine.typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
-    compiles = engine.typical_compile_row_seconds > 0
-    compilation = rows * engine.typical_compile_row_seconds + COMPILER_SECONDS * compiles
+    row_step, row_compiling = engine.typical_row_seconds
+    step = rows * row_step / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
+    compiles = row_compiling > 0
+    compilation = rows * row_compiling + COMPILER_SECONDS * compiles
     # Compiled engines run the drills. Interpreted ones are compared only over the timed steps.
     proof = DRILL_STEPS * step * compiles
     warmups = settings.jit_warmups if interpreter.warms_up else settings.warmups

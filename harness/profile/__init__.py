@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from zoomgrad import engines
-from zoomgrad.engines.interpreted.driver import Interpreted
+from zoomgrad.engines.interpreted.engine import Interpreted
 from zoomgrad.harness import containment
 from zoomgrad.harness.containment import Run
 from zoomgrad.harness.machine.environments import NoEnvironment
@@ -38,8 +38,8 @@ def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
 
 def _suits(name: str, cell: Cell, plan: Plan) -> bool:
     if name == "anatomy":  # only interpreted engines have separate stages of a step
-        driver = engines.load(cell.engine).driver
-        return isinstance(driver, Interpreted) and driver.in_python
+        engine = engines.load(cell.engine)
+        return isinstance(engine, Interpreted) and engine.in_python
     interpreter = plan.interpreters.get(cell.interpreter)
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
     return name != "scalene" or not has_jit

@@ -93,6 +93,6 @@ def prepare_proof(engine: Row, trainer: Trainer, workload: Workload, job: Job) -
     """
     check_arithmetic()
     proof = Proof(engine, job, batch=workload.batch)
-    if engine.typical_compile_row_seconds:
+    if engine.typical_row_seconds[1]:
         proof.drill(trainer, workload)
     return proof

@@ -25,10 +25,10 @@ def test_the_ladder():
 # --- broken files ------------------------------------------------------------------------------------------------
 
 PLAIN = """
-from zoomgrad.engines.row import Driver, Row
+from zoomgrad.engines.row import Row
 
 def engine(name, builds_on="", **facts):
-    return Row(name, "none", builds_on, Driver(), **facts)
+    return Row(name, "none", builds_on, **facts)
 
 
 """
@@ -62,10 +62,12 @@ def found(tmp_path, monkeypatch):
         (f"{PLAIN}ENGINES = (engine('twice'), engine('twice'))", "a second engine named 'twice'; the first one is in"),
         (f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'a'))", "a builds on 'b', and no engine before it"),
         (f"{PLAIN}ENGINES = (engine('x', error_bound=float('nan')),)", "x: its error bound is not"),
-        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=-1.0),)", "x: its typical_row_seconds is not"),
+        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=(-1.0, 0.0)),)", "x: its typical_row_seconds are not"),
         (f"{PLAIN}ENGINES = (engine('x', environment=None),)", "x: its environment is not text"),
-        (f"{PLAIN}ENGINES = (Row('x', 'none', '', object()),)", "an object of Row is not an engine"),
-        (f"{PLAIN}class R(Row): idea = property(lambda self: 1 / 0)\nENGINES = R.__new__(R),", "an object of R is not"),
+        (
+            f"{PLAIN}class R(Row): idea = property(lambda self: 1 / 0)\nENGINES = R.__new__(R),",
+            "None is not an engine's name",
+        ),
         (f"{PLAIN}ENGINES = (engine('a/b'),)", "'a/b' is not an engine's name"),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_name_determines_the_engine(name):
     engine = engines.load(name)
     assert engine.name == name
     assert engine.flags == (*toolchains.STRICT, *FLAGS[name])
-    assert engine.native == ("native" in name)
+    assert engine.options.native == ("native" in name)
     assert engine.strict == ("fma" not in name) == (engine.error_bound is None)
     assert engine.idea
     assert engines.load(engine.builds_on), "the engine builds on one that does not exist"

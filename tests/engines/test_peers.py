@@ -11,7 +11,7 @@ from tests.engines.compiled.compiling import usable
 from zoomgrad import engines
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.graph.optimisers import ADAM
-from zoomgrad.engines.peers import driver as peers
+from zoomgrad.engines.peers import engine as peers
 from zoomgrad.harness import workloads
 from zoomgrad.harness.worker.evidence import compare, left_by
 from zoomgrad.harness.workloads.models import Mlp

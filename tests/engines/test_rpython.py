@@ -11,7 +11,7 @@ from tests.engines.compiled.compiling import CLASSIFIER_ROWS, compiled, differen
 from tests.engines.compiled.test_differential import spread
 from tests.engines.graphs import NAMED, classifier
 from zoomgrad import engines
-from zoomgrad.engines.compiled import driver
+from zoomgrad.engines.compiled import engine as compiled_engine
 from zoomgrad.engines.graph.optimisers import power
 from zoomgrad.engines.translated import rpython
 from zoomgrad.harness import workloads
@@ -56,7 +56,7 @@ class InPython:
 def engine(monkeypatch):
     """The engine over the stand-in."""
     monkeypatch.setitem(rpython._LIBRARIES, False, InPython())
-    monkeypatch.setattr(driver, "translator", lambda: None)
+    monkeypatch.setattr(compiled_engine, "translator", lambda: None)
     return usable("rpython")
 
 

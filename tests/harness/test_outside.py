@@ -15,27 +15,25 @@ from zoomgrad.results.store import Store, latest
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
 MISBEHAVING = """
-from zoomgrad.engines.interpreted.driver import Interpreted
+from zoomgrad.engines.interpreted.engine import Interpreted
 from zoomgrad.engines.interpreted.tuple import Value
-from zoomgrad.engines.row import Row
 
 
 class Misbehaving(Interpreted):
-    def check(self, row):
-        if row.name == "bad-check":
+    def check(self):
+        if self.name == "bad-check":
             raise ZeroDivisionError("check \\x1b[2J")
-        if row.name == "leaving":
+        if self.name == "leaving":
             raise SystemExit(3)
 
-    def supports(self, row, workload):
-        if row.name == "bad-supports":
+    def supports(self, workload):
+        if self.name == "bad-supports":
             raise KeyError("supports")
         return None
 
 
 def engine(name, builds_on=""):
-    driver = Misbehaving(lambda: Value)
-    return Row(name, f"{name}, which misbehaves", builds_on, driver, typical_row_seconds=1e-6)
+    return Misbehaving(name, f"{name}, which misbehaves", builds_on, (1e-6, 0.0), build=lambda: Value)
 
 
 ENGINES = tuple(map(engine, ("bad-check", "leaving", "bad-supports", "..", "a/b"))) + (

@@ -13,11 +13,10 @@ from tests.engines.graphs import REFERENCE, bits
 from tests.examples import examples as share_of
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.compiled.driver import Compiled as CompiledDriver
+from zoomgrad.engines.compiled import engine as compiled_engine
 from zoomgrad.engines.compiled.trace import Graph as Trace
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.options import Options
-from zoomgrad.engines.row import Row
 
 COMPILED = [
     name
@@ -88,7 +87,7 @@ def examples(name):
 def engine_of(compiler, form, *flags, **options):
     """Return an engine for C of that form. options: other fields of Options."""
     chosen = Options(compiler=compiler, form=form, flags=flags, **options)
-    return Row(f"{compiler} {' '.join(flags)} {form}", "", "", CompiledDriver(), chosen)
+    return compiled_engine.Compiled(f"{compiler} {' '.join(flags)} {form}", "", "", options=chosen)
 
 
 def tape_of(graph, kinds, outputs=(), Value=None):

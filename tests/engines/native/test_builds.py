@@ -102,6 +102,6 @@ def test_a_compiler_that_fails_is_passed_over(tmp_path):
 @pytest.mark.parametrize("name", ["bytecode", "tcc", "rerolled-tcc"])
 def test_no_timed_phase_builds_the_recorder(name, monkeypatch):
     engine, calls = usable(name), []
-    monkeypatch.setattr("zoomgrad.engines.compiled.driver.recorder", lambda: calls.append(name))
+    monkeypatch.setattr("zoomgrad.engines.compiled.engine.recorder", lambda: calls.append(name))
     engine.check()
     assert calls

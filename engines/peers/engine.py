@@ -6,60 +6,74 @@ import importlib
 import os
 import sys
 from array import array
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Optional
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable, Workload
 from zoomgrad.engines.columns import check_labels, columns
 from zoomgrad.engines.compiled.clock import Clock
+from zoomgrad.engines.options import Options
 from zoomgrad.engines.peers.peer import Model, PeerTrainer, Task
-from zoomgrad.engines.row import Driver, Row, mlp_refusal
+from zoomgrad.engines.row import Row, mlp_refusal
 
 ACTIVATIONS = ("relu", "tanh")
 
 
-@dataclass(frozen=True)
-class Peer(Driver):
-    """The driver of a library that trains whole MLPs."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Peer(Row):
+    """Another library, which trains whole MLPs.
 
-    module: str
-    """In `models`."""
-    model: str
-    """The class there."""
+    It chooses its instructions when it runs, and adds up its sums in an order of its own.
+    """
 
-    def check(self, row: Row) -> None:
-        self._load(row)
+    builds_on: str = ""
+    typical_row_seconds: tuple[float, float] = (1e-10, 1e-9)  # the second is never 0, so that the proof includes drills
+    options: Options = field(default_factory=partial(Options, threads=1))
+    takes: Sequence[str] = ("threads",)
+    error_bound: Optional[float] = 1e-9
+    model: str = ""
+    """The module in `models` and its class, such as `with_numpy.NumpyModel`."""
 
-    def _load(self, row: Row) -> type[Model]:
+    @property
+    def file(self) -> str:
+        return f"engines/peers/models/{self.model.split('.')[0]}.py"
+
+    def check(self) -> None:
+        self._load()
+
+    def _load(self) -> type[Model]:
         """Import the library, and return the peer's Model. Raises Unavailable."""
-        name = f"zoomgrad.engines.peers.models.{self.module}"
-        if name not in sys.modules:
-            os.environ.update(settings(_threads(row)))
+        file, name = self.model.split(".")
+        path = f"zoomgrad.engines.peers.models.{file}"
+        if path not in sys.modules:
+            os.environ.update(settings(self.options.threads))
         try:
-            module = importlib.import_module(name)
+            module = importlib.import_module(path)
         except ImportError as error:
-            remedy = OTHER_INTERPRETER if row.environment == "worker" else ON_DEMAND
+            remedy = OTHER_INTERPRETER if self.environment == "worker" else ON_DEMAND
             raise Unavailable(f"its library can't be imported: {error}", remedy) from None
-        model: type[Model] = getattr(module, self.model)
+        model: type[Model] = getattr(module, name)
         return model
 
-    def supports(self, row: Row, workload: Workload) -> Optional[str]:
+    def supports(self, workload: Workload) -> Optional[str]:
         refusal = mlp_refusal(workload, ACTIVATIONS)
         if refusal or workload.learns:
             return refusal
         return "it is written for training, and this workload only runs forward"
 
-    def prepare(self, row: Row, workload: Workload) -> PeerTrainer:
+    def _prepare(self, workload: Workload) -> PeerTrainer:
         network = workload.network
         assert network is not None  # `supports` has checked it
-        model, clock = self._load(row), Clock()
+        model, clock = self._load(), Clock()
         with clock.phase("load"):
             features, targets = columns(workload.columns(), network.shape[0] + network.shape[-1])
             check_labels((targets,))
             start = array("d", nn.starting_parameters(workload))
             batch = min(workload.batch, features.rows)  # beyond it, no batch is one call
-            task = Task(network, features, targets, start, batch, _threads(row))
+            task = Task(network, features, targets, start, batch, self.options.threads)
         trainer = PeerTrainer(model(task, clock), workload, task, clock)
         clock.stop()
         return trainer
@@ -67,10 +81,6 @@ class Peer(Driver):
 
 OTHER_INTERPRETER = "Install it here, or choose another interpreter with --interpreters."
 ON_DEMAND = "`zoomgrad run` makes an environment for it."
-
-
-def _threads(row: Row) -> int:
-    return max(1, row.options.threads)
 
 
 # XLA hands work to a pool of NPROC threads, even if each of Eigen's products takes one thread. The fourth is macOS's.

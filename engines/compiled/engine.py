@@ -5,7 +5,9 @@ What only compiling needs is imported in functions, because a list of engines mu
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Optional
 
 from zoomgrad.engines.api import Unavailable, Workload
@@ -19,28 +21,31 @@ from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.native.build import recorder
-from zoomgrad.engines.row import Driver, Row
+from zoomgrad.engines.row import Row
 from zoomgrad.engines.threads import pool
 from zoomgrad.engines.training import Trainer
 from zoomgrad.engines.translated.rpython import translator
 
 
-class Compiled(Driver):
-    """The driver of engines that compile a graph."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Compiled(Row):
+    """An engine that compiles a graph."""
 
+    rebuilds: bool = False
     compiles = True
 
-    def value(self) -> Any:
+    @cached_property
+    def Value(self) -> Any:  # noqa: N802  (a class)
         """The class that records: in C where it can be built, else in Python."""
         return recorder()
 
-    def check(self, row: Row) -> None:
+    def check(self) -> None:
         """Import, find and build now what no timed phase should: stages, compilers, the recorder, NumPy, threads."""
         import zoomgrad.engines.compile
         import zoomgrad.engines.lengths.prepare  # noqa: F401
         from zoomgrad.engines.rerolled.fitted import fitted
 
-        options = row.options
+        options = self.options
         if options.code == "loops":
             _import_numpy()
         recorder()
@@ -70,43 +75,46 @@ class Compiled(Driver):
             except BuildFailed as failed:
                 raise Unavailable(f"no pool of threads: {failed.reason}", failed.remedy) from None
 
-    def supports(self, row: Row, workload: Workload) -> Optional[str]:
-        can_run = not (row.options.frozen and workload.learns)
+    def supports(self, workload: Workload) -> Optional[str]:
+        can_run = not (self.options.frozen and workload.learns)
         return None if can_run else "its weights are constants, so it can't train"
 
-    def prepare(self, row: Row, workload: Workload) -> Trainer:
+    def _prepare(self, workload: Workload) -> Trainer:
         """Compile the workload's step and check its rows."""
         from zoomgrad.engines.compile import compile as compile_graph
         from zoomgrad.engines.lengths.prepare import prepare_lengths
 
         if workload.varies or (workload.learns and workload.optimiser is not SGD):
-            return prepare_lengths(workload, row.options)
+            return prepare_lengths(workload, self.options)
         clock = Clock()
         first = partial(trace, workload, workload.row(0))
-        program = compile_graph(first, row.options, clock, batch=workload.batch)
+        program = compile_graph(first, self.options, clock, batch=workload.batch)
         program.tape = None  # a trainer never needs it
         trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
 
-    def compile(self, row: Row, graph: Graph) -> Program:
+    def compile(
+        self, loss: Any, *, inputs: Sequence[Any], parameters: Sequence[Any], outputs: Sequence[Any] = ()
+    ) -> Program:
         from zoomgrad.engines.compile import compile as compile_graph
 
-        if row.options.frozen:
+        if self.options.frozen:
             raise Unavailable(
-                f"{row.name} runs workloads only",
+                f"{self.name} runs workloads only",
                 "Name no parameters and leave out +frozen: all other leaves are constants.",
             )
         clock = Clock()
-        program = compile_graph(lambda: graph, row.options, clock)
+        program = compile_graph(lambda: Graph(loss, inputs, parameters, outputs), self.options, clock)
         clock.stop()
         return program
 
-    def toolchain(self, row: Row) -> Optional[toolchains.Toolchain]:
-        return toolchains.find(row.options.compiler) if row.options.compiler else None
+    def toolchain(self) -> Optional[toolchains.Toolchain]:
+        return toolchains.find(self.options.compiler) if self.options.compiler else None
 
-    def flags(self, row: Row) -> tuple[str, ...]:
-        return flags_of(row.options) if row.options.compiler else ()
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return flags_of(self.options) if self.options.compiler else ()
 
 
 def _import_numpy() -> None:
