@@ -60,52 +60,43 @@ class Option(NamedTuple):
 
     field: str
     """The field of Options that it sets."""
-    value: Callable[[str], Any]
-    """The text after its equals sign -> the field's value."""
-    pattern: str
-    """A regular expression for that text."""
     idea: str
     """What it changes. {} is the value."""
     examples: str
     """Engines that take it."""
-
-
-def _yes(_: str) -> bool:
-    return True
+    pattern: str = ""
+    """A regular expression for the text after its equals sign."""
+    value: Callable[[str], Any] = lambda _: True
+    """That text -> the field's value."""
 
 
 OPTIONS = {
-    "O": Option("level", int, "[0-3]", "compiled with -O{}", "rerolled-gcc+O=3 or rerolled-clang+O=2"),
-    "native": Option("native", _yes, "", "compiled for this exact processor: -march=native", "clang-O1+native"),
+    "O": Option("level", "compiled with -O{}", "rerolled-gcc+O=3 or rerolled-clang+O=2", "[0-3]", int),
+    "native": Option("native", "compiled for this exact processor: -march=native", "clang-O1+native"),
     "generic": Option(
         "native",
-        lambda _: False,
-        "",
         "compiled for every processor of this kind: no -march=native",
         "rerolled-gcc+generic or handwritten+generic",
+        value=lambda _: False,
     ),
     "fma": Option(
         "fma",
-        _yes,
-        "",
         "products fused with the sums that use them: one rounding for two",
         "clang-O1+fma, rerolled-clang+fma or handwritten+fma",
     ),
     "threads": Option(
         "threads",
-        lambda text: min(int(text or CORES), MOST_THREADS),
-        "([1-9][0-9]?)?",
         "divided among at most {} threads",
         "rerolled-gcc+threads=4 or numpy+threads",
+        "([1-9][0-9]?)?",
+        lambda text: min(int(text or CORES), MOST_THREADS),
     ),
     "frozen": Option(
         "frozen",
-        _yes,
-        "",
         "weights are constants, and only the forward pass is compiled",
         "tcc+frozen or rerolled-gcc+frozen",
     ),
-    "jit": Option("jit", _yes, "", "with RPython's JIT, whose translation takes minutes", "rpython+jit"),
+    "jit": Option("jit", "with RPython's JIT, whose translation takes minutes", "rpython+jit"),
 }
 """Name -> option, in the order of a name."""
 
