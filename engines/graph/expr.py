@@ -12,42 +12,28 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
 
+def _operator(primitive: str, *, is_reflected: bool = False) -> Callable[[Expr, Operand], Apply]:
+    """The method of an operator. is_reflected: for a number as the left operand."""
+
+    def method(self: Expr, other: Operand) -> Apply:
+        left, right = (_expr(other), self) if is_reflected else (self, _expr(other))
+        return Apply(primitive, (left, right))
+
+    return method
+
+
 class Expr:
     """An expression. Python's operators build larger ones."""
 
-    def __add__(self, other: Operand) -> Apply:
-        return Apply("add", (self, _expr(other)))
-
-    def __radd__(self, other: Operand) -> Apply:
-        return Apply("add", (_expr(other), self))
-
-    def __sub__(self, other: Operand) -> Apply:
-        return Apply("sub", (self, _expr(other)))
-
-    def __rsub__(self, other: Operand) -> Apply:
-        return Apply("sub", (_expr(other), self))
-
-    def __mul__(self, other: Operand) -> Apply:
-        return Apply("mul", (self, _expr(other)))
-
-    def __rmul__(self, other: Operand) -> Apply:
-        return Apply("mul", (_expr(other), self))
-
-    def __truediv__(self, other: Operand) -> Apply:
-        return Apply("div", (self, _expr(other)))
-
-    def __rtruediv__(self, other: Operand) -> Apply:
-        return Apply("div", (_expr(other), self))
+    __add__, __radd__ = _operator("add"), _operator("add", is_reflected=True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", is_reflected=True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", is_reflected=True)
+    __truediv__, __rtruediv__ = _operator("div"), _operator("div", is_reflected=True)
+    __lt__, __gt__ = _operator("less"), _operator("greater")
 
     def __neg__(self) -> Apply:
         # Only the sign of zero and of NaN can differ from a negation.
         return 0.0 - self
-
-    def __lt__(self, other: Operand) -> Apply:
-        return Apply("less", (self, _expr(other)))
-
-    def __gt__(self, other: Operand) -> Apply:
-        return Apply("greater", (self, _expr(other)))
 
 
 @dataclass(frozen=True)
