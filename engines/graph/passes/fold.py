@@ -15,36 +15,20 @@ from zoomgrad.engines.graph.tape import CONSTANT, LEAVES, NONE, Tape, names
 
 def fold(tape: Tape) -> Tape:
     """Fold constants. A row that raises or is not finite stays, so that the step that reaches it fails."""
-    if CONSTANT not in tape.ops:
+    # A constant on the left is rare, so the fastest search usually finds that there is nothing to do.
+    if CONSTANT not in tape.ops or set(tape.rows_of(CONSTANT)).isdisjoint(tape.left):
         return tape
-    first = _first(tape)
-    if first is None:
-        return tape
+    # Row -> 1 if it is a constant. The last byte is for NONE, which keeps no row from being computed.
+    is_known = bytearray(tape.ops.translate(bytes(code == CONSTANT for code in range(256)))) + b"\1"
     folded: dict[int, float] = {}
-    is_known = _is_constant(tape)
-    for row in range(first, len(tape)):
-        if is_known[tape.left[row]] and is_known[tape.right[row]] and tape.ops[row] >= len(LEAVES):
+    # `is_known` is read when the loop arrives at a row, after its operands have been folded.
+    for row in compress(count(), map(is_known.__getitem__, tape.left)):
+        if is_known[tape.right[row]] and tape.ops[row] >= len(LEAVES):
             value = _compute(tape, row, folded)
             if value is not None:
                 folded[row] = value
                 is_known[row] = 1
     return _keep(tape, folded) if folded else tape
-
-
-def _is_constant(tape: Tape) -> bytearray:
-    """Row -> 1 for a constant, else 0. The last byte is for NONE, which keeps no row from being computed."""
-    return bytearray(tape.ops.translate(bytes(code == CONSTANT for code in range(256)))) + b"\1"
-
-
-def _first(tape: Tape) -> Optional[int]:
-    """The first row whose operands are constants."""
-    constants = set(tape.rows_of(CONSTANT))
-    # A constant on the left is rare, so the fastest search usually finds that there is nothing to do.
-    if constants.isdisjoint(tape.left):
-        return None
-    is_known = _is_constant(tape)
-    on_the_left = compress(count(), map(constants.__contains__, tape.left))
-    return next((row for row in on_the_left if is_known[tape.right[row]]), None)
 
 
 def _compute(tape: Tape, row: int, folded: dict[int, float]) -> Optional[float]:
