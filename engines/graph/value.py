@@ -74,7 +74,8 @@ class Value(Derived):
         return _unary("sigmoid", self)
 
     def max(self, other: Union[Value, Number]) -> Value:
-        return _binary("max", self, other)
+        b = other if isinstance(other, Value) else Value(other)
+        return Value(OPS["max"].compute(self.data, b.data), (self, b), "max")
 
     def backward(self) -> None:
         self.grad = 1.0
@@ -104,8 +105,3 @@ class Value(Derived):
 
 def _unary(op: str, a: Value) -> Value:
     return Value(OPS[op].compute(a.data), (a,), op)
-
-
-def _binary(op: str, a: Value, other: Union[Value, Number]) -> Value:
-    b = other if isinstance(other, Value) else Value(other)
-    return Value(OPS[op].compute(a.data, b.data), (a, b), op)
