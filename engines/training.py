@@ -5,8 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from operator import index
+from types import MappingProxyType
 from typing import Optional
 
+from zoomgrad.engines.api import Workload
 from zoomgrad.engines.arguments import one_each, whole
 
 
@@ -17,16 +19,16 @@ class Trainer:
     steps.
     """
 
-    phases: Mapping[str, float]
+    phases: Mapping[str, float] = MappingProxyType({})
     """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`), which add up to the time that `prepare` took;
     empty if nothing is prepared. `trace` records the graph, and frees it once `lower` has made a tape of it."""
-    sizes: Mapping[str, float]
+    sizes: Mapping[str, float] = MappingProxyType({})
     """Further figures of what was compiled, by the names of their fields in `results.record.Figures`."""
 
-    def __init__(self, start: array[float], batch: int) -> None:
+    def __init__(self, start: array[float], workload: Workload) -> None:
         """start: the starting parameters, in the model's order."""
-        self._start = start
-        self._batch, self._first = whole(batch, "batch", 1), 0
+        self._start, self._workload = start, workload
+        self._batch, self._first = whole(workload.batch, "batch", 1), 0
         self._rows: Optional[int] = None
         """Rows to train on; None: all."""
         self.losses = array("d")
@@ -61,8 +63,7 @@ class Trainer:
         self._begin(self._start if parameters is None else array("d", one_each(parameters, len(self._start))))
 
     def _row_count(self) -> int:
-        """The number of the workload's rows."""
-        raise NotImplementedError
+        return sum(len(shape.rows) for shape in self._workload.shapes())
 
     def _begin(self, parameters: array[float]) -> None:
         """Set the parameters, and the gradients to 0."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoomgrad.engines.api import NonFiniteLoss, Workload
@@ -28,19 +27,13 @@ class ScalarTrainer(Trainer):
     """Methods that a step calls in order; "update" follows the last step of a batch."""
 
     def __init__(self, nn: Networks, workload: Workload) -> None:
-        self._workload = workload
         self.Value = nn.Neuron.Value
         self._model = workload.model(nn)
         self._parameters = self._model.parameters()
-        super().__init__(self.parameters(), workload.batch)
+        super().__init__(self.parameters(), workload)
         self._learns = workload.learns
         self._kept = self._no_states()
         """The numbers that the optimiser keeps for each parameter."""
-        self.phases: Mapping[str, float] = {}
-        self.sizes: Mapping[str, float] = {}
-
-    def _row_count(self) -> int:
-        return sum(len(shape.rows) for shape in self._workload.shapes())
 
     def _begin(self, parameters: array[float]) -> None:
         self._kept = self._no_states()

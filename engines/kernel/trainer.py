@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 
 from zoomgrad.engines.api import Workload
 from zoomgrad.engines.arguments import whole
@@ -16,17 +15,12 @@ class CompiledTrainer(Trainer):
     """The Trainer of every compiled engine."""
 
     def __init__(self, program: Program, workload: Workload) -> None:
-        super().__init__(array("d", program.parameters), workload.batch)
+        super().__init__(array("d", program.parameters), workload)
         self._program = program
-        self._workload = workload
         # Check once here, because a step is too short for checks.
         self._all_columns = self._columns = columns(workload.columns(), len(program.inputs))
         check_labels(self._columns)
-        self.phases: Mapping[str, float] = program.phases
-        self.sizes: Mapping[str, float] = program.sizes
-
-    def _row_count(self) -> int:
-        return self._all_columns[0].rows
+        self.phases, self.sizes = program.phases, program.sizes
 
     def _begin(self, parameters: array[float]) -> None:
         rows = self._rows

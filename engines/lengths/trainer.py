@@ -36,9 +36,8 @@ class TrainerOfLengths(Trainer):
         """
         self._order = order
         self._alone = Alone("Trainer", "Prepare the workload once for each thread")
-        super().__init__(self._as_in_the_model(parameters), workload.batch)
+        super().__init__(self._as_in_the_model(parameters), workload)
         self.phases, self.sizes = clock.phases, clock.sizes
-        self._workload = workload
         zeros = array("d", bytes(8 * len(parameters)))
         self._shared = Shared(
             at_cache_line(array("d", parameters)),
@@ -61,9 +60,6 @@ class TrainerOfLengths(Trainer):
         self._conductor = conduct(members, self._shared)
         self._of_length = {len(member.x): member for member in members}
 
-    def _row_count(self) -> int:
-        return len(self._members)
-
     def _begin(self, parameters: array[float]) -> None:
         with self._alone:
             self._shared.p[:] = array("d", (parameters[index] for index in self._order))
@@ -71,7 +67,7 @@ class TrainerOfLengths(Trainer):
                 buffer[:] = array("d", bytes(8 * len(buffer)))
 
     def train(self, steps: int) -> None:
-        steps, rows = whole(steps, "steps", 0), self._rows or self._row_count()
+        steps, rows = whole(steps, "steps", 0), self._rows or len(self._members)
         with self._alone:
             workload, taken = self._workload, len(self.losses)
             updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Network, NonFiniteLoss, Workload
@@ -82,21 +82,15 @@ class PeerTrainer(Trainer):
     """The first pass over a stretch may compile, because a library compiles for each length that it meets."""
 
     def __init__(self, model: Model, workload: Workload, task: Task, clock: Clock) -> None:
-        super().__init__(task.start, workload.batch)
-        self._model = model
-        self._workload = workload
-        self._task = task
-        self.phases: Mapping[str, float] = clock.phases
-        self.sizes: Mapping[str, float] = clock.sizes
-
-    def _row_count(self) -> int:
-        return self._task.features.rows
+        super().__init__(task.start, workload)
+        self._model, self._task = model, task
+        self.phases, self.sizes = clock.phases, clock.sizes
 
     def _begin(self, parameters: array[float]) -> None:
         self._model.restart(parameters)
 
     def train(self, steps: int) -> None:
-        start, parts, rows_in_all = len(self.losses), list[Any](), self._rows or self._row_count()
+        start, parts, rows_in_all = len(self.losses), list[Any](), self._rows or self._task.features.rows
         step, end = start, start + whole(steps, "steps", 0)
         while step < end:
             row, update, within = (self._first + step) % rows_in_all, step // self._batch, step % self._batch
