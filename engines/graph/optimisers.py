@@ -10,10 +10,10 @@ Example: momentum keeps one number, m. Its update is `m = 0.9 * m + q / batch`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
 
@@ -40,9 +40,7 @@ class Optimiser:
 
     @cached_property
     def _factors(self) -> Callable[..., tuple[float, ...]]:
-        names = {UPDATE.name: (UPDATE.name, ATOM_PRECEDENCE)}
-        texts = "".join(f"{PYTHON.spell(expr, names)[0]}, " for expr in self.factors.values())
-        return _compiled(f"def factors({UPDATE.name}):\n    return ({texts})\n")
+        return _function([UPDATE.name], self.factors, self.factors, power)
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -53,30 +51,28 @@ class Optimiser:
         """Each state and its next value, in order, and last `p` and its change."""
         yield from (*self.states.items(), ("p", self.change))
 
-    def python(self) -> str:
-        """The update of one parameter as the text of a Python function. It returns the parameter and the states."""
-        names = {name: (name, ATOM_PRECEDENCE) for name in self.leaves}
-        lines = [f"def update(p, {', '.join(self.leaves)}):"]
-        for name, expr in self.steps():
-            lines.append(f"    {name} {'-=' if name == 'p' else '='} {PYTHON.spell(expr, names)[0]}")
-        return "\n".join([*lines, f"    return {', '.join(['p', *self.states])},", ""])
-
     @cached_property
     def function(self) -> Callable[..., tuple[float, ...]]:
-        """The function of `python`."""
+        """The update of one parameter: a function of the parameter and `leaves` that returns it and the states."""
         return self.function_with(power)
 
     def function_with(self, pow_: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
-        """The function of `python`, with another `pow`, for example over arrays."""
-        return _compiled(self.python(), pow_)
+        """The same with another `pow`, for example over arrays."""
+        changes = {**self.states, "p": Leaf("p") - self.change}
+        return _function(["p", *self.leaves], changes, ["p", *self.states], pow_)
 
 
-def _compiled(text: str, pow_: Optional[Callable[..., Any]] = None) -> Callable[..., tuple[Any, ...]]:
-    """Run the text, and return the function that it defines."""
-    names: dict[str, Any] = {}
-    exec(text, {"pow": pow_ or power, "__name__": __name__}, names)  # noqa: S102  (text from these expressions, not from input)
-    (function,) = names.values()
-    return function  # type: ignore[no-any-return]
+def _function(
+    arguments: Sequence[str], changes: Mapping[str, Expr], results: Iterable[str], pow_: Callable[..., Any]
+) -> Callable[..., tuple[Any, ...]]:
+    """A Python function that gives each name its expression in turn, and returns the results."""
+    leaves = {name: (name, ATOM_PRECEDENCE) for name in arguments}
+    lines = [f"def function({', '.join(arguments)}):"]
+    lines += [f"    {name} = {PYTHON.spell(expr, leaves)[0]}" for name, expr in changes.items()]
+    lines.append(f"    return ({''.join(f'{name}, ' for name in results)})")
+    names: dict[str, Any] = {"pow": pow_, "__name__": __name__}
+    exec("\n".join(lines), names)  # noqa: S102  (text from these expressions, not from input)
+    return names["function"]  # type: ignore[no-any-return]
 
 
 def power(base: float, exponent: float) -> float:
@@ -87,11 +83,6 @@ def power(base: float, exponent: float) -> float:
         return math.inf
     except ValueError:
         return math.nan
-
-
-def _momentum(decay: float = 0.9) -> Optimiser:
-    m = Leaf("m")
-    return Optimiser("momentum", RATE * m, {"m": decay * m + Q / BATCH})
 
 
 def adam(first: float, second: float, epsilon: float) -> Optimiser:
@@ -107,7 +98,7 @@ def adam(first: float, second: float, epsilon: float) -> Optimiser:
 
 
 SGD = Optimiser("sgd", RATE * Q / BATCH)
-MOMENTUM = _momentum()
+MOMENTUM = Optimiser("momentum", RATE * Leaf("m"), {"m": 0.9 * Leaf("m") + Q / BATCH})
 ADAM = adam(0.85, 0.99, 1e-8)
 """With microgpt's numbers."""
 
