@@ -49,10 +49,6 @@ class NoAnswer(Exception):
         super().__init__(f"{reason}{printed and f': {printed}'}")
         self.reason, self.output, self.code, self.limit = reason, output, code, limit
 
-    @property
-    def is_late(self) -> bool:
-        return self.limit == "time"
-
 
 class Skipped(NamedTuple):
     """A program that has a compiler's name but is not used."""
@@ -187,7 +183,7 @@ class Programs:
                         if not more:
                             running.remove(process)
                             selector.unregister(process.stdout)  # type: ignore[arg-type]
-                            _check(_exit_code(process, deadline), printed[process])
+                            _check(process, deadline, printed[process])
         except (TimeoutError, subprocess.TimeoutExpired):
             output = "\n".join(map(_text, printed.values()))
             raise NoAnswer(f"took longer than {self.seconds:g} s", output, limit="time") from None
@@ -233,21 +229,17 @@ _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11)
 kills the program. Never `preexec_fn`, which may hang in a process with threads."""
 
 
-def _exit_code(process: subprocess.Popen[bytes], deadline: float) -> int:
-    """The exit code of a process that has closed its output. Raises TimeoutExpired."""
-    for _ in range(20):  # it ends within microseconds, and `wait` with a limit would sleep for longer
-        if process.poll() is not None:
-            break
-        sleep(2e-5)
-    return process.wait(max(0.0, deadline - monotonic()))
-
-
 def _text(printed: bytearray) -> str:
     return printed.decode(errors="replace")
 
 
-def _check(code: int, printed: bytearray) -> None:
-    """Raise NoAnswer for an exit code other than 0."""
+def _check(process: subprocess.Popen[bytes], deadline: float, printed: bytearray) -> None:
+    """Wait for a process that has closed its output. Raises TimeoutExpired, and NoAnswer if its exit code is not 0."""
+    for _ in range(20):  # it ends within microseconds, and `wait` with a limit would sleep for longer
+        if process.poll() is not None:
+            break
+        sleep(2e-5)
+    code = process.wait(max(0.0, deadline - monotonic()))
     if code > 0:
         raise NoAnswer(f"ended with exit code {code}", _text(printed), code=code)
     if code < 0:

@@ -98,4 +98,4 @@ def _read(command: list[str], folder: Path) -> str:
             environment=environment,
         )
     except NoAnswer as none:
-        raise NoResult("timed-out" if none.is_late else "failed", f"perf {command[1]} {none}") from None
+        raise NoResult("timed-out" if none.limit == "time" else "failed", f"perf {command[1]} {none}") from None
