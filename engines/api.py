@@ -40,9 +40,6 @@ class UnknownName(LookupError):
         super().__init__(f"there is no {kind} {name!r}\n  {hint}{also}")
         self.nearest = nearest
 
-    def __str__(self) -> str:  # the text itself; a KeyError would show its repr
-        return str(self.args[0])
-
 
 class WrongOption(UnknownName):
     """An engine does not take this option, or no engine does. The problem and the remedy fit on one line."""
