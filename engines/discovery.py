@@ -61,7 +61,7 @@ def discover(table: Sequence[Row] = ()) -> Discovered:
     problems: list[Problem] = []
     engines: dict[str, Row] = {}
     places: dict[str, str] = {}
-    others = ((where, module.ENGINES) for where, module in from_outside(ENGINE_FILES, ("ENGINES",), problems))
+    others = ((where, module.ENGINES) for where, module in from_outside(ENGINE_FILES, "ENGINES", problems))
     for where, rows in chain([("engines/table.py", table)], others):
         if not isinstance(rows, (tuple, list)):
             problems.append(Problem(where, f"its ENGINES are not a tuple of engines: {type(rows).__name__}"))
@@ -125,8 +125,8 @@ def said(error: BaseException) -> str:
 # --- files from outside -----------------------------------------------------------------------------------------------
 
 
-def from_outside(variable: str, names: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, ModuleType]]:
-    """File and module for each file from outside that can be imported and defines one of the names."""
+def from_outside(variable: str, name: str, problems: list[Problem]) -> Iterator[tuple[str, ModuleType]]:
+    """File and module for each file from outside that can be imported and defines that name."""
     for file in files(variable):
         where = one_line(file)
         try:
@@ -134,10 +134,10 @@ def from_outside(variable: str, names: Sequence[str], problems: list[Problem]) -
         except (Exception, SystemExit) as error:
             problems.append(Problem(where, f"can't be imported: {said(error)}"))
             continue
-        if any(hasattr(module, name) for name in names):
+        if hasattr(module, name):
             yield where, module
         else:
-            problems.append(Problem(where, f"defines no {' and no '.join(names)}"))
+            problems.append(Problem(where, f"defines no {name}"))
 
 
 def files(variable: str) -> list[str]:

@@ -64,7 +64,7 @@ def _read(_files: Optional[str]) -> tuple[dict[str, Workload], list[Problem]]:
     """The workloads of these files, and what was left out."""
     by_name: dict[str, Workload] = {}
     problems: list[Problem] = []
-    for where, module in from_outside(WORKLOAD_FILES, ["WORKLOADS"], problems):
+    for where, module in from_outside(WORKLOAD_FILES, "WORKLOADS", problems):
         for workload in module.WORKLOADS if isinstance(module.WORKLOADS, (tuple, list)) else [module.WORKLOADS]:
             name: Any = getattr(workload, "name", workload)
             known = (*WORKLOADS, *by_name, "microgpt")
