@@ -41,17 +41,14 @@ def linearize(
                 return Tape(ops, left, right, index, constants, row, tuple(rows), len(inputs), len(parameters))
             if any(v._has_own_backward for v in loss.topo()):
                 refuse_closure("a compiled engine")
-        return Tape(*_walk(loss, inputs, parameters, outputs), len(inputs), len(parameters))
+        return _walk(loss, inputs, parameters, outputs)
 
 
 _WALKING = threading.Lock()
 """Values store their rows during a walk, so threads that compile the same graph must take turns."""
 
-Walked = tuple[bytes, "array[int]", "array[int]", "array[int]", list[Number], int, tuple[int, ...]]
-"""A tape's columns, its constants, the row of the loss, and those of the outputs."""
 
-
-def _walk(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Walked:
+def _walk(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Tape:
     walk = _Walk()
     try:
         walk.name(INPUT, inputs)
@@ -64,7 +61,8 @@ def _walk(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], out
         index = array("i", [NONE]) * len(walk.ops)
         for row, number in walk.indices.items():
             index[row] = number
-        return bytes(walk.ops), array("i", walk.left), array("i", walk.right), index, walk.constants, loss._row, rows
+        left, right = array("i", walk.left), array("i", walk.right)
+        return Tape(bytes(walk.ops), left, right, index, walk.constants, loss._row, rows, len(inputs), len(parameters))
     finally:
         walk.forget()
 
