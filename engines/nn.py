@@ -132,10 +132,10 @@ class Networks(NamedTuple):
 
 
 @functools.cache
-def bind(value: Any, neuron: Any = Neuron, layer: Any = Layer, mlp: Any = MLP) -> Networks:
+def bind(value: Any, neuron: Any = Neuron, mlp: Any = MLP) -> Networks:
     """The networks for a Value class, the same ones for the same arguments. The others are the classes to bind."""
     neuron = type("Neuron", (neuron,), {"Value": value})
-    layer = type("Layer", (layer,), {"Neuron": neuron})
+    layer = type("Layer", (Layer,), {"Neuron": neuron})
     return Networks(Module, neuron, layer, type("MLP", (mlp,), {"Layer": layer}))
 
 
