@@ -493,8 +493,8 @@ DEFECTS = (
     Defect(
         "machine: a short distance counts in the wrong units",
         "engines/machine/encode.py",
-        "return start, 3 if row.scalar or not row.narrow else",
-        "return start, 3 if row.scalar or row.narrow else",
+        "shift = 3 if row.scalar or not row.narrow else",
+        "shift = 3 if row.scalar or row.narrow else",
         "engines/machine/test_encode.py::test_a_vector_instruction[vaddpd]",
     ),
     Defect(

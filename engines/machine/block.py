@@ -134,7 +134,7 @@ class Block:
         for (outer, at), width in self.vectors:
             if at % VECTOR == 0:
                 next_tile = Vector((outer + self.nest.steps[0], at), width)
-                self.code.prefetch(self.nest.memory(target, next_tile, 0))
+                self.code.integer("prefetcht0", self.nest.memory(target, next_tile, 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 

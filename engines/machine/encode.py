@@ -77,7 +77,7 @@ class Row(NamedTuple):
     """A row of the table of vector instructions."""
 
     prefix: int
-    """0, 0x66, 0xF3 or 0xF2."""
+    """0x66, 0xF3 or 0xF2."""
     map: int
     """1 for 0F, 2 for 0F38, 3 for 0F3A."""
     opcode: int
@@ -93,11 +93,11 @@ class Row(NamedTuple):
     """Whether it has only one encoding."""
 
 
-_ARITHMETIC = {"sqrt": 0x51, "add": 0x58, "mul": 0x59, "sub": 0x5C, "min": 0x5D, "div": 0x5E, "max": 0x5F}
+_OPCODES = {"sqrt": 0x51, "add": 0x58, "mul": 0x59, "sub": 0x5C, "min": 0x5D, "div": 0x5E, "max": 0x5F, "cmp": 0xC2}
 
 TABLE: dict[str, Row] = {
-    **{f"v{name}pd": Row(0x66, 1, opcode) for name, opcode in _ARITHMETIC.items()},
-    **{f"v{name}sd": Row(0xF2, 1, opcode, scalar=True) for name, opcode in _ARITHMETIC.items()},
+    **{f"v{name}pd": Row(0x66, 1, opcode) for name, opcode in _OPCODES.items()},
+    **{f"v{name}sd": Row(0xF2, 1, opcode, scalar=True) for name, opcode in _OPCODES.items()},
     "vmovupd": Row(0x66, 1, 0x10),
     "vmovupd_store": Row(0x66, 1, 0x11),
     "vmovsd": Row(0xF2, 1, 0x10, scalar=True),
@@ -105,8 +105,6 @@ TABLE: dict[str, Row] = {
     "vmovapd": Row(0x66, 1, 0x28),
     "vbroadcastsd": Row(0x66, 2, 0x19, narrow=0),
     "vmovddup": Row(0xF2, 1, 0x12, narrow=0),
-    "vcmppd": Row(0x66, 1, 0xC2),
-    "vcmpsd": Row(0xF2, 1, 0xC2, scalar=True),
     "vblendvpd": Row(0x66, 3, 0x4B),
     "vblendmpd": Row(0x66, 2, 0x65),
     "vandpd": Row(0x66, 1, 0x54),
@@ -134,7 +132,7 @@ TABLE: dict[str, Row] = {
     "kmovb": Row(0x66, 1, 0x93),
 }
 
-_PREFIXES = {0: 0, 0x66: 1, 0xF3: 2, 0xF2: 3}
+_PREFIXES = {0x66: 1, 0xF3: 2, 0xF2: 3}
 _LENGTHS = {8: 0, 16: 0, 32: 1, 64: 2}
 CONDITIONS = {"b": 2, "e": 4, "ne": 5, "be": 6, "a": 7, "p": 10, "np": 11, "l": 12, "ge": 13, "le": 14, "g": 15}
 """Condition of a jump -> the low bits of its opcode."""
@@ -148,8 +146,10 @@ class Integer(NamedTuple):
     store: bytes = b""
     """To memory, from a register."""
     constant: tuple[bytes, int, int] = (b"", 0, 0)
-    """With a constant: opcode, extension, bytes of the constant. The opcode 81 has a shorter form, 83."""
-    prefix: bytes = b""
+    """With a constant: opcode, extension, bytes of the constant. The opcode 81 has a shorter form, 83. An instruction
+    with one operand has no bytes of a constant."""
+    prefix: bytes = b"\x48"
+    """What precedes the opcode. The last byte, REX, gets the high bits of registers. 48: for 8 bytes."""
 
 
 INTEGERS = {
@@ -162,11 +162,13 @@ INTEGERS = {
     "imul": Integer(b"\x0f\xaf"),
     "movsxd": Integer(b"\x63"),
     "movzx": Integer(b"\x0f\xb6"),
-    "popcnt": Integer(b"\x0f\xb8", prefix=b"\xf3"),
+    "popcnt": Integer(b"\x0f\xb8", prefix=b"\xf3\x48"),
     "shl": Integer(constant=(b"\xc1", 4, 1)),
     "shr": Integer(constant=(b"\xc1", 5, 1)),
+    "mov dword": Integer(store=b"\x89", prefix=b"\x40"),
+    "prefetcht0": Integer(constant=(b"\x0f\x18", 1, 0), prefix=b"\x40"),
+    "call": Integer(constant=(b"\xff", 2, 0), prefix=b"\x40"),
 }
-
 
 ALIGNMENT = 32
 """Inner loops start at multiples of this many bytes."""
@@ -180,14 +182,14 @@ class Line(NamedTuple):
     """0 for labels and comments."""
     name: str
     operands: tuple[Any, ...] = ()
-    """Those of the instruction; for a vector instruction, the arguments of `Assembler.vector`."""
+    """The arguments of `Assembler.vector` or `Assembler.integer`, or a label, or the object of a comment."""
 
     def __str__(self) -> str:
-        shown = self.operands
         name, mask = self.name, ""
+        shown = [part for part in self.operands if part is not None]
         if name in TABLE:
-            *parts, only, zero = self.operands
-            shown = tuple(part for part in parts if part is not None)
+            *_, only, zero = self.operands
+            shown = shown[: -2 if only else -1]
             mask = f" {{{only}}}{' {z}' * zero}" if only else ""
         if name.endswith("_store"):
             name, shown = name.replace("_store", ""), shown[::-1]
@@ -281,11 +283,27 @@ class Assembler:
             else:
                 yield str(line)
 
-    def _done(self, start: int, name: str, *operands: Any) -> None:
-        """Note an instruction that began at `start` for the listing."""
-        self._lines.append((start, len(self.code) - start, name, operands))
+    # --- instructions ------------------------------------------------------------------------------------------------
 
-    # --- vectors -----------------------------------------------------------------------------------------------------
+    def _instruction(
+        self, name: str, operands: tuple[Any, ...], forms: Forms, disp: int = 0, label: str = "", tail: bytes = b""
+    ) -> None:
+        """Append an instruction, and note it for the listing. tail: the bytes after the distance."""
+        code, start = self.code, len(self.code)
+        if label:
+            code += forms.far
+            self._uses.append((len(code), label, disp - len(tail)))
+            code += bytes(4)
+        elif disp == 0 and forms.here:
+            code += forms.here
+        elif -128 << forms.shift <= disp < 128 << forms.shift and not disp & (1 << forms.shift) - 1:
+            code += forms.near
+            code.append(disp >> forms.shift & 255)
+        else:
+            code += forms.far
+            code += disp.to_bytes(4, "little", signed=True)
+        code += tail
+        self._lines.append((start, len(code) - start, name, operands))
 
     def vector(
         self,
@@ -302,77 +320,32 @@ class Assembler:
 
         mask: selects lanes; None: all. zero: clear the other lanes.
         """
-        code, start = self.code, len(self.code)
-        if isinstance(second, Mem):
-            base, disp, index, scale, label = second
-            forms = _in_memory(name, to, first, base, index, scale, mask, zero)
-            self._operand(forms, disp, label, int(immediate is not None))
-        else:
-            code += _in_registers(name, to, first, second, mask, zero)
-        if immediate is not None:
-            code.append(immediate)
-        self._lines.append((start, len(code) - start, name, (to, first, second, immediate, mask, zero)))
+        base, disp, index, scale, label = second if isinstance(second, Mem) else (second, 0, None, 0, "")
+        forms = _vector(name, to, first, base, index, scale, mask, zero)
+        tail = b"" if immediate is None else bytes((immediate,))
+        self._instruction(name, (to, first, second, immediate, mask, zero), forms, disp, label, tail)
 
-    def _operand(self, forms: Forms, disp: int, label: str, tail: int) -> None:
-        """Append an instruction with an operand in memory, up to its distance.
-
-        tail: the bytes that follow the distance, which a label's distance must skip.
-        """
-        code = self.code
-        if label:
-            code += forms.far
-            self._uses.append((len(code), label, disp - tail))
-            code += bytes(4)
-        elif disp == 0 and forms.here:
-            code += forms.here
-        elif -128 << forms.shift <= disp < 128 << forms.shift and not disp & (1 << forms.shift) - 1:
-            code += forms.near
-            code.append(disp >> forms.shift & 255)
-        else:
-            code += forms.far
-            code += disp.to_bytes(4, "little", signed=True)
-
-    # --- integers ----------------------------------------------------------------------------------------------------
-
-    def integer(self, name: str, to: Union[Reg, Mem], source: Union[Reg, Mem, int], by: Optional[int] = None) -> None:
-        """Append an instruction of INTEGERS, for 8 bytes. by: the constant of a multiplication with three operands."""
-        start, row, tail = len(self.code), INTEGERS[name], b""
-        operand = source if isinstance(to, Reg) and not isinstance(source, int) else to
-        field = source if isinstance(to, Mem) else to
-        opcode = row.store if isinstance(to, Mem) else row.load
-        if isinstance(source, int):
-            opcode, number, size = row.constant
-            if opcode == b"\x81" and -128 <= source < 128:
+    def integer(
+        self, name: str, to: Union[Reg, Mem], source: Union[Reg, Mem, int, None] = None, by: Optional[int] = None
+    ) -> None:
+        """Append an instruction of INTEGERS. by: the constant of a multiplication with three operands."""
+        row, tail = INTEGERS[name], b""
+        operand = to
+        if source is None or isinstance(source, int):
+            (opcode, field, size), constant = row.constant, source or 0
+            if opcode == b"\x81" and -128 <= constant < 128:
                 opcode, size = b"\x83", 1
-            tail = source.to_bytes(size, "little", signed=True)
+            tail = constant.to_bytes(size, "little", signed=True)
+        elif isinstance(to, Mem):
+            assert isinstance(source, Reg)
+            opcode, field = row.store, source.number
         else:
-            assert isinstance(field, Reg)
-            number = field.number
+            opcode, field, operand = row.load, to.number, source
         if by is not None:
             opcode, tail = b"\x69", by.to_bytes(4, "little", signed=True)
-        assert not isinstance(operand, int)
-        self.code += row.prefix
-        if isinstance(operand, Mem):
-            forms = _integer_in_memory(0x48, opcode, number, operand.base, operand.index, operand.scale)
-            self._operand(forms, operand.disp, operand.label, len(tail))
-        else:
-            self.code += _integer_in_registers(0x48, opcode, number, operand)
-        self.code += tail
-        self._done(start, name, to, source, *(() if by is None else (by,)))
-
-    def prefetch(self, place: Mem) -> None:
-        """Fetch the cache line of a place."""
-        start = len(self.code)
-        forms = _integer_in_memory(0x40, b"\x0f\x18", 1, place.base, place.index, place.scale)
-        self._operand(forms, place.disp, place.label, 0)
-        self._done(start, "prefetcht0", place)
-
-    def move_int(self, to: Mem, source: Reg) -> None:
-        """Store the lower 4 bytes of a register."""
-        start = len(self.code)
-        forms = _integer_in_memory(0x40, b"\x89", source.number, to.base, to.index, to.scale)
-        self._operand(forms, to.disp, to.label, 0)
-        self._done(start, "mov dword", to, source)
+        base, disp, index, scale, label = operand if isinstance(operand, Mem) else (operand, 0, None, 0, "")
+        forms = _integer(row.prefix, opcode, field, base, index, scale)
+        self._instruction(name, (to, source, by), forms, disp, label, tail)
 
     # --- control -----------------------------------------------------------------------------------------------------
 
@@ -381,9 +354,8 @@ class Assembler:
         """A loop that runs as often as the counter says, at least once. aligned: for the processor's decoder."""
         again = self.new_label()
         while aligned and len(self.code) % ALIGNMENT:
-            start = len(self.code)
-            self.code += b"\x66\x66\x66\x90"[-(-start % ALIGNMENT) :]  # at most three prefixes
-            self._done(start, "nop")
+            nop = b"\x66\x66\x66\x90"[-(-len(self.code) % ALIGNMENT) :]  # at most three prefixes
+            self._instruction("nop", (), Forms(nop))
         self.label(again)
         yield
         self.integer("sub", counter, 1)
@@ -422,140 +394,89 @@ class Assembler:
             one, other = compared
             assert not isinstance(one, int)
             self.integer("cmp", one, other)
-        start = len(self.code)
-        self.code += bytes((0x0F, 0x80 | CONDITIONS[condition])) if condition else b"\xe9"
-        self._distance(label)
-        self._done(start, f"j{condition or 'mp'}", label)
+        opcode = bytes((0x0F, 0x80 | CONDITIONS[condition])) if condition else b"\xe9"
+        self._instruction(f"j{condition or 'mp'}", (label,), Forms(far=opcode), label=label)
 
     def call(self, target: Union[str, Mem]) -> None:
         """Call a label, or the address in memory."""
-        start = len(self.code)
         self.joins += 1
         if isinstance(target, Mem):
-            forms = _integer_in_memory(0x40, b"\xff", 2, target.base, target.index, target.scale)
-            self._operand(forms, target.disp, target.label, 0)
+            self.integer("call", target)
         else:
-            self.code.append(0xE8)
-            self._distance(target)
-            self.called.setdefault(target)
-        self._done(start, "call", target)
-
-    def _distance(self, label: str) -> None:
-        self._uses.append((len(self.code), label, 0))
-        self.code += bytes(4)
+            self._instruction("call", (target,), Forms(far=b"\xe8"), label=target)
+            self.called[target] = None
 
     def plain(self, name: str) -> None:
         """Append `ret`, or `vzeroupper`, which clears all but the lower 16 bytes of vector registers.
 
         Functions of libm may be slow otherwise.
         """
-        start = len(self.code)
         self.joins += 1
-        self.code += {"ret": b"\xc3", "vzeroupper": b"\xc5\xf8\x77"}[name]
-        self._done(start, name)
+        self._instruction(name, (), Forms({"ret": b"\xc3", "vzeroupper": b"\xc5\xf8\x77"}[name]))
 
 
 class Forms(NamedTuple):
     """The bytes of an instruction up to its distance, for each way to write the distance."""
 
-    here: bytes
-    """Without a distance; empty if the base needs one."""
-    near: bytes
+    here: bytes = b""
+    """Without a distance; empty if there must be one."""
+    near: bytes = b""
     """With a distance of one byte, which counts in units of 2**shift bytes."""
-    far: bytes
+    far: bytes = b""
     """With a distance of four bytes, or relative to the next instruction."""
-    shift: int
+    shift: int = 0
 
 
 @cache
-def _in_registers(
-    name: str, to: Register, first: Optional[Vec], second: Register, mask: Optional[Mask], zero: bool
-) -> bytes:
-    """A vector instruction between registers, up to its immediate."""
-    high = second.number >> 4 if isinstance(second, Vec) else 0
-    sized = next((each for each in (to, first, second) if isinstance(each, Vec)), Vec(0, 16))
-    start, _ = _vector(name, to, first, sized, high, second.number >> 3 & 1, mask, zero, far=high)
-    return start + bytes((0xC0 | (to.number & 7) << 3 | second.number & 7,))
-
-
-@cache
-def _in_memory(
+def _vector(
     name: str,
     to: Register,
     first: Optional[Vec],
-    base: Optional[Reg],
+    base: Optional[Register],
     index: Optional[Reg],
     scale: int,
     mask: Optional[Mask],
     zero: bool,
 ) -> Forms:
-    """A vector instruction with an operand in memory."""
-    x, b = index.number >> 3 if index else 0, base.number >> 3 if base else 0
-    sized = to if isinstance(to, Vec) else first
-    assert sized
-    start, shift = _vector(name, to, first, sized, x, b, mask, zero)
-    return _addressed(start, to.number, base, index, scale, shift)
-
-
-def _vector(
-    name: str,
-    to: Register,
-    first: Optional[Vec],
-    sized: Vec,
-    x: int,
-    b: int,
-    mask: Optional[Mask],
-    zero: bool,
-    far: int = 0,
-) -> tuple[bytes, int]:
-    """The bytes before ModRM, and the shift of short distances.
-
-    sized: the operand whose size counts. x, b: the high bits of the index, and of the base or of the second register.
-    far: whether EVEX is necessary.
-    """
-    row, field, vvvv = TABLE[name], to.number, first.number if first else 0
+    """A vector instruction. base: that of the operand in memory, or the last operand itself if scale is 0."""
+    row, field, vvvv, last = TABLE[name], to.number, first.number if first else 0, base.number if base else 0
+    sized = next((each for each in (to, first, base) if isinstance(each, Vec)), Vec(0, 16))
     size = 8 if row.scalar else sized.size
-    r = field >> 3 & 1
-    if far or row.evex or size == 64 or field > 15 or vvvv > 15 or isinstance(to, Mask) or mask:
-        start = bytes(
-            (
-                0x62,
-                (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | (field >> 4 ^ 1) << 4 | row.map,
-                row.wide << 7 | (~vvvv & 15) << 3 | 4 | _PREFIXES[row.prefix],
-                zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0),
-                row.opcode,
-            )
-        )
-        # A distance counts in units of the operand's size.
-        return start, 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
-    last = (~vvvv & 15) << 3 | (size == 32) << 2 | _PREFIXES[row.prefix]
-    if row.map == 1 and not x and not b and not row.wide_vex:
-        return bytes((0xC5, (r ^ 1) << 7 | last, row.opcode)), 0
+    r, x, b = field >> 3 & 1, index.number >> 3 if index else last >> 4, last >> 3 & 1
     high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
-    return bytes((0xC4, high, row.wide_vex << 7 | last, row.opcode)), 0
+    low = (~vvvv & 15) << 3 | _PREFIXES[row.prefix]
+    if row.evex or size == 64 or max(field, vvvv, last) > 15 or isinstance(to, Mask) or mask:
+        lanes = zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0)
+        start = bytes((0x62, high | (field >> 4 ^ 1) << 4, row.wide << 7 | low | 4, lanes, row.opcode))
+        # A distance counts in units of the operand's size.
+        shift = 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
+        return _forms(start, field, base, index, scale, shift)
+    low |= _LENGTHS[size] << 2
+    is_short = row.map == 1 and not x and not b and not row.wide_vex
+    start = bytes((0xC5, (r ^ 1) << 7 | low) if is_short else (0xC4, high, row.wide_vex << 7 | low))
+    return _forms(start + bytes((row.opcode,)), field, base, index, scale)
 
 
 @cache
-def _integer_in_registers(rex: int, opcode: bytes, field: int, second: Reg) -> bytes:
-    last = 0xC0 | (field & 7) << 3 | second.number & 7
-    return bytes((rex | field >> 3 << 2 | second.number >> 3, *opcode, last))
-
-
-@cache
-def _integer_in_memory(
-    rex: int, opcode: bytes, field: int, base: Optional[Reg], index: Optional[Reg], scale: int
+def _integer(
+    prefix: bytes, opcode: bytes, field: int, base: Optional[Register], index: Optional[Reg], scale: int
 ) -> Forms:
-    x, b = index.number >> 3 if index else 0, base.number >> 3 if base else 0
-    start = bytes((rex | field >> 3 << 2 | x << 1 | b, *opcode))
-    return _addressed(start, field, base, index, scale, 0)
+    """An instruction for integers. base: as for `_vector`."""
+    x, b = (register.number >> 3 if register else 0 for register in (index, base))
+    start = (*prefix[:-1], prefix[-1] | field >> 3 << 2 | x << 1 | b, *opcode)
+    return _forms(bytes(start), field, base, index, scale)
 
 
-def _addressed(start: bytes, field: int, base: Optional[Reg], index: Optional[Reg], scale: int, shift: int) -> Forms:
-    """Add ModRM and SIB for an operand in memory."""
+def _forms(
+    start: bytes, field: int, base: Optional[Register], index: Optional[Reg], scale: int, shift: int = 0
+) -> Forms:
+    """Add ModRM and SIB for the last operand."""
     low = (field & 7) << 3
     if base is None:
-        return Forms(b"", b"", start + bytes((low | 5,)), shift)
+        return Forms(far=start + bytes((low | 5,)))
     last = base.number & 7
+    if not scale:
+        return Forms(start + bytes((0xC0 | low | last,)))
     rest = b""
     if index or last == 4:
         rest = bytes((scale.bit_length() - 1 << 6 | (index.number & 7 if index else 4) << 3 | last,))

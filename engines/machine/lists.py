@@ -47,7 +47,7 @@ class Lists:
         code = self.code
         code.label(LIST_EVERY)
         with code.counted_up(RAX, self.count):
-            code.move_int(Mem(RDI, 8, RAX, 4), RAX)
+            code.integer("mov dword", Mem(RDI, 8, RAX, 4), RAX)
         code.integer("mov", Mem(RDI), RAX)
         code.plain("ret")
         code.label(LIST_INPUTS)
@@ -94,7 +94,7 @@ class Lists:
             return
         code = self.code
         with code.counted_up(RDX, self.count, start=start):
-            code.move_int(Mem(RDI, 8, RCX, 4), RDX)
+            code.integer("mov dword", Mem(RDI, 8, RCX, 4), RDX)
             code.integer("mov", RAX, Mem(RSI, 0, RDX, 8))
             code.integer("shl", RAX, 1)  # without the sign
             with code.unless("e", RAX, 0):
@@ -219,7 +219,7 @@ class Lists:
                 code.integer("movsxd", RAX, Mem(RDI, 8, RDX, 4))
                 point_to_list(code, self.step, RSI, "turned", RAX)
                 code.integer("mov", RCX, Mem(RSI))
-                code.move_int(Mem(RSI, 8, RCX, 4), R8)
+                code.integer("mov dword", Mem(RSI, 8, RCX, 4), R8)
                 code.integer("add", RCX, 1)
                 code.integer("mov", Mem(RSI), RCX)
                 code.integer("add", RDX, 1)

