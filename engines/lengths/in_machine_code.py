@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from operator import index
-from typing import Any
+from typing import Any, Optional
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.optimisers import Optimiser
@@ -37,9 +38,8 @@ class ConductorInMachineCode(Conductor):
         self._is_fast, self._target = is_fast, target.native()
         self._columns = [_library(member).described(member.shape.columns) for member in members]
         self._of_members = array("q", itertools.chain(*map(_member_words, members, self._columns)))
-        self._list = array("q", bytes(16 * (len(shared.p) // self._target.width + 1)))
-        self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser))))
-        for_all_courses = (self._of_members, self._list, 0, *shared.all)  # the words from OF_MEMBERS on
+        self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser, is_fast))))
+        for_all_courses = (self._of_members, *shared.all)  # the words from OF_MEMBERS on
         self._words = array("q", [*[0] * Word.OF_MEMBERS, *map(_word, for_all_courses)])
         self._functions: dict[bool, tuple[Memory, Callable[[], None]]] = {}
         self._function(1)
@@ -79,7 +79,7 @@ def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: boo
     Raises OutOfRegisters.
     """
     code, loss, after = Assembler(), Vec(0, 8), "after"
-    one = lanes(optimiser, 1, is_single=is_single)
+    one = lanes(optimiser, 1, is_single=is_single, is_fast=is_fast)
     with function(code, "take", room=8):
         code.integer("mov", T, RDI)
         code.integer("mov", W, RSI)
@@ -107,21 +107,19 @@ def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: boo
             code.integer("mov", word(Word.TAKEN), RAX)
             code.jump(after, "l", RAX, word(Word.BATCH))
             code.integer("mov", word(Word.TAKEN), 0)
-            update, width = _widest(optimiser, target_.width, is_single, is_fast)
-            UpdateWriter(code, target_, optimiser, count).write(update, width, one)
+            update = _in_vectors(optimiser, target_.width, is_single, is_fast) or one
+            UpdateWriter(code, target_, optimiser, is_fast=is_fast).write(update, one, count)
             code.label(after)
             go_on(code, word(Word.ROW), word(Word.ROWS))
     return code
 
 
-def _widest(optimiser: Optimiser, width: int, is_single: bool, is_fast: bool) -> tuple[Lanes, int]:
-    """The update of whole vectors, and their width: 1 where libm or the update has no lanes."""
+def _in_vectors(optimiser: Optimiser, width: int, is_single: bool, is_fast: bool) -> Optional[Lanes]:
+    """The update of whole vectors; None where libm or the update has no lanes."""
     if is_fast or are_those_of_libm():
-        try:
-            return lanes(optimiser, width, is_single=is_single, is_fast=is_fast), width
-        except NoLanes:
-            pass
-    return lanes(optimiser, 1, is_single=is_single), 1
+        with suppress(NoLanes):
+            return lanes(optimiser, width, is_single=is_single, is_fast=is_fast)
+    return None
 
 
 def _of_row(code: Assembler, to: Reg, which: Word) -> None:

@@ -1,12 +1,10 @@
 """Optimiser -> the update of a vector of parameters: the same expressions, without powers.
 
-The result is a list of statements over doubles, for the lanes of a vector, in the language of `graph/expr.py`. It has
-further primitives: `fma(a, b, c)` is a * b + c, and `fnma(a, b, c)` is c - a * b, both rounded once. `sqrt` is the
-processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a relative error of at most 2^-14. `xor` and `or` are bitwise,
-and `minus` subtracts bits as integers.
-
-A vector has libm's bits in nearly every lane. `unsure` is not 0 in the other lanes, which keep their numbers. These
-parameters are updated one by one: a vector of one lane calls libm.
+The result is a list of statements over doubles, for the lanes of a vector, in the language of `graph/expr.py`. Each
+has a *slot*, whose number is its name in later statements. The first slots are the buffers and the numbers of an update
+that all lanes share. The language has further primitives: `fma(a, b, c)` is a * b + c, and `fnma(a, b, c)` is c - a *
+b, both rounded once. `sqrt` is the processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a relative error of at most
+2^-14. `xor` and `or` are bitwise, and `minus` subtracts bits as integers.
 
 **Powers.** r, which is x * x or the square root of x, is the double nearest to the exact result, or nearly (see
 `_root`). libm's pow may return its neighbour, but only if the exact result is near the middle of the two. A fused
@@ -51,14 +49,14 @@ class NoLanes(Exception):
 class Lanes(NamedTuple):
     """The update of a vector. The leaves of an expression are slots."""
 
-    shared: dict[str, Expr]
-    """Slot -> its value, which all vectors share."""
-    statements: dict[str, Expr]
-    """Slot -> its value, in order."""
-    results: dict[str, str]
-    """Buffer -> the slot of its new content."""
-    unsure: str
-    """The slot that is not 0 in unsure lanes; empty if all lanes are sure."""
+    width: int
+    """Doubles in the vector."""
+    statements: list[Expr]
+    """The values of the slots after the buffers and the numbers."""
+    results: list[int]
+    """The slots of the buffers' new contents."""
+    unsure: Optional[int]
+    """The slot that is not 0 in unsure lanes; None if all lanes are sure."""
 
 
 def buffers(optimiser: Optimiser) -> tuple[str, ...]:
@@ -66,18 +64,24 @@ def buffers(optimiser: Optimiser) -> tuple[str, ...]:
     return ("p", "q", *optimiser.states)
 
 
-def numbers(optimiser: Optimiser) -> tuple[str, ...]:
-    """The names of the slots after the buffers: numbers of an update that all lanes share."""
-    return (RATE.name, *optimiser.factors, BATCH.name, UPDATE.name)
+def numbers(optimiser: Optimiser, is_fast: bool) -> tuple[str, ...]:
+    """The names of the slots after the buffers. is_fast: whether last bits may differ, so that inverses are of use."""
+    names = (RATE.name, BATCH.name, UPDATE.name, *optimiser.factors)
+    return (*names, *map(_inverse, names)) if is_fast else names
 
 
-def factors(optimiser: Optimiser) -> dict[str, Expr]:
-    """Slot of a factor -> its value, over the slot of UPDATE, with libm's powers."""
-    writer = _Writer(optimiser, 1, is_single=False)
-    return {writer.slots[name].name: writer.pair(expr).value for name, expr in optimiser.factors.items()}
+def _inverse(name: str) -> str:
+    return f"1 / {name}"
 
 
-def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool = False) -> Lanes:
+def factors(optimiser: Optimiser, is_fast: bool) -> list[Expr]:
+    """The numbers after RATE, BATCH and UPDATE, each over the slots before it, with libm's powers."""
+    writer = _Writer(optimiser, 1, is_single=False, is_fast=is_fast)
+    values: list[Expr] = [writer.pair(expr).value for expr in optimiser.factors.values()]
+    return values + [1.0 / writer.slots[name] for name in numbers(optimiser, False) if is_fast]
+
+
+def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool) -> Lanes:
     """The update of a vector. is_single: whether a batch is one step. is_fast: whether last bits may differ.
 
     Raises NoLanes for functions and exponents without lanes, and for two powers in one expression, unless width is 1.
@@ -85,9 +89,9 @@ def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool = 
     writer = _Writer(optimiser, width, is_single=is_single, is_fast=is_fast)
     for target, expr in optimiser.steps():
         writer.step(target, Leaf("p") - expr if target == "p" else expr)
-    results = {name: writer.slots[name].name for name in (*optimiser.states, "p")}
-    results["q"] = writer.add(Literal(0.0)).name
-    return Lanes(writer.shared, writer.statements, results, writer.unsure.name if writer.unsure else "")
+    writer.step("q", Literal(0.0))
+    results = [int(writer.slots[name].name) for name in buffers(optimiser)]
+    return Lanes(width, writer.statements, results, int(writer.unsure.name) if writer.unsure else None)
 
 
 class _Pair(NamedTuple):
@@ -102,40 +106,38 @@ class _Pair(NamedTuple):
 
 
 class _Writer:
-    def __init__(self, optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool = False) -> None:
-        self._numbers = numbers(optimiser)
+    def __init__(self, optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool) -> None:
+        self._numbers = numbers(optimiser, is_fast)
         names = (*buffers(optimiser), *self._numbers)
         self.slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
         """Number, or buffer -> the slot of its present value."""
-        self.shared: dict[str, Expr] = {}
-        self.statements: dict[str, Expr] = {}
+        self.statements: list[Expr] = []
         self.unsure: Optional[Leaf] = None
         self._width, self._is_single, self._is_fast = width, is_single, is_fast
         self._first = len(names)
         self._equal: dict[Expr, Leaf] = {}
 
     def step(self, target: str, expr: Expr) -> None:
-        """The new value of a state, or of the parameter."""
+        """The new value of a buffer."""
         value, other = self.pair(expr)
-        self.slots[target] = self.add(value)
+        self.slots[target] = self._add(value)
         if value != other:
             self._mark(call("xor", self.slots[target], other))
 
-    def add(self, expr: Expr, to: Optional[dict[str, Expr]] = None) -> Leaf:
-        """A new slot for a value. to: `shared`, or by default `statements`."""
-        slot = Leaf(str(self._first + len(self.shared) + len(self.statements)))
-        (self.statements if to is None else to)[slot.name] = expr
-        return slot
+    def _add(self, expr: Expr) -> Leaf:
+        """A new slot for a value."""
+        self.statements.append(expr)
+        return Leaf(str(self._first + len(self.statements) - 1))
 
-    def _let(self, expr: Expr, to: Optional[dict[str, Expr]] = None) -> Leaf:
+    def _let(self, expr: Expr) -> Leaf:
         """The slot of a value, which equal values share."""
         if expr not in self._equal:
-            self._equal[expr] = self.add(expr, to)
+            self._equal[expr] = self._add(expr)
         return self._equal[expr]
 
     def _mark(self, bits: Expr) -> None:
         """Lanes with any of these bits are unsure."""
-        self.unsure = self.add(call("or", self.unsure, bits) if self.unsure else bits)
+        self.unsure = self._add(call("or", self.unsure, bits) if self.unsure else bits)
 
     def _mark_outside(self, x: Leaf, exponent: int) -> None:
         """Mark NaN, and numbers other than 0 below 2^-exponent or above 2^exponent."""
@@ -158,8 +160,7 @@ class _Writer:
         if expr.primitive == "div" and divisor == BATCH and self._is_single:
             return self.pair(expr.operands[0])
         if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self._numbers:
-            inverse = self._let(1.0 / self.slots[divisor.name], self.shared)
-            return _Pair.same(self.pair(expr.operands[0]).value * inverse)
+            return _Pair.same(self.pair(expr.operands[0]).value * self.slots[_inverse(divisor.name)])
         pairs = [self.pair(operand) for operand in expr.operands]
         powers = [pair for pair in pairs if pair.value != pair.other]
         if len(powers) > 1:
@@ -173,7 +174,7 @@ class _Writer:
         value, other = self.pair(expr)
         if value != other:
             raise NoLanes("lanes compute no power of a power")
-        return value if isinstance(value, Leaf) and value.name in self.statements else self._let(value)
+        return value if isinstance(value, Leaf) and int(value.name) >= self._first else self._let(value)
 
     def _power(self, base: Expr, exponent: Expr) -> _Pair:
         if exponent not in (SQUARE, ROOT):

@@ -1,17 +1,17 @@
-"""Lanes -> machine code that updates all parameters: whole vectors first, then unsure lanes and the rest one by one."""
+"""Lanes -> machine code that updates all parameters: whole vectors, then unsure lanes and the rest one by one."""
 
 from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Optional
 
-from zoomgrad.engines.graph.expr import Apply, Expr, leaves
-from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
+from zoomgrad.engines.graph.expr import Apply, leaves
+from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.lengths.lanes import Lanes, buffers, factors, numbers
-from zoomgrad.engines.machine.encode import RAX, RCX, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import RAX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Registers
@@ -52,24 +52,124 @@ class Word(IntEnum):
     """The number of recorded losses, all finite."""
     OF_MEMBERS = 12
     """The address of the words of the members: see `in_machine_code`."""
-    LIST = 13
-    """The address of the list of parameters to update one by one. An entry is the index of a vector's first parameter,
-    and a bit for each lane."""
-    END = 14
-    """Where the list ends."""
-    BUFFERS = 15
+    BUFFERS = 13
     """The addresses of p, q and the states."""
 
 
-class LaneEvaluator(Evaluator):
-    """Knows the primitives that only lanes have."""
+class UpdateWriter(Evaluator):
+    """Writes the update. Knows the primitives that only lanes have."""
+
+    def __init__(self, code: Assembler, target: Target, optimiser: Optimiser, *, is_fast: bool) -> None:
+        """Raises OutOfRegisters."""
+        super().__init__(code, target, Registers(target, code), powers=are_those_of_libm())
+        self.registers.prefer_kept()
+        take = self.registers.integer
+        self._at, self._single, self._marks = take(), take(), take()
+        self._bases = [take() for _ in buffers(optimiser)]
+        self._numbers = [Mem(W, 8 * COPIES * number) for number in range(len(numbers(optimiser, is_fast)))]
+        self._factors = factors(optimiser, is_fast)
+
+    def write(self, update: Lanes, one: Lanes, count: int) -> None:
+        """Update that many parameters. one: the update of a single parameter."""
+        for number, base in enumerate(self._bases, start=Word.BUFFERS):
+            self.code.integer("mov", base, word(number))
+        self._set_numbers(update.width)
+        self._over_vectors(update, one, count)
+        self.code.plain("vzeroupper")
+
+    def _set_numbers(self, width: int) -> None:
+        """Compute the numbers of the update, and copy them into all lanes. The rate is the next one."""
+        code, number = self.code, Vec(0, 8)
+        rate, batch, update, *others = self._numbers
+        code.integer("mov", RAX, word(Word.RATES))
+        self.load(number, Mem(RAX))
+        self.store(rate, number)
+        code.integer("add", word(Word.RATES), 8)
+        code.integer("add", word(Word.UPDATE), 1)
+        for place, which in ((batch, Word.BATCH), (update, Word.UPDATE)):
+            code.vector("vcvtsi2sd", number, number, word(which))
+            self.store(place, number)
+        slots: list[Operand] = [*map(Mem, self._bases), *self._numbers]
+        for place, expr in zip(others, self._factors):
+            value = self.in_register(self.evaluate(expr, slots, 1), 1)
+            self.store(place, value)
+            self.release(value)
+        copies = self.registers.vector(width)
+        for place in self._numbers:
+            self.spread(copies, place)
+            self.store(place, copies)
+        self.release(copies)
+
+    def _over_vectors(self, update: Lanes, one: Lanes, count: int) -> None:
+        """Go from the last whole vector to the first one. Parameters after the last one come first, one by one."""
+        code, at, marks, rest = self.code, self._at, self._marks, count % update.width
+        again, in_part, marked, following, end = (code.new_label() for _ in range(5))
+        code.integer("mov", at, count - rest)
+        code.integer("mov", marks, (1 << rest) - 1)
+        code.jump(marked if rest else following)
+        code.label(again)
+        places, results, unsure = self._computed(update, at)
+        if unsure:
+            mask = MASK if self.target.masks else unsure
+            code.vector("vcmppd", mask, unsure, self.constant(0.0, update.width), immediate=NOT_EQUAL)
+            code.vector("kmovb" if self.target.masks else "vmovmskpd", marks, None, mask)
+            code.jump(in_part, "ne", marks, 0)
+        self._store(places, results)
+        code.label(following)
+        code.integer("sub", at, update.width)
+        code.jump(again, "ge")
+        code.jump(end)
+        code.label(in_part)
+        if unsure:
+            for place, register in zip(places, results):
+                self.blend(register, register, place, mask)
+            self._store(places, results)
+            self.release(unsure)
+        self.release(*results)
+        code.label(marked)
+        self._one_by_one(one)
+        code.jump(following)
+        code.label(end)
+
+    def _one_by_one(self, one: Lanes) -> None:
+        """Update the marked lanes of a vector."""
+        code, single, marks, again = self.code, self._single, self._marks, self.code.new_label()
+        code.plain("vzeroupper")
+        code.integer("mov", single, self._at)
+        code.label(again)
+        code.integer("mov", RAX, marks)
+        code.integer("and", RAX, 1)
+        with code.unless("e"):
+            places, results, _ = self._computed(one, single)
+            self._store(places, results)
+            self.release(*results)
+        code.integer("add", single, 1)
+        code.integer("shr", marks, 1)
+        code.jump(again, "ne")
+
+    def _computed(self, update: Lanes, index: Reg) -> tuple[list[Mem], list[Vec], Optional[Vec]]:
+        """Compute the update of a vector: where it is stored, its results, and what is not 0 in unsure lanes."""
+        read = (int(leaf.name) for expr in update.statements for leaf in leaves(expr))
+        uses = Counter([*read, *update.results, update.unsure])
+        places = [Mem(base, 0, index, 8) for base in self._bases]
+        slots: Any = [*places, *self._numbers]
+        for expr in update.statements:
+            value = self.in_own_register(self.evaluate(expr, slots, update.width), update.width)
+            self.registers.share(value, uses[len(slots)] - 1)
+            slots.append(value)
+        unsure = None if update.unsure is None else slots[update.unsure]
+        return places, [slots[slot] for slot in update.results], unsure
+
+    def _store(self, places: Sequence[Mem], results: Sequence[Vec]) -> None:
+        for place, register in zip(places, results):
+            self.store(place, register)
 
     def _call(self, expr: Apply, leaves: Any, width: int) -> Vec:
         if width == 1:
             return super()._call(expr, leaves, width)
         values = [self.evaluate(operand, leaves, width) for operand in expr.operands]
         if expr.primitive in FUSED:
-            return self._fused(FUSED[expr.primitive], values, width)
+            return self._fused(FUSED[expr.primitive], width, *values)
         if expr.primitive == "abs":
             values.append(self.code.constant(ALL_BUT_SIGN * width))
         first = self.in_register(values[0], width) if len(values) == 2 else None
@@ -78,9 +178,8 @@ class LaneEvaluator(Evaluator):
         self.code.vector(INSTRUCTIONS[expr.primitive], to, first, values[-1])
         return to
 
-    def _fused(self, name: str, operands: Sequence[Operand], width: int) -> Vec:
+    def _fused(self, name: str, width: int, one: Operand, other: Operand, addend: Operand) -> Vec:
         """The sum of a product and an addend, in the register of the first factor if nothing else uses it."""
-        one, other, addend = operands
         if isinstance(one, Vec) and self.registers.may_change(one):
             to, factor, last, order = one, other, addend, 213
         else:
@@ -89,132 +188,3 @@ class LaneEvaluator(Evaluator):
         self.code.vector(name.format(order), to, first, last)
         self.release(first, last)
         return to
-
-    def write(self, statements: Mapping[str, Expr], later: Iterable[str], slots: Any, width: int) -> None:
-        """Compute slots. later: slots that are read after the last statement, one entry for each read."""
-        uses = Counter([*_reads(statements), *later])
-        for slot, expr in statements.items():
-            slots[int(slot)] = self.in_own_register(self.evaluate(expr, slots, width), width)
-            self.registers.share(slots[int(slot)], uses[slot] - 1)
-
-    def leave_unsure(self, unsure: Vec, at: Reg, places: Sequence[Mem], results: Sequence[Vec]) -> None:
-        """Put the old numbers back into unsure lanes, and add these lanes to the list."""
-        code, zero = self.code, self.registers.vector(self.target.width)
-        self.clear(zero)
-        mask = MASK if self.target.masks else unsure
-        code.vector("vcmppd", mask, unsure, zero, immediate=NOT_EQUAL)
-        code.vector("kmovb" if self.target.masks else "vmovmskpd", RAX, None, mask)
-        with code.unless("e", RAX, 0):
-            self.append(at)
-            for place, register in zip(places, results):
-                self.blend(register, register, place, mask)
-        self.registers.release(zero, unsure)
-
-    def append(self, at: Reg) -> None:
-        """Add the lanes marked in RAX to the list. at: the index of the vector's first parameter."""
-        self.code.integer("mov", RCX, word(Word.END))
-        self.code.integer("mov", Mem(RCX), at)
-        self.code.integer("mov", Mem(RCX, 8), RAX)
-        self.code.integer("add", word(Word.END), 16)
-
-
-class UpdateWriter:
-    """Writes the update of `count` parameters, which also sets their gradients to 0.
-
-    The code expects the words at T, and at W the numbers of an update, with room for COPIES of each.
-    """
-
-    def __init__(self, code: Assembler, target: Target, optimiser: Optimiser, count: int) -> None:
-        self._code, self._optimiser, self._count = code, optimiser, count
-        self._registers = Registers(target, code)
-        self._registers.prefer_kept()
-        self._evaluator = LaneEvaluator(code, target, self._registers, powers=are_those_of_libm())
-        take = self._registers.integer
-        self._at, self._entry, self._marks = take(), take(), take()
-        self._bases = [take() for _ in buffers(optimiser)]
-        self._places = [Mem(base, 0, self._at, 8) for base in self._bases]
-        self._slots: Any = dict(enumerate(self._places))
-        for number in range(len(numbers(optimiser))):
-            self._slots[len(self._slots)] = Mem(W, 8 * COPIES * number)
-
-    def write(self, update: Lanes, width: int, one: Lanes) -> None:
-        """Update whole vectors of that width, then other parameters one by one. Raises OutOfRegisters."""
-        for number, base in enumerate(self._bases, start=Word.BUFFERS):
-            self._code.integer("mov", base, word(number))
-        self._set_numbers()
-        self._over_vectors(update, width)
-        self._code.plain("vzeroupper")
-        self._over_list(one)
-
-    def _set_numbers(self) -> None:
-        """Compute the numbers of the update: the rate is the next one, and factors depend on the update's number."""
-        code, evaluator = self._code, self._evaluator
-        places = dict(zip(numbers(self._optimiser), list(self._slots.values())[len(self._places) :]))
-        number = Vec(0, 8)
-        code.integer("mov", RAX, word(Word.RATES))
-        evaluator.load(number, Mem(RAX))
-        evaluator.store(places[RATE.name], number)
-        code.integer("add", word(Word.RATES), 8)
-        code.integer("add", word(Word.UPDATE), 1)
-        for name, which in ((BATCH.name, Word.BATCH), (UPDATE.name, Word.UPDATE)):
-            code.vector("vcvtsi2sd", number, number, word(which))
-            evaluator.store(places[name], number)
-        for slot, expr in factors(self._optimiser).items():
-            value = evaluator.in_register(evaluator.evaluate(expr, self._slots, 1), 1)
-            evaluator.store(self._slots[int(slot)], value)
-            evaluator.release(value)
-
-    def _over_vectors(self, update: Lanes, width: int) -> None:
-        """Update whole vectors, and list what is left: unsure lanes, and the parameters after the last vector."""
-        code, evaluator = self._code, self._evaluator
-        slots, whole = dict(self._slots), self._count // width * width
-        copies = self._registers.vector(width)
-        for place in list(slots.values())[len(self._places) :]:
-            evaluator.spread(copies, place)
-            evaluator.store(place, copies)
-        self._registers.release(copies)
-        evaluator.write(update.shared, [*_reads(update.statements), *update.shared], slots, width)
-        code.integer("mov", RAX, word(Word.LIST))
-        code.integer("mov", word(Word.END), RAX)
-        if whole:
-            with code.counted_up(self._at, whole, width):
-                self._step(update, slots, width)
-        self._registers.release(*(slots[int(slot)] for slot in update.shared))
-        if whole < self._count:
-            code.integer("mov", self._at, whole)
-            code.integer("mov", RAX, (1 << self._count - whole) - 1)
-            evaluator.append(self._at)
-
-    def _over_list(self, one: Lanes) -> None:
-        """Update the listed parameters one by one."""
-        code, at, entry, marks = self._code, self._at, self._entry, self._marks
-        lanes = code.new_label()
-        code.integer("mov", entry, word(Word.LIST))
-        with code.repeated() as end:
-            code.jump(end, "ge", entry, word(Word.END))
-            code.integer("mov", at, Mem(entry))
-            code.integer("mov", marks, Mem(entry, 8))
-            code.label(lanes)
-            code.integer("mov", RAX, marks)
-            code.integer("and", RAX, 1)
-            with code.unless("e"):
-                self._step(one, dict(self._slots), 1)
-            code.integer("add", at, 1)
-            code.integer("shr", marks, 1)
-            code.jump(lanes, "ne")
-            code.integer("add", entry, 16)
-
-    def _step(self, update: Lanes, slots: Any, width: int) -> None:
-        """Update a vector of parameters."""
-        self._evaluator.write(update.statements, [*update.results.values(), update.unsure], slots, width)
-        results = [slots[int(update.results[name])] for name in buffers(self._optimiser)]
-        if update.unsure:
-            self._evaluator.leave_unsure(slots[int(update.unsure)], self._at, self._places, results)
-        for place, register in zip(self._places, results):
-            self._evaluator.store(place, register)
-        self._registers.release(*results)
-
-
-def _reads(statements: Mapping[str, Expr]) -> Iterator[str]:
-    """The slots that statements read, with repetitions."""
-    return (leaf.name for expr in statements.values() for leaf in leaves(expr))
