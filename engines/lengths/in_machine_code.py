@@ -19,7 +19,7 @@ from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter,
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import function, go_on
 from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.memory import Memory, bound
+from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import OutOfRegisters
 from zoomgrad.engines.machine.target import ALTERNATIVE, T, Target, W, word
@@ -41,7 +41,7 @@ class ConductorInMachineCode(Conductor):
         self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser, is_fast))))
         for_all_courses = (self._of_members, *shared.all)  # the words from OF_MEMBERS on
         self._words = array("q", [*[0] * Word.OF_MEMBERS, *map(_word, for_all_courses)])
-        self._functions: dict[bool, tuple[Memory, Callable[[], None]]] = {}
+        self._functions: dict[bool, Callable[[], None]] = {}
         self._function(1)
 
     def take(self, course: Course) -> int:
@@ -54,10 +54,8 @@ class ConductorInMachineCode(Conductor):
         is_single = batch == 1
         if is_single not in self._functions:
             code = write_take(self._optimiser, self._target, len(self.shared.p), is_single, self._is_fast)
-            content, labels = code.finish()
-            memory = Memory(content, {name: labels[name] for name in code.functions})
-            self._functions[is_single] = memory, bound(memory.start, self._words, self._numbers)
-        return self._functions[is_single][1]
+            self._functions[is_single] = Memory(code).bound(self._words, self._numbers)
+        return self._functions[is_single]
 
 
 def conductor_in_machine_code(
@@ -111,6 +109,7 @@ def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: boo
             UpdateWriter(code, target_, optimiser, is_fast=is_fast).write(update, one, count)
             code.label(after)
             go_on(code, word(Word.ROW), word(Word.ROWS))
+    code.finish()
     return code
 
 

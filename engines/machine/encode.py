@@ -13,7 +13,7 @@ Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, Optional, Union
@@ -182,9 +182,11 @@ class Line(NamedTuple):
     """0 for labels and comments."""
     name: str
     operands: tuple[Any, ...] = ()
-    """The arguments of `Assembler.vector` or `Assembler.integer`, or a label, or the object of a comment."""
+    """The arguments of `Assembler.vector` or `Assembler.integer`, or a label, or what makes the text of a comment."""
 
     def __str__(self) -> str:
+        if not self.name:
+            return f"; {self.operands[0]()}"
         name, mask = self.name, ""
         shown = [part for part in self.operands if part is not None]
         if name in TABLE:
@@ -203,7 +205,8 @@ class Assembler:
         self.code = bytearray()
         self._lines: list[tuple[int, int, str, tuple[Any, ...]]] = []
         """The fields of each Line."""
-        self._labels: dict[str, int] = {}
+        self.labels: dict[str, int] = {}
+        """Their offsets."""
         self._uses: list[tuple[int, str, int]] = []
         """Place of a 4-byte distance, label, and what to add."""
         self._constants: dict[bytes, str] = {}
@@ -224,7 +227,7 @@ class Assembler:
 
     def label(self, name: str) -> None:
         """Place a label here."""
-        self._labels[name] = len(self.code)
+        self.labels[name] = len(self.code)
         self._lines.append((len(self.code), 0, f"{name}:", ()))
         self.joins += 1
 
@@ -237,8 +240,8 @@ class Assembler:
         for parts, length in zip((self.code, self._lines, self._uses), place):
             del parts[length:]  # type: ignore[attr-defined]
 
-    def comment(self, text: object) -> None:
-        """A line of the listing that is not code: the text of the object, when the listing is made."""
+    def comment(self, text: Callable[[], str]) -> None:
+        """A line of the listing that is not code. Its text is made with the listing, because that takes long."""
         self._lines.append((len(self.code), 0, "", (text,)))
 
     def constant(self, data: bytes) -> Mem:
@@ -251,23 +254,22 @@ class Assembler:
         self.functions.add(name)
         return Mem(None, label=name)
 
-    def finish(self) -> tuple[bytes, dict[str, int]]:
-        """The code with its constants and all distances, and the offset of each label."""
+    def finish(self) -> None:
+        """Append constants and the places of addresses, and fill in all distances."""
         used = {name for _, name, _ in self._uses}  # not those of code that was taken back
         self.functions &= used
         self.code += bytes(-len(self.code) % 8)
         for name in sorted(self.functions):
-            self._labels[name] = len(self.code)
+            self.labels[name] = len(self.code)
             self.code += bytes(8)
         for data, name in sorted(self._constants.items(), key=lambda item: -min(64, len(item[0]))):
             if name not in used:
                 continue
             self.code += bytes(-len(self.code) % min(64, max(8, 1 << (len(data) - 1).bit_length())))
-            self._labels[name] = len(self.code)
+            self.labels[name] = len(self.code)
             self.code += data
         for at, name, more in self._uses:
-            struct.pack_into("<i", self.code, at, self._labels[name] - (at + 4) + more)
-        return bytes(self.code), self._labels
+            struct.pack_into("<i", self.code, at, self.labels[name] - (at + 4) + more)
 
     @property
     def lines(self) -> list[Line]:

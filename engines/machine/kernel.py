@@ -8,7 +8,7 @@ from typing import Any
 
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.kernel.library import Library, interface
-from zoomgrad.engines.machine.buffers.functions import ALIGNMENT, PROTOTYPES
+from zoomgrad.engines.machine.buffers.functions import ALIGNMENT, PROTOTYPES, label_of
 from zoomgrad.engines.machine.buffers.rows import further_words
 from zoomgrad.engines.machine.memory import Memory, is_under_perf, write_symbols
 from zoomgrad.engines.machine.program import Code
@@ -18,11 +18,11 @@ class MachineKernel(Library):
     """A Kernel over machine code. It is called as an object of C is, but has more to know of columns."""
 
     def __init__(self, code: Code) -> None:
-        memory = Memory(code.bytes, code.of_libm)
+        memory, labels, cast = Memory(code.assembler), code.assembler.labels, interface().cast
+        functions = {name: cast(PROTOTYPES[name], memory.start + labels[label_of(name)]) for name in code.functions}
         if is_under_perf():
-            write_symbols(memory.start, code.symbols, code.end)
-        cast = interface().cast
-        functions = {name: cast(PROTOTYPES[name], memory.start + at) for name, at in code.functions.items()}
+            names = (*code.assembler.called, *map(label_of, functions))
+            write_symbols(memory.start, {name: labels[name] for name in names}, code.end)
         super().__init__(SimpleNamespace(memory=memory, **functions), code.step.workspace + ALIGNMENT // 8)
 
     def described(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:

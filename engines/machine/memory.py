@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.kernel.library import interface
+from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.target import ALTERNATIVE, check
 
 PERF_FOLDER = Path("/tmp")  # noqa: S108  (where perf looks)
@@ -25,19 +25,16 @@ PERF_CONTROL = "ZOOMGRAD_PERF_CONTROL"
 
 
 class Memory:
-    """Executable pages, freed with the object."""
+    """Executable pages with finished code, freed with the object."""
 
-    def __init__(self, code: bytes, of_libm: Mapping[str, int] = MappingProxyType({})) -> None:
-        """of_libm: function of libm -> the offset of its address.
-
-        Raises Unavailable if the processor lacks the instructions, or if the system forbids executable pages.
-        """
+    def __init__(self, code: Assembler) -> None:
+        """Raises Unavailable if the processor lacks the instructions, or if the system forbids executable pages."""
         check()  # other processors would end the process at the first call
-        size = -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = -(-len(code.code) // mmap.PAGESIZE) * mmap.PAGESIZE
         self._pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._pages[: len(code)] = code
-        for name, at in of_libm.items():
-            struct.pack_into("<Q", self._pages, at, function_of_libm(name))
+        self._pages[: len(code.code)] = code.code
+        for name in code.functions:
+            struct.pack_into("<Q", self._pages, code.labels[name], function_of_libm(name))
         self._view = ctypes.c_char.from_buffer(self._pages)
         self.start = ctypes.addressof(self._view)
         protect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -45,15 +42,15 @@ class Memory:
         if protect(self.start, size, mmap.PROT_READ | mmap.PROT_EXEC):
             reason = os.strerror(ctypes.get_errno())
             raise Unavailable(f"the system forbids executable pages ({reason})", ALTERNATIVE)
-        self.size = len(code)
 
-
-def bound(address: int, first: Any, second: Any) -> Callable[[], None]:
-    """A function that calls machine code with the addresses of two writable buffers, and keeps these alive."""
-    ffi = interface()
-    function = ffi.cast("void (*)(void *, void *)", address)
-    # Without True, PyPy's cffi silently copies a buffer that it can't address.
-    return partial(function, *(ffi.from_buffer("char[]", each, True) for each in (first, second)))
+    def bound(self, *buffers: Any) -> Callable[[], None]:
+        """A call of the code with the addresses of two writable buffers. It keeps these and the pages alive."""
+        ffi = interface()
+        # Without True, PyPy's cffi silently copies a buffer that it can't address.
+        first, second = (ffi.from_buffer("char[]", each, True) for each in buffers)
+        call: Any = partial(ffi.cast("void (*)(void *, void *)", self.start), first, second)
+        call.memory = self
+        return call  # type: ignore[no-any-return]
 
 
 def function_of_libm(name: str) -> int:

@@ -117,7 +117,7 @@ class Powers:
 def are_those_of_libm() -> bool:
     """Whether libm is glibc 2.28 or newer and agrees on 256 random numbers for each exponent."""
     from zoomgrad.engines.machine.expression import Evaluator
-    from zoomgrad.engines.machine.memory import Memory, bound
+    from zoomgrad.engines.machine.memory import Memory
     from zoomgrad.engines.machine.registers import Registers
     from zoomgrad.engines.machine.target import Target
 
@@ -138,10 +138,11 @@ def are_those_of_libm() -> bool:
         registers.release(x, to)
     code.plain("ret")
     try:
-        memory = Memory(code.finish()[0])
+        code.finish()
+        call = Memory(code).bound(number, results)
     except (Unavailable, OSError):  # another processor, or no executable pages
         return False
-    call, rng = bound(memory.start, number, results), random.Random(1)
+    rng = random.Random(1)
     for _ in range(256):
         number[0] = rng.lognormvariate(0.0, 2.0)
         call()

@@ -172,7 +172,7 @@ def still():
     code, loss = Assembler(), Vec(0, 16)
     code.vector("vxorpd", loss, loss, loss)
     code.plain("ret")
-    loaded = Memory(code.finish()[0])
+    loaded = Memory(code)
     passes = {name: interface().cast(PROTOTYPES[name], loaded.start) for name in ("set_input", "forward", "backward")}
     kernel, one = Library(SimpleNamespace(memory=loaded, **passes), 1), array("d", [0.0])
     return Member(kernel, SimpleNamespace(columns=[]), one, one, one)

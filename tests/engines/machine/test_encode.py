@@ -161,7 +161,8 @@ def test_jumps_and_constants_reach_their_labels():
     code.call("start")
     code.label("end")
     code.plain("ret")
-    content, labels = code.finish()
+    code.finish()
+    content, labels = bytes(code.code), code.labels
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     found = list(engine.disasm(content[: labels["end"] + 1], 0))
     assert [int(each.op_str, 0) for each in found[: len(CONDITIONS)]] == [labels["end"]] * len(CONDITIONS)
@@ -179,6 +180,6 @@ def test_code_that_is_taken_back_leaves_nothing():
     code.vector("vmovupd", Vec(1, 16), None, code.constant(bytes(range(16))))
     code.integer("mov", Reg(0), code.function("exp"))
     code.back_to(start)
-    content, _ = code.finish()
-    assert content == content[:16] + bytes(16)
+    code.finish()
+    assert code.code == code.code[:16] + bytes(16)
     assert not code.functions  # these have places, too

@@ -16,7 +16,7 @@ from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.machine import memory, target
 from zoomgrad.engines.machine.buffers.rows import Words
 from zoomgrad.engines.machine.encode import RAX, Assembler, Mem
-from zoomgrad.engines.machine.memory import Memory, bound
+from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.registers import Known, Registers
@@ -73,7 +73,7 @@ def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     lines = [line for line in code.assembler.lines if line.size]
     end = lines[-1].offset + lines[-1].size
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    found = list(engine.disasm(code.bytes[:end], 0))
+    found = list(engine.disasm(bytes(code.assembler.code[:end]), 0))
     assert [(each.address, each.size) for each in found] == [(line.offset, line.size) for line in lines]
 
 
@@ -98,20 +98,19 @@ def test_blocks_shrink_until_they_fit_the_registers(width):
     assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
 
 
-def test_a_processor_without_the_instructions_runs_no_code(monkeypatch):
+def test_a_processor_without_the_instructions_runs_no_code(monkeypatch, code):
     """Also if nobody asked `check`: the process would end at the first call."""
     monkeypatch.setattr(target, "features", lambda: frozenset(("fma",)))
     with pytest.raises(Unavailable, match="avx2"):
-        Memory(b"\xc3")
+        Memory(code)
 
 
-def test_code_takes_no_buffer_that_it_could_not_write():
-    code = Assembler()
+def test_code_takes_no_buffer_that_it_could_not_write(code):
     code.plain("ret")
-    memory = Memory(code.finish()[0])
-    bound(memory.start, bytearray(8), bytearray(8))()
+    memory = Memory(code)
+    memory.bound(bytearray(8), bytearray(8))()
     with pytest.raises((TypeError, BufferError)):
-        bound(memory.start, bytes(8), bytearray(8))
+        memory.bound(bytes(8), bytearray(8))
 
 
 @pytest.mark.parametrize("kind", KINDS)
