@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,21 +22,6 @@ class Member(NamedTuple):
     x: array[float]
     w: Doubles
     y: array[float]
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The buffers that all members share, in the same order of parameters."""
-
-    p: Doubles
-    q: Doubles
-    states: tuple[Doubles, ...]
-    """Those that the optimiser keeps, in its order."""
-
-    @property
-    def all(self) -> tuple[Doubles, ...]:
-        """Parameters, gradients and states."""
-        return (self.p, self.q, *self.states)
 
 
 class Course(NamedTuple):
@@ -66,11 +50,19 @@ class Course(NamedTuple):
 class Conductor:
     """Takes the steps over several lengths."""
 
-    def __init__(self, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
-        self.members = members
-        self.shared = shared
+    def __init__(self, optimiser: Optimiser, members: Sequence[Member], buffers: Sequence[Doubles]) -> None:
+        """buffers: parameters, gradients and the optimiser's states, which all members share."""
         self._optimiser = optimiser
-        self._passes = [_passes(member, shared) for member in members]
+        self._buffers = buffers
+        p, q, *_ = buffers
+        self._passes = [
+            (
+                partial(kernel.set_input, x, shape.columns),
+                partial(kernel.forward, x, p, w, y),
+                partial(kernel.backward, x, p, w, q),
+            )
+            for kernel, shape, x, w, y in members
+        ]
 
     def take(self, course: Course) -> int:
         """Take the steps, but stop at a loss that is not finite, before its backward pass.
@@ -100,33 +92,23 @@ class Conductor:
 
     def update(self, index: int, rate: float, batch: int) -> None:
         """Update every parameter, and set its gradient to 0. index: of the update, from 0."""
-        step, numbers, (p, q, *states) = self._optimiser.function, self._optimiser.numbers(index, rate), self.shared.all
+        step, numbers, (p, q, *states) = self._optimiser.function, self._optimiser.numbers(index, rate), self._buffers
         results = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
         for buffer, changed in zip((p, *states), zip(*results)):
             buffer[:] = array("d", changed)
         q[:] = array("d", bytes(8 * len(q)))
 
 
-def _passes(member: Member, shared: Shared) -> tuple[Callable[[int], None], Callable[[], float], Callable[[], None]]:
-    """Functions that read a row and run the passes."""
-    kernel, shape, x, w, y = member
-    return (
-        partial(kernel.set_input, x, shape.columns),
-        partial(kernel.forward, x, shared.p, w, y),
-        partial(kernel.backward, x, shared.p, w, shared.q),
-    )
-
-
 class ConductorInNumPy(Conductor):
     """Updates all parameters at once. NumPy's powers have other bits, so libm computes these one by one."""
 
-    def __init__(self, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
+    def __init__(self, optimiser: Optimiser, members: Sequence[Member], buffers: Sequence[Doubles]) -> None:
         import numpy as np
 
-        super().__init__(optimiser, members, shared)
+        super().__init__(optimiser, members, buffers)
         self._numpy = np
         self._step = optimiser.function_with(self._powers)
-        self._arrays = [np.asarray(buffer) for buffer in shared.all]
+        self._arrays = [np.asarray(buffer) for buffer in buffers]
 
     def update(self, index: int, rate: float, batch: int) -> None:
         p, q, *states = self._arrays

@@ -13,7 +13,8 @@ from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.kernel.buffers import address
 from zoomgrad.engines.kernel.library import Library, interface
-from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member, Shared
+from zoomgrad.engines.kernel.program import Doubles
+from zoomgrad.engines.lengths.conductor import Conductor, Course, Member
 from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, lanes, numbers
 from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word
 from zoomgrad.engines.machine import target
@@ -21,7 +22,6 @@ from zoomgrad.engines.machine.buffers.functions import function, go_on
 from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.powers import are_those_of_libm
-from zoomgrad.engines.machine.registers import OutOfRegisters
 from zoomgrad.engines.machine.target import ALTERNATIVE, T, Target, W, word
 
 SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = range(8)
@@ -32,43 +32,31 @@ MEMBER_BYTES = 64
 class ConductorInMachineCode(Conductor):
     """Takes the steps over kernels whose functions have addresses."""
 
-    def __init__(self, optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared) -> None:
+    def __init__(
+        self, optimiser: Optimiser, is_fast: bool, members: Sequence[Member], buffers: Sequence[Doubles]
+    ) -> None:
         """Raises OutOfRegisters or Unavailable."""
-        super().__init__(optimiser, members, shared)
+        super().__init__(optimiser, members, buffers)
         self._is_fast, self._target = is_fast, target.native()
         self._columns = [_library(member).described(member.shape.columns) for member in members]
         self._of_members = array("q", itertools.chain(*map(_member_words, members, self._columns)))
         self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser, is_fast))))
-        for_all_courses = (self._of_members, *shared.all)  # the words from OF_MEMBERS on
+        for_all_courses = (self._of_members, *buffers)  # the words from OF_MEMBERS on
         self._words = array("q", [*[0] * Word.OF_MEMBERS, *map(_word, for_all_courses)])
         self._functions: dict[bool, Callable[[], None]] = {}
-        self._function(1)
+        self._function(is_single=True)
 
     def take(self, course: Course) -> int:
         self._words[: len(course)] = array("q", map(_word, course))
-        self._function(course.batch)()
+        self._function(course.batch == 1)()
         return self._words[Word.STEP]
 
-    def _function(self, batch: int) -> Callable[[], None]:
-        """The code for batches of that many steps. Batches of one step need no division."""
-        is_single = batch == 1
+    def _function(self, is_single: bool) -> Callable[[], None]:
+        """The code for batches of one step, which need no division, or for others."""
         if is_single not in self._functions:
-            code = write_take(self._optimiser, self._target, len(self.shared.p), is_single, self._is_fast)
+            code = write_take(self._optimiser, self._target, len(self._buffers[0]), is_single, self._is_fast)
             self._functions[is_single] = Memory(code).bound(self._words, self._numbers)
         return self._functions[is_single]
-
-
-def conductor_in_machine_code(
-    optimiser: Optimiser, is_fast: bool, members: Sequence[Member], shared: Shared
-) -> Conductor:
-    """A conductor in machine code; in NumPy, or else in Python, where the processor or the optimiser allows none."""
-    try:
-        return ConductorInMachineCode(optimiser, is_fast, members, shared)
-    except (OutOfRegisters, Unavailable):
-        try:
-            return ConductorInNumPy(optimiser, members, shared)
-        except ImportError:
-            return Conductor(optimiser, members, shared)
 
 
 def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: bool, is_fast: bool) -> Assembler:

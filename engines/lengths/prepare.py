@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Shape, Workload
+from zoomgrad.engines.api import Shape, Unavailable, Workload
 from zoomgrad.engines.columns import columns
 from zoomgrad.engines.compile import kernel_of, tape_of
 from zoomgrad.engines.compiled.clock import Clock
@@ -19,9 +19,12 @@ from zoomgrad.engines.compiled.lower import lower, sizes
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
+from zoomgrad.engines.kernel.buffers import at_cache_line
+from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
-from zoomgrad.engines.lengths.in_machine_code import conductor_in_machine_code
-from zoomgrad.engines.lengths.trainer import Conduct, TrainerOfLengths
+from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode
+from zoomgrad.engines.lengths.trainer import TrainerOfLengths
+from zoomgrad.engines.machine.registers import OutOfRegisters
 from zoomgrad.engines.native.build import recorder
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.step.step import Step
@@ -33,25 +36,43 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     clock = Clock()
     with paused():
         order, parameters = _order_of(workload, shapes[0], options, clock)
-        members = [_member(workload, shape, options, order, clock) for shape in shapes]
+        members = _with_one_workspace([_member(workload, shape, options, order, clock) for shape in shapes])
         with clock.phase("load"):
-            trainer = TrainerOfLengths(
-                workload,
-                members,
-                parameters=parameters,
-                order=order,
-                conduct=conductor_of(workload.optimiser, options),
-                clock=clock,
-            )
+            zeros = array("d", bytes(8 * len(order)))
+            buffers = [at_cache_line(zeros) for _ in ("p", "q", *workload.optimiser.states)]
+            buffers[0][:] = array("d", parameters)
+            conductor = conductor_of(workload.optimiser, options, members, buffers)
+            trainer = TrainerOfLengths(workload, members, buffers, order, conductor, clock)
         clock.stop()
     return trainer
 
 
-def conductor_of(optimiser: Optimiser, options: Options) -> Conduct:
-    """What takes steps over the kernels: in machine code, unless the kernels have no addresses."""
+def conductor_of(
+    optimiser: Optimiser, options: Options, members: Sequence[Member], buffers: Sequence[Doubles]
+) -> Conductor:
+    """What takes steps over the kernels.
+
+    It is machine code, unless the kernels have no addresses, or the processor or the optimiser allows none. NumPy makes
+    the updates of other kernels, except those of Python text.
+    """
     if options.target in ("C", "machine"):
-        return partial(conductor_in_machine_code, optimiser, options.fast)
-    return partial(ConductorInNumPy if options.code == "loops" else Conductor, optimiser)
+        with suppress(OutOfRegisters, Unavailable):
+            return ConductorInMachineCode(optimiser, options.fast, members, buffers)
+    if options.target in ("C", "machine", "NumPy"):
+        with suppress(ImportError):
+            return ConductorInNumPy(optimiser, members, buffers)
+    return Conductor(optimiser, members, buffers)
+
+
+def _with_one_workspace(members: Sequence[Member]) -> Sequence[Member]:
+    """Members whose kernels in C share a workspace, which stays in the processor's cache from step to step.
+
+    A pass expects nothing there but what the passes before it wrote in the same step.
+    """
+    if not all(isinstance(member.w, array) for member in members):
+        return members
+    largest = max((member.w for member in members), key=len)
+    return [member._replace(w=largest) for member in members]
 
 
 def _member(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Member:
@@ -75,23 +96,17 @@ def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) 
     A kernel with another order copies strided parameters and gradients for each row. Returns the index of each in
     the model, and its starting number.
     """
+    order: list[int] = []
     if workload.varies and options.code == "loops":
         tape, _, parameters = tape_of(partial(trace, workload, workload.row(shape.rows[0])), clock)
         with clock.phase("lower"):
-            places = _places(lower(tape, options, trains=False))
+            code = lower(tape, options, trains=False)
+            if isinstance(code, Step):
+                indices, places = code.loops.indices_and_places()
+                order = indices[places.argsort()].tolist()
         clock.stop()
         clock.sizes.clear()  # the shape is traced again
     else:
-        places, parameters = [], [p.data for p in workload.model(nn.bind(recorder())).parameters()]
-    chosen = dict.fromkeys(places)
-    order = [*chosen, *(index for index in range(len(parameters)) if index not in chosen)]
+        parameters = [p.data for p in workload.model(nn.bind(recorder())).parameters()]
+    order = list(dict.fromkeys([*order, *range(len(parameters))]))
     return order, [parameters[index] for index in order]
-
-
-def _places(code: Any) -> list[int]:
-    """The numbers of the parameters in the order of the kernel's workspace; empty without loops."""
-    if not isinstance(code, Step):
-        return []
-    indices, places = code.loops.indices_and_places()
-    order: list[int] = indices[places.argsort()].tolist()
-    return order

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rates, whole
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.kernel.buffers import at_cache_line
-from zoomgrad.engines.kernel.program import Alone
-from zoomgrad.engines.lengths.conductor import Conductor, Course, Member, Shared
+from zoomgrad.engines.kernel.program import Alone, Doubles
+from zoomgrad.engines.lengths.conductor import Conductor, Course, Member
 from zoomgrad.engines.training import Trainer
-
-Conduct = Callable[[Sequence[Member], Shared], Conductor]
 
 
 class TrainerOfLengths(Trainer):
@@ -24,26 +21,21 @@ class TrainerOfLengths(Trainer):
         self,
         workload: Workload,
         members: Sequence[Member],
-        *,
-        parameters: Sequence[float],
+        buffers: Sequence[Doubles],
         order: Sequence[int],
-        conduct: Conduct,
+        conductor: Conductor,
         clock: Clock,
     ) -> None:
-        """members: one for each shape; their columns have been checked.
+        """members: one for each shape; their columns have been checked. buffers: see Conductor.
 
-        parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor.
+        order: the index in the model of each parameter of the buffers.
         """
+        self._p, self._q, *self._states = buffers
         self._order = order
         self._alone = Alone("Trainer", "Prepare the workload once for each thread")
-        super().__init__(self._as_in_the_model(parameters), workload)
+        super().__init__(self.parameters(), workload)
         self.phases, self.sizes = clock.phases, clock.sizes
-        zeros = array("d", bytes(8 * len(parameters)))
-        self._shared = Shared(
-            at_cache_line(array("d", parameters)),
-            at_cache_line(zeros),
-            tuple(at_cache_line(zeros) for _ in workload.optimiser.states),
-        )
+        self._conductor = conductor
         rows = [row for each in members for row in each.shape.rows]
         # Check once here, because a step is too short for checks.
         for each in members:
@@ -56,14 +48,12 @@ class TrainerOfLengths(Trainer):
         for number, each in enumerate(members):
             for place, row in enumerate(each.shape.rows):
                 self._members[row], self._places[row] = number, place
-        members = _with_one_workspace(members)
-        self._conductor = conduct(members, self._shared)
         self._of_length = {len(member.x): member for member in members}
 
     def _begin(self, parameters: array[float]) -> None:
         with self._alone:
-            self._shared.p[:] = array("d", (parameters[index] for index in self._order))
-            for buffer in (self._shared.q, *self._shared.states):
+            self._p[:] = array("d", (parameters[index] for index in self._order))
+            for buffer in (self._q, *self._states):
                 buffer[:] = array("d", bytes(8 * len(buffer)))
 
     def train(self, steps: int) -> None:
@@ -91,10 +81,10 @@ class TrainerOfLengths(Trainer):
             raise NonFiniteLoss(len(self.losses), losses[done])
 
     def parameters(self) -> array[float]:
-        return self._as_in_the_model(self._shared.p)
+        return self._as_in_the_model(self._p)
 
     def gradients(self) -> array[float]:
-        return self._as_in_the_model(self._shared.q)
+        return self._as_in_the_model(self._q)
 
     def _as_in_the_model(self, numbers: Sequence[float]) -> array[float]:
         in_model = array("d", bytes(8 * len(self._order)))
@@ -111,16 +101,5 @@ class TrainerOfLengths(Trainer):
         member = self._of_length[len(row)]
         with self._alone:
             memoryview(member.x)[:] = array("d", row)  # refuses another length, where an array would move
-            member.kernel.forward(member.x, self._shared.p, member.w, member.y)
+            member.kernel.forward(member.x, self._p, member.w, member.y)
             return member.y[:]
-
-
-def _with_one_workspace(members: Sequence[Member]) -> Sequence[Member]:
-    """Members whose kernels in C share a workspace, which stays in the processor's cache from step to step.
-
-    A pass expects nothing there but what the passes before it wrote in the same step.
-    """
-    if not all(isinstance(member.w, array) for member in members):
-        return members
-    largest = max((member.w for member in members), key=len)
-    return [member._replace(w=largest) for member in members]

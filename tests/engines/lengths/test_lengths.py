@@ -24,12 +24,14 @@ from zoomgrad.engines.graph.expr import Leaf, call, where
 from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.lengths import in_machine_code, lanes_in_machine_code
-from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member, Shared
-from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode, conductor_in_machine_code
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member
+from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode
+from zoomgrad.engines.lengths.prepare import conductor_of
 from zoomgrad.engines.machine import memory, target
 from zoomgrad.engines.machine.buffers.functions import PROTOTYPES
 from zoomgrad.engines.machine.encode import Assembler, Vec
 from zoomgrad.engines.machine.memory import Memory
+from zoomgrad.engines.options import Options
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills
@@ -43,7 +45,7 @@ ENGINES = (
     *(pytest.param(name, marks=pytest.mark.host) for name in ("rerolled-numpy", "rerolled-gcc", "rerolled-machine")),
 )
 
-
+MACHINE = Options("loops", target="machine")
 PREPARED = {}
 """Trainers, because compiling takes most of the time."""
 
@@ -155,16 +157,16 @@ LANES = [
 ]
 
 
-def conductor(kind, optimiser, shared):
+def conductor(kind, optimiser, buffers):
     """What takes steps: with updates in NumPy, or in machine code for vectors of a width. 1: libm has no lanes."""
     if kind == "numpy":
         pytest.importorskip("numpy")
-        return ConductorInNumPy(optimiser, [], shared)
+        return ConductorInNumPy(optimiser, [still()], buffers)
     width = int(kind[-1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target, "native", lambda: target.Target(max(4, width)))
         patch.setattr(in_machine_code, "are_those_of_libm", lambda: width > 1)
-        return conductor_in_machine_code(optimiser, False, [still()], shared)
+        return conductor_of(optimiser, MACHINE, [still()], buffers)
 
 
 def still():
@@ -180,25 +182,21 @@ def still():
 
 def update(conductor_, index, batch):
     """Make an update with a rate of 0.01. index: from 0."""
-    if isinstance(conductor_, ConductorInMachineCode):
-        zero, rates, losses = array("q", [0]), array("d", [0.01]), array("d", [math.nan])
-        assert conductor_.take(Course(zero, zero, 0, 1, 1, batch, batch - 1, index, rates, losses, learns=True)) == 1
-        assert losses[0] == 0.0
-    else:
-        conductor_.update(index, 0.01, batch)
+    zero, rates, losses = array("q", [0]), array("d", [0.01]), array("d", [math.nan])
+    assert conductor_.take(Course(zero, zero, 0, 1, 1, batch, batch - 1, index, rates, losses, learns=True)) == 1
+    assert losses[0] == 0.0
 
 
 def differing_updates(kind, optimiser, gradients, batches=(1, 2, 1)):
     """How many numbers differ from those of the update in Python. The buffers end at a page without access."""
     count = len(gradients)
-    buffers = [[at_the_end_of_a_page(count) for _ in ("p", "q", *optimiser.states)] for _ in range(2)]
-    own, expected = (Shared(p, q, tuple(states)) for p, q, *states in buffers)
-    conductors, differing = (conductor(kind, optimiser, own), Conductor(optimiser, [], expected)), 0
+    own, expected = ([at_the_end_of_a_page(count) for _ in ("p", "q", *optimiser.states)] for _ in range(2))
+    conductors, differing = (conductor(kind, optimiser, own), Conductor(optimiser, [still()], expected)), 0
     for index, batch in enumerate(batches):
-        for conductor_, shared in zip(conductors, (own, expected)):
-            shared.q[:] = array("d", gradients[index:] + gradients[:index])
+        for conductor_, buffers in zip(conductors, (own, expected)):
+            buffers[1][:] = array("d", gradients[index:] + gradients[:index])
             update(conductor_, index, batch)
-        differing += sum(not same(x, y) for a, b in zip(own.all, expected.all) for x, y in zip(a, b))
+        differing += sum(not same(x, y) for a, b in zip(own, expected) for x, y in zip(a, b))
     return differing
 
 
@@ -242,12 +240,12 @@ def test_an_update_is_that_in_python(optimiser, kind):
 @pytest.mark.parametrize("optimiser", POWERS, ids=lambda optimiser: optimiser.name)
 def test_lanes_leave_few_powers(optimiser, monkeypatch):
     rng = random.Random(3)
-    shared = Shared(*(at_the_end_of_a_page(4000) for _ in "pq"), ())
-    shared.q[:] = array("d", [rng.uniform(0.1, 10) for _ in range(4000)])
+    buffers = [at_the_end_of_a_page(4000) for _ in "pq"]
+    buffers[1][:] = array("d", [rng.uniform(0.1, 10) for _ in range(4000)])
     calls, power_ = [], ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 2)(lambda *_: calls.append(1) or 0.0)
     monkeypatch.setattr(lanes_in_machine_code, "are_those_of_libm", lambda: False)  # every power is a call
     monkeypatch.setattr(memory, "function_of_libm", lambda _: ctypes.cast(power_, ctypes.c_void_p).value)
-    update(ConductorInMachineCode(optimiser, False, [still()], shared), 0, 1)
+    update(ConductorInMachineCode(optimiser, False, [still()], buffers), 0, 1)
     assert 0 < len(calls) < 400
 
 
@@ -293,8 +291,7 @@ def test_the_update_of_any_optimiser(data):
 def test_an_update_with_more_addresses_than_registers_is_in_numpy():
     pytest.importorskip("numpy")
     optimiser = Optimiser("states", Q, {f"s{number}": Q for number in range(14)})
-    shared = Shared(*([array("d", [1.0])] * 2), [array("d", [0.0]) for _ in optimiser.states])
-    assert type(conductor_in_machine_code(optimiser, False, [], shared)) is ConductorInNumPy
+    assert type(conductor_of(optimiser, MACHINE, [], [array("d", [1.0])] * 16)) is ConductorInNumPy
 
 
 @pytest.mark.host
