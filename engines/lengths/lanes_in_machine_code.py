@@ -36,18 +36,8 @@ ALL_BUT_SIGN = struct.pack("<q", 2**63 - 1)
 class Word(IntEnum):
     """The words of 8 bytes at T, in order: the fields of `Course`, then what all courses share."""
 
-    MEMBERS = 0
-    PLACES = 1
-    ROW = 2
-    ROWS = 3
-    STEPS = 4
-    BATCH = 5
-    TAKEN = 6
-    UPDATE = 7
-    """The number of updates so far."""
-    RATES = 8
-    LOSSES = 9
-    LEARNS = 10
+    MEMBERS, PLACES, ROW, ROWS, STEPS, BATCH, TAKEN, UPDATE, RATES, LOSSES, LEARNS = range(11)
+    """UPDATE is the number of updates so far."""
     STEP = 11
     """The number of recorded losses, all finite."""
     OF_MEMBERS = 12

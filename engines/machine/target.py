@@ -91,24 +91,10 @@ def native() -> Target:
 class Word(IntEnum):
     """The words of 8 bytes at T, in order. Addresses point to doubles."""
 
-    # `struct stretch`; training advances ROW, TAKEN and RATES
-    COLUMNS = 0
-    COLUMN_COUNT = 1
-    ROWS = 2
-    ROW = 3
-    STEPS = 4
-    BATCH = 5
-    TAKEN = 6
-    RATES = 7
-    LOSSES = 8
-    LEARNS = 9
-    Y_STEP = 10
-    # `struct buffers`
-    X = 11
-    P = 12
-    WORKSPACE = 13
-    Y = 14
-    Q = 15
+    COLUMNS, COLUMN_COUNT, ROWS, ROW, STEPS, BATCH, TAKEN, RATES, LOSSES, LEARNS, Y_STEP = range(11)
+    """`struct stretch`. Training advances ROW, TAKEN and RATES."""
+    X, P, WORKSPACE, Y, Q = range(11, 16)
+    """`struct buffers`."""
     # the state, which is 0 at first
     STEP = 16
     """The number of recorded losses, all finite."""
