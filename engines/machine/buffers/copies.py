@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R14, RAX, RBP, RCX, RDI, RSI, Assembler, Mem, Vec
@@ -96,23 +95,27 @@ def write_copy(code: Assembler, evaluator: Evaluator, target: Target) -> None:
 def copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
     """Copy RCX doubles from RSI to RDI, and move both on."""
 
-    def copy(register: Vec) -> None:
+    def copy(step: int) -> None:
+        register = Vec(0, 8 * step)
         evaluator.load(register, Mem(RSI))
         evaluator.store(Mem(RDI), register)
 
-    for step in (width, 1):
-        in_steps(code, step, partial(copy, Vec(0, 8 * step)), 8)
+    in_steps(code, (width, 1), copy, 8)
 
 
-def in_steps(code: Assembler, step: int, body: Callable[[], None], source_bytes: int) -> None:
-    """Run the body while at least that many of RCX numbers are left. source_bytes: how far RSI moves for a number."""
-    again = code.new_label()
-    code.integer("sub", RCX, step)
-    with code.unless("l"):
-        code.label(again)
-        body()
-        code.integer("add", RSI, source_bytes * step)
-        code.integer("add", RDI, 8 * step)
+def in_steps(code: Assembler, steps: Sequence[int], body: Callable[[int], None], source_bytes: int) -> None:
+    """Run the body, for each step, while at least that many of RCX numbers are left.
+
+    source_bytes: how far RSI moves for a number; RDI moves by a double.
+    """
+    for step in steps:
+        again = code.new_label()
         code.integer("sub", RCX, step)
-        code.jump(again, "ge")
-    code.integer("add", RCX, step)
+        with code.unless("l"):
+            code.label(again)
+            body(step)
+            code.integer("add", RSI, source_bytes * step)
+            code.integer("add", RDI, 8 * step)
+            code.integer("sub", RCX, step)
+            code.jump(again, "ge")
+        code.integer("add", RCX, step)

@@ -149,8 +149,7 @@ def _write_zero_grad(code: Assembler, target: Target, evaluator: Evaluator, para
     with _simple(code, "zero_grad"):
         code.integer("mov", RCX, parameters)
         evaluator.clear(Vec(0, 8))
-        for step in (target.width, 1):
-            in_steps(code, step, partial(evaluator.store, Mem(RDI), Vec(0, 8 * step)), 0)
+        in_steps(code, (target.width, 1), lambda step: evaluator.store(Mem(RDI), Vec(0, 8 * step)), 0)
 
 
 def _write_update(code: Assembler, parameters: int) -> None:
@@ -165,7 +164,7 @@ def _write_descend(code: Assembler, target: Target, evaluator: Evaluator) -> Non
     """`p -= rate * q`, or `rate * q / rows` unless there is one row; then `q = 0`."""
     alone, end = code.new_label(), code.new_label()
 
-    def descend(step: int, divided: bool) -> None:
+    def descend(divided: bool, step: int) -> None:
         rate, rows, change, old = (Vec(number, 8 * step) for number in range(4))
         kind = "pd" if step > 1 else "sd"
         code.vector(f"vmul{kind}", change, rate, Mem(RDI))
@@ -183,8 +182,7 @@ def _write_descend(code: Assembler, target: Target, evaluator: Evaluator) -> Non
     code.vector("vucomisd", Vec(1, 8), None, evaluator.constant(1.0, 1))
     code.jump(alone, "e")
     for divided in (True, False):
-        for step in (target.width, 1):
-            in_steps(code, step, partial(descend, step, divided), 8)
+        in_steps(code, (target.width, 1), partial(descend, divided), 8)
         if divided:
             code.jump(end)
             code.label(alone)

@@ -19,13 +19,9 @@ READ_ROW, READ_COLUMNS = "read_row", "read_columns"
 class Words(IntEnum):
     """The words of a column: the fields of `struct column`, then HIGH and LOW."""
 
-    DATA = 0
-    WIDTH = 1
-    DIVISOR = 2
-    KIND = 3
-    """DOUBLES, BYTES or CLASSES."""
-    HIGH = 4
-    LOW = 5
+    DATA, WIDTH, DIVISOR, KIND = range(4)
+    """The kind is DOUBLES, BYTES or CLASSES."""
+    HIGH, LOW = 4, 5
     """Doubles: for each byte, `byte * HIGH + byte * LOW` is `byte / DIVISOR`. HIGH is 0 if there are none."""
 
 
@@ -89,7 +85,7 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
     for register, which in ((divisor, Words.DIVISOR), (high, Words.HIGH), (low, Words.LOW)):
         evaluator.spread(register, _of_column(which))
 
-    def in_products() -> None:
+    def in_products(_: int) -> None:
         whole = Vec(0, 4 * width)
         code.vector("vpmovzxbd", whole, None, Mem(RSI))
         code.vector("vcvtdq2pd", number, None, whole)
@@ -98,15 +94,15 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
         code.vector("vaddpd", number, number, Vec(4, 8 * width))
         evaluator.store(Mem(RDI), number)
 
-    def single() -> None:
+    def single(_: int) -> None:
         code.integer("movzx", RAX, Mem(RSI))
         code.vector("vcvtsi2sd", one, divisor._replace(size=8), RAX)
         code.vector("vdivsd", one, one, divisor._replace(size=8))
         evaluator.store(Mem(RDI), one)
 
     with code.unless("e", _of_column(Words.HIGH), 0):
-        in_steps(code, width, in_products, 1)
-    in_steps(code, 1, single, 1)
+        in_steps(code, (width,), in_products, 1)
+    in_steps(code, (1,), single, 1)
 
 
 def _spread_class(code: Assembler, evaluator: Evaluator) -> None:
@@ -115,7 +111,7 @@ def _spread_class(code: Assembler, evaluator: Evaluator) -> None:
     code.integer("movzx", RAX, Mem(RSI))
     code.integer("mov", R9, RDI)
     evaluator.clear(zero)
-    in_steps(code, 1, lambda: evaluator.store(Mem(RDI), zero), 0)
+    in_steps(code, (1,), lambda _: evaluator.store(Mem(RDI), zero), 0)
     with code.unless("ge", RAX, _of_column(Words.WIDTH)):
         evaluator.load(one, evaluator.constant(1.0, 1))
         evaluator.store(Mem(R9, 0, RAX, 8), one)
