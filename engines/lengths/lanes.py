@@ -98,11 +98,8 @@ class _Pair(NamedTuple):
     """A value with the nearest power, and with the other double that libm may return."""
 
     value: Expr
-    other: Expr
-
-    @classmethod
-    def same(cls, value: Expr) -> _Pair:
-        return cls(value, value)
+    other: Optional[Expr] = None
+    """None if the value has no power."""
 
 
 class _Writer:
@@ -121,7 +118,7 @@ class _Writer:
         """The new value of a buffer."""
         value, other = self.pair(expr)
         self.slots[target] = self._add(value)
-        if value != other:
+        if other:
             self._mark(call("xor", self.slots[target], other))
 
     def _add(self, expr: Expr) -> Leaf:
@@ -149,9 +146,9 @@ class _Writer:
     def pair(self, expr: Expr) -> _Pair:
         """The expression over slots. A vector of several lanes has no powers."""
         if isinstance(expr, Leaf):
-            return _Pair.same(self.slots[expr.name])
+            return _Pair(self.slots[expr.name])
         if not isinstance(expr, Apply):
-            return _Pair.same(expr)
+            return _Pair(expr)
         if self._width > 1 and expr.primitive == "pow":
             return self._power(*expr.operands)
         if self._width > 1 and expr.primitive not in ("add", "sub", "mul", "div"):
@@ -160,19 +157,20 @@ class _Writer:
         if expr.primitive == "div" and divisor == BATCH and self._is_single:
             return self.pair(expr.operands[0])
         if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self._numbers:
-            return _Pair.same(self.pair(expr.operands[0]).value * self.slots[_inverse(divisor.name)])
+            return _Pair(self.pair(expr.operands[0]).value * self.slots[_inverse(divisor.name)])
         pairs = [self.pair(operand) for operand in expr.operands]
-        powers = [pair for pair in pairs if pair.value != pair.other]
+        powers = [pair for pair in pairs if pair.other]
         if len(powers) > 1:
             raise NoLanes("lanes compute one power in an expression")
         if powers:  # one slot for each operand without a power, which value and other share
-            pairs = [pair if pair in powers else _Pair.same(self._let(pair.value)) for pair in pairs]
-        return _Pair(*(Apply(expr.primitive, operands) for operands in zip(*pairs)))
+            pairs = [pair if pair.other else _Pair(self._let(pair.value)) for pair in pairs]
+        value, other = (Apply(expr.primitive, operands) for operands in zip(*((a, b or a) for a, b in pairs)))
+        return _Pair(value, other if powers else None)
 
     def _sure(self, expr: Expr) -> Leaf:
         """The slot of a value without powers."""
         value, other = self.pair(expr)
-        if value != other:
+        if other:
             raise NoLanes("lanes compute no power of a power")
         return value if isinstance(value, Leaf) and int(value.name) >= self._first else self._let(value)
 
@@ -181,7 +179,7 @@ class _Writer:
             raise NoLanes("lanes have squares and roots")
         x = self._sure(base)
         if self._is_fast:
-            return _Pair.same(self._let(x * x if exponent == SQUARE else call("sqrt", x)))
+            return _Pair(self._let(x * x if exponent == SQUARE else call("sqrt", x)))
         self._mark_outside(x, 64 if exponent == SQUARE else 128)
         return self._square(x) if exponent == SQUARE else self._root(x)
 
