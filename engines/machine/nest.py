@@ -108,31 +108,22 @@ class Writer:
             self.code.plain("vzeroupper")
         widths = widths_of(run, loop, repeated, form)
         across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
-        if across:
-            widths = across + [1] * (loop.counts[-1] - sum(across))
-        most = max(1, most_sums(loop, form) // part)
-
-        def size(width: int, same: int) -> tuple[int, int]:
-            if run.rows == 1:
-                vectors = 1 if across and width > 1 else most
-                return vectors, min(vectors, same)
-            rows, vectors = (1, min(same, form.registers // 2)) if run.is_live else form.tile(same)
-            return max(1, rows // part), vectors if rows > 1 else max(1, vectors // part)
-
-        for rows, strips in strips_of(widths, size):
-            nest = Nest(self, run, loop, strips, rows, in_rounds=repeated is not None)
+        most = most_sums(loop, form)
+        for tall, strips in strips_of(run, across or widths, form, 1 if across else most, part):
+            is_across = bool(across) and strips.widths[0] > 1
+            nest = Nest(
+                self, run, loop, strips, most if across and not is_across else tall, in_rounds=repeated is not None
+            )
             if run.rows > 1:
                 nest.write_tiles()
             else:
-                nest.write(Across if across and strips.widths[0] > 1 else Block)
+                nest.write(Across if is_across else Block)
 
 
 class Nest:
     """Loops over lanes around a block."""
 
-    def __init__(
-        self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int, *, in_rounds: bool = False
-    ) -> None:
+    def __init__(self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int, *, in_rounds: bool) -> None:
         """most: the most vectors of a block, or the rows of a tile. in_rounds: ROUND counts the outermost lanes."""
         self.writer = writer
         self.code = writer.code

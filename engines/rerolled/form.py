@@ -6,7 +6,7 @@ Only `is_fast` changes bits.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
@@ -176,15 +176,19 @@ def most_sums(loop: Loop, form: Form) -> int:
     return form.accumulators if any(segment.counts for segment in loop.segments) else min(4, form.accumulators)
 
 
-def strips_of(widths: Sequence[int], size: Callable[[int, int], tuple[int, int]]) -> Iterator[tuple[int, Strips]]:
-    """The strips that these vectors form; before each, how many outer lanes its blocks have at most.
+def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int = 1) -> Iterator[tuple[int, Strips]]:
+    """The strips that these vectors form; before each, the most vectors of a block, or the rows of a tile.
 
-    size: the width of vectors and how many follow one another -> the outer lanes and the vectors of a block.
+    most: the most vectors of a block over one row. part: blocks and tiles have at most this part of the usual sums.
     """
     at = first = 0
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-        tall, wide = size(widths[first], same)
+        if run.rows == 1:
+            tall, wide = most, min(most, same)
+        else:
+            tall, wide = (1, min(same, form.registers // 2)) if run.is_live else form.tile(same)
+        tall, wide = max(1, tall // part), max(1, wide // part)
         strips = Strips(at, widths[first : first + wide], same // wide)
         yield tall, strips
         first += strips.repeats * wide

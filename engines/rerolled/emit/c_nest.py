@@ -125,13 +125,7 @@ class Nests:
             loop = with_a_lane(loop)
         widths = widths_of(run, loop, repeated, form)
         most = form.accumulators if run.in_place and widths[0] > 1 else most_sums(loop, form)
-
-        def size(_: int, same: int) -> tuple[int, int]:
-            if run.rows == 1:
-                return most, min(most, same)
-            return (1, min(same, form.registers // 2)) if run.is_live else form.tile(same)
-
-        for tall, strips in strips_of(widths, size):
+        for tall, strips in strips_of(run, widths, form, most):
             if run.rows > 1:
                 yield self._tiles(run, loop, strips, tall)
             else:
