@@ -59,16 +59,17 @@ COUNT = "count"
 
 
 class _Pointer(NamedTuple):
-    """The moving part of an access, as a C expression."""
+    """A pointer of C, and the rest of an access, which the block's lanes move."""
 
     name: str
     constant: int
     lanes: tuple[Stride, ...]
-    moves: bool
+    declared: tuple[Declare, ...] = ()
+    """The declaration of the pointer, if loops move it."""
 
-    def there(self, block: Vector, width: int) -> str:
+    def there(self, block: Vector) -> str:
         """The vector or number in memory for these lanes."""
-        at = self.constant
+        at, width = self.constant, block.width
         for stride, offset in zip(self.lanes, block.offsets):
             if offset:  # lanes with listed offsets are never in one block, so their offset is 0
                 assert isinstance(stride, int)
@@ -79,9 +80,11 @@ class _Pointer(NamedTuple):
 
     def read(self, block: Vector) -> str:
         """Like `there`, but an operand that is the same for all lanes is spread to a vector."""
-        if block.width > 1 and not self.lanes[-1]:
-            return spread(self.there(block, 1), block.width)
-        return self.there(block, block.width)
+        return self.there(block) if self.lanes[-1] else spread(self.there(block._replace(width=1)), block.width)
+
+
+_Source = Union[str, _Pointer]
+"""An operand: the text of a number, or a pointer."""
 
 
 class Nests:
@@ -126,21 +129,7 @@ class Nests:
         widths = widths_of(run, loop, repeated, form)
         most = form.accumulators if run.in_place and widths[0] > 1 else most_sums(loop, form)
         for tall, strips in strips_of(run, widths, form, most):
-            if run.rows > 1:
-                yield self._tiles(run, loop, strips, tall)
-            else:
-                yield from _Nest(self, run, loop, strips, most, {}, in_rounds=repeated is not None).statements()
-
-    def _tiles(self, run: Run, loop: Loop, strips: Strips, tall: int) -> Statement:
-        """Tiles of sums for all rows, or for all inputs of a sink, by rows of a tile."""
-        hoisted: dict[tuple[str, int], str] = {}
-        heights = [(n, _Nest(self, run, loop, strips, n, hoisted)) for n in dict.fromkeys((tall, min(tall, 2), 1))]
-        body = list(_over_rows(run, loop, [(n, list(nest.block())) for n, nest in heights]))
-        if panel := heights[0][1].panel:
-            body.insert(0, heights[0][1].pack(panel))
-        if strips.repeats > 1:
-            body = [For(LANE_NAMES[1], strips.repeats * strips.lanes, body, strips.lanes)]
-        return Block([*heights[0][1].fixed_values(), *body])
+            yield from _Nest(self, run, loop, strips, tall, in_rounds=repeated is not None).statements()
 
     def table(self, places: Sequence[int]) -> str:
         """The name of a table with these places."""
@@ -166,43 +155,11 @@ class Nests:
         return area.name, place - area.start
 
 
-def _over_rows(run: Run, loop: Loop, blocks: Sequence[tuple[int, list[Statement]]]) -> Iterator[Statement]:
-    """Loops over rows, or over the inputs of a sink: tiles of each height, as many as fit into what is left.
-
-    blocks: the height and the statements of each tile; each height is a multiple of the next.
-    """
-    start: Union[int, str] = 0
-    limit: Union[int, str] = loop.counts[0] if loop.phase == Phase.SINK else COUNT
-    if run.is_part:
-        yield Declare("const long long", "first", f"{limit} * part / parts")
-        yield Declare("const long long", "last", f"{limit} * (part + 1) / parts")
-        start, limit = "first", "last"
-    for height, block in blocks:
-        stop: Union[int, str] = limit
-        if isinstance(limit, int):
-            stop = limit - limit % height
-        elif height > 1:
-            stop = f"last - (last - first) % {height}" if run.is_part else f"{limit} - {limit} % {height}"
-        if start != stop:
-            yield For(LANE_NAMES[0], stop, block, height, start)
-        start = stop
-
-
 class _Nest:
     """Loops over lanes around a block: a strip for each of as many outer lanes as fit."""
 
-    def __init__(
-        self,
-        nests: Nests,
-        run: Run,
-        loop: Loop,
-        strips: Strips,
-        most: int,
-        hoisted: dict[tuple[str, int], str],
-        *,
-        in_rounds: bool = False,
-    ) -> None:
-        """most: the most vectors of a block, or the rows of a tile. hoisted: as filled by `fixed`.
+    def __init__(self, nests: Nests, run: Run, loop: Loop, strips: Strips, most: int, *, in_rounds: bool) -> None:
+        """most: the most vectors of a block, or the rows of a tile.
 
         in_rounds: whether a loop around the nest counts the outermost lanes.
         """
@@ -210,14 +167,14 @@ class _Nest:
         self.run = run
         self.loop = loop
         self.strips = strips
-        self.panel = run.panel if strips.widths[0] > 1 else None
-        """The panel, for a strip of vectors."""
-        self.hoisted = hoisted
+        panel = run.panel if strips.widths[0] > 1 else None
+        self.packed = loop.segments[panel.segment].operands[panel.slot] if panel else None
+        """The operand that is read from the panel."""
+        self.hoisted: dict[tuple[str, int], str] = {}
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
         self.first = int(in_rounds)
         """The first lane that the nest loops over."""
         self.limits, self.steps = steps_of(run, loop, strips, most, self.first)
-        self.blocks = strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         self.moving = [isinstance(limit, Count) or limit > step for limit, step in zip(self.limits, self.steps)]
         if run.rows > 1 or in_rounds:
             self.moving[0] = True
@@ -225,35 +182,65 @@ class _Nest:
         """Whether the nest has no loops, and all of its places are known."""
 
     def statements(self) -> list[Statement]:
-        if len(self.blocks) == 1 and self.is_straight:
-            return [self._single(self.blocks[0])]
-        body = list(self.block())
+        if self.run.rows > 1:
+            return [self._tiles()]
+        tall = self.steps[-2] if len(self.steps) > 1 else 1
+        if tall * len(self.strips.widths) == 1 and self.is_straight:
+            return [self._single(*self.strips.block(len(self.limits), tall))]
+        body = list(self._block(tall))
         for lane in reversed(range(self.first, len(self.limits))):
             if lane == self.run.live_lane:
                 body = _over_live(LANE_NAMES[lane], body)
             elif self.moving[lane]:
                 body = [For(LANE_NAMES[lane], self.nests.count(self.limits[lane]), body, self.steps[lane])]
-        first = self.fixed_values()
+        first = self._fixed_values()
         return body if any(self.moving[self.first :]) and not first else [Block([*first, *body])]
 
-    def fixed_values(self) -> list[Statement]:
+    def _tiles(self) -> Statement:
+        """Tiles of sums for all rows, or for all inputs of a sink, by rows of a tile."""
+        body = list(self._over_rows())
+        if self.run.panel and self.packed:
+            body.insert(0, self._pack(self.run.panel))
+        if self.strips.repeats > 1:
+            body = [For(LANE_NAMES[1], self.strips.repeats * self.strips.lanes, body, self.strips.lanes)]
+        return Block([*self._fixed_values(), *body])
+
+    def _over_rows(self) -> Iterator[Statement]:
+        """Loops over rows, or over the inputs of a sink: tiles of each height, as many as fit into what is left.
+
+        Each height is a multiple of the next.
+        """
+        start: Union[int, str] = 0
+        limit: Union[int, str] = self.loop.counts[0] if self.loop.phase == Phase.SINK else COUNT
+        if self.run.is_part:
+            yield Declare("const long long", "first", f"{limit} * part / parts")
+            yield Declare("const long long", "last", f"{limit} * (part + 1) / parts")
+            start, limit = "first", "last"
+        tall = self.steps[0]
+        for height in dict.fromkeys((tall, min(tall, 2), 1)):
+            stop: Union[int, str] = limit
+            if isinstance(limit, int):
+                stop = limit - limit % height
+            elif height > 1:
+                stop = f"last - (last - first) % {height}" if self.run.is_part else f"{limit} - {limit} % {height}"
+            if start != stop:
+                yield For(LANE_NAMES[0], stop, list(self._block(height)), height, start)
+            start = stop
+
+    def _fixed_values(self) -> list[Statement]:
         """Declarations of the values that do not change within the nest."""
         return [Declare(f"const {vector(width)}", name, text) for (text, width), name in self.hoisted.items()]
 
     def _single(self, block: Vector) -> Statement:
         """A sum of a few terms in one statement."""
         loop, run = self.loop, self.run
-        target, _ = self._pointer("", self._target(), ())
-        there = target.there(block, block.width)
+        there = self._pointer("", self._target(), ()).there(block)
         terms = [there] if loop.phase == Phase.SINK and not run.in_place else []
         binds = ATOM_PRECEDENCE
         for segment in loop.segments:
             leaves = {
-                str(slot): (
-                    self._operand(o, self._pointer("", o, ())[0] if isinstance(o, Access) else None, block),
-                    ATOM_PRECEDENCE,
-                )
-                for slot, o in enumerate(segment.operands)
+                str(slot): (self._read(self._source("", operand, segment), block), ATOM_PRECEDENCE)
+                for slot, operand in enumerate(segment.operands)
             }
             text, binds = spell(segment.template, leaves, block.width)
             terms.append(text if binds >= INFIX["add"].precedence else f"({text})")
@@ -268,16 +255,19 @@ class _Nest:
         target = self.loop.target
         return target._replace(base=target.base - self.nests.step.away) if self.run.in_place else target
 
-    def block(self) -> Iterator[Statement]:
-        """The sums, the segments' terms, and the stores."""
+    def _block(self, tall: int) -> Iterator[Statement]:
+        """The sums, the segments' terms, and the stores. tall: the number of outer lanes."""
         loop, run = self.loop, self.run
         kind = "sum" if any(segment.counts for segment in loop.segments) else "value"
-        sums = [(f"{kind}{n}", block) for n, block in enumerate(self.blocks)]
-        target, declared = self._pointer("target", self._target(), ())
-        yield from declared
+        sums = [(f"{kind}{n}", block) for n, block in enumerate(self.strips.block(len(self.limits), tall))]
+        target = self._pointer("target", self._target(), ())
+        yield from target.declared
         is_far = 16 * loop.lanes > self.nests.form.cache
         if run.rows > 1 and loop.phase == Phase.SINK and is_far and sums[0][1].width > 1:
-            yield from self._prefetch(target)
+            # They are far away if they, and as many weights, do not fit the second-level cache.
+            for _, ((outer, at), _) in sums:
+                if at % VECTOR == 0:
+                    yield Call("__builtin_prefetch", (f"&{target.there(Vector((outer + tall, at), 1))}",))
         adds = loop.phase == Phase.SINK and not run.in_place
         begins = not adds and not loop.segments[0].counts
         if not begins:
@@ -292,19 +282,8 @@ class _Nest:
             apart = not segment.counts and index and any(isinstance(s, Declare) for s in body)
             yield from [Block(body)] if apart else body
         for name, block in sums:
-            there = target.there(block, block.width)
+            there = target.there(block)
             yield Assign(there, self._change(name, block), "-=") if run.in_place else Assign(there, name)
-
-    def _prefetch(self, target: _Pointer) -> Iterator[Statement]:
-        """Fetch the numbers that the next tile changes while this one adds its terms.
-
-        They are far away if they, and as many weights, do not fit the second-level cache.
-        """
-        for block in self.blocks:
-            *outer, at = block.offsets
-            if at % VECTOR == 0:
-                place = target.there(Vector((outer[0] + self.steps[0], *outer[1:], at), 1), 1)
-                yield Call("__builtin_prefetch", (f"&{place}",))
 
     def _over_terms(self, name: str, count: int, body: list[Statement], *, is_live: bool) -> list[Statement]:
         """The loop over a segment's terms; the terms of a sink over several rows are the rows."""
@@ -317,27 +296,29 @@ class _Nest:
         self, segment: Segment, sums: Sequence[tuple[str, Vector]], begins: bool, due: Optional[Due]
     ) -> Iterator[Statement]:
         """One round of a segment: a term for each sum."""
-        pointers: list[Optional[_Pointer]] = []
-        for slot, operand in enumerate(segment.operands):
-            pointer = None
-            if isinstance(operand, Access):
-                pointer, declared = self._source(str(slot), operand, segment)
-                yield from declared
-            pointers.append(pointer)
-        texts = [[self._operand(*operand, block) for operand in zip(segment.operands, pointers)] for _, block in sums]
-        update = _DueUpdate(self, due, segment, sums[0][1]) if due else None
-        if update:
-            yield from update.declarations
+        sources = [self._source(str(slot), operand, segment) for slot, operand in enumerate(segment.operands)]
+        for source in sources:
+            yield from () if isinstance(source, str) else source.declared
+        texts = [[self._read(source, block) for source in sources] for _, block in sums]
+        width = sums[0][1].width
+        if due:
+            before = self._pointer("kept", due.before, segment.counts)
+            factor = self._pointer("factor", due.factor, segment.counts)
+            old = Declare(f"const {vector(width)}", "old", before.read(sums[0][1]))
+            yield from (*before.declared, *factor.declared, old)
         # Read operands that sums share only once, just before the first of them: gcc -O1 keeps the order of the loads,
         # and a tile leaves few registers for them. Not in a set's order, which would change the text between processes.
         counted = Counter(text for leaves in texts for text in set(leaves))
         shared: dict[str, str] = {}
-        width = sums[0][1].width
         pattern = spell(segment.template, _BLANKS, width)[0]
         for n, ((name, block), leaves) in enumerate(zip(sums, texts)):
-            if update:
-                statements, leaves[update.due.slot] = update.of(n, block, pointers)
-                yield from statements
+            if due:  # update each weight and store it; the term uses the new value
+                weights, new = sources[due.slot], f"new{n}"
+                assert isinstance(weights, _Pointer)
+                there, by = weights.there(block), self._read(factor, block)
+                yield Declare(f"const {vector(width)}", new, f"{there} - {self._rate(block)} * (old * {by})")
+                yield Assign(there, new)
+                leaves[due.slot] = new
             for text in dict.fromkeys(leaves):
                 if counted[text] > 1 and text not in shared and not text.isidentifier():
                     shared[text] = f"shared{len(shared)}"
@@ -345,86 +326,63 @@ class _Nest:
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
 
-    def pack(self, panel: Panel) -> Statement:
+    def _pack(self, panel: Panel) -> Statement:
         """Copy the strip's lanes of an operand to the panel, term by term."""
         segment = self.loop.segments[panel.segment]
-        operand = segment.operands[panel.slot]
-        assert isinstance(operand, Access)
+        assert isinstance(self.packed, Access)
         assert self.strips.lanes <= self.nests.form.strip
-        (source, of_source), (to, of_panel) = self._pointer("from", operand, segment.counts), self._panel(panel)
-        copies = [
-            Assign(to.there(v, v.width), source.there(v, v.width)) for v in self.strips.block(len(self.limits), 1)
-        ]
+        source, to = self._pointer("from", self.packed, segment.counts), self._panel(panel)
+        copies = [Assign(to.there(v), source.there(v)) for v in self.strips.block(len(self.limits), 1)]
         count = COUNT if self.loop.phase == Phase.SINK else segment.counts[0]
-        return For(TERM_NAMES[0], count, [*of_source, *of_panel, *copies])
+        return For(TERM_NAMES[0], count, [*source.declared, *to.declared, *copies])
 
-    def _source(self, name: str, operand: Access, segment: Segment) -> tuple[_Pointer, list[Statement]]:
-        """The pointer to an operand, in memory or in the panel, and its declaration."""
-        panel = self.panel
-        if panel and self.loop.segments[panel.segment].operands[panel.slot] is operand:
-            return self._panel(panel)
-        return self._pointer(name, operand, segment.counts)
-
-    def _panel(self, panel: Panel) -> tuple[_Pointer, list[Statement]]:
-        """The pointer to a term of the panel, and its declaration."""
+    def _panel(self, panel: Panel) -> _Pointer:
+        """The pointer to a term of the panel."""
         area, first = self.nests.place(panel.base)
         place = f"{area} + {affine(first, (), (self.strips.lanes,))}"
-        return _Pointer("packed", -self.strips.at, (0, 1), moves=True), [Declare("number *", "packed", place)]
+        return _Pointer("packed", -self.strips.at, (0, 1), (Declare("number *", "packed", place),))
 
-    def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Vector) -> str:
+    def _source(self, name: str, operand: Operand, segment: Segment) -> _Source:
+        """An operand of a segment, in memory or in the panel."""
         if isinstance(operand, float):
-            return spread(number(operand)[0], block.width)
-        assert pointer is not None
-        text = pointer.read(block)
-        return text if pointer.moves else self.fixed(text, block.width)
+            return number(operand)[0]
+        if self.run.panel and operand is self.packed:
+            return self._panel(self.run.panel)
+        return self._pointer(name, operand, segment.counts)
+
+    def _read(self, source: _Source, block: Vector) -> str:
+        """The vector or number of an operand for these lanes. What no loop moves is read before the loops."""
+        if isinstance(source, str):
+            return spread(source, block.width)
+        text = source.read(block)
+        return text if source.declared else self._fixed(text, block.width)
 
     def _change(self, name: str, block: Vector) -> str:
         """What an update in place subtracts: as `update`, it divides by the rows of the batch."""
         change = f"{self._rate(block)} * {name}"
         rows = spread(f"(number){COUNT}", block.width)
-        return f"{change} / {self.fixed(rows, block.width)}" if self.run.rows > 1 else change
+        return f"{change} / {self._fixed(rows, block.width)}" if self.run.rows > 1 else change
 
     def _rate(self, block: Vector) -> str:
-        return self.fixed(spread("rate", block.width), block.width)
+        return self._fixed(spread("rate", block.width), block.width)
 
-    def fixed(self, text: str, width: int) -> str:
+    def _fixed(self, text: str, width: int) -> str:
         """Hoist a loop-invariant expression. Optimisers can't do it, because the loop stores to the same workspace."""
         return text if self.is_straight else self.hoisted.setdefault((text, width), f"fixed{len(self.hoisted)}")
 
-    def _pointer(self, name: str, access: Access, terms: Sequence[int]) -> tuple[_Pointer, list[Statement]]:
-        """The pointer, and its declaration if a loop moves it."""
+    def _pointer(self, name: str, access: Access, terms: Sequence[int]) -> _Pointer:
+        """The pointer to an access."""
         area, first = self.nests.place(access.base)
         moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
         if not any(moved) and not any(access.terms):
-            return _Pointer(area, first, access.lanes, moves=False), []
+            return _Pointer(area, first, access.lanes)
         if name.isdigit():
             name = f"{area}{name}"
             if name in ("u2", "v2"):  # types of vectors
                 name = f"{name}_"
         offset = affine(first, moved, access.terms, self.nests.listed)
         place = f"{area} {offset}" if offset.startswith("-") else f"{area} + {offset}"
-        return _Pointer(name, 0, access.lanes, moves=True), [Declare("number *", name, place)]
-
-
-class _DueUpdate:
-    """The deferred update in a run: it updates each weight and stores it, and the weight's term uses the new value."""
-
-    def __init__(self, nest: _Nest, due: Due, segment: Segment, first: Vector) -> None:
-        self.nest = nest
-        self.due = due
-        before, declared = nest._pointer("kept", due.before, segment.counts)
-        self.factor, declared_too = nest._pointer("factor", due.factor, segment.counts)
-        old = Declare(f"const {vector(first.width)}", "old", before.read(first))
-        self.declarations: list[Statement] = [*declared, *declared_too, old]
-
-    def of(self, n: int, block: Vector, pointers: Sequence[Optional[_Pointer]]) -> tuple[list[Statement], str]:
-        """The update of one vector of weights, and the name of the new value."""
-        weights = pointers[self.due.slot]
-        assert weights is not None
-        there, by = weights.there(block, block.width), self.factor.read(block)
-        by = by if self.factor.moves else self.nest.fixed(by, block.width)
-        value = f"{there} - {self.nest._rate(block)} * (old * {by})"
-        return [Declare(f"const {vector(block.width)}", f"new{n}", value), Assign(there, f"new{n}")], f"new{n}"
+        return _Pointer(name, 0, access.lanes, (Declare("number *", name, place),))
 
 
 def _over_live(name: str, body: Sequence[Statement], lists: str = "") -> list[Statement]:
