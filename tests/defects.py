@@ -507,8 +507,8 @@ DEFECTS = (
     Defect(
         "machine: a loop over terms is one round short",
         "engines/machine/block.py",
-        "self.nest.put_count(counter, rounds)",
-        "self.nest.put_count(counter, rounds - 1)",
+        "counted_down(rounds)",
+        "counted_down(rounds - 1)",
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(

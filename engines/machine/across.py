@@ -75,14 +75,9 @@ class Across(Block):
         windows, rest = divmod(count, width)
         moved = 0
         if not self._fits(count):
-            counter = self.registers.integer()
-            self.nest.put_count(counter, windows)
-
-            def body() -> None:
+            with self.nest.counted_down(windows):
                 self._window(terms, 0, range(width))
                 self._advance(terms, 0, 0, width)
-
-            self._counted_down(counter, body)
             moved = windows * width
         else:
             for window in range(windows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from zoomgrad.engines.machine.nest import Nest
 
 STRAIGHT = 16
-"""Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time. At
-least 12: with fewer, a loop could have a single round, and the terms after it would read wrong places."""
+"""Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 Loaded = dict[Hashable, Vec]
@@ -160,8 +159,7 @@ class Block:
 
     def _is_straight(self, number: int, segment: Segment) -> bool:
         """Whether all terms are written one after the other."""
-        run = self.nest.run
-        if run.live_segment == number or (run.rows > 1 and self.nest.loop.phase == Phase.SINK):
+        if self.nest.run.live_segment == number or self.nest.run.sums_rows:
             return False
         if len(segment.counts) != 1 or any(map(_lists_terms, segment.operands)):
             return not segment.counts
@@ -173,57 +171,33 @@ class Block:
 
     def _over(self, terms: Terms, level: int) -> int:
         """Loops over terms. Returns how many terms of this level the pointers have moved on."""
-        counts, run = terms.segment.counts, self.nest.run
+        counts = terms.segment.counts
         if level == len(counts):
             self._term(terms, 0)
             return 0
-        if run.live_segment == terms.number:
+        if self.nest.run.live_segment == terms.number:
             self._over_listed(terms)
             return 0
-        if run.rows > 1 and self.nest.loop.phase == Phase.SINK and level == len(counts) - 1:
-            self._over_rows(terms, level)
-            return 0
-        count, is_last = counts[level], level == len(counts) - 1
-        counter = self.registers.integer()
-        if not is_last or isinstance(count, Count):
-            self.nest.put_count(counter, count)
-            self._counted_down(counter, lambda: self._advance(terms, level, self._over(terms, level + 1)))
+        count = counts[level]
+        if self.nest.run.sums_rows or level < len(counts) - 1 or isinstance(count, Count):
+            with self.nest.counted_down(word(Word.COUNT) if self.nest.run.sums_rows else count):
+                self._advance(terms, level, self._over(terms, level + 1))
             return count
-        together = count if self._fits(count) else 4 if len(self.vectors) == 1 else 2
-        rounds = count // together
+        if self._fits(count):
+            self._terms(terms, count)
+            return 0
+        together = 4 if len(self.vectors) == 1 else 2
+        rounds, rest = divmod(count, together)
+        with self.nest.counted_down(rounds):
+            self._terms(terms, together)
+            self._advance(terms, level, 0, together)
+        self._terms(terms, rest)
+        return count - rest
 
-        def body() -> None:
-            for term in range(together):
-                self._term(terms, term)
-            if rounds > 1:
-                self._advance(terms, level, 0, together)
-
-        if rounds > 1:
-            self.nest.put_count(counter, rounds)
-            self._counted_down(counter, body)
-        else:
-            self.registers.give_back(counter)
-            body()
-        for term in range(count % together):
+    def _terms(self, terms: Terms, count: int) -> None:
+        """So many terms of each sum, one after the other."""
+        for term in range(count):
             self._term(terms, term)
-        return rounds * together if rounds > 1 else 0
-
-    def _counted_down(self, counter: Reg, body: Callable[[], None]) -> None:
-        with self.code.counted_down(counter, aligned=True):
-            body()
-        self.registers.give_back(counter)
-
-    def _over_rows(self, terms: Terms, level: int) -> None:
-        """The terms of a sink over rows taken together are the rows."""
-        counter = self.registers.integer()
-        self.code.integer("mov", counter, word(Word.COUNT))
-
-        def body() -> None:
-            self._term(terms, 0)
-            self._advance(terms, level, 0)
-
-        with self.code.unless("e", counter, 0):
-            self._counted_down(counter, body)
 
     def _over_listed(self, terms: Terms) -> None:
         """The only level of terms runs over a list."""

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
@@ -49,7 +49,7 @@ from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Panel, Run
@@ -172,16 +172,26 @@ class Nest:
         yield
         code.integer("add", counter, self.steps[level])
         if isinstance(limit, Count):
-            self.put_count(RCX, limit)
+            self._put_count(RCX, limit)
         code.jump(again, "l", counter, RCX if isinstance(limit, Count) else limit)
         self.index[level] = None
         self.registers.give_back(counter)
 
-    def put_count(self, to: Reg, count: int) -> None:
+    def _put_count(self, to: Reg, count: Union[int, Mem]) -> None:
         """Compute a count."""
-        self.code.integer("mov", to, int(count))
+        self.code.integer("mov", to, count if isinstance(count, Mem) else int(count))
         if isinstance(count, Count):
             self._add_moved(to, ROUND, count.change, 1)
+
+    @contextmanager
+    def counted_down(self, count: Union[int, Mem]) -> Iterator[None]:
+        """A loop that runs as often as a count says. A count in memory, of rows, may be 0."""
+        counter = self.registers.integer()
+        self._put_count(counter, count)
+        may_be_empty = self.code.unless("e", counter, 0) if isinstance(count, Mem) else nullcontext()
+        with may_be_empty, self.code.counted_down(counter, aligned=True):
+            yield
+        self.registers.give_back(counter)
 
     def write_tiles(self) -> None:
         """Write the nest of a run over rows taken together: whole tiles, then rows one by one.
@@ -202,11 +212,10 @@ class Nest:
         assert isinstance(operand, Access)
         assert isinstance(operand.terms[0], int)
         assert self.strips.lanes <= self.writer.form.strip
-        source, to, terms = registers.integer(), registers.integer(), registers.integer()
+        source, to = registers.integer(), registers.integer()
         self._point(source, operand)
         code.integer("lea", to, Mem(W, 8 * panel.base))
-        code.integer("mov", terms, word(Word.COUNT) if self.loop.phase == Phase.SINK else segment.counts[0])
-        with code.unless("e", terms, 0), code.counted_down(terms, aligned=True):
+        with self.counted_down(word(Word.COUNT) if self.run.sums_rows else segment.counts[0]):
             for (*_, at), width in self.strips.block(len(self.limits), 1):
                 vector = registers.vector(width)
                 self.evaluator.load(vector, Mem(source, 8 * at))
@@ -214,19 +223,18 @@ class Nest:
                 registers.release(vector)
             code.integer("add", source, 8 * operand.terms[0])
             code.integer("add", to, 8 * self.strips.lanes)
-        registers.give_back(source, to, terms)
+        registers.give_back(source, to)
 
     def _tiles(self, tall: int) -> None:
         code, index = self.code, self.registers.integer()
         self.index[0] = index
         code.integer("mov", index, 0)
         for step in dict.fromkeys((tall, min(tall, 2), 1)):
-            is_sink = self.loop.phase == Phase.SINK
-            if is_sink and step > self.loop.counts[0]:
+            if self.run.sums_rows and step > self.loop.counts[0]:
                 continue
             with code.repeated() as end:
                 code.integer("lea", RAX, Mem(index, step))
-                code.jump(end, "g", RAX, self.loop.counts[0] if is_sink else word(Word.COUNT))
+                code.jump(end, "g", RAX, self.loop.counts[0] if self.run.sums_rows else word(Word.COUNT))
                 self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
                 code.integer("add", index, step)
         self.index[0] = None
@@ -237,7 +245,7 @@ class Nest:
         """A loop over a list: the register holds one entry after the other."""
         code, registers = self.code, self.registers
         entries, at, entry = registers.integer(), registers.integer(), registers.integer()
-        area = "live" if self.run.rows == 1 else "turned" if self.loop.phase == Phase.SINK else "lists"
+        area = "live" if self.run.rows == 1 else "turned" if self.run.sums_rows else "lists"
         point_to_list(code, self.writer.step, entries, area, self.index[0] if self.run.rows > 1 else None)
         code.integer("mov", at, 0)
         with code.repeated() as end:

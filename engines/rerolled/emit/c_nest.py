@@ -211,7 +211,7 @@ class _Nest:
         Each height is a multiple of the next.
         """
         start: Union[int, str] = 0
-        limit: Union[int, str] = self.loop.counts[0] if self.loop.phase == Phase.SINK else COUNT
+        limit: Union[int, str] = self.loop.counts[0] if self.run.sums_rows else COUNT
         if self.run.is_part:
             yield Declare("const long long", "first", f"{limit} * part / parts")
             yield Declare("const long long", "last", f"{limit} * (part + 1) / parts")
@@ -263,7 +263,7 @@ class _Nest:
         target = self._pointer("target", self._target(), ())
         yield from target.declared
         is_far = 16 * loop.lanes > self.nests.form.cache
-        if run.rows > 1 and loop.phase == Phase.SINK and is_far and sums[0][1].width > 1:
+        if run.sums_rows and is_far and sums[0][1].width > 1:
             # They are far away if they, and as many weights, do not fit the second-level cache.
             for _, ((outer, at), _) in sums:
                 if at % VECTOR == 0:
@@ -287,10 +287,9 @@ class _Nest:
 
     def _over_terms(self, name: str, count: int, body: list[Statement], *, is_live: bool) -> list[Statement]:
         """The loop over a segment's terms; the terms of a sink over several rows are the rows."""
-        of_rows, is_sink = self.run.rows > 1, self.loop.phase == Phase.SINK
         if not is_live:
-            return [For(name, COUNT if of_rows and is_sink else self.nests.count(count), body)]
-        return _over_live(name, body, ("turned" if is_sink else "lists") if of_rows else "")
+            return [For(name, COUNT if self.run.sums_rows else self.nests.count(count), body)]
+        return _over_live(name, body, "turned" if self.run.sums_rows else "lists" if self.run.rows > 1 else "")
 
     def _terms(
         self, segment: Segment, sums: Sequence[tuple[str, Vector]], begins: bool, due: Optional[Due]
@@ -333,7 +332,7 @@ class _Nest:
         assert self.strips.lanes <= self.nests.form.strip
         source, to = self._pointer("from", self.packed, segment.counts), self._panel(panel)
         copies = [Assign(to.there(v), source.there(v)) for v in self.strips.block(len(self.limits), 1)]
-        count = COUNT if self.loop.phase == Phase.SINK else segment.counts[0]
+        count = COUNT if self.run.sums_rows else segment.counts[0]
         return For(TERM_NAMES[0], count, [*source.declared, *to.declared, *copies])
 
     def _panel(self, panel: Panel) -> _Pointer:

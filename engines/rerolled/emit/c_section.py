@@ -7,7 +7,7 @@ from typing import ClassVar, Union
 
 from zoomgrad.engines.kernel.c_tree import Assign, Call, Comment, Declare, For, Function, If, Item, Return, Statement
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Phase
+from zoomgrad.engines.rerolled.recover.loops import VECTOR
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step
@@ -66,7 +66,7 @@ def identifier(name: str) -> str:
 def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
     """The arguments of a function over these runs."""
     together = any(run.rows > 1 for run in runs)
-    lists = "live" if not together else "turned" if any(run.loop.phase == Phase.SINK for run in runs) else "lists"
+    lists = "live" if not together else "turned" if any(run.sums_rows for run in runs) else "lists"
     return [
         "w",
         *([lists] if any(run.is_live for run in runs) else []),
@@ -79,7 +79,7 @@ def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
 
 def _counts_rows(run: Run) -> bool:
     """Whether it goes over rows one by one. A sink over nonzero inputs takes the rows from its lists."""
-    return run.rows > 1 and not (run.is_live and run.loop.phase == Phase.SINK and len(run.loop.segments) == 1)
+    return run.rows > 1 and not (run.is_live and run.sums_rows and len(run.loop.segments) == 1)
 
 
 class Section:

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 
@@ -66,6 +66,11 @@ class Run:
     @property
     def is_live(self) -> bool:
         return self.live_lane is not None or self.live_segment is not None
+
+    @property
+    def sums_rows(self) -> bool:
+        """Whether the terms of its sums are the rows taken together."""
+        return self.rows > 1 and self.loop.phase == Phase.SINK
 
     @property
     def is_plain(self) -> bool:
