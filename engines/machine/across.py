@@ -113,7 +113,7 @@ class Across(Block):
                 leaves.append(shared[slot])
             elif isinstance(source, Source):
                 by = source.terms[-1] if source.terms else 0
-                place = self.nest.memory(source, lane, first + (width - 1 if by == -1 else 0))
+                place = source.memory(lane, first + (width - 1 if by == -1 else 0))
                 if by and source.lanes[-1]:
                     leaves.append(place)
                     continue

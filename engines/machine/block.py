@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, leaves
-from zoomgrad.engines.machine.encode import Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import RAX, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
@@ -36,27 +36,27 @@ class Source:
 
     base: Reg
     disp: int
-    lanes: tuple[Stride, ...] = ()
+    lanes: tuple[Stride, ...]
+    terms: tuple[Stride, ...] = ()
     index: Optional[Reg] = None
     """Added to the address, `scale` times."""
-    scale: int = 8
-    terms: tuple[Stride, ...] = ()
+    scale: int = 1
     list: Optional[Reg] = None
-    """Points to a list with the offset of each term, in 4 bytes."""
+    """Points to a list with the offset of each term, in 4 bytes. RAX is the index: it holds the offset of a term."""
     owned: Sequence[Reg] = ()
-    """Registers to release after the segment."""
+    """Registers to give back after the segment."""
 
-    def offset(self, lanes: Vector, term: int) -> int:
-        """The distance in bytes from the pointer, for lanes of a block and an unrolled term.
+    def memory(self, lanes: Vector, term: int) -> Mem:
+        """The place for lanes of a block and an unrolled term.
 
         Lanes whose stride is a list of offsets do not vary within a block.
         """
         steps: Any = (*zip(self.lanes, lanes.offsets), *((stride, term) for stride in self.terms[-1:]))
-        return sum(8 * stride * by for stride, by in steps if by)
+        return Mem(self.base, self.disp + sum(8 * stride * by for stride, by in steps if by), self.index, self.scale)
 
-    def is_same(self, width: int) -> bool:
-        """Whether all lanes of a vector read the same place."""
-        return width > 1 and not self.lanes[-1]
+    def value(self, lanes: Vector, term: int) -> Known:
+        """What is read: the numbers of a vector, or one number for all of its lanes."""
+        return Known(self.memory(lanes, term), 8 * lanes.width, lanes.width > 1 and not self.lanes[-1])
 
 
 class Terms(NamedTuple):
@@ -68,14 +68,14 @@ class Terms(NamedTuple):
     """One for each slot."""
     uses: Counter[int]
     """Slot -> how often the template names it."""
-    due: Optional[Due] = None
-    before: Optional[Source] = None
-    factor: Optional[Source] = None
+    due: Optional[Due]
+    of_due: list[Source]
+    """The inputs and the factor of a deferred update."""
 
     @property
     def pointers(self) -> list[Source]:
         """Everything that is read from memory."""
-        return [source for source in (*self.sources, self.before, self.factor) if isinstance(source, Source)]
+        return [source for source in (*self.sources, *self.of_due) if isinstance(source, Source)]
 
 
 class Block:
@@ -101,7 +101,7 @@ class Block:
             for register, lanes in zip(self.sums, self.vectors):
                 assert register is not None
                 if target:
-                    self.evaluator.load(register, self.nest.memory(target, lanes, 0))
+                    self.evaluator.load(register, target.memory(lanes, 0))
                 else:
                     self.evaluator.clear(register)
         for number in range(len(loop.segments)):
@@ -109,7 +109,7 @@ class Block:
         target = self.nest.target()
         for total, lanes in zip(self.sums, self.vectors):
             assert total is not None
-            place = self.nest.memory(target, lanes, 0)
+            place = target.memory(lanes, 0)
             if run.in_place:
                 total = self._subtracted(place, total, lanes.width)
             self.evaluator.store(place, total)
@@ -133,22 +133,21 @@ class Block:
         for (outer, at), width in self.vectors:
             if at % VECTOR == 0:
                 next_tile = Vector((outer + self.nest.steps[0], at), width)
-                self.code.integer("prefetcht0", self.nest.memory(target, next_tile, 0))
+                self.code.integer("prefetcht0", target.memory(next_tile, 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 
     def _segment(self, number: int) -> None:
         """Add all terms of a segment to the sums."""
         segment = self.nest.loop.segments[number]
-        source = partial(self.nest.source, segment=segment, straight=self._is_straight(number, segment))
-        uses = Counter(int(leaf.name) for leaf in leaves(segment.template))
-        terms = Terms(number, segment, list(map(source, segment.operands)), uses)
         due = self.nest.run.due
-        if due and due.segment == number:
-            before, factor = source(due.before), source(due.factor)
-            assert isinstance(before, Source)
-            assert isinstance(factor, Source)
-            terms = terms._replace(due=due, before=before, factor=factor)
+        if due and due.segment != number:
+            due = None
+        source = partial(self.nest.source, counts=segment.counts, straight=self._is_straight(number, segment))
+        uses = Counter(int(leaf.name) for leaf in leaves(segment.template))
+        sources = [operand if isinstance(operand, float) else source(operand) for operand in segment.operands]
+        of_due = [source(due.before), source(due.factor)] if due else []
+        terms = Terms(number, segment, sources, uses, due, of_due)
         if segment.counts:
             with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
                 self._over(terms, 0)
@@ -209,7 +208,7 @@ class Block:
                 if by == 1:
                     source.index, source.scale = entry, 8
                 elif by:
-                    source.index, source.scale = self.registers.integer(), 1
+                    source.index = self.registers.integer()
                     taken.append(source.index)
                     self.code.integer("imul", source.index, entry, 8 * by)
             self._term(terms, 0)
@@ -231,65 +230,53 @@ class Block:
     def _values_for_all(self, terms: Terms) -> Iterator[Known]:
         """What terms don't move. A loop stores only to its target and the weights that it updates, which differ."""
         for source in terms.pointers:
-            if not any(source.terms) and source.list is None and source is not terms.before:
-                yield from (self._value(source, lanes, 0) for lanes in self.vectors)
+            if not any(source.terms) and source.list is None:
+                yield from (source.value(lanes, 0) for lanes in self.vectors)
 
     # --- terms -------------------------------------------------------------------------------------------------------
 
     def _term(self, terms: Terms, term: int) -> None:
         """One term of each sum. A value that is read several times is loaded once."""
-        due = terms.due
-        keys = [[self._key(terms, slot, lanes, term) for slot in range(len(terms.sources))] for lanes in self.vectors]
-        reads = Counter[Hashable]()
-        for of_sum in keys:
-            for slot, key in enumerate(of_sum):
-                reads[key] += terms.uses[slot]
-        loaded: Loaded = {}
+        sources = {slot: source for slot, source in enumerate(terms.sources) if isinstance(source, Source)}
+        values = [{slot: source.value(lanes, term) for slot, source in sources.items()} for lanes in self.vectors]
+        reads = Counter[Known]()
+        for of_sum in values:
+            for slot, value in of_sum.items():
+                reads[value] += terms.uses[slot]
+        loaded: dict[Known, Vec] = {}
         old = None
-        if terms.before:
+        if terms.due:
             width = max(lanes.width for lanes in self.vectors)
-            old = self.evaluator.read(self.nest.memory(terms.before, self.vectors[0], term), width, spread=width > 1)
+            old = self.evaluator.read(terms.of_due[0].memory(self.vectors[0], term), width, spread=width > 1)
         for n, lanes in enumerate(self.vectors):
             leaves: list[Operand] = []
-            for slot, (source, key) in enumerate(zip(terms.sources, keys[n])):
-                if due and slot == due.slot:
-                    assert old is not None
-                    updated = self._updated(terms, old, lanes, term)
+            for slot, source in enumerate(terms.sources):
+                if isinstance(source, float):
+                    leaves.append(self.evaluator.constant(source, lanes.width))
+                elif old and terms.due and slot == terms.due.slot:
+                    updated = self._updated(source, terms.of_due[1], old, lanes, term)
                     self.registers.share(updated, terms.uses[slot] - 1)
                     leaves.append(updated)
-                elif isinstance(source, float):
-                    leaves.append(self.evaluator.constant(source, lanes.width))
                 else:
-                    leaves.append(self._leaf(source, key, lanes, term, reads[key], loaded))
+                    value = values[n][slot]
+                    leaves.append(self._leaf(source, value, term, reads[value], loaded))
             self._add(terms.segment.template, leaves, n)
         if old:
             self.registers.release(old)
 
-    def _key(self, terms: Terms, slot: int, lanes: Vector, term: int) -> Hashable:
-        """What an operand depends on; None if it is a number, or updated before it is read."""
-        source = terms.sources[slot]
-        if isinstance(source, float) or (terms.due and slot == terms.due.slot):
-            return None
-        if source.list is not None:
-            place = source.offset(lanes, term), term
-            return slot, place, lanes.width, source.is_same(lanes.width)
-        return self._value(source, lanes, term)
-
-    def _value(self, source: Source, lanes: Vector, term: int) -> Known:
-        return Known(self.nest.memory(source, lanes, term), 8 * lanes.width, source.is_same(lanes.width))
-
-    def _leaf(self, source: Source, key: Hashable, lanes: Vector, term: int, reads: int, loaded: Loaded) -> Operand:
+    def _leaf(self, source: Source, value: Known, term: int, reads: int, loaded: dict[Known, Vec]) -> Operand:
         """The operand, in a register if it is known, read several times, the same in all lanes, or listed."""
-        if key in loaded:
-            return loaded[key]
-        value = key if isinstance(key, Known) else self._value(source, lanes, term)
+        if value in loaded:
+            return loaded[value]
+        if source.list:
+            self.code.integer("movsxd", RAX, Mem(source.list, 4 * term))
         register = self.registers.held(value)
-        if register is None and reads == 1 and not value.is_spread and source.list is None:
-            return value.place
         if register is None:
-            register = self.evaluator.read(value.place, lanes.width, spread=value.is_spread)
+            if reads == 1 and not value.is_spread and not source.list:
+                return value.place
+            register = self.evaluator.read(value.place, value.size // 8, spread=value.is_spread)
         self.registers.share(register, reads - 1)
-        loaded[key] = register
+        loaded[value] = register
         return register
 
     def _add(self, template: Expr, leaves: Sequence[Operand], n: int) -> None:
@@ -312,16 +299,12 @@ class Block:
         else:
             self.sums[n] = self.evaluator.in_own_register(value, width)
 
-    def _updated(self, terms: Terms, old: Vec, lanes: Vector, term: int) -> Vec:
+    def _updated(self, weights: Source, factor: Source, old: Vec, lanes: Vector, term: int) -> Vec:
         """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
-        assert terms.due
-        assert terms.factor
-        weights = terms.sources[terms.due.slot]
-        assert isinstance(weights, Source)
-        width, factor = lanes.width, self._leaf(terms.factor, None, lanes, term, 1, {})
+        width, by = lanes.width, self._leaf(factor, factor.value(lanes, term), term, 1, {})
         self.registers.share(old)
-        change = self.evaluator.binary("mul", old._replace(size=8 * width), factor, width)
-        place = self.nest.memory(weights, lanes, term)
+        change = self.evaluator.binary("mul", old._replace(size=8 * width), by, width)
+        place = weights.memory(lanes, term)
         new = self._subtracted(place, change, width)
         self.evaluator.store(place, new)
         return new

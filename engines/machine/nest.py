@@ -48,8 +48,8 @@ from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
-from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
+from zoomgrad.engines.rerolled.form import Form, Strips, most_sums, steps_of, strips_of, widths_of, with_a_lane
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Panel, Run
@@ -198,12 +198,23 @@ class Nest:
 
         The first lane count is the rows; for a sink it is the inputs, and the rows are its terms.
         """
+        code, tall = self.code, self.steps[0]
         with ExitStack() as loops:
             if self.strips.repeats > 1:
                 loops.enter_context(self._counted(len(self.limits) - 1))
             if self.run.panel and self.strips.widths[0] > 1:
                 self._pack(self.run.panel)
-            self._tiles(self.steps[0])
+            index = self.index[0] = self.registers.integer()
+            code.integer("mov", index, 0)
+            for step in dict.fromkeys((tall, min(tall, 2), 1)):
+                if self.run.sums_rows and step > self.loop.counts[0]:
+                    continue
+                with code.repeated() as end:
+                    code.integer("lea", RAX, Mem(index, step))
+                    code.jump(end, "g", RAX, self.loop.counts[0] if self.run.sums_rows else word(Word.COUNT))
+                    self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
+                    code.integer("add", index, step)
+            self.registers.give_back(index)
 
     def _pack(self, panel: Panel) -> None:
         """Copy this strip's lanes of an operand to the panel, term by term."""
@@ -224,21 +235,6 @@ class Nest:
             code.integer("add", source, 8 * operand.terms[0])
             code.integer("add", to, 8 * self.strips.lanes)
         registers.give_back(source, to)
-
-    def _tiles(self, tall: int) -> None:
-        code, index = self.code, self.registers.integer()
-        self.index[0] = index
-        code.integer("mov", index, 0)
-        for step in dict.fromkeys((tall, min(tall, 2), 1)):
-            if self.run.sums_rows and step > self.loop.counts[0]:
-                continue
-            with code.repeated() as end:
-                code.integer("lea", RAX, Mem(index, step))
-                code.jump(end, "g", RAX, self.loop.counts[0] if self.run.sums_rows else word(Word.COUNT))
-                self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
-                code.integer("add", index, step)
-        self.index[0] = None
-        self.registers.give_back(index)
 
     @contextmanager
     def listed(self) -> Iterator[Reg]:
@@ -261,12 +257,12 @@ class Nest:
         """The lane counts that move an access: the register of each, and its stride."""
         return [(index, stride) for index, stride in zip(self.index, lanes) if index and stride]
 
-    def _point(self, to: Reg, access: Access) -> None:
+    def _point(self, to: Reg, access: Access) -> Source:
         """Compute the address of an access for the current lanes."""
-        code = self.code
-        code.integer("lea", to, Mem(W, 8 * access.base))
+        self.code.integer("lea", to, Mem(W, 8 * access.base))
         for index, stride in self._moving(access.lanes):
             self._add_moved(to, index, stride, 8)
+        return Source(to, 0, access.lanes)
 
     def _add_moved(self, to: Reg, index: Reg, stride: Stride, size: int) -> None:
         """Add a stride times an index, or an offset from a list, in units of that many bytes."""
@@ -287,7 +283,7 @@ class Nest:
         if not moving:
             return Source(W, 8 * access.base, access.lanes)
         if len(moving) == 1 and moving[0][1] == 1:
-            return Source(W, 8 * access.base, access.lanes, moving[0][0])
+            return Source(W, 8 * access.base, access.lanes, index=moving[0][0], scale=8)
         return None
 
     def target(self) -> Source:
@@ -295,31 +291,27 @@ class Nest:
         access = self.loop.target
         if self.run.in_place:
             access = access._replace(base=access.base - self.writer.step.away)
-        simple = self._simple(access)
-        if simple:
-            return simple
-        self._point(RCX, access)
-        return Source(RCX, 0, access.lanes)
+        return self._simple(access) or self._point(RCX, access)
 
-    def source(self, operand: LoopOperand, segment: Segment, *, straight: bool) -> Union[float, Source]:
-        """An operand of a segment; its pointers are taken from the pool. straight: no loop moves them over terms."""
-        if isinstance(operand, float):
-            return operand
+    def source(self, operand: Access, counts: Sequence[int], *, straight: bool) -> Source:
+        """An operand of a segment with these counts; its pointers are taken from the pool.
+
+        straight: no loop moves them over terms.
+        """
         if self.run.panel and operand is self.packed:
             pointer = self.registers.integer()
             self.code.integer("lea", pointer, Mem(W, 8 * (self.run.panel.base - self.strips.at)))
             return Source(pointer, 0, (0, 1), terms=(self.strips.lanes,), owned=[pointer])
-        moves = any(stride and count > 1 for stride, count in zip(operand.terms, segment.counts))
+        moves = any(stride and count > 1 for stride, count in zip(operand.terms, counts))
         if (straight or not moves) and (simple := self._simple(operand)):
             simple.terms = operand.terms if moves else ()
             return simple
-        pointer = self.registers.integer()
-        self._point(pointer, operand)
-        source = Source(pointer, 0, operand.lanes, owned=[pointer])
+        source = self._point(self.registers.integer(), operand)
+        source.owned = [source.base]
         offsets = operand.terms[0] if operand.terms else 0
         if isinstance(offsets, tuple):
-            source.list = self.registers.integer()
-            source.owned = [pointer, source.list]
+            source.list, source.index, source.scale = self.registers.integer(), RAX, 8
+            source.owned = [source.base, source.list]
             self.code.integer("lea", source.list, self._offsets(offsets))
         else:
             source.terms = operand.terms
@@ -327,11 +319,3 @@ class Nest:
 
     def _offsets(self, numbers: Sequence[int]) -> Mem:
         return self.code.constant(struct.pack(f"<{len(numbers)}i", *numbers))
-
-    def memory(self, source: Source, lanes: Vector, term: int) -> Mem:
-        """The operand in memory. If it has a list, RAX holds its offset until the next instructions."""
-        at = source.disp + source.offset(lanes, term)
-        if source.list is not None:
-            self.code.integer("movsxd", RAX, Mem(source.list, 4 * term))
-            return Mem(source.base, at, RAX, 8)
-        return Mem(source.base, at, source.index, source.scale if source.index else 1)
