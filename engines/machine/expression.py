@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Union
+from typing import Optional, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Assembler, Mask, Mem, Vec
@@ -40,12 +39,12 @@ class Evaluator:
 
     # --- moves -------------------------------------------------------------------------------------------------------
 
-    def load(self, to: Vec, source: Operand) -> None:
-        """Copy a vector, or one double, into a register."""
+    def load(self, to: Vec, source: Operand, mask: Optional[Mask] = None) -> None:
+        """Copy a vector, or one double, into a register. mask: selects lanes; the others become 0.0."""
         if isinstance(source, Vec):
-            self.code.vector("vmovapd", _whole(to), None, _whole(source))
+            self.code.vector("vmovapd", _whole(to), None, _whole(source), mask=mask, zero=bool(mask))
         else:
-            self.code.vector("vmovsd" if to.size == 8 else "vmovupd", to, None, source)
+            self.code.vector("vmovsd" if to.size == 8 else "vmovupd", to, None, source, mask=mask, zero=bool(mask))
 
     def store(self, to: Mem, source: Vec) -> None:
         """Copy a register to memory."""
@@ -152,7 +151,7 @@ class Evaluator:
                 self.release(*unused)
                 return self.binary(names[condition.primitive == "less"], a, b, width)
         for wanted, value, rest in ((True, then, otherwise), (False, otherwise, then)):
-            if isinstance(rest, Literal) and rest.number == 0.0 and math.copysign(1.0, rest.number) > 0:
+            if isinstance(rest, Literal) and repr(rest.number) == "0.0":  # -0.0 == 0.0
                 return self._masked(condition, wanted, self.evaluate(value, leaves, width), leaves, width)
         taken, rest_ = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
         mask = self.compared(condition, True, leaves, width)
@@ -176,15 +175,12 @@ class Evaluator:
         mask = self.compared(condition, wanted, leaves, width)
         if width == 1 and isinstance(mask, Vec):
             value = self.in_register(value, width)  # the instruction would read 16 bytes of memory
-        operand = _whole(value) if isinstance(value, Vec) else value
         self.release(value)
         to = self.registers.vector(width)
         if isinstance(mask, Mask):
-            is_single = width == 1 and isinstance(operand, Mem)
-            name = "vmovapd" if isinstance(operand, Vec) else "vmovsd" if is_single else "vmovupd"
-            self.code.vector(name, to if is_single else _whole(to), None, operand, mask=mask, zero=True)
+            self.load(to, value, mask)
         else:
-            self.code.vector("vandpd", _whole(to), _whole(mask), operand)
+            self.code.vector("vandpd", _whole(to), _whole(mask), _whole(value) if isinstance(value, Vec) else value)
             self.registers.release(mask)
         return to
 
