@@ -542,8 +542,8 @@ DEFECTS = (
     Defect(
         "machine: a power of -2 keeps the registers of the inverse",
         "engines/machine/powers.py",
-        "release(*a, rest)",
-        "release(rest)",
+        "release(head, tail, product)",
+        "release(product)",
         "engines/machine/test_machine.py::test_no_loop_keeps_a_register[digits-dense]",
     ),
     Defect(

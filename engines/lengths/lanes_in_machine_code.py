@@ -154,7 +154,7 @@ class UpdateWriter(Evaluator):
         for place, register in zip(places, results):
             self.store(place, register)
 
-    def _call(self, expr: Apply, leaves: Any, width: int) -> Vec:
+    def _call(self, expr: Apply, leaves: Any, width: int) -> Operand:
         if width == 1:
             return super()._call(expr, leaves, width)
         values = [self.evaluate(operand, leaves, width) for operand in expr.operands]

@@ -198,31 +198,36 @@ class Evaluator:
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
-    def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Vec:
+    def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Operand:
         """Call a function of libm for one number."""
         exponent = expr.operands[-1]
         assert width == 1
         values = [self.evaluate(operand, leaves, 1) for operand in expr.operands]
-        if expr.primitive == "pow" and isinstance(exponent, Literal) and exponent.number in self.exponents:
-            x = self.in_register(values[0], 1)
-            to = self.registers.vector(1)
-            ends = [x] if self.registers.users[x.number] == 1 else []
-            Powers(self).write(x, exponent.number, to, lambda: self.call("pow", (x, values[1]), to, ends))
-            self.release(x)
-        else:
-            self.release(*values)
-            to = self.registers.vector(1)
-            self.call(expr.primitive, values, to)
+        power = exponent.number if expr.primitive == "pow" and isinstance(exponent, Literal) else 0.0
+        if power == 1.0 and self.exponents:
+            return values[0]  # as in emit/powers.h
+        if power in self.exponents:
+            x, to = self.in_register(values[0], 1), self.registers.vector(1)
+
+            def call_libm() -> None:
+                self.release(x)  # before its last use, so that the call does not keep it
+                self.call("pow", (x, values[1]), to)
+
+            Powers(self).write(x, power, to, call_libm)
+            return to
+        self.release(*values)
+        to = self.registers.vector(1)
+        self.call(expr.primitive, values, to)
         return to
 
-    def call(self, function: str, arguments: Sequence[Operand], to: Vec, ends: Sequence[Vec] = ()) -> None:
-        """Call a function of doubles, and keep all registers in use. ends: not these, whose last use is the call.
+    def call(self, function: str, arguments: Sequence[Operand], to: Vec) -> None:
+        """Call a function of doubles, and keep all registers in use.
 
         The upper parts of registers must be clear, as at the start of a nest with calls.
         """
         code = self.code
         used, integers = self.registers.used_before_a_call()
-        vectors = [vector for vector in used if vector.number not in (to.number, *(end.number for end in ends))]
+        vectors = [vector for vector in used if vector.number != to.number]
         starts = list(itertools.accumulate((vector.size for vector in vectors), initial=8 * len(integers)))
         frame = starts[-1] + -starts[-1] % 16  # routines begin at a multiple of 16
         kept = [(register, Mem(RSP, 8 * at)) for at, register in enumerate(integers)]

@@ -13,7 +13,7 @@ import struct
 from array import array
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
@@ -21,16 +21,9 @@ from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem, Vec
 if TYPE_CHECKING:
     from zoomgrad.engines.machine.expression import Evaluator, Operand
 
-EXPONENTS = (2.0, 1.0, -1.0, -2.0)
+EXPONENTS = (2.0, -1.0, -2.0)
 MARGIN = 0.0152 * 2.0**-52
 _LEAST, _MOST = 2.0**-64, 2.0**64
-
-
-class Pair(NamedTuple):
-    """A sum of two doubles."""
-
-    head: Vec
-    tail: Vec
 
 
 class Powers:
@@ -43,9 +36,6 @@ class Powers:
     def write(self, x: Vec, exponent: float, to: Vec, otherwise: Callable[[], None]) -> None:
         """`to = x ** exponent`. otherwise: computes it by calling libm."""
         code, registers = self.code, self.evaluator.registers
-        if exponent == 1.0:
-            self.evaluator.load(to, x)
-            return
         slow, end = code.new_label(), code.new_label()
         size = self._copy(x)
         if exponent == 2.0:
@@ -56,50 +46,46 @@ class Powers:
         code.vector("vucomisd", size, None, self._number(_MOST))
         code.jump(slow, "a")
         registers.release(size)
-        result = self._pair(x, exponent)
-        low, high = (self._copy(result.tail) for _ in range(2))
-        self.code.vector("vfnmadd231sd", low, result.head, self._number(MARGIN))
-        self.code.vector("vfmadd231sd", high, result.head, self._number(MARGIN))
-        code.vector("vaddsd", low, result.head, low)
-        code.vector("vaddsd", high, result.head, high)
+        head, tail = self._pair(x, exponent)
+        low, high = self._copy(tail), self._copy(tail)
+        code.vector("vfnmadd231sd", low, head, self._number(MARGIN))
+        code.vector("vfmadd231sd", high, head, self._number(MARGIN))
+        code.vector("vaddsd", low, head, low)
+        code.vector("vaddsd", high, head, high)
         self.evaluator.load(to, low)
         code.vector("vucomisd", low, None, high)
         code.jump(end, "e")
-        registers.release(*result, low, high)
+        registers.release(head, tail, low, high)
         code.label(slow)
         otherwise()
         code.label(end)
 
-    def _pair(self, x: Vec, exponent: float) -> Pair:
+    def _pair(self, x: Vec, exponent: float) -> tuple[Vec, Vec]:
+        """The head and the tail."""
         if exponent == 2.0:
             return self._square(x)
-        inverse = self._inverse(x)
-        return inverse if exponent == -1.0 else self._square_of_pair(inverse)
+        code, one = self.code, self._number(1.0)
+        head, tail = self._copy(one), self._copy(one)
+        code.vector("vdivsd", head, head, x)
+        code.vector("vfnmadd231sd", tail, x, head)
+        code.vector("vmulsd", tail, tail, head)
+        if exponent == -1.0:
+            return head, tail
+        square, rest = self._square(head)
+        product = self._new()
+        code.vector("vmulsd", product, tail, head)
+        code.vector("vfmadd231sd", product, head, tail)
+        code.vector("vaddsd", rest, rest, product)
+        self.evaluator.registers.release(head, tail, product)
+        return square, rest
 
-    def _square(self, x: Vec) -> Pair:
+    def _square(self, x: Vec) -> tuple[Vec, Vec]:
         head, tail = self._new(), self._new()
         self.code.vector("vmulsd", head, x, x)
         self.evaluator.clear(tail)
         self.code.vector("vsubsd", tail, tail, head)
         self.code.vector("vfmadd231sd", tail, x, x)
-        return Pair(head, tail)
-
-    def _inverse(self, x: Vec) -> Pair:
-        """1 / x"""
-        head, tail = self._copy(self._number(1.0)), self._copy(self._number(1.0))
-        self.code.vector("vdivsd", head, head, x)
-        self.code.vector("vfnmadd231sd", tail, x, head)
-        self.code.vector("vmulsd", tail, tail, head)
-        return Pair(head, tail)
-
-    def _square_of_pair(self, a: Pair) -> Pair:
-        head, tail = self._square(a.head)
-        rest = self._new()
-        self.code.vector("vmulsd", rest, a.tail, a.head)
-        self.code.vector("vfmadd231sd", rest, a.head, a.tail)
-        self.code.vector("vaddsd", tail, tail, rest)
-        self.evaluator.registers.release(*a, rest)
-        return Pair(head, tail)
+        return head, tail
 
     def _new(self) -> Vec:
         return self.evaluator.registers.vector(1)
