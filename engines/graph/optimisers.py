@@ -10,7 +10,7 @@ Example: momentum keeps one number, m. Its update is `m = 0.9 * m + q / batch`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -47,9 +47,10 @@ class Optimiser:
         """Names of the leaves of `change` and `states`: gradient, numbers of an update, batch, states."""
         return (Q.name, RATE.name, *self.factors, BATCH.name, *self.states)
 
-    def steps(self) -> Iterator[tuple[str, Expr]]:
-        """Each state and its next value, in order, and last `p` and its change."""
-        yield from (*self.states.items(), ("p", self.change))
+    @property
+    def changes(self) -> dict[str, Expr]:
+        """Each state and last the parameter `p` -> its next value."""
+        return {**self.states, "p": Leaf("p") - self.change}
 
     @cached_property
     def function(self) -> Callable[..., tuple[float, ...]]:
@@ -58,8 +59,7 @@ class Optimiser:
 
     def function_with(self, pow_: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
         """The same with another `pow`, for example over arrays."""
-        changes = {**self.states, "p": Leaf("p") - self.change}
-        return _function(["p", *self.leaves], changes, ["p", *self.states], pow_)
+        return _function(["p", *self.leaves], self.changes, ["p", *self.states], pow_)
 
 
 def _function(

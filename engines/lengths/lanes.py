@@ -87,8 +87,8 @@ def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool) -
     Raises NoLanes for functions and exponents without lanes, and for two powers in one expression, unless width is 1.
     """
     writer = _Writer(optimiser, width, is_single=is_single, is_fast=is_fast)
-    for target, expr in optimiser.steps():
-        writer.step(target, Leaf("p") - expr if target == "p" else expr)
+    for target, expr in optimiser.changes.items():
+        writer.step(target, expr)
     writer.step("q", Literal(0.0))
     results = [int(writer.slots[name].name) for name in buffers(optimiser)]
     return Lanes(width, writer.statements, results, int(writer.unsure.name) if writer.unsure else None)
