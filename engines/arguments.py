@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import operator
 from array import array
-from collections.abc import Sequence
 from typing import Any, Callable, Union
 
 Rate = Union[float, Callable[[int], float]]
@@ -27,13 +26,6 @@ def whole(number: Any, name: str, least: int, most: int = MOST) -> int:
     if not least <= value <= most:
         raise ValueError(f"{name} must be a whole number from {least} to {most:,}, not {number!r}")
     return value
-
-
-def one_each(numbers: Sequence[float], count: int) -> Sequence[float]:
-    """Return the numbers for a model's parameters. Raises ValueError unless there is one for each."""
-    if len(numbers) != count:
-        raise ValueError(f"{len(numbers):,} numbers for {count:,} parameters\n  Give one number for each parameter.")
-    return numbers
 
 
 def finite(number: Any, name: str) -> float:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Optional
 
 from zoomgrad.engines.api import Workload
-from zoomgrad.engines.arguments import one_each, whole
+from zoomgrad.engines.arguments import whole
 
 
 class Trainer:
@@ -60,7 +60,11 @@ class Trainer:
         self._rows = None if rows is None else whole(rows, "rows", 1, self._row_count())
         self._first = index(first)
         self.losses = array("d")
-        self._begin(self._start if parameters is None else array("d", one_each(parameters, len(self._start))))
+        start = self._start if parameters is None else array("d", parameters)
+        if len(start) != len(self._start):
+            counts = f"{len(start):,} numbers for {len(self._start):,} parameters"
+            raise ValueError(f"{counts}\n  Give one number for each parameter.")
+        self._begin(start)
 
     def _row_count(self) -> int:
         return sum(len(shape.rows) for shape in self._workload.shapes())
