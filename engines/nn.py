@@ -139,16 +139,9 @@ def bind(value: Any, neuron: Any = Neuron, mlp: Any = MLP) -> Networks:
     return Networks(Module, neuron, layer, type("MLP", (mlp,), {"Layer": layer}))
 
 
-class _Leaf:
-    """A minimal Value that holds a starting parameter."""
-
-    def __init__(self, data: float) -> None:
-        self.data = data
-
-
 def starting_parameters(workload: Any) -> list[float]:
     """The numbers with which a workload's model starts."""
-    return [leaf.data for leaf in workload.model(bind(_Leaf)).parameters()]
+    return list(workload.model(bind(float)).parameters())  # numbers are Values enough for a model that computes nothing
 
 
 def as_list(outputs: Union[Any, list[Any]]) -> list[Any]:
