@@ -214,8 +214,10 @@ class Programs:
     def end(self) -> None:
         """Kill the programs that still run, and what they started."""
         # Before the pipes are closed: at the end of its input, a waiting compiler would begin to compile.
+        # A group outlives its leader: a driver that died may leave its compiler behind.
         for process in self._processes:
-            end_group(process)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
         # Each is forgotten: after `wait`, another process may get its number.
         while self._processes:
             process = self._processes.pop()
@@ -246,12 +248,6 @@ def _check(process: subprocess.Popen[bytes], deadline: float, printed: bytearray
         number = -code
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         raise NoAnswer(f"was ended by {name}", _text(printed), code=code)
-
-
-def end_group(process: subprocess.Popen[Any]) -> None:
-    """Kill a process and its group. A group outlives its leader: a driver that died may leave its compiler behind."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def lower_limits(pid: int, most: Mapping[str, int]) -> None:
