@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,20 +58,18 @@ def source() -> str:
     return text
 
 
-class Translated(NamedTuple):
-    """A module as C, and the flags with which it finds its headers."""
-
-    text: str
-    flags: tuple[str, ...] = ()
+C_FILE = "__native.c"
+"""What a tool writes into its folder, beside headers. mypyc gives no choice of the name."""
 
 
 class Translator(NamedTuple):
-    """A tool. `translate(folder, module)` reads `module`.py in the folder, and raises BuildFailed."""
+    """A tool."""
 
     tool: str
     packages: tuple[str, ...]
     """What it needs. The first is the tool's own."""
-    translate: Callable[[Path, str], Translated]
+    arguments: tuple[str, ...]
+    """Arguments of Python that run the tool. The name of a module's file follows."""
 
     def version(self) -> str:
         """Version of the tool's package. Raises Unavailable if a package is missing."""
@@ -107,16 +104,18 @@ def value(translator: Translator) -> Any:
 
 @contextlib.contextmanager
 def _object(translator: Translator, compiler: Toolchain, flags: tuple[str, ...], module: str) -> Iterator[Built]:
-    with private_folder() as place:
-        write(place / f"{module}.py", source().encode())
-        translated = translator.translate(place, module)
-        with build(compiler, [translated.text], (*flags, *translated.flags)) as built:
+    """The object of that module. Python is isolated from the user's modules and variables."""
+    with private_folder() as folder:
+        write(folder / f"{module}.py", source().encode())
+        command = (sys.executable, "-I", *translator.arguments, f"{module}.py")
+        text = run(translator.tool, command, folder, C_FILE).read_text(encoding="utf-8")
+        with build(compiler, [text], (*flags, f"-I{folder}")) as built:
             yield built
 
 
-def run(tool: str, command: Sequence[str], folder: Path, result: str, variables: Mapping[str, str] = {}) -> Path:
-    """Run a tool in a folder, and return the file that it wrote by a name of that pattern. variables: for it alone."""
-    environment = {**asking.surroundings(), **variables}
+def run(tool: str, command: Sequence[str], folder: Path, result: str) -> Path:
+    """Run a tool in a folder, and return the file that it wrote by a name of that pattern."""
+    environment = {**asking.surroundings(), "TMPDIR": str(folder), "PYPY_USESSION_DIR": str(folder)}  # RPython's own
     try:
         asking.ask(command, seconds=SECONDS, most_bytes=OUTPUT_BYTES, folder=folder, environment=environment)
     except asking.NoAnswer as error:
@@ -126,31 +125,14 @@ def run(tool: str, command: Sequence[str], folder: Path, result: str, variables:
     raise BuildFailed(f"{tool} reported success but wrote no {result}", "", "Install another version of it.")
 
 
-def _run_here(tool: str, arguments: Sequence[str], folder: Path, result: str) -> str:
-    """Run this Python, isolated from the user's modules and variables, and return the C that it wrote."""
-    return run(tool, [sys.executable, "-I", *arguments], folder, result).read_text(encoding="utf-8")
-
-
-def _cython(folder: Path, module: str) -> Translated:
-    # Annotations are for readers here, not declarations that Cython enforces.
-    options = ("-3", "-X", "annotation_typing=False", "-o", f"{module}.c")
-    return Translated(_run_here("Cython", ["-m", "cython", *options, f"{module}.py"], folder, f"{module}.c"))
-
+# Annotations are for readers here, not declarations that Cython enforces.
+CYTHON = Translator("Cython", ("cython",), ("-m", "cython", "-3", "-X", "annotation_typing=False", "-o", C_FILE))
 
 _MYPYC = """
-import os, sys
+import mypyc, os, shutil, sys
 from mypyc.build import mypycify
 options = ["--config-file=", "--cache-dir=" + os.devnull, "--ignore-missing-imports", "--follow-imports=skip"]
-mypycify([*options, sys.argv[1]], target_dir="c")
+mypycify([*options, sys.argv[1]], target_dir=".")
+shutil.copytree(os.path.join(mypyc.__path__[0], "lib-rt"), ".", dirs_exist_ok=True)
 """
-
-
-def _mypyc(folder: Path, module: str) -> Translated:
-    text = _run_here("mypyc", ["-c", _MYPYC, f"{module}.py"], folder, "c/__native.c")
-    spec = importlib.util.find_spec("mypyc")
-    assert spec is not None and spec.origin is not None
-    return Translated(text, (f"-I{Path(spec.origin).parent / 'lib-rt'}", f"-I{folder / 'c'}"))
-
-
-CYTHON = Translator("Cython", ("cython",), _cython)
-MYPYC = Translator("mypyc", ("mypy", "setuptools"), _mypyc)
+MYPYC = Translator("mypyc", ("mypy", "setuptools"), ("-c", _MYPYC))

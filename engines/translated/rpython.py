@@ -82,8 +82,7 @@ def _translated(jit: bool) -> Iterator[Built]:
     with private_folder() as folder:
         write(folder / "micrograd.py", text().encode())
         options = ("--batch", "--shared", *FLAGS[jit], f"--cc={' '.join(tool.command)}", "micrograd.py")
-        places = {"TMPDIR": str(folder), "PYPY_USESSION_DIR": str(folder)}
-        path = run("rpython", [*command, *options], folder, "libmicrograd*", places)
+        path = run("rpython", [*command, *options], folder, "libmicrograd*")
         yield Built(path, path.stat().st_size)
 
 

@@ -9,11 +9,10 @@ from zoomgrad import engines
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.interpreted.trainer import RebuildingTrainer
-from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.engines.kernel.toolchains import usable
 from zoomgrad.engines.translated import build
-from zoomgrad.engines.translated.build import Translated, Translator, source
+from zoomgrad.engines.translated.build import Translator, source
 from zoomgrad.harness import workloads
 
 
@@ -45,38 +44,38 @@ PyMODINIT_FUNC PyInit_zoomgrad_translated_stub(void)
 
 
 @pytest.fixture
-def stub(monkeypatch, tmp_path):
-    """A tool that writes a small module, and the list of its calls."""
+def tool(monkeypatch, tmp_path):
+    """Return a tool that runs some Python in place of Cython or mypyc, with the module's file as `sys.argv[1]`."""
     try:
         check_python("slots")
         next(usable(build.COMPILERS))
     except Unavailable as missing:
         pytest.skip(missing.reason)
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path))
-    calls = []
-
-    def translate(folder, module):
-        calls.append((folder / f"{module}.py").read_text())
-        return Translated(MODULE)
-
     monkeypatch.setattr(Translator, "version", lambda self: "stub 1")
-    return Translator("stub", (), translate), calls
+    return lambda text: Translator("stub", (), ("-c", f"import pathlib, sys\n{text}"))
 
 
 @pytest.mark.host
-def test_a_class_is_built_once_and_then_kept(stub):
-    tool, calls = stub
-    assert [build.value(tool), build.value(tool)] == [7, 7]
-    assert calls == [source()]
+def test_a_class_is_built_once_and_then_kept(tool, tmp_path):
+    calls = tmp_path / "calls"
+    stub = tool(
+        f"pathlib.Path({build.C_FILE!r}).write_text({MODULE!r})\n"
+        f"open({str(calls)!r}, 'a').write(pathlib.Path(sys.argv[1]).read_text())"
+    )
+    assert [build.value(stub), build.value(stub)] == [7, 7]
+    assert calls.read_text() == source()
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("made", [BuildFailed("stub failed", "no", "Mend it."), Translated("not C")])
-def test_a_build_that_fails_makes_the_engine_unavailable(stub, made):
-    def translate(folder, module):
-        if isinstance(made, BuildFailed):
-            raise made
-        return made
-
-    with pytest.raises(Unavailable, match="Value could not be built"):
-        build.value(stub[0]._replace(translate=translate))
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("sys.exit('no')", "stub ended with exit code 1: no"),
+        (f"pathlib.Path({build.C_FILE!r}).write_text('not C')", "not C"),
+        ("", "wrote no __native.c"),
+    ],
+)
+def test_a_build_that_fails_makes_the_engine_unavailable(tool, text, reason):
+    with pytest.raises(Unavailable, match=f"(?s)Value could not be built: .*{reason}"):
+        build.value(tool(text))
