@@ -57,12 +57,6 @@ def check_exponent(exponent: Any) -> Number:
     return number  # type: ignore[no-any-return]
 
 
-def numpy_number(number: Any) -> Any:
-    """A number of NumPy, or an array of one without dimensions, as it is: the bits of x**2 differ. None for others."""
-    is_number = type(number).__module__ == "numpy" and number.shape == () and number.dtype.kind in "biufc"
-    return number if is_number else None
-
-
 def refuse_closure(engine: str) -> NoReturn:
     """Raise AttributeError: the engine would never call a backward function that a program sets."""
     raise AttributeError(

@@ -19,8 +19,8 @@ from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, in
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
 from zoomgrad.engines.native import ops_in_c
-from zoomgrad.engines.native.copies import deep_copy, parts
-from zoomgrad.engines.value_base import Derived, check_exponent, numpy_number
+from zoomgrad.engines.native.helpers import convert, deep_copy, parts
+from zoomgrad.engines.value_base import Derived, check_exponent
 
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
@@ -78,7 +78,7 @@ def class_in(path: Path) -> Any:
     module = load_module(MODULE, str(path))
     forward = [ops_in_c.in_python(op.forward) for op in ops_in_c.ALL]
     contributions = [ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL]
-    value = module.configure(check_exponent, CyclicGraph, numpy_number, *forward, *contributions)
+    value = module.configure(check_exponent, CyclicGraph, convert, *forward, *contributions)
     value._topo = value.topo  # a program's class may have another `topo`
     value.__name__ = value.__name__  # error messages show a name without the module
     value.label, value._row = "", -1  # defaults: a Value keeps other ones in its dict

@@ -1,4 +1,4 @@
-/* Construction of Values, and of the copies that `copies.py` makes. */
+/* Construction of Values, and of the copies that `helpers.py` makes. */
 
 static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *named) {
     return (PyObject *)allocate_object(type);

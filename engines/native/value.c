@@ -37,7 +37,7 @@ enum {
 };
 
 /* What is called in Python: three helpers, then a function for each op's result, and one for its contributions. */
-enum { CHECK_EXPONENT, CYCLIC_GRAPH, NUMPY_NUMBER, FORWARD, CONTRIBUTE = FORWARD + ALL_OPS };
+enum { CHECK_EXPONENT, CYCLIC_GRAPH, CONVERT, FORWARD, CONTRIBUTE = FORWARD + ALL_OPS };
 
 enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
 
@@ -245,41 +245,14 @@ static void value_dealloc(PyObject *self) {
 
 /* --- Numbers ----------------------------------------------------------------------------------------------------- */
 
-/* Convert a number of NumPy. One that a double can't stand in for becomes `*object`, a new reference. Returns 0 if it is
-   none, and -1 with an exception. */
-static int to_numpy_number(PyObject *source, Number *number, PyObject **object) {
-    PyObject *scalar = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, NUMPY_NUMBER), source, NULL);
-    if (scalar == NULL)
-        return -1;
-    if (scalar == Py_None) {
-        Py_DECREF(scalar);
-        return 0;
-    }
-    if (!PyFloat_Check(scalar)) {
-        *object = scalar;
-        return 1;
-    }
-    if (float64 == NULL) {
-        float64 = Py_TYPE(scalar);
-        Py_INCREF(float64);
-    }
-    *number = (Number){PyFloat_AsDouble(scalar), 0, 1};
-    Py_DECREF(scalar);
-    return 1;
-}
-
 /* Convert a Python number. One that a double can't stand in for becomes `*object`, a new reference: a large int, a
    complex number, NumPy's float32. any: so does everything else, such as an array or None; if not, what can't be
    converted returns -1 with TypeError. */
 static int to_number(PyObject *source, Number *number, PyObject **object, int any) {
     *object = NULL;
     *number = real(0.0);
-    if (PyFloat_CheckExact(source)) {
-        number->d = PyFloat_AsDouble(source);
-        return 0;
-    }
-    if (Py_TYPE(source) == float64) {
-        *number = (Number){PyFloat_AsDouble(source), 0, 1};
+    if (PyFloat_CheckExact(source) || Py_TYPE(source) == float64) {
+        *number = (Number){PyFloat_AsDouble(source), 0, Py_TYPE(source) == float64};
         return 0;
     }
     if (PyLong_Check(source)) {
@@ -293,33 +266,21 @@ static int to_number(PyObject *source, Number *number, PyObject **object, int an
         *object = PyObject_CallMethod((PyObject *)&PyLong_Type, "__add__", "Oi", source, 0);
         return *object == NULL ? -1 : 0;
     }
-    int is_numpy = PyComplex_CheckExact(source) ? 0 : to_numpy_number(source, number, object);
-    if (is_numpy)
-        return is_numpy < 0 ? -1 : 0;
-    if (any || PyComplex_CheckExact(source)) {
-        *object = new_reference(source);
-        return 0;
-    }
-    PyObject *index = PyIndex_Check(source) ? PyNumber_Index(source) : NULL;
-    if (index != NULL) {
-        int failed = to_number(index, number, object, 0) < 0;
-        Py_DECREF(index);
-        return failed ? -1 : 0;
-    }
-    if (!PyErr_Occurred())
-        number->d = PyFloat_AsDouble(source);
-    if (PyErr_Occurred()) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-            PyErr_Clear();
-            PyErr_Format(
-                PyExc_TypeError,
-                "a Value holds a number, not %R\n  Convert it first, or use an engine written in Python, such as "
-                "`hoisted`.",
-                source);
-        }
+    PyObject *converted = PyObject_CallFunction(PyTuple_GetItem(helpers, CONVERT), "Oi", source, any);
+    int failed = converted == NULL;
+    if (failed)
         return -1;
+    if (PyTuple_Check(converted)) {
+        *object = new_reference(PyTuple_GetItem(converted, 0));
+    } else if (PyFloat_Check(converted)) {
+        *number = (Number){PyFloat_AsDouble(converted), 0, !PyFloat_CheckExact(converted)};
+        if (float64 == NULL && number->is_numpy)
+            float64 = (PyTypeObject *)new_reference((PyObject *)Py_TYPE(converted));
+    } else {
+        failed = to_number(converted, number, object, any); /* an int */
     }
-    return 0;
+    Py_DECREF(converted);
+    return failed;
 }
 
 static PyObject *from_number(Number number) {
