@@ -14,10 +14,8 @@ in both segments. Lane 2 is another piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Optional
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -26,8 +24,7 @@ from zoomgrad.engines.rerolled.recover.places import WRITTEN_SINGLY
 from zoomgrad.engines.rerolled.recover.sums import Ints, distinct
 
 
-@dataclass
-class Lanes:
+class Lanes(NamedTuple):
     """Lanes of a group, and the places of their operands."""
 
     nodes: Ints
@@ -41,72 +38,43 @@ class Lanes:
     places: Ints
     """Places of operands; shape (slots, terms, lanes)."""
 
-    @property
-    def steps(self) -> Ints:
-        """The distance to the next term; shape (slots, terms - 1, lanes)."""
-        return self.places[:, 1:] - self.places[:, :-1]
-
-    @cached_property
-    def differ(self) -> Any:
-        """Whether lanes differ in their steps to the next term; shape (slots, terms - 1). None if they do not."""
-        if self.places.shape[1] == 1 or self.places.shape[2] == 1:
-            return None
-        differ = (self.steps != self.steps[:, :, :1]).any(axis=2)
-        return differ if differ.any() else None
-
-    def patterns(self, terms: Any) -> Ints:
-        """Lane -> a number for its steps from these terms to the next ones."""
-        return distinct(*self.steps[:, terms].reshape(-1, len(self.nodes)))[1]
-
     def part(self, members: Any) -> Lanes:
         """Some of the lanes."""
         targets, row = (None if column is None else column[members] for column in (self.targets, self.row))
         return Lanes(self.nodes[members], targets, row, self.template, self.places[:, :, members])
 
 
-def segment_ends(lanes: Lanes, stops: Ints) -> Any:
-    """A mask of the terms after which a segment ends, because the next one has another template or operand area.
+def parts(lanes: Lanes, stops: Ints) -> tuple[list[Lanes], Ints]:
+    """Split lanes into parts. Return a mask of the terms after which a segment ends, too.
 
-    stops: the ends of the areas.
+    A segment ends where the next term has another template or operand area. stops: the ends of the areas.
     """
-    if len(lanes.template) == 1:
-        return np.zeros(0, bool)
     area = stops.searchsorted(lanes.places[:, :, 0], side="right")
-    changes = (lanes.template[1:] != lanes.template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
-    if lanes.differ is None:
-        return changes
-    uneven = lanes.differ.any(axis=0) & ~changes
+    ends = (lanes.template[1:] != lanes.template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
+    steps = lanes.places[:, 1:] - lanes.places[:, :-1]
+    uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~ends
     if not uneven.any():
-        return changes
-    parts = lanes.patterns(~changes).max() + 1
+        return [lanes], ends
+    pattern = distinct(*steps[:, ~ends].reshape(-1, len(lanes.nodes)))[1]
+    patterns = pattern.max() + 1
     # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
-    are_two_loops = lanes.row is not None and parts == 2
+    are_two_loops = lanes.row is not None and patterns == 2
     # A segment also ends at a term where lanes differ in their steps, if that is rare or gives less code than parts.
-    return changes if are_two_loops or uneven.sum() > max(parts, WRITTEN_SINGLY) else changes | uneven
-
-
-def with_equal_steps(lanes: Lanes, ends: Any) -> Iterator[Lanes]:
-    """Split lanes into parts that take the same steps within segments."""
-    if lanes.differ is None or not (lanes.differ & ~ends).any():
-        yield lanes
-        return
-    pattern = lanes.patterns(~ends)
-    for label in dict.fromkeys(pattern.tolist()):
-        yield lanes.part(np.flatnonzero(pattern == label))
+    if not are_two_loops and uneven.sum() <= max(patterns, WRITTEN_SINGLY):
+        return [lanes], ends | uneven
+    return [lanes.part(np.flatnonzero(pattern == label)) for label in dict.fromkeys(pattern.tolist())], ends
 
 
 def nests_of_terms(lanes: Lanes, ends: Any) -> list[Nest]:
     """Nests of the terms of lanes with equal steps. ends: the terms after which a nest must end."""
     places = lanes.places[:, :, 0]
-    if places.shape[1] == 1:
-        return [Nest(0, (), ())]
     breaks = int(ends.sum())
     must_end, most = ends if breaks else None, breaks + WRITTEN_SINGLY
     pieces = nests(places, must_end)
     if len(pieces) <= most:
         return pieces
     regular = [sequence for sequence in places if len(nests(sequence[None], must_end)) <= most]
-    return with_lists(nests(_stacked(regular or [0 * places[0]]), must_end), list(places), flat=True)
+    return with_lists(nests(np.array(regular or [0 * places[0]]), must_end), list(places), flat=True)
 
 
 def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:
@@ -120,21 +88,16 @@ def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest],
     every = [*targets, *sequences] or [0 * lanes.nodes]
     if lanes.row is not None:
         # A change of block or row ends a nest, also where addresses go on as they did.
-        pieces, longest = _as_rows(nests(_stacked([lanes.row, *every])), 2)
+        pieces, longest = _as_rows(nests(np.array([lanes.row, *every])), 2)
         if longest:
             return [piece._replace(strides=tuple(by[1:] for by in piece.strides)) for piece in pieces], longest
-    pieces = nests(_stacked(every))
+    pieces = nests(np.array(every))
     # Lists for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
     are_ragged = len({piece.counts for piece in pieces}) > WRITTEN_SINGLY and len(pieces) <= len(lanes.nodes) // 8
     if are_ragged or len(pieces) <= WRITTEN_SINGLY:
         return _as_rows(pieces, 3)
     regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= WRITTEN_SINGLY]
-    return with_lists(nests(_stacked([*targets, *regular] or [0 * lanes.nodes])), every), 0
-
-
-def _stacked(sequences: Sequence[Ints]) -> Ints:
-    """`np.stack`, which takes three times as long for short sequences."""
-    return np.concatenate(sequences).reshape(len(sequences), -1)
+    return with_lists(nests(np.array([*targets, *regular] or [0 * lanes.nodes])), every), 0
 
 
 def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:

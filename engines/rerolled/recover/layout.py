@@ -64,13 +64,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from zoomgrad.engines.rerolled.recover.groups import Group
-from zoomgrad.engines.rerolled.recover.lanes import (
-    Lanes,
-    nests_of_lanes,
-    nests_of_terms,
-    segment_ends,
-    with_equal_steps,
-)
+from zoomgrad.engines.rerolled.recover.lanes import Lanes, nests_of_lanes, nests_of_terms, parts
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop, Loops, Phase, Segment
 from zoomgrad.engines.rerolled.recover.nest import Nest
 from zoomgrad.engines.rerolled.recover.places import (
@@ -157,10 +151,9 @@ class _Writer:
         if len(group.nodes) == 1 and group.terms <= WRITTEN_SINGLY:
             yield self._single(group)
             return
-        lanes = self._lanes(group)
         stops = np.array([area.stop for area in self.places.areas.values()])
-        ends = segment_ends(lanes, stops)
-        for part in with_equal_steps(lanes, ends):
+        lanes, ends = parts(self._lanes(group), stops)
+        for part in lanes:
             yield from self._of_lanes(group.phase, part, ends)
 
     def _single(self, group: Group) -> Loop:
