@@ -143,14 +143,17 @@ class _Builder:
     def build(self) -> Sums:
         """Number the terms of all values and gradients, then fill them in, one kind of row at a time."""
         rows, loss = self.rows, self.tape.loss
-        values, value_at = self._values()
-        gradients, gradient_at, self.gradient = self._gradients(len(values))
-        owner = np.concatenate([values, gradients])
+        values, (contributions, targets, self.gradient) = self._values(), self._gradients()
+        owner = np.concatenate([(values >> 1).astype(np.int32), 2 * rows - targets])
+        terms = np.full((2, 2 * rows), NONE, np.int32)
+        """Pass, 2 * row + position -> the number of its term, or NONE."""
+        terms[0, values] = np.arange(len(values))
+        terms[1, contributions] = np.arange(len(values), len(owner))
         template, slots = np.zeros(len(owner), np.int16), np.full((len(SLOTS), len(owner)), NONE, np.int32)
-        parts = [(value_at, kind, each) for kind in self.kinds for each in enumerate(kind.terms)]
-        parts += [(gradient_at, kind, each) for kind in self.kinds for each in enumerate(kind.op.contributions)]
-        for term_at, kind, (position, expr) in parts:
-            at = term_at[2 * kind.rows + position]
+        parts = [(terms[0], kind, each) for kind in self.kinds for each in enumerate(kind.terms)]
+        parts += [(terms[1], kind, each) for kind in self.kinds for each in enumerate(kind.op.contributions)]
+        for of_pass, kind, (position, expr) in parts:
+            at = of_pass[2 * kind.rows + position]
             has_term = at != NONE
             at = at[has_term]
             template[at], operands = self._term(expr, kind.constant, kind.rows[has_term])
@@ -178,19 +181,16 @@ class _Builder:
             parameters=self.tape.parameters,
         )
 
-    def _values(self) -> tuple[Ints, Ints]:
-        """The owner of each term of a value; and 2 * row + position -> the number of its term, or NONE."""
+    def _values(self) -> Ints:
+        """2 * row + position of each term of a value."""
         has_term = np.zeros((self.rows, 2), bool)
         for kind in self.kinds:
             has_term[kind.rows, : len(kind.terms)] = True
         has_term[self.value != np.arange(self.rows)] = False
-        places = np.flatnonzero(has_term)
-        at = np.full(2 * self.rows, NONE, np.int32)
-        at[places] = np.arange(len(places))
-        return (places >> 1).astype(np.int32), at
+        return np.flatnonzero(has_term)
 
-    def _gradients(self, first: int) -> tuple[Ints, Ints, Ints]:
-        """The same for gradients, whose terms are numbered from `first`; and row -> the node of its gradient.
+    def _gradients(self) -> tuple[Ints, Ints, Ints]:
+        """2 * row + position of each term of a gradient, and its operand; and row -> the node of its gradient.
 
         List all contributions, first row first, and for one row, right operand first. Sorted by operand, this is the
         reverse of the reference's order. Example: if row 3 is `%1 * %1` and row 5 is `%4 + %1`, the list has row 3's
@@ -215,10 +215,7 @@ class _Builder:
         gradient = np.where(source == loss, self.one, 2 * rows - source)
         terms = np.flatnonzero(~is_alias)
         terms = terms[np.argsort(targets[terms], kind="stable")[::-1]]
-        at = np.full(2 * rows, NONE, np.int32)
-        at[2 * consumers[terms] + ~is_left[terms]] = np.arange(first, first + len(terms))
-        owner = 2 * rows - targets[terms]
-        return owner, at, gradient
+        return listed[terms] ^ 1, targets[terms], gradient
 
     def _term(self, expr: Expr, k: Optional[float], rows: Ints) -> tuple[int, list[Ints]]:
         """The number of a term's template, and for each slot, the nodes of these rows. Adds costly coefficients."""
