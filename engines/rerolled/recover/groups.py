@@ -17,8 +17,8 @@ memory. `rearrange/in_rounds` runs equal series of loops as rounds of one loop. 
 run one loop for several rows of data.
 
 Most waves have a single shape. To group others, we sort the sums by a hash of their shapes, and compare each sum with
-the first one of the same hash. If two shapes have the same hash, we group the wave by the shapes instead: a collision
-costs time, not correctness.
+the first one of the same hash. If two shapes have the same hash, the later one gets the next hash, and we compare
+again: a collision costs time, not correctness.
 
 Example, continued from `fuse`. A group's lanes are the numbers of its sums:
 
@@ -40,13 +40,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.recover.nest import nests
-from zoomgrad.engines.rerolled.recover.sums import COMPUTED, CONSTANT, NONE, SINK, VALUE, Ints, Sums, ranges, starts_of
+from zoomgrad.engines.rerolled.recover.sums import COMPUTED, CONSTANT, NONE, VALUE, Ints, Sums, ranges, starts_of
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.recover.waves import ODD, mix, waves
 
@@ -74,17 +74,13 @@ def group(sums: Sums, most: Optional[int] = None) -> list[Group]:
     most: the most different groups of an irregular tape. Raises Irregular as soon as there must be more: see
     `_Regularity`.
     """
-    # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
-    longest = int(sums.count.max(initial=0))
-    weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
     groups: list[Group] = []
     in_order = waves(sums)
     origins = _Origins(sums, in_order.colours)
     regularity = _Regularity(sums, most)
-    sinks = np.flatnonzero(sums.kind[sums.node] == SINK)
-    for phase, of_phase in zip(Phase, (in_order.values, in_order.gradients, [sinks] if len(sinks) else [])):
+    for phase, of_phase in zip(Phase, in_order.of_phases):
         for wave in of_phase:
-            for lanes in _by_shape(wave, _shapes(sums, origins, wave), weights):
+            for lanes in _by_shape(wave, _Shapes(sums, origins, wave)):
                 pieces = len(lanes)
                 if phase == Phase.FORWARD and len(lanes) > 1:
                     lanes, pieces = _most_regular_order(sums, lanes, origins)
@@ -179,18 +175,24 @@ _OFFSET = 1 << 32
 """More than the number of nodes. It separates ranks of two groups."""
 
 
-class _Shapes(NamedTuple):
+class _Shapes:
     """The shapes of a wave's sums."""
 
-    counts: Ints
-    """Sum -> the number of its terms."""
-    mirrored: Ints
-    """Sum -> the origin of the node whose gradient it is."""
-    start: Ints
-    """Sum -> where its terms start in `words`."""
-    words: Ints
-    """The template of each term and the origins of its operands: two numbers, of four half as long. Terms are in order
-    of sums."""
+    def __init__(self, sums: Sums, origins: _Origins, wave: Ints) -> None:
+        first, counts = sums.first.take(wave), sums.count.take(wave)
+        terms = ranges(first, first + counts)
+        rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
+        rows[:, 0] = sums.template.take(terms)
+        rows[:, 1:] = origins.of.take(sums.slots.take(terms, axis=1)).T
+        self.words = rows.view(np.uint64)
+        """The template of each term and the origins of its operands: two numbers, of four half as long. Terms are in
+        order of sums."""
+        self.counts = counts
+        """Sum -> the number of its terms."""
+        self.start = counts.cumsum() - counts
+        """Sum -> where its terms start in `words`."""
+        self.mirrored = origins.of.take(sums.mirrors.take(sums.node.take(wave)))
+        """Sum -> the origin of the node whose gradient it is."""
 
     def are_equal(self) -> bool:
         """Whether all shapes are equal: most waves have a single one, and this takes less time than hashing."""
@@ -200,8 +202,10 @@ class _Shapes(NamedTuple):
         of_sums = words.reshape(len(counts), -1)
         return bool((of_sums == of_sums[0]).all())
 
-    def hashes(self, weights: Ints) -> Ints:
-        """Sum -> a hash of its shape. weights: an odd number for each position of a term in a sum."""
+    def hashes(self) -> Ints:
+        """Sum -> a hash of its shape."""
+        # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
+        weights = mix(np.arange(1, self.counts.max() + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
         key = mix(mix(self.words[:, 0] * np.uint64(ODD)) + self.words[:, 1])
         key *= weights.take(np.arange(len(key)) - self.start.repeat(self.counts))
         key = mix(np.add.reduceat(key, self.start) + self.counts.astype(np.uint64) * np.uint64(ODD))
@@ -217,43 +221,24 @@ class _Shapes(NamedTuple):
         differ = np.logical_or.reduceat(differ, self.start)
         return differ | (self.counts != self.counts[other]) | (self.mirrored != self.mirrored[other])
 
-    def numbers(self) -> Ints:
-        """Sum -> a number for its shape. Compares whole shapes: exact even if `hashes` collide, but slow."""
-        of_terms = np.split(self.words, self.start[1:])
-        shapes = [(mirrored, terms.tobytes()) for mirrored, terms in zip(self.mirrored.tolist(), of_terms)]
-        numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
-        return np.array([numbers[shape] for shape in shapes])
 
-
-def _shapes(sums: Sums, origins: _Origins, wave: Ints) -> _Shapes:
-    """The shapes of a wave's sums."""
-    first, counts = sums.first.take(wave), sums.count.take(wave)
-    terms = ranges(first, first + counts)
-    rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
-    rows[:, 0] = sums.template.take(terms)
-    rows[:, 1:] = origins.of.take(sums.slots.take(terms, axis=1)).T
-    mirrored = origins.of.take(sums.mirrors.take(sums.node.take(wave)))
-    return _Shapes(counts, mirrored, counts.cumsum() - counts, rows.view(np.uint64))
-
-
-def _by_shape(wave: Ints, shapes: _Shapes, weights: Ints) -> list[Ints]:
+def _by_shape(wave: Ints, shapes: _Shapes) -> list[Ints]:
     """Split a wave's sums into arrays, one for each shape. Sums ascend in each array, and so do first sums."""
     if shapes.are_equal():
         return [wave]
-    order, starts = _runs(shapes.hashes(weights))
+    keys = shapes.hashes()
     leader = np.empty(len(wave), np.int64)
-    leader[order] = order[starts].repeat(np.diff(starts, append=len(order)))
-    # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
-    if shapes.differ(leader).any():
-        order, starts = _runs(shapes.numbers())
-    ordered, bounds = wave[order], [*starts.tolist(), len(order)]
-    return sorted((ordered[start:stop] for start, stop in zip(bounds, bounds[1:])), key=lambda lanes: int(lanes[0]))
-
-
-def _runs(keys: Any) -> tuple[Ints, Ints]:
-    """A stable order that brings equal keys together, and the position where each run of equal keys starts."""
-    order = keys.argsort(kind="stable")
-    return order, starts_of(keys[order])
+    while True:
+        order = keys.argsort(kind="stable")
+        starts = starts_of(keys[order])
+        leader[order] = order[starts].repeat(np.diff(starts, append=len(order)))
+        # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
+        differ = shapes.differ(leader)
+        if not differ.any():
+            break
+        keys[differ] += np.uint64(1)
+    parts = np.split(wave[order], starts[1:])
+    return sorted(parts, key=lambda lanes: int(lanes[0]))
 
 
 def _most_regular_order(sums: Sums, lanes: Ints, origins: _Origins) -> tuple[Ints, int]:

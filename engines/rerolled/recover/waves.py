@@ -50,24 +50,25 @@ ODD = 0x9E3779B97F4A7C15
 
 
 class Waves(NamedTuple):
-    """Sums in running order, without sinks; the numbers of the sums in a wave ascend."""
+    """Sums in running order; the numbers of the sums in a wave ascend."""
 
-    values: list[Ints]
-    gradients: list[Ints]
+    of_phases: tuple[list[Ints], ...]
+    """The waves of values, of gradients and of sinks, which are one wave."""
     colours: Optional[Ints]
     """Node -> its colour, if sums of equal colour waited for each other."""
 
 
 def waves(all_sums: Sums) -> Waves:
-    """The waves of both passes."""
-    inner = np.flatnonzero(all_sums.kind[all_sums.node] != SINK)
+    """The waves of all phases."""
+    kinds = all_sums.kind[all_sums.node]
+    inner, sinks = np.flatnonzero(kinds != SINK), np.flatnonzero(kinds == SINK)
     sums = all_sums.with_terms(np.flatnonzero(all_sums.kind[all_sums.owner] != SINK))
     edges = _edges(sums)
     depth = np.zeros(len(inner), np.int32)
     in_order, readers = _in_order(edges, depth, 0)
     for number, wave in enumerate(in_order):
         depth[wave] = number
-    is_value = sums.kind[sums.node] == VALUE
+    is_value = kinds[inner] == VALUE
     reads = _parameter_reads(sums, is_value)
     colours = None
     if _read_by_several(sums, reads, depth).any():
@@ -79,7 +80,8 @@ def waves(all_sums: Sums) -> Waves:
         in_order, _ = _in_order(edges, latest[numbers], PATIENCE * len(in_order))
     values = [inner.take(wave[is_value.take(wave)]) for wave in in_order]
     gradients = [inner.take(wave[~is_value.take(wave)]) for wave in in_order]
-    return Waves([wave for wave in values if len(wave)], [wave for wave in gradients if len(wave)], colours)
+    of_phases = ([wave for wave in waves if len(wave)] for waves in (values, gradients, [sinks]))
+    return Waves(tuple(of_phases), colours)
 
 
 class _Edges(NamedTuple):
