@@ -71,15 +71,12 @@ from zoomgrad.engines.rerolled.recover.places import (
     WRITTEN_SINGLY,
     Places,
     ascending,
-    copies_of_outputs,
-    copies_of_parameters,
+    copies_of,
     padded,
     plan_chains,
-    put_constants,
-    put_inputs,
     put_parameters,
 )
-from zoomgrad.engines.rerolled.recover.sums import NONE, Ints, Sums
+from zoomgrad.engines.rerolled.recover.sums import NONE, PARAMETER, Ints, Sums
 
 _APART = 1 << 32
 """More than the rows of a block. It separates blocks."""
@@ -90,10 +87,6 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
     forward = [group for group in groups if group.phase == Phase.FORWARD]
     others = [group for group in groups if group.phase != Phase.FORWARD]
     places = Places(sums)
-    put_inputs(sums, places)
-    places.close("x")
-    put_constants(sums, places)
-    places.close("k")
     put_parameters(sums, forward, places)
     parameters = places.close("p")
     writer = _Writer(sums, places, plan_chains(sums, forward, places))
@@ -107,12 +100,14 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
     loops += [loop for group in others for loop in writer.loops(group)]
     places.end += VECTOR  # the last vector may reach beyond the last block
     places.close("u")
+    of_parameters = np.flatnonzero(sums.kind == PARAMETER)
+    of_parameters = of_parameters[ascending(places.of[of_parameters])]
     return Loops(
         loops=loops,
         areas=tuple(places.areas.values()),
         numbers=places.numbers,
-        copies=copies_of_parameters(sums, places),
-        output_copies=copies_of_outputs(sums, places),
+        copies=copies_of(places.of[of_parameters], sums.number[of_parameters].astype(np.int32), 0),
+        output_copies=copies_of(places.of[list(sums.outputs)], np.arange(len(sums.outputs)), 1),
         loss=places.access(sums.loss),
         outputs=tuple(map(places.access, sums.outputs)),
         inputs=sums.inputs,

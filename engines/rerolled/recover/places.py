@@ -45,18 +45,28 @@ def apart(lanes: int) -> int:
 
 
 class Places:
-    """The workspace while it fills: complete areas, the next free place, and the place of each node."""
+    """The workspace while it fills: complete areas, the next free place, and the place of each node.
+
+    At first, it holds the inputs, in the caller's order, and the constants. Equal constants share a place.
+    """
 
     def __init__(self, sums: Sums) -> None:
+        inputs, constants = np.flatnonzero(sums.kind == INPUT), np.flatnonzero(sums.kind == CONSTANT)
         self.of = np.full(sums.nodes + 1, NONE, np.int32)
         """Node -> its place. The last entry is for NONE, any place for slots that a template does not read."""
         self.of[NONE] = 0
-        self.end = 0
+        self.of[inputs] = sums.number[inputs]
+        self.end = sums.inputs
         """The place of the next block."""
         self.areas: dict[str, Area] = {}
         """Complete areas by name, in the order of the workspace."""
-        self.numbers: tuple[float, ...] = ()
+        self.close("x")
+        numbers = sums.number[constants]
+        first, inverse = distinct(numbers.view(np.int64))
+        self.of[constants] = self.block(len(first)) + inverse
+        self.numbers: tuple[float, ...] = tuple(numbers[first].tolist())
         """The constants, in the order of their places."""
+        self.close("k")
 
     def block(self, size: int) -> int:
         """Reserve a new block and return its start."""
@@ -82,22 +92,6 @@ class Places:
     def access(self, node: int) -> Access:
         """The access of one node."""
         return Access(int(self.of[node]), ())
-
-
-def put_inputs(sums: Sums, places: Places) -> None:
-    """Place inputs in the caller's order."""
-    inputs = np.flatnonzero(sums.kind == INPUT)
-    places.of[inputs] = sums.number[inputs]
-    places.end = sums.inputs
-
-
-def put_constants(sums: Sums, places: Places) -> None:
-    """Place constants. Equal ones share a place."""
-    constants = np.flatnonzero(sums.kind == CONSTANT)
-    numbers = sums.number[constants]
-    first, inverse = distinct(numbers.view(np.int64))
-    places.numbers = tuple(numbers[first].tolist())
-    places.of[constants] = places.block(len(first)) + inverse
 
 
 def put_parameters(sums: Sums, groups: Sequence[Group], places: Places) -> None:
@@ -185,30 +179,19 @@ def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]
             yield chain
 
 
-def copies_of_parameters(sums: Sums, places: Places) -> list[Copy]:
-    """Copies of all parameters, in the order of the workspace."""
-    parameters = np.flatnonzero(sums.kind == PARAMETER)
-    parameters = parameters[ascending(places.of[parameters])]
-    return list(_copies(places.of[parameters], sums.number[parameters].astype(np.int32), 0))
-
-
-def copies_of_outputs(sums: Sums, places: Places) -> list[Copy]:
-    """Copies of all outputs, in the caller's order."""
-    return list(_copies(places.of[list(sums.outputs)], np.arange(len(sums.outputs)), 1))
-
-
-def _copies(ours: Ints, indices: Ints, regular: int) -> Iterator[Copy]:
+def copies_of(places: Ints, indices: Ints, regular: int) -> list[Copy]:
     """Copies between places and the caller's indices. They list offsets if one of the two is irregular.
 
     regular: 0 if places ascend, 1 if indices do.
     """
-    columns = (ours, indices)
-    pieces = nests(np.stack(columns)) if len(ours) else []
+    columns = (places, indices)
+    pieces = nests(np.array(columns)) if len(places) else []
     if len(pieces) > 2 * WRITTEN_SINGLY:
         pieces = with_lists(nests(columns[regular][None]), columns)
-    for piece in pieces:
-        place, index = (Access(int(column[piece.start]), piece.strides_of(n)) for n, column in enumerate(columns))
-        yield Copy(piece.counts, place, index)
+    return [
+        Copy(piece.counts, *(Access(int(column[piece.start]), piece.strides_of(n)) for n, column in enumerate(columns)))
+        for piece in pieces
+    ]
 
 
 def ascending(numbers: Ints) -> Union[Ints, slice]:
