@@ -12,7 +12,7 @@ calls.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Optional
 
 from zoomgrad.engines.compiled.clock import Clock
@@ -42,7 +42,8 @@ def compile(  # noqa: A001  (the verb of all that follows)
     trace: gives the graph. batch: the first batch to train with; code for others is compiled when needed.
     Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
     """
-    with early_compilers(options, clock) as compilers:
+    with contextlib.ExitStack() as stack:
+        compilers = early_compilers(options, clock, stack)
         tape, inputs, parameters = tape_of(trace, clock)
         if compilers:
             with clock.phase("compile"), contextlib.suppress(building.BuildFailed):  # one may be enough
@@ -104,20 +105,17 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
     return kernel
 
 
-@contextlib.contextmanager
-def early_compilers(options: Options, clock: Clock) -> Iterator[Optional[building.Compilers]]:
+def early_compilers(options: Options, clock: Clock, stack: contextlib.ExitStack) -> Optional[building.Compilers]:
     """Start a Clang, which is ready by the time that there is C for it; None without a second core to run it.
 
-    The start of Clang takes 30 ms. That of other compilers is too short to gain anything.
+    The start of Clang takes 30 ms. That of other compilers is too short to gain anything. stack: ends what still runs.
     """
     if options.compiler != "clang" or CORES == 1:
-        yield None
-        return
-    with contextlib.ExitStack() as stack:
-        compilers = None
-        with clock.phase("compile"):
-            tool = toolchains.find(options.compiler)
-            if toolchains.linker(tool):  # else one call of Clang compiles and links
-                compilers = stack.enter_context(building.compiling(tool, flags_of(options)))
-                compilers.add()
-        yield compilers
+        return None
+    with clock.phase("compile"):
+        tool = toolchains.find(options.compiler)
+        if not toolchains.linker(tool):  # then one call of Clang compiles and links
+            return None
+        compilers = stack.enter_context(building.compiling(tool, flags_of(options)))
+        compilers.add()
+    return compilers

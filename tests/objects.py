@@ -41,7 +41,7 @@ def shared(folder):
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Most builds find an object, so compilers that wait would be started for nothing.
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch("zoomgrad.engines.compile.early_compilers", lambda *_: contextlib.nullcontext()))
+        stack.enter_context(mock.patch("zoomgrad.engines.compile.early_compilers", lambda *_: None))
         stack.enter_context(mock.patch.object(building, "build", build))
         yield
 
