@@ -56,11 +56,7 @@ class Conductor:
         self._buffers = buffers
         p, q, *_ = buffers
         self._passes = [
-            (
-                partial(kernel.set_input, x, shape.columns),
-                partial(kernel.forward, x, p, w, y),
-                partial(kernel.backward, x, p, w, q),
-            )
+            (partial(kernel.set_input, x, shape.columns), *kernel.bind(x, p, w, y, q))
             for kernel, shape, x, w, y in members
         ]
 

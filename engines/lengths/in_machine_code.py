@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -38,8 +37,15 @@ class ConductorInMachineCode(Conductor):
         """Raises OutOfRegisters or Unavailable."""
         super().__init__(optimiser, members, buffers)
         self._is_fast, self._target = is_fast, target.native()
-        self._columns = [_library(member).described(member.shape.columns) for member in members]
-        self._of_members = array("q", itertools.chain(*map(_member_words, members, self._columns)))
+        self._columns, self._of_members = [], array("q")
+        for kernel, shape, x, w, y in members:
+            if not isinstance(kernel, Library):  # that of an irregular graph interprets bytecode
+                raise Unavailable("a kernel in Python has no addresses", ALTERNATIVE)
+            functions = map(kernel.address, ("set_input", "forward", "backward"))
+            described = kernel.described(shape.columns)
+            self._columns.append(described)
+            columns = int(interface().cast("uintptr_t", described[0]))
+            self._of_members.extend((*functions, columns, len(shape.columns), *map(_word, (x, w, y))))
         self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser, is_fast))))
         for_all_courses = (self._of_members, *buffers)  # the words from OF_MEMBERS on
         self._words = array("q", [*[0] * Word.OF_MEMBERS, *map(_word, for_all_courses)])
@@ -127,21 +133,6 @@ def _call(code: Assembler, which: int, arguments: Sequence[Mem]) -> None:
     code.call(_of_member(which))
 
 
-def _member_words(member: Member, described: tuple[Any, Any]) -> list[int]:
-    library = _library(member)
-    functions = (library.address(name) for name in ("set_input", "forward", "backward"))
-    columns = int(interface().cast("uintptr_t", described[0]))
-    return [*functions, columns, len(member.shape.columns), *map(_word, (member.x, member.w, member.y))]
-
-
 def _word(field: Any) -> int:
     """A number, or the address of a buffer of ours. A number of NumPy is a buffer, too."""
     return address(memoryview(field)) if isinstance(field, (array, memoryview)) else index(field)
-
-
-def _library(member: Member) -> Library:
-    """The library whose functions a member's kernel calls."""
-    library = getattr(member.kernel.forward, "__self__", None)
-    if not isinstance(library, Library):  # that of an irregular graph interprets bytecode
-        raise Unavailable("a kernel in Python has no addresses", ALTERNATIVE)
-    return library

@@ -1,4 +1,4 @@
-"""Lanes -> machine code that updates all parameters: whole vectors, then unsure lanes and the rest one by one."""
+"""Lanes -> machine code that updates all parameters: in vectors, but unsure lanes and the rest one by one."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class UpdateWriter(Evaluator):
         code.jump(again, "ge")
         code.jump(end)
         code.label(in_part)
-        if unsure:
+        if unsure:  # unsure lanes keep their numbers for the update that follows
             for place, register in zip(places, results):
                 self.blend(register, register, place, mask)
             self._store(places, results)
