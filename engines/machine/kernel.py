@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.machine.buffers.functions import ALIGNMENT, PROTOTYPES, label_of
-from zoomgrad.engines.machine.buffers.rows import further_words
+from zoomgrad.engines.machine.buffers.rows import high_and_low
 from zoomgrad.engines.machine.memory import Memory, is_under_perf, write_symbols
 from zoomgrad.engines.machine.program import Code
 
@@ -28,7 +29,7 @@ class MachineKernel(Library):
     def described(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:
         structures, alive = super().described(columns)
         words = [
-            bytes(self._ffi.buffer(self._ffi.addressof(at))) + further_words(column)
+            bytes(self._ffi.buffer(self._ffi.addressof(at))) + struct.pack("<dd", *high_and_low(column.divisor))
             for at, column in zip(structures, columns)
         ]
         described = self._ffi.new("char[]", b"".join(words))

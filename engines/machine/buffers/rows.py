@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from enum import IntEnum
 from functools import cache
 
-from zoomgrad.engines.columns import BYTES, Column
+from zoomgrad.engines.columns import BYTES
 from zoomgrad.engines.machine.buffers.copies import copy_doubles, in_steps
 from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
@@ -25,13 +24,8 @@ class Words(IntEnum):
     """Doubles: for each byte, `byte * HIGH + byte * LOW` is `byte / DIVISOR`. HIGH is 0 if there are none."""
 
 
-def further_words(column: Column) -> bytes:
-    """What follows `struct column`."""
-    return struct.pack("<dd", *(_inverse(column.divisor) if column.kind == BYTES else (0.0, 0.0)))
-
-
 @cache
-def _inverse(divisor: float) -> tuple[float, float]:
+def high_and_low(divisor: float) -> tuple[float, float]:
     """HIGH and LOW for a divisor: see `divide_bytes` in kernel/rows.h."""
     inverse = 1.0 / divisor
     high = 257.0 * inverse - (257.0 * inverse - inverse)
