@@ -11,7 +11,6 @@ from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.show import show
 from zoomgrad.engines.handwritten.engine import ByHand
-from zoomgrad.engines.handwritten.mlp_source import mlp_source
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.row import Row
 from zoomgrad.harness.workloads import Workload
@@ -50,7 +49,7 @@ def text(engine: Row, workload: Workload, stage: Stage) -> str:
     options = engine.options if engine.compiles else None
     if stage is Stage.source and isinstance(engine, ByHand):
         assert workload.network is not None
-        return mlp_source(workload.network, sparse=engine.options.sparse)
+        return engine.source(workload.network)
     graph = trace(engine, workload)
     if stage is Stage.graph:
         return _joined(show(graph.loss))

@@ -17,6 +17,11 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 """Cores that this process may use."""
 
 
+def widest(macros: frozenset[str]) -> int:
+    """The doubles in the widest vector, by the macros that a compiler predefines."""
+    return 8 if "__AVX512F__" in macros else 4 if "__AVX__" in macros else 2
+
+
 def vector_width(widest: int) -> int:
     """The doubles in a vector: as the user says, but not more than in the widest. Raises Unavailable."""
     setting = os.environ.get(VECTORS) or "8"

@@ -1,6 +1,7 @@
 """How the engines without a Value run: `mlp.c`, compiled for the machine that runs it.
 
-The result is an ordinary Kernel. Its C depends on the workload's network instead of a graph.
+The result is an ordinary Kernel. Its C depends on the workload's network instead of a graph: macros have the network's
+sizes, so that loops have constant lengths, and its loss. The text includes no headers and needs only libm.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from functools import partial
 from typing import Optional
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Workload
+from zoomgrad.engines.api import Network, Workload
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
+from zoomgrad.engines.compiled.flags import WIDE
+from zoomgrad.engines.compiled.machine import widest
 from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel.c_tree import Define, Include, Item, unit
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
@@ -24,10 +27,6 @@ from zoomgrad.engines.row import Row, mlp_refusal
 
 # The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
 FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
-# Without this flag, compilers avoid the widest registers and split our vectors in two.
-NATIVE = (*toolchains.NATIVE, "-mprefer-vector-width=512") if toolchains.IS_X86 else ()
-GENERIC_LANES = 2
-"""Doubles in a vector on x86-64 and AArch64 without extensions."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +43,7 @@ class ByHand(Row):
         if self.options.fma:
             toolchains.check_fused(tool)
         interface()
-        self._vector_doubles()  # asks the compiler now, not while phases are timed
+        self.lanes()  # asks the compiler now, not while phases are timed
 
     def toolchain(self) -> toolchains.Toolchain:
         """Return the newest Clang, or else the newest gcc. Raises Unavailable if there is neither."""
@@ -52,9 +51,17 @@ class ByHand(Row):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        # Set LANES, because -mfma implies wider vectors.
-        machine = NATIVE if self.options.native and NATIVE else (f"-DLANES={GENERIC_LANES}",)
+        machine = (*toolchains.NATIVE, *WIDE) if self.options.native else ()
         return (*FLAGS, *machine, *(toolchains.FUSED if self.options.fma else ()))
+
+    def lanes(self) -> int:
+        """Doubles in a vector of the C. Raises Unavailable without a compiler."""
+        # Without -mfma, which implies wider vectors.
+        return widest(toolchains.macros(self.toolchain(), toolchains.NATIVE if self.options.native else ()))
+
+    def source(self, network: Network) -> str:
+        """The C for that network on this machine. Raises Unavailable without a compiler."""
+        return mlp_source(network, self.lanes(), sparse=self.options.sparse)
 
     def supports(self, workload: Workload) -> Optional[str]:
         network = workload.network
@@ -70,19 +77,19 @@ class ByHand(Row):
         network = workload.network
         assert network is not None  # `supports` has checked it
         with clock.phase("generate"):
-            text = mlp_source(network, sparse=self.options.sparse)
+            text = self.source(network)
         # The object is never kept, because it compiles in less than a second.
         with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
                 built = stack.enter_context(building.build(self.toolchain(), [text], self.flags))
             with clock.phase("load"), building.loading():
-                kernel = Library(interface().dlopen(str(built.path)), workspace(network))
+                kernel = Library(interface().dlopen(str(built.path)), workspace=0)
         clock.sizes.update(
             source_bytes=len(text),
             object_bytes=built.size,
             translation_units=1,
             parallel_compilers=1,
-            vector_doubles=self._vector_doubles(),
+            vector_doubles=self.lanes(),
         )
         program = Program(
             kernel,
@@ -95,9 +102,16 @@ class ByHand(Row):
         clock.stop()
         return trainer
 
-    def _vector_doubles(self) -> int:
-        """Doubles in the widest vector type of the C."""
-        if not self.options.native:
-            return GENERIC_LANES
-        defined = toolchains.macros(self.toolchain(), toolchains.NATIVE)
-        return next((lanes for macro, lanes in WIDTHS.items() if macro in defined), GENERIC_LANES)
+
+def mlp_source(network: Network, lanes: int, *, sparse: bool) -> str:
+    """The C of a network. lanes: doubles in a vector. sparse: the first layer visits only inputs that are not 0."""
+    macros = {
+        **dict(zip(("INPUTS", "HIDDEN", "OUTPUTS"), network.shape)),
+        "LANES": lanes,
+        "CROSS_ENTROPY": int(network.loss == "cross_entropy"),
+        "SPARSE": int(sparse),
+    }
+    items: list[Item] = [Define(name, number) for name, number in macros.items()]
+    items += map(Include, ("kernel/kernel.h", "kernel/rows.h", "kernel/training.h"))
+    items += map(Include, ("handwritten/mlp.c", "kernel/train.c"))
+    return unit(items)

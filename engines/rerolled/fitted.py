@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomgrad.engines.compiled.flags import flags_of
-from zoomgrad.engines.compiled.machine import CORES, second_level_cache, vector_width
+from zoomgrad.engines.compiled.machine import CORES, second_level_cache, vector_width, widest
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.target import form_of, native
@@ -20,8 +20,6 @@ VECTORS = Form(
     units=CORES,
     rearrangements=("in place", "deferred", "rows together", "whole batches", "from panels", "in rounds"),
 )
-WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
-"""A compiler's macro -> doubles in the widest vector."""
 
 
 def fitted(options: Options) -> Form:
@@ -41,7 +39,7 @@ def fitted(options: Options) -> Form:
     defined = toolchains.macros(tool, asked)
     return replace(
         wanted(options),
-        width=vector_width(next((width for macro, width in WIDTHS.items() if macro in defined), 2)),
+        width=vector_width(widest(defined)),
         registers=32 if defined & {"__AVX512VL__", "__aarch64__"} else 16,
         cache=second_level_cache() or Form.cache,
         knows_libm=are_those_of_libm(),

@@ -21,7 +21,7 @@ from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.emit import text
 from zoomgrad.engines.compiled.lower import lower
-from zoomgrad.engines.handwritten.mlp_source import mlp_source
+from zoomgrad.engines.handwritten.engine import mlp_source
 from zoomgrad.engines.kernel.extension import LIMITED_API
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.harness import workloads
@@ -46,7 +46,7 @@ def texts():
     found = texts_over([*tapes_of_programs(), *tapes_of_workloads(TRACED)])
     networks = {name: workloads.load(name).network for name in BY_HAND}
     for name, sparse in (("handwritten", False), ("handwritten-sparse", True)):
-        found[name] = {each: digest(mlp_source(network, sparse=sparse)) for each, network in networks.items()}
+        found[name] = {each: digest(mlp_source(network, 8, sparse=sparse)) for each, network in networks.items()}
     return found
 
 
