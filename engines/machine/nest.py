@@ -53,7 +53,7 @@ from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Panel, Run
-from zoomgrad.engines.rerolled.step.series import Count, Repeated, Series
+from zoomgrad.engines.rerolled.step.series import Count
 from zoomgrad.engines.rerolled.step.step import Step
 
 ROUND = R14
@@ -73,47 +73,40 @@ class Writer:
 
     def write(self, run: Run) -> None:
         """Write the instructions of a run."""
-        self._loop(run, run.loop if run.loop.counts else with_a_lane(run.loop))
-
-    def write_series(self, series: Series) -> None:
-        """Write the instructions of loops that run in rounds."""
+        if not run.rounds:
+            self._loop(run, run.loop if run.loop.counts else with_a_lane(run.loop))
+            return
         self.registers.reserved = (ROUND,)
         self.registers.reset()
-        with self.code.counted_up(ROUND, series.rounds):
-            for repeated in series.period:
-                loop = repeated.over_rounds()
-                self._loop(Run(series.first, loop), loop, repeated)
+        with self.code.counted_up(ROUND, run.rounds[0].counts[0]):
+            for loop in run.rounds:
+                self._loop(run, loop)
         self.registers.reserved = ()
         self.registers.reset()
 
-    def _loop(self, run: Run, loop: Loop, repeated: Optional[Repeated] = None) -> None:
-        """Write a loop, in smaller blocks if its terms need more registers than there are.
-
-        repeated: the loop of one round, if ROUND counts the outermost lanes.
-        """
+    def _loop(self, run: Run, loop: Loop) -> None:
+        """Write a loop, in smaller blocks if its terms need more registers than there are."""
         start = self.code.place()
         for part in (1, 2, 4, 8, 16):
             try:
-                return self._blocks(run, loop, part, repeated)
+                return self._blocks(run, loop, part)
             except OutOfRegisters:
                 self.code.back_to(start)
                 self.registers.reset()
         raise Unavailable("a loop needs more registers than the processor has", ALTERNATIVE)
 
-    def _blocks(self, run: Run, loop: Loop, part: int, repeated: Optional[Repeated]) -> None:
+    def _blocks(self, run: Run, loop: Loop, part: int) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
         form, is_called = self.form, bool(loop.calls)
         if is_called:
             self.registers.prefer_kept()
             self.code.plain("vzeroupper")
-        widths = widths_of(run, loop, repeated, form)
+        widths = widths_of(run, loop, form)
         across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
         most = most_sums(loop, form)
         for tall, strips in strips_of(run, across or widths, form, 1 if across else most, part):
             is_across = bool(across) and strips.widths[0] > 1
-            nest = Nest(
-                self, run, loop, strips, most if across and not is_across else tall, in_rounds=repeated is not None
-            )
+            nest = Nest(self, run, loop, strips, most if across and not is_across else tall)
             if run.rows > 1:
                 nest.write_tiles()
             else:
@@ -123,8 +116,8 @@ class Writer:
 class Nest:
     """Loops over lanes around a block."""
 
-    def __init__(self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int, *, in_rounds: bool) -> None:
-        """most: the most vectors of a block, or the rows of a tile. in_rounds: ROUND counts the outermost lanes."""
+    def __init__(self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int) -> None:
+        """most: the most vectors of a block, or the rows of a tile."""
         self.writer = writer
         self.code = writer.code
         self.run = run
@@ -132,12 +125,12 @@ class Nest:
         self.strips = strips
         self.registers = writer.registers
         self.evaluator = writer.evaluator
-        self.limits, self.steps = steps_of(run, loop, strips, most, int(in_rounds))
+        self.limits, self.steps = steps_of(run, loop, strips, most)
         self.packed: Optional[LoopOperand] = None
         """The operand of which the panel holds this strip's lanes."""
         self.index: list[Optional[Reg]] = [None] * len(self.limits)
         """The register that holds the current index of each lane count, if it moves."""
-        if in_rounds:
+        if run.rounds:
             self.index[0] = ROUND
 
     # --- loops over lanes --------------------------------------------------------------------------------------------

@@ -42,13 +42,8 @@ def assemble(step: Step, form: Form) -> Code:
     for name, runs in step.routines.items():
         code.label(name)
         for run in runs:
-            series = step.in_series.get(run.number)
-            if not series:
-                code.comment(partial(_text, step, run))
-                writer.write(run)
-            elif run.number == series.first:
-                code.comment(partial(step.line_of_series, series))
-                writer.write_series(series)
+            code.comment(partial(_text, step, run))
+            writer.write(run)
         code.plain("ret")
     evaluator = Evaluator(code, target, Registers(target, code))
     write_rows(code, evaluator, target)

@@ -12,7 +12,7 @@ from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.step.language import Run
-from zoomgrad.engines.rerolled.step.series import Count, Repeated
+from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
 
 TALLEST = 8
 """The most rows of a tile."""
@@ -158,14 +158,14 @@ class Strips(NamedTuple):
         return [Vector((*zeros, outer, at)[-counts:], width) for outer in range(tall) for at, width in strip]
 
 
-def widths_of(run: Run, loop: Loop, repeated: Optional[Repeated], form: Form) -> list[int]:
-    """The widths of the vectors that cover the inner lanes. repeated: the loop of a round, in a loop over rounds."""
-    widest = form.width if lies_in_vectors(loop) and not loop.calls else 1
-    if repeated and isinstance(loop.counts[-1], Count):
-        return [repeated.width(widest)]
-    widths = vector_widths(loop.counts[-1], loop.room, widest)
+def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
+    """The widths of the vectors that cover the inner lanes."""
+    widest, lanes = form.width if lies_in_vectors(loop) and not loop.calls else 1, loop.counts[-1]
+    if isinstance(lanes, Count):
+        return [width_in_rounds(lanes, loop.room, widest)]
+    widths = vector_widths(lanes, loop.room, widest)
     # A list is read once for all lanes, rather than again for those that fill only a part of a vector.
-    return narrowest(widths, loop.counts[-1]) if run.rows > 1 and not run.is_live else widths
+    return narrowest(widths, lanes) if run.rows > 1 and not run.is_live else widths
 
 
 def most_sums(loop: Loop, form: Form) -> int:
@@ -195,10 +195,10 @@ def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int 
         at += strips.repeats * strips.lanes
 
 
-def steps_of(run: Run, loop: Loop, strips: Strips, most: int, first: int) -> tuple[list[int], list[int]]:
+def steps_of(run: Run, loop: Loop, strips: Strips, most: int) -> tuple[list[int], list[int]]:
     """For each lane count, where the loop over these strips stops, and how many lanes a block takes.
 
-    most: the most vectors of a block, or the rows of a tile. first: the first count that the nest loops over.
+    most: the most vectors of a block, or the rows of a tile. A loop around the nests of a series counts the rounds.
     """
     inner = loop.counts[-1]
     limits = [*loop.counts[:-1], inner if isinstance(inner, Count) else strips.repeats * strips.lanes]
@@ -206,7 +206,7 @@ def steps_of(run: Run, loop: Loop, strips: Strips, most: int, first: int) -> tup
     outer = len(limits) - 2
     if run.rows > 1:
         steps[0] = most
-    elif outer >= first and run.live_lane != outer and not is_listed(loop, -2):
+    elif outer >= bool(run.rounds) and run.live_lane != outer and not is_listed(loop, -2):
         fitting = 1 if isinstance(limits[-2], Count) else most // len(strips.widths)
         steps[-2] = max((n for n in range(1, fitting + 1) if limits[-2] % n == 0), default=1)
     return limits, steps

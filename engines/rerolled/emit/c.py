@@ -33,7 +33,6 @@ from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place, Run
-from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
@@ -154,25 +153,14 @@ class _Source:
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
-        series = self.step.in_series.get(run.number)
-        if series and str(run) not in self.bodies:
-            self.bodies[str(run)] = self._body_of_series(run, series)
         if str(run) not in self.bodies:
             body = self.nests.write(run)
             # A single assignment needs no explanation.
             is_plain = len(body) == 1 and isinstance(body[0], Assign)
-            how = f",{run.how}" if run.how else ""
-            text = f"Loop {run.number}{how}" + ("" if is_plain else f": {self.step.line(run)}")
+            what = f"Loop {run.number},{run.how}" if run.how else str(run).capitalize()
+            text = what if is_plain else f"{what}: {self.step.line(run)}"
             self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
         return self.bodies[str(run)]
-
-    def _body_of_series(self, run: Run, series: Series) -> Text:
-        """The first run of a series has all of its statements."""
-        if run.number > series.first:
-            self.nests.areas[str(run)] = set()
-            return Text([])
-        body = self.nests.write_series(run, series)
-        return Text(print_statements([Comment(f"L{self.step.line_of_series(series)[1:]}"), *body], indent=""))
 
     def _piece(self, runs: Sequence[Run]) -> Function:
         """A function for runs that always go together."""

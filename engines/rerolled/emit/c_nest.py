@@ -49,7 +49,7 @@ from zoomgrad.engines.rerolled.recover.loops import (
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.language import Due, Panel, Run
-from zoomgrad.engines.rerolled.step.series import Count, Repeated, Series
+from zoomgrad.engines.rerolled.step.series import Count
 from zoomgrad.engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
@@ -112,24 +112,21 @@ class Nests:
     def write(self, run: Run) -> list[Statement]:
         """The statements of a run."""
         self.named = self.areas[str(run)] = set()
-        return list(self._loop(run, run.loop))
+        if not run.rounds:
+            return list(self._loop(run, run.loop))
+        nests = [Block(list(self._loop(run, loop))) for loop in run.rounds]
+        return [For(LANE_NAMES[0], run.rounds[0].counts[0], nests)]
 
-    def write_series(self, run: Run, series: Series) -> list[Statement]:
-        """The statements of a series. run: that of its first loop."""
-        self.named = self.areas[str(run)] = set()
-        nests = [list(self._loop(run, repeated.over_rounds(), repeated)) for repeated in series.period]
-        return [For(LANE_NAMES[0], series.rounds, [Block(nest) for nest in nests])]
-
-    def _loop(self, run: Run, loop: Loop, repeated: Optional[Repeated] = None) -> Iterator[Statement]:
-        """Write as many nests as the inner lanes need. repeated: the loop of a round, in a loop over rounds."""
+    def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
+        """Write as many nests as the inner lanes need."""
         form = self.form
         self.calls |= loop.calls
         if not loop.counts:
             loop = with_a_lane(loop)
-        widths = widths_of(run, loop, repeated, form)
+        widths = widths_of(run, loop, form)
         most = form.accumulators if run.in_place and widths[0] > 1 else most_sums(loop, form)
         for tall, strips in strips_of(run, widths, form, most):
-            yield from _Nest(self, run, loop, strips, tall, in_rounds=repeated is not None).statements()
+            yield from _Nest(self, run, loop, strips, tall).statements()
 
     def table(self, places: Sequence[int]) -> str:
         """The name of a table with these places."""
@@ -158,11 +155,8 @@ class Nests:
 class _Nest:
     """Loops over lanes around a block: a strip for each of as many outer lanes as fit."""
 
-    def __init__(self, nests: Nests, run: Run, loop: Loop, strips: Strips, most: int, *, in_rounds: bool) -> None:
-        """most: the most vectors of a block, or the rows of a tile.
-
-        in_rounds: whether a loop around the nest counts the outermost lanes.
-        """
+    def __init__(self, nests: Nests, run: Run, loop: Loop, strips: Strips, most: int) -> None:
+        """most: the most vectors of a block, or the rows of a tile."""
         self.nests = nests
         self.run = run
         self.loop = loop
@@ -172,11 +166,11 @@ class _Nest:
         """The operand that is read from the panel."""
         self.hoisted: dict[tuple[str, int], str] = {}
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
-        self.first = int(in_rounds)
-        """The first lane that the nest loops over."""
-        self.limits, self.steps = steps_of(run, loop, strips, most, self.first)
+        self.first = int(bool(run.rounds))
+        """The first lane that the nest loops over: a loop around the nests counts the rounds."""
+        self.limits, self.steps = steps_of(run, loop, strips, most)
         self.moving = [isinstance(limit, Count) or limit > step for limit, step in zip(self.limits, self.steps)]
-        if run.rows > 1 or in_rounds:
+        if run.rows > 1 or run.rounds:
             self.moving[0] = True
         self.is_straight = not any(self.moving) and not any(segment.counts for segment in loop.segments)
         """Whether the nest has no loops, and all of its places are known."""

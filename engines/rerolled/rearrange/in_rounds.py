@@ -6,12 +6,12 @@ Only large graphs have series. In small ones, constant places and counts make fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import Loop
-from zoomgrad.engines.rerolled.step.series import Series, kind, series_of
+from zoomgrad.engines.rerolled.step.language import Run
+from zoomgrad.engines.rerolled.step.series import kind, over_rounds
 from zoomgrad.engines.rerolled.step.step import Step
 
 MANY = 100
@@ -29,22 +29,35 @@ def run_in_rounds(step: Step, form: Form) -> Step:
         return step
     plain = {run.number for runs in step.routines.values() for run in runs if run.is_plain}
     other = {run.number for runs in step.routines.values() for run in runs if not run.is_plain}
-    return replace(step, series=tuple(_series(loops, plain - other)))
+    series = {number: run for run in _series(loops, plain - other) for number in range(run.number, run.stop)}
+    for name, runs in step.routines.items():
+        step = step.with_routine(name, _merged(runs, series))
+    return step
 
 
-def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Series]:
+def _merged(runs: Sequence[Run], series: Mapping[int, Run]) -> Iterator[Run]:
+    """The runs of a routine, with a series in place of its first loop. A routine runs all loops of a series or none."""
+    for run in runs:
+        merged = series.get(run.number, run)
+        if merged.number == run.number:
+            yield merged
+
+
+def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Run]:
     known: dict[object, int] = {}
     kinds = [known.setdefault(kind(loop) if at in plain else None, len(known)) for at, loop in enumerate(loops)]
     none = known.get(None, -1)
     at = 0
     while at < len(loops):
-        rounds, length = max(
+        rounds, minus_length = max(
             ((_rounds(kinds, at, length, none), -length) for length in range(1, LENGTH + 1)),
             key=lambda candidate: (candidate[0] >= ROUNDS, -candidate[0] * candidate[1], candidate[1]),
         )
         if rounds >= ROUNDS:
-            yield series_of(loops, at, rounds, -length)
-            at -= rounds * length
+            length = -minus_length
+            stop = at + rounds * length
+            yield Run(at, loops[at], rounds=tuple(over_rounds(loops[n:stop:length]) for n in range(at, at + length)))
+            at = stop
         else:
             at += 1
 

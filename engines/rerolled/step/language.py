@@ -62,6 +62,13 @@ class Run:
     """Area -> the places that the current row has instead of it, if its thread computes the row on its own."""
     is_part: bool = False
     """Whether each thread computes only its part of the lanes, or of the rows."""
+    rounds: tuple[Loop, ...] = ()
+    """The loops of a round, if it is a series: see series.py. `number` and `loop` are then those of the first loop."""
+
+    @property
+    def stop(self) -> int:
+        """The number after that of the last loop."""
+        return self.number + (self.rounds[0].counts[0] * len(self.rounds) if self.rounds else 1)
 
     @property
     def is_live(self) -> bool:
@@ -82,6 +89,8 @@ class Run:
         return self.in_place or self.due is not None
 
     def __str__(self) -> str:
+        if self.rounds:
+            return f"loops {self.number}-{self.stop - 1} in {self.rounds[0].counts[0]} rounds"
         return f"loop {self.number}{self.how}"
 
     @cached_property

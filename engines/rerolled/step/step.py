@@ -9,7 +9,6 @@ from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loops, Workspace
 from zoomgrad.engines.rerolled.step.language import SECTIONS, Perform, Place, Program, Run, Statement, rewrite, walk
-from zoomgrad.engines.rerolled.step.series import Series
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 
 
@@ -35,8 +34,6 @@ class Step(Workspace):
     """Section -> its statements. A frozen step lacks what only trains."""
     skips: Optional[Skipping] = None
     """Set if the step skips inputs that are zero."""
-    series: tuple[Series, ...] = ()
-    """Loops that run in rounds, in ascending order. Routines list each of them."""
     weights: Optional[tuple[float, ...]] = None
     """The numbers of the parameters, if the step is frozen and goes over rows: its C has them as constants."""
 
@@ -93,11 +90,6 @@ class Step(Workspace):
         run = {s.routine for s in self.statements() if isinstance(s, Perform)}
         return replace(self, routines={name: runs for name, runs in self.routines.items() if name in run})
 
-    @cached_property
-    def in_series(self) -> dict[int, Series]:
-        """The number of a loop -> the series that it is in."""
-        return {number: series for series in self.series for number in range(series.first, series.stop)}
-
     def with_programs(self, **programs: Program) -> Step:
         """Replace sections."""
         return replace(self, programs={**self.programs, **programs})
@@ -111,9 +103,10 @@ class Step(Workspace):
         for name, runs in self.routines.items():
             yield f"{name}:"
             yield from (f"  {text}" for text in run_lines(runs))
-        if self.series:
+        series = {run.number: run for runs in self.routines.values() for run in runs if run.rounds}
+        if series:
             yield "series:"
-            yield from (f"  {self.line_of_series(series)}" for series in self.series)
+            yield from (f"  {run}: {self.line(run)}" for _, run in sorted(series.items()))
         for name in filter(self.programs.__contains__, SECTIONS):
             yield f"{name}:"
             yield from self._program(self.programs[name], "  ")
@@ -121,14 +114,10 @@ class Step(Workspace):
     def line(self, run: Run) -> str:
         """A run's computation in the text form of loops."""
         if not run.in_place:
-            return self._listing.line(run.loop)
+            return "; ".join(map(self._listing.line, run.rounds or [run.loop]))
         target = run.loop.target
         updated = target._replace(base=target.base - self.away)
         return self._listing.line(replace(run.loop, target=updated), updates=True)
-
-    def line_of_series(self, series: Series) -> str:
-        """A series in the text form of loops."""
-        return f"{series}: {'; '.join(self._listing.line(repeated.over_rounds()) for repeated in series.period)}"
 
     @cached_property
     def _listing(self) -> Loops:
@@ -151,8 +140,9 @@ def run_lines(runs: Iterable[Run]) -> Iterator[str]:
     """Runs as text. Consecutive loops that run in the same way share a line."""
     group: list[Run] = []
     for run in (*runs, None):
-        if group and (run is None or run.number != group[-1].number + 1 or run.how != group[0].how):
-            numbers = f"loop {group[0].number}" if len(group) == 1 else f"loops {group[0].number}-{group[-1].number}"
+        if group and (run is None or run.number != group[-1].stop or run.how != group[0].how):
+            first, last = group[0].number, group[-1].stop - 1
+            numbers = f"loop {first}" if first == last else f"loops {first}-{last}"
             yield f"{numbers}{group[0].how}"
             group = []
         if run is not None:
