@@ -24,7 +24,6 @@ _BUFFERS = {"inputs": Word.X, "outputs": Word.Y, "parameters": Word.P, "gradient
 _COMPARISONS: dict[Fact, list[tuple[Word, int, str]]] = {
     Fact.DUE: [(Word.DUE, 1, "ne")],
     Fact.ALONE: [(Word.BATCH, 1, "ne"), (Word.ZERO, 1, "ne")],
-    Fact.BATCHED: [(Word.BATCH, 2, "l")],
 }
 """A fact -> words, numbers, and the jump if a comparison fails."""
 
@@ -89,10 +88,6 @@ class Section(Lists):
         with code.unless("le", RAX, 0), over_rows(code):
             self._program(statement.body)
 
-    def _keep_earlier(self, _: steps.KeepEarlier) -> None:
-        self.code.integer("mov", RAX, word(Word.CURRENT))
-        self.code.integer("mov", word(Word.COUNT), RAX)
-
     # --- passes ------------------------------------------------------------------------------------------------------
 
     def _perform(self, statement: steps.Perform) -> None:
@@ -109,6 +104,9 @@ class Section(Lists):
         code.vector("vsubsd", rest, loss, loss)  # NaN unless the loss is finite
         code.vector("vucomisd", rest, None, rest)
         with code.unless("np"):
+            if statement.otherwise:
+                code.integer("mov", RAX, word(Word.CURRENT))
+                code.integer("mov", word(Word.COUNT), RAX)
             self._program(statement.otherwise)
             self._return(0)
         code.integer("add", word(Word.STEP), 1)
@@ -239,9 +237,6 @@ class Section(Lists):
         code.jump(label, "l", RAX, word(Word.BATCH))
         code.integer("mov", word(Word.TAKEN), 0)
 
-    def _end_turn(self, _: steps.EndTurn) -> None:
-        self._return(1)
-
     WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
         **Lists.WRITERS,
         steps.TakeRow: _take_row,
@@ -256,6 +251,4 @@ class Section(Lists):
         steps.SetDue: _set,
         steps.If: _if,
         steps.EachRow: _each_row,
-        steps.KeepEarlier: _keep_earlier,
-        steps.EndTurn: _end_turn,
     }

@@ -13,7 +13,6 @@ from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
 _REASONS = {
-    Fact.BATCHED: "Rows of one batch share each load of the first layer's weights.",
     Fact.ALONE: "Each row is a batch, so no gradient is kept, and an update may wait.",
     Fact.WHOLE: "These rows are a batch, so their sums need not be kept as gradients.",
     Fact.UNBOUNDED: "Zeros are skipped only while all weights are known to be finite.",
@@ -34,14 +33,12 @@ _PLAIN: dict[type[steps.Statement], Statement] = {
     steps.NextRate: Assign("t->state.rate", "*t->rates++"),
     steps.MeasureWeights: Assign("t->state.bound", "bound_of_weights(w)"),
     steps.TurnLists: Call("turn_lists", ("lists", "turned", COUNT)),
-    steps.EndTurn: Return("1"),
 }
 """Statements without fields, as C. `Section` writes the others."""
 _FACTS = {
     Fact.DUE: "t->state.due",
     Fact.ALONE: "t->stretch->batch == 1 && t->state.gradients_are_zero",
     Fact.WHOLE: f"{COUNT} == t->stretch->batch && t->state.gradients_are_zero",
-    Fact.BATCHED: "t->stretch->batch >= 2",
     Fact.ENDS: "batch_ends(t, 1)",
     Fact.ENDS_WITH_ROWS: f"batch_ends(t, {COUNT})",
     Fact.EVERY_INPUT: "live->count == LISTED",
@@ -122,16 +119,13 @@ class Section:
         place, apart = self._place(Place(statement.at.base), row), str(statement.at.per_row)
         return [Call("list_rows", ("t", place, apart, "lists", COUNT))]
 
-    def _keep_earlier(self, _: steps.KeepEarlier, row: str) -> list[Statement]:
-        return [Assign(COUNT, row)]
-
     def _perform(self, statement: steps.Perform, _: str) -> list[Statement]:
         runs = self.step.routines[statement.routine]
         return [Call(identifier(statement.routine), tuple(arguments(runs, "t->state.rate")))]
 
     def _guard(self, statement: steps.Guard, row: str) -> list[Statement]:
-        failed = [*self._program(statement.otherwise, row), Return("0")]
-        return [If("!record(t, w[LOSS])", failed)]
+        earlier = [Assign(COUNT, row)] if statement.otherwise else []
+        return [If("!record(t, w[LOSS])", [*earlier, *self._program(statement.otherwise, row), Return("0")])]
 
     def _update(self, statement: steps.Update, row: str) -> list[Statement]:
         spans = [("0", "ROOM")]
@@ -227,5 +221,4 @@ class Section:
         steps.If: _if,
         steps.EachRow: _each_row,
         steps.Divided: _divided,
-        steps.KeepEarlier: _keep_earlier,
     }

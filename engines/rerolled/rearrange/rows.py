@@ -15,12 +15,10 @@ from typing import NamedTuple
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.step.language import (
     EachRow,
-    EndTurn,
     Fact,
     Give,
     Guard,
     If,
-    KeepEarlier,
     Place,
     Program,
     Run,
@@ -48,23 +46,23 @@ class Each(NamedTuple):
 
 
 def with_rows(step: Step, compute: Program, each: Each, add: Program, update: Program) -> Step:
-    """The step whose turn takes rows together if a batch has several.
+    """The step that takes rows together if a batch has several.
 
     add: adds the gradients of all rows. update: runs at the end of a batch. Rows before a failed one still count.
     """
     turn = step.programs["turn"]
     gives = [s for s in turn[turn.index(TakeRow()) :] if s == Give("outputs")]
-    guard = Guard((KeepEarlier(), *add, *each.restore, *gives))
-    together: Program = (
-        *compute,
-        EachRow((*each.before_guard, guard, *each.after_guard)),
-        EachRow(each.restore, last=True),
-        *gives,
-        *add,
-        If(Fact.ENDS_WITH_ROWS, update),
-        EndTurn(),
+    guard = Guard((*add, *each.restore, *gives))
+    return step.with_programs(
+        together=(
+            *compute,
+            EachRow((*each.before_guard, guard, *each.after_guard)),
+            EachRow(each.restore, last=True),
+            *gives,
+            *add,
+            If(Fact.ENDS_WITH_ROWS, update),
+        )
     )
-    return step.with_programs(turn=(If(Fact.BATCHED, together), *turn))
 
 
 def update_of(step: Step) -> Program:

@@ -33,10 +33,9 @@ MANY = 50_000
 
 def update_with_whole_batches(step: Step, form: Form) -> Step:
     """Let the sink over all rows update its weights, unless it skips inputs."""
-    together, *turn = step.programs["turn"]
-    if not isinstance(together, If) or together.condition != Fact.BATCHED:
+    if "together" not in step.programs:
         return step
-    *before, sinks, ends, end = together.then
+    *before, sinks, ends = step.programs["together"]
     if not isinstance(sinks, Perform) or not isinstance(ends, If) or not allows_updates_in_place(step.loops):
         return step
     (sink,) = step.routines[sinks.routine]
@@ -46,4 +45,4 @@ def update_with_whole_batches(step: Step, form: Form) -> Step:
     step = step.with_routine(own, [replace(sink, in_place=True)])
     whole = If(ends.condition, (NextRate(), Perform(own), Update(sink.number)))
     choice = If(Fact.WHOLE, (whole,), (sinks, ends))
-    return step.with_programs(turn=(replace(together, then=(*before, choice, end)), *turn))
+    return step.with_programs(together=(*before, choice))

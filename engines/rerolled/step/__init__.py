@@ -14,12 +14,13 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
           | "in own areas"                    with the row's own inputs, values and gradients: see rearrange/divided.py
           | "in parts"                        each thread computes only its part of the lanes, or of the rows
-section   = ("forward" | "backward" | "enter" | "turn" | "evaluate" | "leave") ":" statement*
+section   = ("forward" | "backward" | "enter" | "turn" | "together" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
           | "take row"                        the next row becomes the inputs
           | "take up to" n "rows to" place    the next rows of the batch, side by side
           | "run" routine
-          | "guard" [", else:" statement*]    record the loss; if it is not finite, the stretch ends here
+          | "guard" [", else:" statement*]    record the loss; if it is not finite, only the rows before count, and the
+                                              stretch ends here
           | "next rate"                       the rate of the next update becomes the rate
           | "update" ["all but loop" n]       p -= rate * q / batch, then q = 0, for every parameter
           | "copy" place "<-" place ":" n
@@ -29,14 +30,13 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "if" condition ":" statement* ["else:" statement*]
           | "for each row:" statement* | "for the last row:" statement*       of the rows taken together
           | "divided by" ("rows" | "lanes") ":" statement*                    among threads, which meet at its end
-          | "keep the rows before"            after a guard: the row that failed was not taken, nor were those after it
-          | "end turn"
-condition = "due" | "alone" | "the rows are a batch" | "batches have 2 rows" | "batch ends" ["with the rows"]
+condition = "due" | "alone" | "the rows are a batch" | "batch ends" ["with the rows"]
           | "every input" ["of the rows"] "counts" | "weights may be infinite"
 
 `forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
-until all steps are taken or a loss is not finite, then `leave`. A stretch that does not learn runs `evaluate` instead
-of `turn`. A row is *alone* if every row is a batch and all gradients are zero; then no gradient needs to be kept.
+until all steps are taken or a loss is not finite, then `leave`. If the step has `together`, that runs instead of `turn`
+in batches of at least 2 rows. A stretch that does not learn runs `evaluate` instead. A row is *alone* if every row is a
+batch and all gradients are zero; then no gradient needs to be kept.
 
 Example: y = w * x has the loops `0: v[0] = p[0] * x[0]` and `1: q[0] += x[0] * 1.0`. The turn of its plain step is on
 the left, and the result of `rearrange/in_place.py` on the right:

@@ -126,8 +126,6 @@ class Fact(Enum):
     """An update waits for the next row. Only `SetDue` changes this; it does not hold at first."""
     ALONE = "alone"
     """Each row is a batch, and all gradients are zero."""
-    BATCHED = "batches have 2 rows"
-    """Batches have at least 2 rows."""
     WHOLE = "the rows are a batch"
     """The rows taken together are one whole batch, and all gradients are zero."""
     ENDS = "batch ends"
@@ -217,7 +215,10 @@ class Perform(Statement):
 
 @dataclass(frozen=True)
 class Guard(Statement):
-    """Record the loss, which completes the row. If it is not finite, continue with `otherwise`, then `leave`."""
+    """Record the loss, which completes the row. If it is not finite, continue with `otherwise`, then `leave`.
+
+    From `otherwise` on, only the rows before this one count as taken together.
+    """
 
     otherwise: Program = ()
     PROGRAMS = ("otherwise",)
@@ -341,26 +342,13 @@ class Divided(Statement):
     TEXT = "divided by {by}:"
 
 
-@dataclass(frozen=True)
-class KeepEarlier(Statement):
-    """From now on, only the rows before the current one count as taken together."""
-
-    TEXT = "keep the rows before"
-
-
-@dataclass(frozen=True)
-class EndTurn(Statement):
-    """End the turn, because its rows are done."""
-
-    TEXT = "end turn"
-
-
 Program = tuple[Statement, ...]
 
 STATEMENTS: tuple[type[Statement], ...] = tuple(Statement.__subclasses__())
 """All kinds of statements."""
 
-SECTIONS = ("forward", "backward", "enter", "turn", "evaluate", "leave")
+SECTIONS = ("forward", "backward", "enter", "turn", "together", "evaluate", "leave")
+"""`together` runs in place of `turn` if batches have at least 2 rows."""
 
 
 def rewrite(program: Program, change: Callable[[Statement], Program]) -> Program:
@@ -378,8 +366,3 @@ def walk(program: Program) -> Iterator[Statement]:
         yield statement
         for name in statement.PROGRAMS:
             yield from walk(getattr(statement, name))
-
-
-def facts(program: Program) -> Iterator[Fact]:
-    """All facts that a program asks for."""
-    return (statement.condition for statement in walk(program) if isinstance(statement, If))

@@ -21,7 +21,7 @@ from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.rearrange.zeros import skip_zeros
 from zoomgrad.engines.rerolled.reroll import reroll
-from zoomgrad.engines.rerolled.step.language import TakeRows, walk
+from zoomgrad.engines.rerolled.step.language import TakeRows
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.harness import workloads
 
@@ -71,7 +71,7 @@ def found(request):
         names = fitted(engine.options).rearrangements
         assert step.skips
         assert ("settle" in step.routines) == ("deferred" in names)
-        assert any(isinstance(s, TakeRows) for s in walk(step.programs["turn"])) == ("rows together" in names)
+        assert any(isinstance(s, TakeRows) for s in step.statements()) == ("rows together" in names)
         return compiled(engine, GRAPH, KINDS, GRAPH.numbers)
 
 

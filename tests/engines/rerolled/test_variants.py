@@ -11,7 +11,7 @@ from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
 from zoomgrad.engines.kernel import building
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
-from zoomgrad.engines.rerolled.step.language import Fact, Perform, facts, walk
+from zoomgrad.engines.rerolled.step.language import Fact, If, Perform, walk
 from zoomgrad.engines.rerolled.step.variants import variants_of
 
 pytestmark = pytest.mark.host
@@ -37,7 +37,7 @@ def program_of(name):
 
 
 def asked(step):
-    return {fact for program in step.programs.values() for fact in facts(program)}
+    return {s.condition for p in step.programs.values() for s in walk(p) if isinstance(s, If)}
 
 
 @pytest.mark.parametrize("name", ["together", "everything"])
@@ -45,9 +45,9 @@ def test_each_variant_holds_only_what_its_batches_run(name):
     whole = step(name)
     (_, first, single), (_, second, together) = variants_of(whole)
     assert (first, second) == (1, 2)
-    assert {Fact.ALONE, Fact.BATCHED} <= asked(whole)
-    assert Fact.BATCHED not in asked(single)
-    assert Fact.ALONE not in asked(together)
+    assert {Fact.ALONE, Fact.DUE, Fact.ENDS_WITH_ROWS} <= asked(whole)
+    assert Fact.ENDS_WITH_ROWS not in asked(single)
+    assert not {Fact.ALONE, Fact.DUE} & asked(together)
     assert "values of 2 rows" in together.routines
     assert "settle" in single.routines
     for variant in (single, together):
