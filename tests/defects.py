@@ -415,7 +415,7 @@ DEFECTS = (
     Defect(
         "step: a deferred update is not settled before weights are measured",
         "engines/rerolled/rearrange/deferred.py",
-        "lambda s: (settle, s) if isinstance(s, MeasureWeights) else (s,)",
+        "lambda s: (settle, s) if isinstance(s, steps.MeasureWeights) else (s,)",
         "lambda s: (s,)",
         "engines/rerolled/test_stages.py::test_text",
     ),
@@ -436,8 +436,8 @@ DEFECTS = (
     Defect(
         "step: the nonzero inputs of a row are not listed",
         "engines/rerolled/rearrange/zeros.py",
-        "If(Fact.UNBOUNDED, (MeasureWeights(),)), ListInputs())",
-        "If(Fact.UNBOUNDED, (MeasureWeights(),)))",
+        "steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)), steps.ListInputs())",
+        "steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)))",
         "engines/rerolled/test_stages.py::test_text",
     ),
     Defect(

@@ -25,20 +25,8 @@ from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import in_place
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
-from zoomgrad.engines.rerolled.step.language import (
-    Copy,
-    Due,
-    Fact,
-    If,
-    MeasureWeights,
-    Perform,
-    Place,
-    Program,
-    Run,
-    SetDue,
-    Statement,
-    rewrite,
-)
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Due, Fact, Place, Program, Run, Statement, rewrite
 from zoomgrad.engines.rerolled.step.step import Step
 
 VALUES = "values after the update"
@@ -62,27 +50,28 @@ def defer_updates(step: Step, form: Form) -> Step:
     if step.skips:
         step = step.with_routine(own, [waiting])
 
-    settled: Program = (Perform(SETTLE), SetDue(False))
-    settle = If(Fact.DUE, settled)
-    wait: Program = (Copy(Place(before.start), Place(start), stop - start), SetDue(True))
-    met: Program = (Perform(VALUES), SetDue(False))
+    settled: Program = (steps.Perform(SETTLE), steps.SetDue(False))
+    settle = steps.If(Fact.DUE, settled)
+    wait: Program = (steps.Copy(Place(before.start), Place(start), stop - start), steps.SetDue(True))
+    met: Program = (steps.Perform(VALUES), steps.SetDue(False))
 
     def change(statement: Statement) -> Program:
-        if statement == Perform("values"):
+        if statement == steps.Perform("values"):
             if step.skips:
-                return (If(Fact.DUE, (If(Fact.EVERY_INPUT, met, (*settled, statement)),), (statement,)),)
-            return (If(Fact.DUE, met, (statement,)),)
-        if statement == Perform(in_place.SINKS):
+                return (steps.If(Fact.DUE, (steps.If(Fact.EVERY_INPUT, met, (*settled, statement)),), (statement,)),)
+            return (steps.If(Fact.DUE, met, (statement,)),)
+        if statement == steps.Perform(in_place.SINKS):
             # A row with zeros updates at once, because skipping them gains more than deferring.
-            waits = (If(Fact.EVERY_INPUT, wait, (Perform(own),)),) if step.skips else wait
+            waits = (steps.If(Fact.EVERY_INPUT, wait, (steps.Perform(own),)),) if step.skips else wait
             return (statement, *waits)
         return (statement,)
 
     turn = step.programs["turn"]
-    at = turn.index(Perform("values"))
-    early = rewrite(turn[:at], lambda s: (settle, s) if isinstance(s, MeasureWeights) else (s,))
+    at = turn.index(steps.Perform("values"))
+    early = rewrite(turn[:at], lambda s: (settle, s) if isinstance(s, steps.MeasureWeights) else (s,))
     return step.with_programs(
-        turn=(*early, *rewrite(turn[at:], change)), leave=(If(Fact.DUE, (Perform(SETTLE),)), *step.programs["leave"])
+        turn=(*early, *rewrite(turn[at:], change)),
+        leave=(steps.If(Fact.DUE, (steps.Perform(SETTLE),)), *step.programs["leave"]),
     )
 
 

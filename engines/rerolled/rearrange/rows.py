@@ -13,18 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
-from zoomgrad.engines.rerolled.step.language import (
-    EachRow,
-    Fact,
-    Give,
-    Guard,
-    If,
-    Place,
-    Program,
-    Run,
-    TakeRow,
-    walk,
-)
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, walk
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -51,23 +41,23 @@ def with_rows(step: Step, compute: Program, each: Each, add: Program, update: Pr
     add: adds the gradients of all rows. update: runs at the end of a batch. Rows before a failed one still count.
     """
     turn = step.programs["turn"]
-    gives = [s for s in turn[turn.index(TakeRow()) :] if s == Give("outputs")]
-    guard = Guard((*add, *each.restore, *gives))
+    gives = [s for s in turn[turn.index(steps.TakeRow()) :] if s == steps.Give("outputs")]
+    guard = steps.Guard((*add, *each.restore, *gives))
     return step.with_programs(
         together=(
             *compute,
-            EachRow((*each.before_guard, guard, *each.after_guard)),
-            EachRow(each.restore, last=True),
+            steps.EachRow((*each.before_guard, guard, *each.after_guard)),
+            steps.EachRow(each.restore, last=True),
             *gives,
             *add,
-            If(Fact.ENDS_WITH_ROWS, update),
+            steps.If(Fact.ENDS_WITH_ROWS, update),
         )
     )
 
 
 def update_of(step: Step) -> Program:
     """What the turn runs at the end of a batch."""
-    return next(s.then for s in walk(step.programs["turn"]) if isinstance(s, If) and s.condition == Fact.ENDS)
+    return next(s.then for s in walk(step.programs["turn"]) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
 
 
 def reads_no_values(step: Step, loop: Loop) -> bool:

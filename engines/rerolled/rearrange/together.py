@@ -41,21 +41,8 @@ from zoomgrad.engines.rerolled.rearrange.rows import (
 )
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase
-from zoomgrad.engines.rerolled.step.language import (
-    CheckFactors,
-    Copy,
-    EachRow,
-    Fact,
-    If,
-    ListRows,
-    MeasureWeights,
-    Perform,
-    Place,
-    Program,
-    Run,
-    TakeRows,
-    TurnLists,
-)
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.spans import Span, meets, reads, spans_read
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -101,18 +88,18 @@ def take_rows_together(step: Step, form: Form) -> Step:
     step, first, last = _of_pair(step, pair, sums[0], sink, x)
     step, others = _routine(step, f"other sinks of {count} rows", other_sinks)
     step, small = _routine(step, "sinks of a row", order.small)
-    compute: Program = (TakeRows(count, x), *first)
+    compute: Program = (steps.TakeRows(count, x), *first)
     run_pass: Program = ()
     for number, runs in enumerate(order.passes):
         if number:
             step, next_sums = _routine(step, f"loop {sums[number].number} of {count} rows", [sums[number]])
             row = (*run_pass, *_saves(kept, number - 1))
-            compute = (*compute, *([EachRow(row)] if row else ()), *next_sums)
+            compute = (*compute, *([steps.EachRow(row)] if row else ()), *next_sums)
         step, values = _routine(step, f"values after loop {sums[number].number}", runs)
         run_pass = (*_inputs(step, loops[number], x, pair), *_takes(kept, number), *values)
-    check = (CheckFactors(x),) if step.skips else ()
-    after_guard = (Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1))
-    each = Each(run_pass, after_guard, restore=(Copy(Place(0), x, step.loops.inputs),))
+    check = (steps.CheckFactors(x),) if step.skips else ()
+    after_guard = (steps.Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1))
+    each = Each(run_pass, after_guard, restore=(steps.Copy(Place(0), x, step.loops.inputs),))
     return with_rows(step, compute, each, (*others, *last), update_of(step))
 
 
@@ -211,7 +198,7 @@ def _of_pair(step: Step, pair: Pair, sums: Run, sink: Run, x: Place) -> tuple[St
     values, sinks = f"values of {sums.rows} rows", f"sinks of {sums.rows} rows"
     step = step.with_routine(values, [sums]).with_routine(sinks, [sink])
     if not step.skips:
-        return step, (Perform(values),), (Perform(sinks),)
+        return step, (steps.Perform(values),), (steps.Perform(sinks),)
     live, turned = f"live {values}", f"live {sinks}"
     step = step.with_routine(live, [replace(sums, live_segment=pair.segment)])
     step = step.with_routine(turned, [replace(sink, live_segment=0)])
@@ -219,16 +206,17 @@ def _of_pair(step: Step, pair: Pair, sums: Run, sink: Run, x: Place) -> tuple[St
     step, _ = step.with_area("lists", sums.rows * (listed + 1))
     step, _ = step.with_area("turned", listed * (sums.rows + 1))
     first: Program = (
-        If(Fact.UNBOUNDED, (MeasureWeights(),)),
-        ListRows(x),
-        If(Fact.EVERY_INPUT_OF_ROWS, (Perform(values),), (Perform(live),)),
+        steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)),
+        steps.ListRows(x),
+        steps.If(Fact.EVERY_INPUT_OF_ROWS, (steps.Perform(values),), (steps.Perform(live),)),
     )
-    return step, first, (If(Fact.EVERY_INPUT_OF_ROWS, (Perform(sinks),), (TurnLists(), Perform(turned))),)
+    last = steps.If(Fact.EVERY_INPUT_OF_ROWS, (steps.Perform(sinks),), (steps.TurnLists(), steps.Perform(turned)))
+    return step, first, (last,)
 
 
 def _routine(step: Step, name: str, runs: Sequence[Run]) -> tuple[Step, Program]:
     """Add a routine, unless it is empty, and return the program that runs it."""
-    return (step.with_routine(name, runs), (Perform(name),)) if runs else (step, ())
+    return (step.with_routine(name, runs), (steps.Perform(name),)) if runs else (step, ())
 
 
 def _inputs(step: Step, loops: Sequence[Loop], x: Place, pair: Pair) -> Program:
@@ -236,18 +224,20 @@ def _inputs(step: Step, loops: Sequence[Loop], x: Place, pair: Pair) -> Program:
     if not any(reads(loop, (0, step.loops.inputs)) for loop in loops):
         return ()
     start, stop = pair.inputs
-    after = Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop)
-    return tuple(copy for copy in (Copy(Place(0), x, start), after) if copy.size)
+    after = steps.Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop)
+    return tuple(copy for copy in (steps.Copy(Place(0), x, start), after) if copy.size)
 
 
 def _takes(kept: Sequence[Kept], number: int) -> Program:
     """Copy what a row's pass takes to its usual places."""
-    return tuple(Copy(Place(own.span[0]), own.place, _size(own.span)) for own, taken, _ in kept if number in taken)
+    taken = [own for own, passes, _ in kept if number in passes]
+    return tuple(steps.Copy(Place(own.span[0]), own.place, _size(own.span)) for own in taken)
 
 
 def _saves(kept: Sequence[Kept], number: int) -> Program:
     """Copy what a row's pass saves from its usual places."""
-    return tuple(Copy(own.place, Place(own.span[0]), _size(own.span)) for own, _, saved in kept if number in saved)
+    saved = [own for own, _, passes in kept if number in passes]
+    return tuple(steps.Copy(own.place, Place(own.span[0]), _size(own.span)) for own in saved)
 
 
 def _size(span: Span) -> int:

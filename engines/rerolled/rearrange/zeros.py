@@ -27,19 +27,8 @@ from dataclasses import replace
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access
-from zoomgrad.engines.rerolled.step.language import (
-    CheckFactors,
-    Fact,
-    If,
-    ListInputs,
-    MeasureWeights,
-    Perform,
-    Run,
-    Statement,
-    TakeRow,
-    Update,
-    rewrite,
-)
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Fact, Run, Statement, rewrite
 from zoomgrad.engines.rerolled.step.step import Skipping, Step
 
 
@@ -58,17 +47,17 @@ def skip_zeros(step: Step, form: Form) -> Step:
         step = step.with_routine(name, (_over_live(run, pair) for run in runs))
 
     def change(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, TakeRow):
-            return (statement, If(Fact.UNBOUNDED, (MeasureWeights(),)), ListInputs())
-        if statement == Perform("gradients"):
-            return (statement, CheckFactors())
-        return (statement, MeasureWeights()) if isinstance(statement, Update) else (statement,)
+        if isinstance(statement, steps.TakeRow):
+            return (statement, steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)), steps.ListInputs())
+        if statement == steps.Perform("gradients"):
+            return (statement, steps.CheckFactors())
+        return (statement, steps.MeasureWeights()) if isinstance(statement, steps.Update) else (statement,)
 
     programs = step.programs
     return replace(step, skips=skips).with_programs(
-        forward=(ListInputs(every=True), *programs["forward"]),
-        backward=(ListInputs(every=True), *programs["backward"]),
-        enter=(*programs["enter"], MeasureWeights(), ListInputs(every=True)),
+        forward=(steps.ListInputs(every=True), *programs["forward"]),
+        backward=(steps.ListInputs(every=True), *programs["backward"]),
+        enter=(*programs["enter"], steps.MeasureWeights(), steps.ListInputs(every=True)),
         turn=rewrite(programs["turn"], change),
         evaluate=rewrite(programs["evaluate"], change),
     )

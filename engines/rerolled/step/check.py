@@ -11,18 +11,8 @@ rearrangement, such as a loop that does not run, or an update that is lost.
 from __future__ import annotations
 
 from zoomgrad.engines.rerolled.recover.loops import Phase
-from zoomgrad.engines.rerolled.step.language import (
-    CheckFactors,
-    Copy,
-    Divided,
-    EachRow,
-    ListRows,
-    Perform,
-    Place,
-    TakeRows,
-    Update,
-    walk,
-)
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import Place, walk
 from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -35,14 +25,14 @@ def check_step(step: Step) -> Step:
     """Return the step. Raises BrokenStep for the first broken rule."""
     for section, program in step.programs.items():
         for statement in walk(program):
-            if isinstance(statement, Copy):
+            if isinstance(statement, steps.Copy):
                 for place in (statement.to, statement.source):
                     _check_span(step, f"{section}: a copy", place, statement.size)
-            if isinstance(statement, TakeRows):
+            if isinstance(statement, steps.TakeRows):
                 _check_span(step, f"{section}: a row", statement.to, step.loops.inputs, statement.rows)
-            if isinstance(statement, (ListRows, CheckFactors)) and statement.at is not None:
+            if isinstance(statement, (steps.ListRows, steps.CheckFactors)) and statement.at is not None:
                 _check_span(step, f"{section}: a list", statement.at, step.loops.inputs)
-            if isinstance(statement, Divided):
+            if isinstance(statement, steps.Divided):
                 _check_division(step, section, statement)
     return step
 
@@ -56,12 +46,12 @@ def _check_span(step: Step, where: str, place: Place, size: int, rows: int = 1) 
         raise BrokenStep(f"{where} reaches beyond {area.name}")
 
 
-def _check_division(step: Step, section: str, divided: Divided) -> None:
+def _check_division(step: Step, section: str, divided: steps.Divided) -> None:
     """Check that no thread reads what another thread writes, or writes what all threads read."""
-    allowed = (TakeRows, Perform, EachRow) if divided.by == "rows" else (Perform, Update)
+    allowed = (steps.TakeRows, steps.Perform, steps.EachRow) if divided.by == "rows" else (steps.Perform, steps.Update)
     if not all(isinstance(s, allowed) for s in divided.body) or (len(divided.body) > 1 and divided.by == "lanes"):
         raise BrokenStep(f"{section}: something is divided by {divided.by} that can't be")
-    runs = [run for s in walk(divided.body) if isinstance(s, Perform) for run in step.routines[s.routine]]
+    runs = [run for s in walk(divided.body) if isinstance(s, steps.Perform) for run in step.routines[s.routine]]
     for run in runs:
         where = f"{section}: loop {run.number}"
         if run.is_part == bool(run.own):
