@@ -393,9 +393,9 @@ DEFECTS = (
     ),
     Defect(
         "rerolled C: each constant is stored by a statement",
-        "engines/rerolled/emit/c.py",
-        '[For("i", len(loops.numbers), copy)])',
-        '[Assign(f"w[K + {i}]", f"(number)numbers[{i}]") for i in range(len(loops.numbers))])',
+        "engines/rerolled/emit/c_section.py",
+        'numbers = [Call("memcpy", ("w + K", "numbers", f"{len(self.step.loops.numbers)} * sizeof(number)"))]',
+        'numbers = [Assign(f"w[K + {i}]", f"numbers[{i}]") for i in range(len(self.step.loops.numbers))]',
         "engines/rerolled/test_irregular.py::test_constants_do_not_add_statements",
     ),
     Defect(

@@ -194,7 +194,7 @@ class _Source:
     # --- the workspace -----------------------------------------------------------------------------------------------
 
     def _workspace(self) -> Iterator[Item]:
-        """The interface, and functions that copy numbers and parameters to the workspace."""
+        """The interface, and functions that copy parameters and outputs."""
         loops, skips = self.step.loops, self.step.skips
         yield from map(Include, ("kernel/kernel.h", "kernel/rows.h"))
         if self.step.goes_over_rows:
@@ -203,9 +203,6 @@ class _Source:
             yield Define("FORWARD_ONLY", 1)
             yield Define("WEIGHTS", "weights")
             yield Text(table("weights", self.step.weights))
-        if any(isinstance(s, steps.Copy) for s in self.step.statements()):
-            memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
-            yield Text([memcpy])
         parameters = loops.area("p")
         yield Text(
             [
@@ -220,15 +217,13 @@ class _Source:
             yield Include("threads/pool.h")
             yield Include("rerolled/emit/threads.h")
         if self.step.reads_numbers:
-            # Not a statement for each: gcc takes 4 ms for one.
             yield Text(table("numbers", loops.numbers))
-            copy = [Assign("w[K + i]", "numbers[i]")]
-            yield Function("static void", "put_numbers", (_W,), [For("i", len(loops.numbers), copy)])
         yield Function(
             "static __attribute__((noinline)) void",
             "move",
             (_W, "double *restrict buffer", "int out"),
             self._copies(loops.copies, "out") or _unused("w", "buffer", "out"),
+            "Copy all parameters from the caller's order to the loops' order, or back if `out`.",
         )
         outputs = self._copies(loops.output_copies, "1") or _unused("w", "buffer")
         yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)

@@ -105,11 +105,20 @@ class Section:
         return [plain] if plain else self._WRITERS[type(statement)](self, statement, row)
 
     def _move(self, statement: Union[steps.Take, steps.Give], row: str) -> list[Statement]:
-        buffer = _BUFFER_OF[statement.what]
-        call = Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))
-        numbers = statement == steps.Take("parameters") and self.step.reads_numbers
+        buffer, takes = f"{self.buffers}{_BUFFER_OF[statement.what]}", isinstance(statement, steps.Take)
+        numbers: list[Statement] = []
+        if statement.what == "inputs":
+            call = Call("memcpy", (*(("w", buffer) if takes else (buffer, "w")), "INPUTS * sizeof(number)"))
+        elif statement.what == "outputs":
+            call = Call("give_outputs", ("w", buffer))
+        else:
+            place = "w" if statement.what == "parameters" else "w + (Q - P)"  # from a parameter to its gradient
+            call = Call("move", (place, f"(double *){buffer}", str(int(not takes))))
+        if statement == steps.Take("parameters") and self.step.reads_numbers:
+            # Not a statement for each: gcc takes 4 ms for one.
+            numbers = [Call("memcpy", ("w + K", "numbers", f"{len(self.step.loops.numbers)} * sizeof(number)"))]
         changed = _CHANGED.get(statement) if self.buffers else None
-        return [*([Call("put_numbers", ("w",))] if numbers else []), If(changed, [call]) if changed else call]
+        return [*numbers, If(changed, [call]) if changed else call]
 
     def _take_rows(self, statement: steps.TakeRows, row: str) -> list[Statement]:
         taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")

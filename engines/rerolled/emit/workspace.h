@@ -1,42 +1,31 @@
-/* Copies between the caller's buffers and the workspace.
+/* Copies between the caller's buffers and the workspace. */
 
-   The generated code defines P (the area of parameters) and `move`, which copies all parameters between the caller's
-   order and the loops' order. */
-
-static void move(number *restrict w, double *restrict buffer, int out);
+void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 
 /* Copy a nest from the buffer to places, or back if `out`. Both have strides for rows and columns.
 
    One function for all nests, because compilers take longer for a loop than for a call. */
-static __attribute__((noinline, unused)) void move_nest(number *restrict places, double *restrict buffer, int out,
-                                                        long long rows, long long columns, long long place_row,
-                                                        long long place_column, long long buffer_row,
-                                                        long long buffer_column)
+static __attribute__((noinline, unused)) void move_nest(number *places, double *buffer, int out, long long rows,
+                                                        long long columns, long long place_row, long long place_column,
+                                                        long long buffer_row, long long buffer_column)
 {
     enum { SIDE = 8 };
+    number *restrict to = out ? buffer : places, *restrict from = out ? places : buffer;
+    const long long to_row = out ? buffer_row : place_row, to_column = out ? buffer_column : place_column;
+    const long long from_row = out ? place_row : buffer_row, from_column = out ? place_column : buffer_column;
     long long first = 0;
     /* A matrix that is turned goes in strips of SIDE rows, which share each cache line of the other side. */
     for (; buffer_row == 1 && first + SIDE <= rows; first += SIDE)
         for (long long j = 0; j < columns; j++)
             for (long long i = first; i < first + SIDE; i++)
-                if (out)
-                    buffer[i + buffer_column * j] = places[place_row * i + place_column * j];
-                else
-                    places[place_row * i + place_column * j] = buffer[i + buffer_column * j];
+                to[to_row * i + to_column * j] = from[from_row * i + from_column * j];
     for (long long i = first; i < rows; i++) {
-        long long place = place_row * i, index = buffer_row * i, j = 0;
-        if (place_column == 1 && buffer_column == 1) {
-            for (; j + LANES <= columns; j += LANES, place += LANES, index += LANES)
-                if (out)
-                    AT(buffer + index) = AT(places + place);
-                else
-                    AT(places + place) = AT(buffer + index);
-        }
-        for (; j < columns; j++, place += place_column, index += buffer_column)
-            if (out)
-                buffer[index] = places[place];
-            else
-                places[place] = buffer[index];
+        long long target = to_row * i, source = from_row * i, j = 0;
+        if (to_column == 1 && from_column == 1)
+            for (; j + LANES <= columns; j += LANES, target += LANES, source += LANES)
+                AT(to + target) = AT(from + source);
+        for (; j < columns; j++, target += to_column, source += from_column)
+            to[target] = from[source];
     }
 }
 
@@ -44,21 +33,4 @@ static __attribute__((noinline, unused)) void move_nest(number *restrict places,
 static number *aligned(void *w)
 {
     return (number *)(((unsigned long long)w + 63) & ~63ULL);
-}
-
-static void take_inputs(number *restrict w, const double *restrict x)
-{
-    for (long long i = 0; i < INPUTS; i++)
-        w[i] = x[i];
-}
-
-static __attribute__((unused)) void give_inputs(const number *restrict w, double *restrict x)
-{
-    for (long long i = 0; i < INPUTS; i++)
-        x[i] = w[i];
-}
-
-static void take_parameters(number *restrict w, const double *restrict p)
-{
-    move(w, (double *)p, 0);
 }
