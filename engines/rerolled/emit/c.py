@@ -6,6 +6,7 @@ is the same for every graph is in the `.h` files of this folder and in the kerne
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -142,14 +143,19 @@ class _Source:
 
     def _are_inseparable(self, first: Run, second: Run) -> bool:
         """Whether each routine that contains one of these runs contains both, one after the other."""
-        pair = (str(first), str(second))
-        return all(pair in neighbours for runs, neighbours in self._texts if pair[0] in runs or pair[1] in runs)
+        before, after = self._neighbours
+        return before[str(second)] == {str(first)} and after[str(first)] == {str(second)}
 
     @cached_property
-    def _texts(self) -> list[tuple[set[str], set[tuple[str, str]]]]:
-        """For each routine, its runs and its pairs of consecutive runs."""
-        texts = [list(map(str, runs)) for runs in self.step.routines.values()]
-        return [(set(runs), set(zip(runs, runs[1:]))) for runs in texts]
+    def _neighbours(self) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+        """A run, as text -> the runs before it in all routines, and those after it; "" at the ends of a routine."""
+        before, after = defaultdict(set), defaultdict(set)
+        for runs in self.step.routines.values():
+            texts = ["", *map(str, runs), ""]
+            for first, second in zip(texts, texts[1:]):
+                before[second].add(first)
+                after[first].add(second)
+        return before, after
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
@@ -279,35 +285,15 @@ class _Source:
 
     def _sections(self) -> Iterator[Item]:
         """`forward` and `backward`, and the functions of the loop over rows."""
-        programs = self.step.programs
-        for name, parameters, result in (
-            ("forward", ("x", "p", "w", "y"), Return("w[LOSS]")),
-            ("backward", ("x", "p", "w", "q"), None),
-        ):
-            if name not in programs:
-                continue
-            body = Section(self.step, buffers="").statements(programs[name])
-            aligned = Declare("number *const", "w", "aligned(work)")
-            unused = [] if result else _unused("x", "p")
-            kind = "double" if result else "void"
-            declared = tuple("double *work" if buffer == "w" else BUFFERS[buffer] for buffer in parameters)
-            yield Function(kind, name, declared, [*unused, aligned, *body, *([result] if result else [])])
-        for name, kind, first, last in (
-            ("enter", "void", [Assign("t->w", "aligned(t->w)")], []),
-            ("turn", "int", [], [Return("1")]),
-            ("evaluate", "int", [], [Return("1")]),
-            ("leave", "void", [], []),
-        ):
-            if name in programs:
-                section = Section(self.step, buffers="t->")
-                body = section.statements(programs[name])
-                yield from section.shares
-                yield Function(f"static {kind}", name, (_TRAINING,), [*first, *body, *last])
+        for name, (kind, parameters, first, last) in _SECTIONS.items():
+            if name in self.step.programs:
+                section = Section(self.step, buffers="t->" if parameters == (_TRAINING,) else "")
+                body = section.statements(self.step.programs[name])
+                yield from section.shares.values()
+                yield Function(kind, name, parameters, [*first, *body, *last])
 
 
 _W, _TRAINING = "number *restrict w", "struct training *t"
-
-
 _DECLARED = {
     "w": _W,
     "live": "const struct live *live",
@@ -321,13 +307,26 @@ _DECLARED = {
 }
 
 
-def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:
-    return tuple(_DECLARED[name] for name in arguments(runs))
-
-
 def _unused(*names: str) -> list[Statement]:
     """A statement that stops compilers from warning about parameters that a graph does not need."""
     return [Text([f"{', '.join(f'(void){name}' for name in names)};"])] if names else []
+
+
+_PASS = (BUFFERS["x"], BUFFERS["p"], "double *work")
+_ALIGNED = Declare("number *const", "w", "aligned(work)")
+_SECTIONS: dict[str, tuple[str, tuple[str, ...], list[Statement], list[Statement]]] = {
+    "forward": ("double", (*_PASS, BUFFERS["y"]), [_ALIGNED], [Return("w[LOSS]")]),
+    "backward": ("void", (*_PASS, BUFFERS["q"]), [*_unused("x", "p"), _ALIGNED], []),
+    "enter": ("static void", (_TRAINING,), [Assign("t->w", "aligned(t->w)")], []),
+    "turn": ("static int", (_TRAINING,), [], [Return("1")]),
+    "evaluate": ("static int", (_TRAINING,), [], [Return("1")]),
+    "leave": ("static void", (_TRAINING,), [], []),
+}
+"""A section -> its result type and parameters as a function, and the statements before and after its own."""
+
+
+def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:
+    return tuple(_DECLARED[name] for name in arguments(runs))
 
 
 def _length(item: Item) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Union
 
-from zoomgrad.engines.kernel.c_tree import Assign, Call, Comment, Declare, For, Function, If, Item, Return, Statement
+from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Comment, Declare, For, Function, If, Return, Statement
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
 from zoomgrad.engines.rerolled.recover.loops import VECTOR
 from zoomgrad.engines.rerolled.step import language as steps
@@ -48,11 +48,11 @@ _FACTS = {
 """A fact -> C that asks for it."""
 
 
-def spelled(step: Step, place: Place, row: str = "row") -> str:
+def spelled(step: Step, place: Place) -> str:
     """A place in the workspace, relative to the start of its area."""
     area = step.area_of(place.base)
     further = f" + {place.base - area.start}" if place.base > area.start else ""
-    return area.name.upper() + further + (f" + {place.per_row} * {row}" if place.per_row else "")
+    return area.name.upper() + further + (f" + {place.per_row} * row" if place.per_row else "")
 
 
 def identifier(name: str) -> str:
@@ -85,9 +85,8 @@ class Section:
     def __init__(self, step: Step, buffers: str) -> None:
         self.step = step
         self.buffers = buffers
-        self.shares: list[Item] = []
+        self.shares: dict[steps.Divided, Function] = {}
         """For each division so far, the function that computes a part of it."""
-        self._numbers: dict[steps.Divided, int] = {}
 
     def statements(self, program: Program) -> list[Statement]:
         """The statements of the section."""
@@ -97,14 +96,14 @@ class Section:
                 first.append(Declare(f"{kind} *const UNUSED", name, f"({kind} *)(w + {name.upper()})"))
         return [*first, *self._program(program)]
 
-    def _program(self, program: Program, row: str = "row") -> list[Statement]:
-        return [written for statement in program for written in self._statement(statement, row)]
+    def _program(self, program: Program) -> list[Statement]:
+        return [written for statement in program for written in self._statement(statement)]
 
-    def _statement(self, statement: steps.Statement, row: str) -> list[Statement]:
+    def _statement(self, statement: steps.Statement) -> list[Statement]:
         plain = _PLAIN.get(type(statement))
-        return [plain] if plain else self._WRITERS[type(statement)](self, statement, row)
+        return [plain] if plain else self._WRITERS[type(statement)](self, statement)
 
-    def _move(self, statement: Union[steps.Take, steps.Give], row: str) -> list[Statement]:
+    def _move(self, statement: Union[steps.Take, steps.Give]) -> list[Statement]:
         buffer, takes = f"{self.buffers}{_BUFFER_OF[statement.what]}", isinstance(statement, steps.Take)
         numbers: list[Statement] = []
         if statement.what == "inputs":
@@ -120,23 +119,23 @@ class Section:
         changed = _CHANGED.get(statement) if self.buffers else None
         return [*numbers, If(changed, [call]) if changed else call]
 
-    def _take_rows(self, statement: steps.TakeRows, row: str) -> list[Statement]:
+    def _take_rows(self, statement: steps.TakeRows) -> list[Statement]:
         taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")
-        return [taken, For(row, COUNT, [Call("take_row", ("t", self._place(statement.to, row), row))])]
+        return [taken, For("row", COUNT, [Call("take_row", ("t", self._place(statement.to), "row"))])]
 
-    def _list_rows(self, statement: steps.ListRows, row: str) -> list[Statement]:
-        place, apart = self._place(Place(statement.at.base), row), str(statement.at.per_row)
+    def _list_rows(self, statement: steps.ListRows) -> list[Statement]:
+        place, apart = self._place(Place(statement.at.base)), str(statement.at.per_row)
         return [Call("list_rows", ("t", place, apart, "lists", COUNT))]
 
-    def _perform(self, statement: steps.Perform, _: str) -> list[Statement]:
+    def _perform(self, statement: steps.Perform) -> list[Statement]:
         runs = self.step.routines[statement.routine]
         return [Call(identifier(statement.routine), tuple(arguments(runs, "t->state.rate")))]
 
-    def _guard(self, statement: steps.Guard, row: str) -> list[Statement]:
-        earlier = [Assign(COUNT, row)] if statement.otherwise else []
-        return [If("!record(t, w[LOSS])", [*earlier, *self._program(statement.otherwise, row), Return("0")])]
+    def _guard(self, statement: steps.Guard) -> list[Statement]:
+        earlier = [Assign(COUNT, "row")] if statement.otherwise else []
+        return [If("!record(t, w[LOSS])", [*earlier, *self._program(statement.otherwise), Return("0")])]
 
-    def _update(self, statement: steps.Update, row: str) -> list[Statement]:
+    def _update(self, statement: steps.Update) -> list[Statement]:
         spans = [("0", "ROOM")]
         if statement.but is not None:
             loop, p = self.step.loops.loops[statement.but], self.step.area("q").start
@@ -151,36 +150,37 @@ class Section:
             yield Call("update_unused", ("t",))
         yield Assign("t->state.gradients_are_zero", "1")
 
-    def _copy(self, statement: steps.Copy, row: str) -> list[Statement]:
-        to, source = self._place(statement.to, row), self._place(statement.source, row)
+    def _copy(self, statement: steps.Copy) -> list[Statement]:
+        to, source = self._place(statement.to), self._place(statement.source)
         return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]
 
-    def _set(self, statement: steps.SetDue, _: str) -> list[Statement]:
+    def _set(self, statement: steps.SetDue) -> list[Statement]:
         return [Assign("t->state.due", str(int(statement.value)))]
 
-    def _list_inputs(self, statement: steps.ListInputs, _: str) -> list[Statement]:
+    def _list_inputs(self, statement: steps.ListInputs) -> list[Statement]:
         return [
             Call("list_every_input", ("live",)) if statement.every else Call("list_inputs", ("t", "w", "0", "live"))
         ]
 
-    def _check_factors(self, statement: steps.CheckFactors, row: str) -> list[Statement]:
+    def _check_factors(self, statement: steps.CheckFactors) -> list[Statement]:
         if statement.at is None:
             return [Call("check_factors", ("t", "w", "live", "t->taken == t->stretch->batch - 1"))]
         ends = f"t->taken + {COUNT} == t->stretch->batch"
-        return [Call("check_factors", ("t", self._place(statement.at, row), f"lists + {row}", ends))]
+        return [Call("check_factors", ("t", self._place(statement.at), "lists + row", ends))]
 
-    def _if(self, statement: steps.If, row: str) -> list[Statement]:
-        then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
+    def _if(self, statement: steps.If) -> list[Statement]:
+        then, otherwise = (self._program(branch) for branch in (statement.then, statement.otherwise))
         reason = _REASONS.get(statement.condition)
         comment = [Comment(reason)] if reason and statement.then else []
         return [If(_FACTS[statement.condition], [*comment, *then], otherwise)]
 
-    def _each_row(self, statement: steps.EachRow, row: str) -> list[Statement]:
+    def _each_row(self, statement: steps.EachRow) -> list[Statement]:
+        body = self._program(statement.body)
         if statement.last:
-            return self._program(statement.body, f"({COUNT} - 1)")
-        return [For(row, COUNT, self._program(statement.body, row))]
+            return [Block([Declare("const long long", "row", f"{COUNT} - 1"), *body])]
+        return [For("row", COUNT, body)]
 
-    def _divided(self, divided: steps.Divided, _: str = "") -> list[Statement]:
+    def _divided(self, divided: steps.Divided) -> list[Statement]:
         """Let threads compute parts of the body. Only what cannot be divided comes before or after it."""
         before: list[Statement] = []
         after: list[Statement] = []
@@ -192,7 +192,7 @@ class Section:
         for statement in divided.body:
             if isinstance(statement, steps.TakeRows):
                 before.append(Declare("long long", COUNT, f"rows_to_divide(t, {statement.rows})"))
-                take: list[Statement] = [Call("take_row", ("t", self._place(statement.to, "row"), "row"))]
+                take: list[Statement] = [Call("take_row", ("t", self._place(statement.to), "row"))]
                 body.append(For("row", "last", take, start="first"))
             elif isinstance(statement, steps.EachRow):
                 body.append(For("row", "last", self._program(statement.body), start="first"))
@@ -202,18 +202,18 @@ class Section:
                 after += self._after_update()
             else:
                 count = COUNT
-                body += self._statement(statement, "row")
-        number = self._numbers.setdefault(divided, len(self._numbers))
-        if number == len(self.shares):
+                body += self._statement(statement)
+        if divided not in self.shares:
             known = [Declare("struct training *const", "t", "((const struct division *)work)->t")]
             known += [Declare("const long long", COUNT, "((const struct division *)work)->count")] * (count == COUNT)
             known.append(Declare("number *const", "w", "t->w"))
             taken = ("void *work", "long long part", "long long parts")
-            self.shares.append(Function("static void", f"share{number}", taken, [*known, *body]))
-        return [*before, Call("divide_work", (f"share{number}", "t", count)), *after]
+            name = f"share{len(self.shares)}"
+            self.shares[divided] = Function("static void", name, taken, [*known, *body])
+        return [*before, Call("divide_work", (self.shares[divided].name, "t", count)), *after]
 
-    def _place(self, place: Place, row: str) -> str:
-        return f"w + {spelled(self.step, place, row)}"
+    def _place(self, place: Place) -> str:
+        return f"w + {spelled(self.step, place)}"
 
     _WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., list[Statement]]]] = {
         steps.Take: _move,
