@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, Expr, Spelling, calls
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Phase
+from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.language import Run
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+
+
+_ARRAYS = Spelling(where="where({condition}, {then}, {otherwise})")
+"""Python over arrays, for which NumPy overloads the operators."""
 
 
 class Runs:
@@ -42,7 +48,7 @@ class Runs:
         adds = loop.phase == Phase.SINK and not run.in_place
         segments = [
             (
-                _evaluator(np, segment.template),
+                _evaluator(segment.template),
                 [self.operand(operand, loop.counts, segment.counts) for operand in segment.operands],
                 segment.counts,
                 np.empty((segment.terms + 1, loop.lanes)) if segment.counts else None,
@@ -54,7 +60,7 @@ class Runs:
         def action() -> None:
             total: Any = array[at] if adds else None
             for evaluate, operands, counts, rows in segments:
-                terms = evaluate(operands)
+                terms = evaluate([operand() if callable(operand) else operand for operand in operands])
                 if rows is None:
                     total = terms if total is None else total + terms
                     continue
@@ -87,29 +93,23 @@ class Runs:
         return self.np.lib.stride_tricks.as_strided(self.w[access.base :], counts, strides), ...
 
 
-def _evaluator(np: Any, expr: Expr) -> Callable[[Sequence[Any]], Any]:
-    """Compile an expression to a function of its operands, element by element."""
-    if isinstance(expr, Leaf):
-        slot = int(expr.name)
-        return lambda operands: operands[slot]() if callable(operands[slot]) else operands[slot]
-    if isinstance(expr, Literal):
-        return lambda operands: expr.number
-    assert isinstance(expr, Apply)
-    function = _function(np, expr.primitive)
-    parts = [_evaluator(np, operand) for operand in expr.operands]
-    return lambda operands: function(*(part(operands) for part in parts))
+@cache
+def _evaluator(template: Expr) -> Callable[[Sequence[Any]], Any]:
+    """Compile a template to a function of its operands, element by element."""
+    import numpy as np
+
+    leaves = {slot.name: (f"operands[{slot.name}]", ATOM_PRECEDENCE) for slot in SLOTS}
+    functions = {name: partial(_each, getattr(math, name)) for name, _ in calls(template)}
+    made: Callable[[Sequence[Any]], Any] = eval(  # noqa: S307  (text from the op table, not from input)
+        f"lambda operands: {_ARRAYS.spell(template, leaves)[0]}", {"where": np.where, **functions}
+    )
+    return made
 
 
-def _function(np: Any, primitive: str) -> Callable[..., Any]:
-    names = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "less": "less", "greater": "greater"}
-    if primitive in names or primitive == "where":
-        made: Callable[..., Any] = getattr(np, names.get(primitive, "where"))
-        return made
-    return lambda *operands: _each(np, getattr(math, primitive), operands)
-
-
-def _each(np: Any, function: Callable[..., float], operands: Sequence[Any]) -> Any:
+def _each(function: Callable[..., float], *operands: Any) -> Any:
     """Apply a Python function to broadcast operands."""
+    import numpy as np
+
     shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
     columns = [np.broadcast_to(operand, shape).reshape(-1).tolist() for operand in operands]
     return np.array(list(map(function, *columns))).reshape(shape)
