@@ -422,8 +422,8 @@ DEFECTS = (
     Defect(
         "step: outputs are written before the inputs of their row are restored",
         "engines/rerolled/rearrange/rows.py",
-        "Guard((*add, *each.restore, *gives))",
-        "Guard((*add, *gives, *each.restore))",
+        "Guard((*add, *restore, *gives))",
+        "Guard((*add, *gives, *restore))",
         "engines/rerolled/test_traps.py",
     ),
     Defect(

@@ -99,8 +99,17 @@ def lies_in_vectors(loop: Loop) -> bool:
 
 def is_listed(loop: Loop, lane: int) -> bool:
     """Whether the target or an operand lists the offsets of that lane count."""
-    accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
-    return any(isinstance(access.lanes[lane], tuple) for access in accesses)
+    return any(isinstance(access.lanes[lane], tuple) for access in _accesses(loop))
+
+
+def has_strides(loop: Loop) -> bool:
+    """Whether no access has a list of offsets."""
+    return all(isinstance(stride, int) for access in _accesses(loop) for stride in (*access.lanes, *access.terms))
+
+
+def _accesses(loop: Loop) -> list[Access]:
+    operands = [operand for segment in loop.segments for operand in segment.operands]
+    return [loop.target, *(operand for operand in operands if isinstance(operand, Access))]
 
 
 def with_a_lane(loop: Loop) -> Loop:

@@ -16,24 +16,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange.rows import (
-    Each,
-    Own,
-    add_rows,
-    adds_rows,
-    has_strides,
-    moved,
-    over_rows,
-    reads_no_values,
-    update_of,
-    with_rows,
-)
+from zoomgrad.engines.rerolled.form import Form, has_strides
+from zoomgrad.engines.rerolled.rearrange.rows import Own, add_rows, adds_rows, over_rows, reads_no_values, with_rows
 from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access
+from zoomgrad.engines.rerolled.recover.loops import VECTOR
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Copy, Divided, EachRow, Perform, Place, Program, Statement
+from zoomgrad.engines.rerolled.step.language import Place, Program, Statement
 from zoomgrad.engines.rerolled.step.step import Step
 
 OWN = {"x": "rows", "v": "row_values", "g": "row_gradients", "u": "row_others"}
@@ -74,25 +63,30 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
     step = step.with_routine(values, [replace(first, is_part=True)])
     step = step.with_routine(rest, (replace(run, own=of_run) for run in others))
     step = step.with_routine(backward, (replace(run, own=of_run) for run in step.routines["gradients"]))
-    of_sinks = [replace(add_rows(run.number, step, all_own, count), is_part=True) for run in sinks]
+    of_sinks = [replace(add_rows(run.number, run.loop, all_own, count), is_part=True) for run in sinks]
     step = step.with_routine(added_up, of_sinks)
 
     compute = (
         steps.TakeRows(count, own["x"].place),
-        Perform(values),
-        EachRow((Perform(rest), Perform(backward))),
+        steps.Perform(values),
+        steps.EachRow((steps.Perform(rest), steps.Perform(backward))),
     )
-    restored = [own[name] for name in "xv" if name in own]
-    restore = tuple(Copy(Place(start), place, stop - start) for (start, stop), place in restored)
-    loss, per_row = moved(step.loops.loss, all_own)
-    assert isinstance(loss, Access)
-    each = Each((Copy(Place(step.loops.loss.base), Place(loss.base, per_row), 1),), (), restore)
-    update = steps.rewrite(update_of(step), _in_parts)
-    return with_rows(step, (Divided("rows", compute),), each, (Divided("lanes", (Perform(added_up),)),), update)
+    restore = tuple(steps.Copy(Place(start), place, stop - start) for (start, stop), place in (own["x"], own["v"]))
+    (start, _), place = own["v"]
+    loss = step.loops.loss.base
+    step = with_rows(
+        step,
+        compute=(steps.Divided("rows", compute),),
+        before_guard=(steps.Copy(Place(loss), place._replace(base=place.base + loss - start), 1),),
+        after_guard=(),
+        add=(steps.Divided("lanes", (steps.Perform(added_up),)),),
+        restore=restore,
+    )
+    return step.with_programs(together=steps.rewrite(step.programs["together"], _in_parts))
 
 
 def _in_parts(statement: Statement) -> Program:
-    return (Divided("lanes", (statement,)),) if isinstance(statement, steps.Update) else (statement,)
+    return (steps.Divided("lanes", (statement,)),) if isinstance(statement, steps.Update) else (statement,)
 
 
 def _row_count(step: Step, form: Form) -> int:

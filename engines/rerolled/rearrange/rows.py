@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from zoomgrad.engines.rerolled.form import has_strides, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, walk
@@ -26,38 +27,28 @@ class Own(NamedTuple):
     place: Place
 
 
-class Each(NamedTuple):
-    """What runs for each of the rows taken together."""
-
-    before_guard: Program
-    after_guard: Program
-    restore: Program
-    """What the caller sees of a row: it runs for the last row, or for the one that failed."""
-
-
-def with_rows(step: Step, compute: Program, each: Each, add: Program, update: Program) -> Step:
+def with_rows(
+    step: Step, *, compute: Program, before_guard: Program, after_guard: Program, add: Program, restore: Program
+) -> Step:
     """The step that takes rows together if a batch has several.
 
-    add: adds the gradients of all rows. update: runs at the end of a batch. Rows before a failed one still count.
+    compute: for all rows. before_guard, after_guard: for each row. add: adds the gradients of all rows; those before a
+    failed one still count. restore: what the caller sees of a row, for the last row, or for the one that failed.
     """
     turn = step.programs["turn"]
     gives = [s for s in turn[turn.index(steps.TakeRow()) :] if s == steps.Give("outputs")]
-    guard = steps.Guard((*add, *each.restore, *gives))
+    guard = steps.Guard((*add, *restore, *gives))
+    update = next(s.then for s in walk(turn) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
     return step.with_programs(
         together=(
             *compute,
-            steps.EachRow((*each.before_guard, guard, *each.after_guard)),
-            steps.EachRow(each.restore, last=True),
+            steps.EachRow((*before_guard, guard, *after_guard)),
+            steps.EachRow(restore, last=True),
             *gives,
             *add,
             steps.If(Fact.ENDS_WITH_ROWS, update),
         )
     )
-
-
-def update_of(step: Step) -> Program:
-    """What the turn runs at the end of a batch."""
-    return next(s.then for s in walk(step.programs["turn"]) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
 
 
 def reads_no_values(step: Step, loop: Loop) -> bool:
@@ -66,10 +57,10 @@ def reads_no_values(step: Step, loop: Loop) -> bool:
 
 
 def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
-    """The loop with an outer lane for each row."""
+    """The loop of that number with an outer lane for each row."""
 
     def widened(operand: Operand) -> Operand:
-        first, stride = moved(operand, own)
+        first, stride = _moved(operand, own)
         return first._replace(lanes=(stride, *first.lanes)) if isinstance(first, Access) else first
 
     segments = tuple(s._replace(operands=tuple(map(widened, s.operands))) for s in loop.segments)
@@ -78,37 +69,30 @@ def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
     return Run(number, replace(loop, counts=(count, *loop.counts), target=target, segments=segments), rows=count)
 
 
-def has_strides(loop: Loop) -> bool:
-    """Whether no access has a list of offsets."""
-    operands = [operand for segment in loop.segments for operand in segment.operands]
-    accesses = [operand for operand in (loop.target, *operands) if not isinstance(operand, float)]
-    return all(isinstance(stride, int) for access in accesses for stride in (*access.lanes, *access.terms))
-
-
 def adds_rows(sink: Loop) -> bool:
     """Whether tiles can add a sink's terms row by row: the sink has no inner sum, and at most two lane counts."""
     return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) <= 2
 
 
-def add_rows(number: int, step: Step, own: Sequence[Own], count: int) -> Run:
+def add_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
     """The sink of that number with a term for each row, and two lane counts."""
-    loop = step.loops.loops[number]
+    loop = loop if loop.counts else with_a_lane(loop)
     missing = 2 - len(loop.counts)
 
-    def widened(access: Access, terms: tuple[int, ...], last: int = 0) -> Access:
-        return Access(access.base, (*[0] * missing, *access.lanes)[:2] if loop.counts else (0, last), terms)
+    def widened(access: Access, terms: tuple[int, ...]) -> Access:
+        return Access(access.base, (*[0] * missing, *access.lanes), terms)
 
     (segment,) = loop.segments
     operands = []
     for operand in segment.operands:
-        first, stride = moved(operand, own)
+        first, stride = _moved(operand, own)
         operands.append(widened(first, (stride,)) if isinstance(first, Access) else first)
-    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, (), 1)
+    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, ())
     segments = (Segment(segment.template, (count,), tuple(operands)),)
     return Run(number, replace(loop, counts=counts, target=target, segments=segments), rows=count)
 
 
-def moved(operand: Operand, own: Sequence[Own]) -> tuple[Operand, int]:
+def _moved(operand: Operand, own: Sequence[Own]) -> tuple[Operand, int]:
     """An operand of the first of the rows, and its stride from row to row, which is 0 for what all rows share."""
     if isinstance(operand, Access):
         for (start, stop), place in own:

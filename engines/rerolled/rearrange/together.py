@@ -26,19 +26,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.form import Form, has_strides
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
-from zoomgrad.engines.rerolled.rearrange.rows import (
-    Each,
-    Own,
-    add_rows,
-    adds_rows,
-    has_strides,
-    over_rows,
-    reads_no_values,
-    update_of,
-    with_rows,
-)
+from zoomgrad.engines.rerolled.rearrange.rows import Own, add_rows, adds_rows, over_rows, reads_no_values, with_rows
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase
 from zoomgrad.engines.rerolled.step import language as steps
@@ -83,7 +73,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
     step, kept = _keep(step, order, loops, count)
     own = [Own((0, step.loops.inputs), x), *(each.own for each in kept)]
     sums = [over_rows(run.number, run.loop, own, count) for run in order.wide]
-    *other_sinks, sink = (add_rows(run.number, step, own, count) for run in order.sinks)
+    *other_sinks, sink = (add_rows(run.number, run.loop, own, count) for run in order.sinks)
 
     step, first, last = _of_pair(step, pair, sums[0], sink, x)
     step, others = _routine(step, f"other sinks of {count} rows", other_sinks)
@@ -98,9 +88,14 @@ def take_rows_together(step: Step, form: Form) -> Step:
         step, values = _routine(step, f"values after loop {sums[number].number}", runs)
         run_pass = (*_inputs(step, loops[number], x, pair), *_takes(kept, number), *values)
     check = (steps.CheckFactors(x),) if step.skips else ()
-    after_guard = (steps.Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1))
-    each = Each(run_pass, after_guard, restore=(steps.Copy(Place(0), x, step.loops.inputs),))
-    return with_rows(step, compute, each, (*others, *last), update_of(step))
+    return with_rows(
+        step,
+        compute=compute,
+        before_guard=run_pass,
+        after_guard=(steps.Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1)),
+        add=(*others, *last),
+        restore=(steps.Copy(Place(0), x, step.loops.inputs),),
+    )
 
 
 def _share_all_else(step: Step, pair: Pair) -> bool:
