@@ -14,7 +14,7 @@ from zoomgrad.engines.arguments import Rate, finite, finite_rates, whole
 from zoomgrad.engines.columns import MOST_COLUMNS, WITHOUT_INPUTS, Column, Rows, check_labels, columns, described
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
-from zoomgrad.engines.graph.tape import Tape
+from zoomgrad.engines.graph.tape import PARAMETER, Tape
 from zoomgrad.engines.kernel.buffers import Buffer
 
 Doubles = MutableSequence[float]
@@ -258,6 +258,17 @@ class Program:
             return self._x.length
         return 1 + max(self.tape.read_by_outputs(), default=-1)
 
+    @cached_property
+    def _unused(self) -> list[int]:
+        """The parameters that the graph does not use, and recovered loops do not update.
+
+        The caller may have set their gradients, which the first update applies. All other updates find 0.0.
+        """
+        if self.tape is None or self.tape.ops.count(PARAMETER) == self.tape.parameters:
+            return []
+        used = {self.tape.index[row] for row in self.tape.rows_of(PARAMETER)}
+        return [index for index in range(self.tape.parameters) if index not in used]
+
     def _taken_from(
         self, rows: Optional[Rows], first_row: int, steps: Optional[int], fewer: Optional[int] = None
     ) -> tuple[tuple[Column, ...], tuple[Column, ...], int, int]:
@@ -313,6 +324,10 @@ class Program:
             stretch = Stretch(rows, first_row, steps, batch, waiting, rates, each_loss, learns)
             done = self._kernel.train(buffers, stretch)
             self._ran_forward = False
+            if learns and waiting + done >= batch:
+                for index in self._unused:
+                    self._p.array[index] -= rates[0] * self._q.array[index] / batch
+                    self._q.array[index] = 0.0
             if learns and counts:
                 self._taken = (self._taken + done) % batch
             losses.extend(each_loss[:done])

@@ -177,19 +177,11 @@ class Section(Lists):
             if start < stop:
                 code.integer("lea", RSI, Mem(W, 8 * (p.start + start)))
                 code.integer("lea", RDI, Mem(W, 8 * (q.start + start)))
-                self._descend(stop - start)
-        for index in self.step.loops.unused:  # the caller may have set their gradients
-            for pointer, which in ((RSI, Word.P), (RDI, Word.Q)):
-                code.integer("mov", pointer, word(which))
-                code.integer("add", pointer, 8 * index)
-            self._descend(1)
+                self.evaluator.load(Vec(0, 8), word(Word.RATE))
+                self.evaluator.load(Vec(1, 8), word(Word.SIZE))
+                code.integer("mov", RCX, stop - start)
+                code.call(DESCEND)
         code.integer("mov", word(Word.ZERO), 1)
-
-    def _descend(self, count: int) -> None:
-        self.evaluator.load(Vec(0, 8), word(Word.RATE))
-        self.evaluator.load(Vec(1, 8), word(Word.SIZE))
-        self.code.integer("mov", RCX, count)
-        self.code.call(DESCEND)
 
     def _set(self, statement: steps.SetDue) -> None:
         self.code.integer("mov", word(Word.DUE), int(statement.value))

@@ -233,20 +233,6 @@ class _Source:
         )
         outputs = self._copies(loops.output_copies, "1") or _unused("w", "buffer")
         yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)
-        if loops.unused and self.step.trains:
-            yield Text([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
-            each: list[Statement] = [
-                Declare("const long long", "i", "unused[n]"),
-                Assign("t->p[i]", "t->p[i] - t->state.rate * t->q[i] / (number)t->stretch->batch"),
-                Assign("t->q[i]", "0.0"),
-            ]
-            yield Function(
-                "static void",
-                "update_unused",
-                (_TRAINING,),
-                [For("n", len(loops.unused), each)],
-                "Update parameters that the graph does not use, because the caller may have set their gradients.",
-            )
         if skips:
             for name, (start, stop) in (("WEIGHT", skips.weights), ("FACTOR", skips.factors)):
                 place = spelled(self.step, Place(start))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Union
 
 from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Comment, Declare, For, Function, If, Return, Statement
@@ -25,6 +25,7 @@ _CHANGED: dict[steps.Statement, str] = {
 """What a stretch gives to the caller -> when it has changed it. Other doubles stay, even if a float can't hold them."""
 _LISTS = {"live": "struct live", "lists": "struct live", "turned": "struct turned"}
 """An area of lists -> the C type of a list."""
+_UPDATED = Assign("t->state.gradients_are_zero", "1")
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
@@ -142,13 +143,7 @@ class Section:
             first, stop = (place - p for place in loop.target.extent(loop.counts))
             spans = [("0", str(self.step.whole_vectors(first))), (str(stop // VECTOR * VECTOR), "ROOM")]
         updates = [Call("update_span", ("w", *span, "t->state.rate", "(double)t->stretch->batch")) for span in spans]
-        return [*updates, *self._after_update()]
-
-    def _after_update(self) -> Iterator[Statement]:
-        """What follows an update of all parameters that the graph uses."""
-        if self.step.loops.unused:
-            yield Call("update_unused", ("t",))
-        yield Assign("t->state.gradients_are_zero", "1")
+        return [*updates, _UPDATED]
 
     def _copy(self, statement: steps.Copy) -> list[Statement]:
         to, source = self._place(statement.to), self._place(statement.source)
@@ -199,7 +194,7 @@ class Section:
             elif isinstance(statement, steps.Update):
                 rows = "(double)t->stretch->batch"
                 body.append(Call("update_part", ("w", "t->state.rate", rows, "part", "parts")))
-                after += self._after_update()
+                after = [_UPDATED]
             else:
                 count = COUNT
                 body += self._statement(statement)

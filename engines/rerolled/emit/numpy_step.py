@@ -32,7 +32,6 @@ class NumpyKernel(PythonKernel):
         self.gradients_are_zero = False
         self._owner: Optional[Doubles] = None
         self._index, self._place = step.loops.indices_and_places()
-        self._unused = np.array(step.loops.unused, np.int64)
         self._outputs = np.array([output.base for output in step.loops.outputs], np.int64)
 
     def workspace(self) -> Doubles:
@@ -127,11 +126,6 @@ class NumpyKernel(PythonKernel):
         self._perform("sinks")
         if rate is not None:
             _descend(self._parameters, self._gradients, rate, batch)
-            if len(self._unused):  # the caller may have set their gradients
-                p, q = (_view(self.np, buffer) for buffer in (p, q))
-                parameters, gradients = p[self._unused], q[self._unused]
-                _descend(parameters, gradients, rate, batch)
-                p[self._unused], q[self._unused] = parameters, gradients
             self.gradients_are_zero = True
 
     def leave(self, buffers: Any, own: Any) -> None:

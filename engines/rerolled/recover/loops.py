@@ -194,16 +194,8 @@ class Loops(Workspace):
         """From a parameter's place to its gradient's."""
         return self.area("q").start - self.area("p").start
 
-    @property
-    def unused(self) -> list[int]:
-        """The caller's parameters that the graph does not use. They have no place."""
-        if sum(math.prod(copy.counts) for copy in self.copies) == self.parameters:
-            return []
-        used = set(self.indices_and_places()[0].tolist())
-        return [index for index in range(self.parameters) if index not in used]
-
     def indices_and_places(self) -> tuple[Ints, Ints]:
-        """The caller's index, and the place, of each parameter that the graph uses."""
+        """The caller's index, and the place, of each parameter that the graph uses. Others have no place."""
         import numpy as np
 
         none = np.zeros(0, int)
