@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from zoomgrad.engines.graph.bind import bind
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
-from zoomgrad.engines.rerolled.rearrange import FOR_CALLERS, rearrange
+from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.rearrange.freeze import freeze, passes_only
+from zoomgrad.engines.rerolled.rearrange.in_rounds import run_in_rounds
 from zoomgrad.engines.rerolled.step.plain import plain
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.lower import lower as straight_lines
@@ -39,8 +39,8 @@ def lower(tape: Tape, options: Options, parameters: Sequence[float] = (), *, tra
     form = fitted(options)
     if trains:
         return rearrange(plain(loops), form)
-    for_callers = tuple(name for name in form.rearrangements if name in FOR_CALLERS)
-    return passes_only(rearrange(plain(loops), replace(form, rearrangements=for_callers)))
+    passes = passes_only(plain(loops))  # which only rounds change
+    return run_in_rounds(passes, form) if "in rounds" in form.rearrangements else passes
 
 
 def sizes(code: Any, options: Options) -> Mapping[str, float]:

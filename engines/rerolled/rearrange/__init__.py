@@ -30,9 +30,6 @@ REARRANGEMENTS = {
     "in rounds": run_in_rounds,
 }
 
-FOR_CALLERS = ("zeros skipped", "in rounds")
-"""Rearrangements that also apply when a caller runs the forward or backward pass. The others change only training."""
-
 
 def rearrange(step: Step, form: Form) -> Step:
     """Make the rearrangements that the form names."""
