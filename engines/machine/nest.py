@@ -283,7 +283,7 @@ class Nest:
         """Where the sums are stored. RCX may hold its address for the next instructions."""
         access = self.loop.target
         if self.run.in_place:
-            access = access._replace(base=access.base - self.writer.step.away)
+            access = access._replace(base=access.base - self.writer.step.loops.gradient_offset)
         return self._simple(access) or self._point(RCX, access)
 
     def source(self, operand: Access, counts: Sequence[int], *, straight: bool) -> Source:

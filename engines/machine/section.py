@@ -122,7 +122,7 @@ class Section(Lists):
             self._put_numbers()
         caller, own = (R8, R9) if takes else (R9, R8)
         code.integer("mov", caller, word(_BUFFERS[what]))
-        code.integer("lea", own, Mem(W, 8 * step.away * (what == "gradients")))
+        code.integer("lea", own, Mem(W, 8 * step.loops.gradient_offset * (what == "gradients")))
         copied = [
             rectangle
             for counts, place, index in self._copies(what)

@@ -247,7 +247,9 @@ class _Nest:
     def _target(self) -> Access:
         """The target of the sums: the parameter for an update in place, else the loop's target."""
         target = self.loop.target
-        return target._replace(base=target.base - self.nests.step.away) if self.run.in_place else target
+        return (
+            target._replace(base=target.base - self.nests.step.loops.gradient_offset) if self.run.in_place else target
+        )
 
     def _block(self, tall: int) -> Iterator[Statement]:
         """The sums, the segments' terms, and the stores. tall: the number of outer lanes."""

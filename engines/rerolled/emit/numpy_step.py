@@ -44,7 +44,7 @@ class NumpyKernel(PythonKernel):
             return
         step, loops = self.step, self.step.loops
         self._owner, self.w = w, _view(self.np, w)
-        self.runs = Runs(self.w, step.away)
+        self.runs = Runs(self.w, step.loops.gradient_offset)
         start = loops.area("k").start
         self.w[start : start + len(loops.numbers)] = loops.numbers
         self._parameters, self._gradients = (
@@ -68,10 +68,10 @@ class NumpyKernel(PythonKernel):
 
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         self._bind(w)
-        self._take(q, self.step.away)
+        self._take(q, self.step.loops.gradient_offset)
         with self.np.errstate(all="ignore"):
             self._perform("gradients", "sinks")
-        self._give(q, self.step.away)
+        self._give(q, self.step.loops.gradient_offset)
 
     def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         self._perform("values")
@@ -113,7 +113,7 @@ class NumpyKernel(PythonKernel):
         _, p, w, y, q = buffers
         self._bind(w)
         self._take(p)
-        self._take(q, self.step.away)
+        self._take(q, self.step.loops.gradient_offset)
         self.gradients_are_zero = False
         return self.w[: self.step.loops.inputs], p, w, y, q
 
@@ -132,7 +132,7 @@ class NumpyKernel(PythonKernel):
         x, p, _, _, q = buffers
         x[:] = array("d", own[0].tobytes())
         self._give(p)
-        self._give(q, self.step.away)
+        self._give(q, self.step.loops.gradient_offset)
 
 
 def _view(np: Any, buffer: Any) -> Array:

@@ -27,9 +27,9 @@ def run_in_rounds(step: Step, form: Form) -> Step:
     loops = step.loops.loops
     if len(loops) < MANY:
         return step
-    plain = {run.number for runs in step.routines.values() for run in runs if run.is_plain}
-    other = {run.number for runs in step.routines.values() for run in runs if not run.is_plain}
-    series = {number: run for run in _series(loops, plain - other) for number in range(run.number, run.stop)}
+    every = [run for runs in step.routines.values() for run in runs]
+    plain = {run.number for run in every} - {run.number for run in every if run != Run(run.number, run.loop)}
+    series = {number: run for run in _series(loops, plain) for number in range(run.number, run.stop)}
     for name, runs in step.routines.items():
         step = step.with_routine(name, _merged(runs, series))
     return step

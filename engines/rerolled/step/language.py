@@ -80,11 +80,6 @@ class Run:
         return self.rows > 1 and self.loop.phase == Phase.SINK
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it runs the listing's loop over one row, and nothing else."""
-        return self == Run(self.number, self.loop)
-
-    @property
     def takes_rate(self) -> bool:
         return self.in_place or self.due is not None
 

@@ -50,19 +50,9 @@ class Step(Workspace):
         return -(-size // VECTOR) * VECTOR
 
     @property
-    def trains(self) -> bool:
-        """Whether it has more than the forward pass. A frozen step does not."""
-        return "turn" in self.programs
-
-    @property
     def goes_over_rows(self) -> bool:
         """Whether it has a loop over rows. A step of passes only does not: callers pass one row at a time."""
         return "evaluate" in self.programs
-
-    @property
-    def away(self) -> int:
-        """Distance from a parameter to its gradient."""
-        return self.loops.gradient_offset
 
     @cached_property
     def reads_numbers(self) -> bool:
@@ -116,7 +106,7 @@ class Step(Workspace):
         if not run.in_place:
             return "; ".join(map(self._listing.line, run.rounds or [run.loop]))
         target = run.loop.target
-        updated = target._replace(base=target.base - self.away)
+        updated = target._replace(base=target.base - self.loops.gradient_offset)
         return self._listing.line(replace(run.loop, target=updated), updates=True)
 
     @cached_property
