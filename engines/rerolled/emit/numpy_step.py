@@ -6,7 +6,8 @@ This back end runs plain steps, and steps that update in place, as `fitted.ARRAY
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Optional
 
 from zoomgrad.engines.columns import DOUBLES, Column
@@ -21,36 +22,33 @@ if TYPE_CHECKING:
 
 
 class NumpyKernel(PythonKernel):
-    """A Kernel that binds the step to a workspace at the first call, and again only if the workspace changes."""
+    """A Kernel over the step. It has one workspace, of which its runs hold views."""
 
     def __init__(self, step: Step) -> None:
         import numpy as np
 
         self.np = np
         super().__init__(step.workspace)
+        loops = step.loops
         self.step = step
+        self.away = loops.gradient_offset
+        """Distance from a parameter to its gradient."""
         self.gradients_are_zero = False
-        self._owner: Optional[Doubles] = None
-        self._index, self._place = step.loops.indices_and_places()
-        self._outputs = np.array([output.base for output in step.loops.outputs], np.int64)
+        self._index, self._place = loops.indices_and_places()
+        self._outputs = np.array([output.base for output in loops.outputs], np.int64)
+        self.w: Any = np.zeros(step.workspace)
+        k, p, q = map(loops.area, "kpq")
+        self.w[k.start : k.start + len(loops.numbers)] = loops.numbers
+        self._parameters, self._gradients = self.w[p.start : p.stop], self.w[q.start : q.stop]
+        self.runs = Runs(self.w, self.away)
 
-    def workspace(self) -> Doubles:
-        """A new workspace, as an array, so that NumPy can view it."""
-        return array("d", bytes(8 * self._workspace))
+    def workspace(self) -> Any:
+        return self.w
 
-    def _bind(self, w: Doubles) -> None:
-        """Prepare all runs as functions without arguments over this workspace."""
-        if self._owner is w:
-            return
-        step, loops = self.step, self.step.loops
-        self._owner, self.w = w, _view(self.np, w)
-        self.runs = Runs(self.w, step.loops.gradient_offset)
-        start = loops.area("k").start
-        self.w[start : start + len(loops.numbers)] = loops.numbers
-        self._parameters, self._gradients = (
-            self.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))
-        )
-        self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
+    @cached_property
+    def routines(self) -> dict[str, list[Callable[[], None]]]:
+        """All runs as functions without arguments. The first call makes them, as they are no part of loading."""
+        return {name: [self.runs.of(run) for run in runs] for name, runs in self.step.routines.items()}
 
     def _perform(self, *routines: str) -> None:
         for routine in routines:
@@ -60,18 +58,16 @@ class NumpyKernel(PythonKernel):
     # --- passes ------------------------------------------------------------------------------------------------------
 
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
-        self._bind(w)
         self.w[: self.step.loops.inputs] = x
         self._take(p)
         with self.np.errstate(all="ignore"):
             return self.values(x, p, w, y)
 
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
-        self._bind(w)
-        self._take(q, self.step.loops.gradient_offset)
+        self._take(q, self.away)
         with self.np.errstate(all="ignore"):
             self._perform("gradients", "sinks")
-        self._give(q, self.step.loops.gradient_offset)
+        self._give(q, self.away)
 
     def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         self._perform("values")
@@ -111,9 +107,8 @@ class NumpyKernel(PythonKernel):
     def enter(self, buffers: Any) -> Any:
         """The workspace has a row's inputs first, and keeps parameters and gradients."""
         _, p, w, y, q = buffers
-        self._bind(w)
         self._take(p)
-        self._take(q, self.step.loops.gradient_offset)
+        self._take(q, self.away)
         self.gradients_are_zero = False
         return self.w[: self.step.loops.inputs], p, w, y, q
 
@@ -132,7 +127,7 @@ class NumpyKernel(PythonKernel):
         x, p, _, _, q = buffers
         x[:] = array("d", own[0].tobytes())
         self._give(p)
-        self._give(q, self.step.loops.gradient_offset)
+        self._give(q, self.away)
 
 
 def _view(np: Any, buffer: Any) -> Array:
