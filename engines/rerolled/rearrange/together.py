@@ -32,7 +32,7 @@ from zoomgrad.engines.rerolled.rearrange.rows import Own, add_rows, adds_rows, o
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run
+from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, Statement
 from zoomgrad.engines.rerolled.step.spans import Span, meets, reads, spans_read
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -51,13 +51,13 @@ class Order(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A span that each row keeps."""
+    """The spans that each row keeps."""
 
-    own: Own
-    taken: set[int]
-    """The passes that take it when they begin."""
-    saved: set[int]
-    """The passes that save it when they end."""
+    own: list[Own]
+    takes: list[list[Statement]]
+    """For each pass, the copies of spans to their usual places, which it makes when it begins."""
+    saves: list[list[Statement]]
+    """For each pass, the copies from the usual places, which it makes when it ends."""
 
 
 def take_rows_together(step: Step, form: Form) -> Step:
@@ -71,7 +71,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
     order = _order(step, pair)
     loops = _loops_of(step, order)
     step, kept = _keep(step, order, loops, count)
-    own = [Own((0, step.loops.inputs), x), *(each.own for each in kept)]
+    own = [Own((0, step.loops.inputs), x), *kept.own]
     sums = [over_rows(run.number, run.loop, own, count) for run in order.wide]
     *other_sinks, sink = (add_rows(run.number, run.loop, own, count) for run in order.sinks)
 
@@ -83,16 +83,16 @@ def take_rows_together(step: Step, form: Form) -> Step:
     for number, runs in enumerate(order.passes):
         if number:
             step, next_sums = _routine(step, f"loop {sums[number].number} of {count} rows", [sums[number]])
-            row = (*run_pass, *_saves(kept, number - 1))
+            row = (*run_pass, *kept.saves[number - 1])
             compute = (*compute, *([steps.EachRow(row)] if row else ()), *next_sums)
         step, values = _routine(step, f"values after loop {sums[number].number}", runs)
-        run_pass = (*_inputs(step, loops[number], x, pair), *_takes(kept, number), *values)
+        run_pass = (*_inputs(step, loops[number], x, pair), *kept.takes[number], *values)
     check = (steps.CheckFactors(x),) if step.skips else ()
     return with_rows(
         step,
         compute=compute,
         before_guard=run_pass,
-        after_guard=(steps.Perform("gradients"), *check, *small, *_saves(kept, len(order.passes) - 1)),
+        after_guard=(steps.Perform("gradients"), *check, *small, *kept.saves[-1]),
         add=(*others, *last),
         restore=(steps.Copy(Place(0), x, step.loops.inputs),),
     )
@@ -139,7 +139,7 @@ def _is_plain(loop: Loop) -> bool:
     return len(loop.counts) == 1 and loop.target.lanes == (1,) and has_strides(loop) and not loop.calls
 
 
-def _keep(step: Step, order: Order, loops: Sequence[Sequence[Loop]], count: int) -> tuple[Step, list[Kept]]:
+def _keep(step: Step, order: Order, loops: Sequence[Sequence[Loop]], count: int) -> tuple[Step, Kept]:
     """Add an area for the spans that each row keeps: what a wide loop computes or reads, or what a later pass reads.
 
     loops: of each pass.
@@ -150,7 +150,7 @@ def _keep(step: Step, order: Order, loops: Sequence[Sequence[Loop]], count: int)
     read_by_passes = [[span for loop in each for span in spans_read(loop)] for each in loops]
     read_by_passes[-1].extend((place.base, place.base + 1) for place in (step.loops.loss, *step.loops.outputs))
     read_by_wide = [span for run in (*order.wide[1:], *order.sinks) for span in spans_read(run.loop)]
-    kept, at = [], step.workspace
+    kept, at = Kept([], [[] for _ in passes], [[] for _ in passes]), step.workspace
     for span in _joined([*wide, *(span for each in passes for span in each)], read_by_wide):
         by_wide = [number for number, computed_by_loop in enumerate(wide) if meets(span, [computed_by_loop])]
         is_read = meets(span, read_by_wide)
@@ -164,9 +164,14 @@ def _keep(step: Step, order: Order, loops: Sequence[Sequence[Loop]], count: int)
         first = min([*by_wide, *(number + 1 for number in computed)])
         taken = {number for number in (*read, *saved) if number >= first}
         if by_wide or saved:
-            per_row = step.apart(_size(span))
-            kept.append(Kept(Own(span, Place(at, per_row)), taken, saved))
-            at += count * per_row
+            usual, size = Place(span[0]), span[1] - span[0]
+            place = Place(at, step.apart(size))
+            kept.own.append(Own(span, place))
+            for number in taken:
+                kept.takes[number].append(steps.Copy(usual, place, size))
+            for number in saved:
+                kept.saves[number].append(steps.Copy(place, usual, size))
+            at += count * place.per_row
     step, _ = step.with_area("kept", at - step.workspace)
     return step, kept
 
@@ -221,20 +226,3 @@ def _inputs(step: Step, loops: Sequence[Loop], x: Place, pair: Pair) -> Program:
     start, stop = pair.inputs
     after = steps.Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop)
     return tuple(copy for copy in (steps.Copy(Place(0), x, start), after) if copy.size)
-
-
-def _takes(kept: Sequence[Kept], number: int) -> Program:
-    """Copy what a row's pass takes to its usual places."""
-    taken = [own for own, passes, _ in kept if number in passes]
-    return tuple(steps.Copy(Place(own.span[0]), own.place, _size(own.span)) for own in taken)
-
-
-def _saves(kept: Sequence[Kept], number: int) -> Program:
-    """Copy what a row's pass saves from its usual places."""
-    saved = [own for own, _, passes in kept if number in passes]
-    return tuple(steps.Copy(own.place, Place(own.span[0]), _size(own.span)) for own in saved)
-
-
-def _size(span: Span) -> int:
-    """The number of places."""
-    return span[1] - span[0]
