@@ -19,11 +19,11 @@ from typing import Optional
 from zoomgrad.engines.rerolled.form import Form, has_strides
 from zoomgrad.engines.rerolled.rearrange.rows import Own, add_rows, adds_rows, over_rows, reads_no_values, with_rows
 from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import VECTOR
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place, Program, Statement
-from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.step import Pair, Step
 
 OWN = {"x": "rows", "v": "row_values", "g": "row_gradients", "u": "row_others"}
 """Area -> the area with the same content for each of the rows taken together."""

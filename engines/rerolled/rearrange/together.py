@@ -29,12 +29,12 @@ from typing import NamedTuple
 from zoomgrad.engines.rerolled.form import Form, has_strides
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.rearrange.rows import Own, add_rows, adds_rows, over_rows, reads_no_values, with_rows
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, Statement
 from zoomgrad.engines.rerolled.step.spans import Span, meets, reads, spans_read
-from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.step import Pair, Step
 
 
 class Order(NamedTuple):

@@ -10,32 +10,18 @@ and the sink `for i<784 j<50: q[...] += x[i] * g[j]`. They form a Pair: both run
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from zoomgrad.engines.graph.expr import Apply
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
-from zoomgrad.engines.rerolled.step.spans import Span, meets, span_of
+from zoomgrad.engines.rerolled.step.spans import meets, span_of
+from zoomgrad.engines.rerolled.step.step import Pair
 
 PRODUCT = Apply("mul", SLOTS[:2])
 
 MANY = 2048
 """The smallest number of weights for which reuse pays off: a third of a small first-level cache."""
-
-
-class Pair(NamedTuple):
-    """A forward loop over sums of inputs times weights, and the sink of these weights: input times a lane's factor."""
-
-    forward: int
-    """Number of the loop."""
-    segment: int
-    slot: int
-    """The operand that holds the weights."""
-    sink: int
-    inputs: Span
-    weights: Span
-    factor: Access
-    """Over the forward loop's lanes."""
 
 
 def pair_of_loops(loops: Loops) -> Optional[Pair]:
@@ -70,8 +56,8 @@ def pair_of_loops(loops: Loops) -> Optional[Pair]:
                 and sink.room >= loop.room  # else the loop's last vector would overwrite the next row of weights
             ):
                 inputs = (x.base, x.base + sink.counts[0])
-                factor = Access(factor.base, factor.lanes[1:], (0,))
-                return Pair(number, index, slot, at, inputs, weights_span, factor)
+                of_lane = Access(factor.base, factor.lanes[1:], (0,))
+                return Pair(number, index, slot, at, inputs, weights_span, of_lane, factor.extent(sink.counts))
             break
     return None
 

@@ -25,11 +25,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange.weight_reuse import Pair, pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Run, Statement, rewrite
-from zoomgrad.engines.rerolled.step.step import Skipping, Step
+from zoomgrad.engines.rerolled.step.step import Pair, Step
 
 
 def skip_zeros(step: Step, form: Form) -> Step:
@@ -38,10 +37,6 @@ def skip_zeros(step: Step, form: Form) -> Step:
     if pair is None:
         return step
     start, stop = pair.inputs
-    sink = step.loops.loops[pair.sink]
-    factor = sink.segments[0].operands[1]
-    assert isinstance(factor, Access)
-    skips = Skipping(pair.inputs, pair.weights, factor.extent(sink.counts))
     step, _ = step.with_area("live", stop - start + 1)
     for name, runs in step.routines.items():
         step = step.with_routine(name, (_over_live(run, pair) for run in runs))
@@ -54,7 +49,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
         return (statement, steps.MeasureWeights()) if isinstance(statement, steps.Update) else (statement,)
 
     programs = step.programs
-    return replace(step, skips=skips).with_programs(
+    return replace(step, skips=pair).with_programs(
         forward=(steps.ListInputs(every=True), *programs["forward"]),
         backward=(steps.ListInputs(every=True), *programs["backward"]),
         enter=(*programs["enter"], steps.MeasureWeights(), steps.ListInputs(every=True)),

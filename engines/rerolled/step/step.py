@@ -7,19 +7,26 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Area, Loops, Workspace
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Loops, Workspace
 from zoomgrad.engines.rerolled.step.language import SECTIONS, Perform, Place, Program, Run, Statement, rewrite, walk
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 
 
-class Skipping(NamedTuple):
-    """The inputs that are skipped if they are 0.0, and the operands that must be finite for that."""
+class Pair(NamedTuple):
+    """A forward loop over sums of inputs times weights, and the sink of these weights: input times a lane's factor."""
 
+    forward: int
+    """Number of the loop."""
+    segment: int
+    slot: int
+    """The operand that holds the weights."""
+    sink: int
     inputs: Span
     weights: Span
-    """Weights that the forward pass multiplies the inputs by."""
+    factor: Access
+    """Over the forward loop's lanes."""
     factors: Span
-    """Factors that the sink multiplies the inputs by."""
+    """Of all lanes."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,8 @@ class Step(Workspace):
     routines: Mapping[str, tuple[Run, ...]]
     programs: Mapping[str, Program] = field(default_factory=dict)
     """Section -> its statements. A frozen step lacks what only trains."""
-    skips: Optional[Skipping] = None
-    """Set if the step skips inputs that are zero."""
+    skips: Optional[Pair] = None
+    """The loops that skip inputs that are zero. For that, weights and factors must be finite."""
     weights: Optional[tuple[float, ...]] = None
     """The numbers of the parameters, if the step is frozen and goes over rows: its C has them as constants."""
 
