@@ -4,7 +4,7 @@ It keeps each gradient in a register until all rows are added, and then subtract
 gradient, and the update has nothing left to do for these weights: of three passes over the first layer, one is left.
 The bits stay the same because the gradients were zero before.
 
-Example: the end of the turn on the left becomes the one on the right.
+Example: the end of the section `together` on the left becomes the one on the right.
 
                                             if the rows are a batch:
                                               if batch ends with the rows:
