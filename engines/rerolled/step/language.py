@@ -339,9 +339,6 @@ class Divided(Statement):
 
 Program = tuple[Statement, ...]
 
-STATEMENTS: tuple[type[Statement], ...] = tuple(Statement.__subclasses__())
-"""All kinds of statements."""
-
 SECTIONS = ("forward", "backward", "enter", "turn", "together", "evaluate", "leave")
 """`together` runs in place of `turn` if batches have at least 2 rows."""
 

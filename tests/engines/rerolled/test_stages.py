@@ -105,7 +105,7 @@ def test_the_back_ends_know_every_statement():
     """NumPy needs fewer: it runs no rows together, defers nothing and skips nothing."""
     in_c = {*c_section._PLAIN, *c_section.Section._WRITERS}
     in_machine_code = {*section.Section.WRITERS, steps.Divided}  # which has one thread
-    assert in_c == in_machine_code == {*steps.STATEMENTS}
+    assert in_c == in_machine_code == {*steps.Statement.__subclasses__()}
 
 
 # --- the checker -----------------------------------------------------------------------------------------------------
