@@ -20,7 +20,6 @@ from zoomgrad.engines.rerolled.form import Form, has_strides
 from zoomgrad.engines.rerolled.rearrange.rows import Own, add_rows, adds_rows, over_rows, reads_no_values, with_rows
 from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import VECTOR
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place, Program, Statement
 from zoomgrad.engines.rerolled.step.step import Pair, Step
@@ -51,8 +50,7 @@ def _divided(step: Step, form: Form) -> Optional[Step]:
     for name, of_rows in OWN.items():
         area = step.area(name)
         if area.stop > area.start:
-            size = area.stop - area.start
-            size += VECTOR * (size % 512 == 0)  # at a multiple of 4 KiB, all rows would share one cache set
+            size = step.apart(area.stop - area.start)
             step, added = step.with_area(of_rows, count * size)
             own[name] = Own((area.start, area.stop), Place(added.start, size))
     of_run, all_own = tuple((name, each.place) for name, each in own.items()), list(own.values())
