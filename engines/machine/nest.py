@@ -281,10 +281,7 @@ class Nest:
 
     def target(self) -> Source:
         """Where the sums are stored. RCX may hold its address for the next instructions."""
-        access = self.loop.target
-        if self.run.in_place:
-            access = access._replace(base=access.base - self.writer.step.loops.gradient_offset)
-        return self._simple(access) or self._point(RCX, access)
+        return self._simple(self.loop.target) or self._point(RCX, self.loop.target)
 
     def source(self, operand: Access, counts: Sequence[int], *, straight: bool) -> Source:
         """An operand of a segment with these counts; its pointers are taken from the pool.

@@ -228,7 +228,7 @@ class _Nest:
     def _single(self, block: Vector) -> Statement:
         """A sum of a few terms in one statement."""
         loop, run = self.loop, self.run
-        there = self._pointer("", self._target(), ()).there(block)
+        there = self._pointer("", loop.target, ()).there(block)
         terms = [there] if loop.phase == Phase.SINK and not run.in_place else []
         binds = ATOM_PRECEDENCE
         for segment in loop.segments:
@@ -244,19 +244,12 @@ class _Nest:
         single = len(terms) == 1 and binds > INFIX["mul"].precedence
         return Assign(there, f"{spread('rate', block.width)} * {total if single else f'({total})'}", "-=")
 
-    def _target(self) -> Access:
-        """The target of the sums: the parameter for an update in place, else the loop's target."""
-        target = self.loop.target
-        return (
-            target._replace(base=target.base - self.nests.step.loops.gradient_offset) if self.run.in_place else target
-        )
-
     def _block(self, tall: int) -> Iterator[Statement]:
         """The sums, the segments' terms, and the stores. tall: the number of outer lanes."""
         loop, run = self.loop, self.run
         kind = "sum" if any(segment.counts for segment in loop.segments) else "value"
         sums = [(f"{kind}{n}", block) for n, block in enumerate(self.strips.block(len(self.limits), tall))]
-        target = self._pointer("target", self._target(), ())
+        target = self._pointer("target", loop.target, ())
         yield from target.declared
         is_far = 16 * loop.lanes > self.nests.form.cache
         if run.sums_rows and is_far and sums[0][1].width > 1:

@@ -31,20 +31,17 @@ _ARRAYS = Spelling(where="where({condition}, {then}, {otherwise})")
 class Runs:
     """Creates functions without arguments, each of which computes one run over the workspace."""
 
-    def __init__(self, w: Array, away: int) -> None:
+    def __init__(self, w: Array) -> None:
         import numpy as np
 
         self.np = np
         self.w = w
-        self.away = away
-        """Distance from a parameter to its gradient."""
         self.rate = 0.0
         """The learning rate of runs that update parameters."""
 
     def of(self, run: Run) -> Callable[[], None]:
         np, loop = self.np, run.loop
-        target = loop.target._replace(base=loop.target.base - self.away * run.in_place)
-        array, at = self.places(target, loop.counts)
+        array, at = self.places(loop.target, loop.counts)
         adds = loop.phase == Phase.SINK and not run.in_place
         segments = [
             (

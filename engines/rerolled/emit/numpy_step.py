@@ -40,7 +40,7 @@ class NumpyKernel(PythonKernel):
         k, p, q = map(loops.area, "kpq")
         self.w[k.start : k.start + len(loops.numbers)] = loops.numbers
         self._parameters, self._gradients = self.w[p.start : p.stop], self.w[q.start : q.stop]
-        self.runs = Runs(self.w, self.away)
+        self.runs = Runs(self.w)
 
     def workspace(self) -> Any:
         return self.w

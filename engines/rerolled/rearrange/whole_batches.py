@@ -20,8 +20,6 @@ Example: the end of the section `together` on the left becomes the one on the ri
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.step.language import Fact, If, NextRate, Perform, Update
 from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
@@ -42,7 +40,7 @@ def update_with_whole_batches(step: Step, form: Form) -> Step:
     if sink.loop.lanes < MANY:
         return step
     own = f"{sinks.routine} in place"
-    step = step.with_routine(own, [replace(sink, in_place=True)])
+    step = step.with_routine(own, [sink.updating(step.loops.gradient_offset)])
     whole = If(ends.condition, (NextRate(), Perform(own), Update(sink.number)))
     choice = If(Fact.WHOLE, (whole,), (sinks, ends))
     return step.with_programs(together=(*before, choice))

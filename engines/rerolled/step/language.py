@@ -48,6 +48,7 @@ class Run:
     loop: Loop
     """The loop. In a rearranged step, its operands may have other places than in the listing."""
     in_place: bool = False
+    """Whether it subtracts from its target, a parameter."""
     live_lane: Optional[int] = None
     """The lane count that runs over nonzero inputs only."""
     live_segment: Optional[int] = None
@@ -82,6 +83,11 @@ class Run:
     @property
     def takes_rate(self) -> bool:
         return self.in_place or self.due is not None
+
+    def updating(self, away: int) -> Run:
+        """The run of a sink, but in place. away: the distance from a parameter to its gradient."""
+        target = self.loop.target._replace(base=self.loop.target.base - away)
+        return replace(self, loop=replace(self.loop, target=target), in_place=True)
 
     def __str__(self) -> str:
         if self.rounds:

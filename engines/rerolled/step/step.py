@@ -110,11 +110,7 @@ class Step(Workspace):
 
     def line(self, run: Run) -> str:
         """A run's computation in the text form of loops."""
-        if not run.in_place:
-            return "; ".join(map(self._listing.line, run.rounds or [run.loop]))
-        target = run.loop.target
-        updated = target._replace(base=target.base - self.loops.gradient_offset)
-        return self._listing.line(replace(run.loop, target=updated), updates=True)
+        return "; ".join(self._listing.line(loop, updates=run.in_place) for loop in run.rounds or [run.loop])
 
     @cached_property
     def _listing(self) -> Loops:
