@@ -89,13 +89,9 @@ def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int
     """
     if not is_cheap(outer) or not is_cheap(inner) or inner == SLOTS[0] or size(outer) + size(inner) > LARGEST:
         return None
-    of_inner = {leaf: number for number, leaf in enumerate(SLOTS, len(SLOTS))}
-    of_outer = {leaf: number for number, leaf in enumerate(SLOTS)}
-    both = ((inner, of_inner) if leaf == SLOTS[slot] else (leaf, of_outer) for leaf in leaves(outer))
-    sources = list(dict.fromkeys(numbers[leaf] for expr, numbers in both for leaf in leaves(expr)))
+    numbered = substitute(inner, {leaf: Leaf(str(number)) for number, leaf in enumerate(SLOTS, len(SLOTS))})
+    both = substitute(outer, {leaf: numbered if leaf == SLOTS[slot] else leaf for leaf in SLOTS})
+    sources = list(dict.fromkeys(leaves(both)))
     if len(sources) > len(SLOTS):
         return None
-    slot_of = dict(zip(sources, SLOTS))
-    filled: dict[Leaf, Expr] = {leaf: slot_of[number] for leaf, number in of_outer.items() if number in slot_of}
-    filled[SLOTS[slot]] = substitute(inner, {leaf: slot_of[of_inner[leaf]] for leaf in leaves(inner)})
-    return substitute(outer, filled), sources
+    return substitute(both, dict(zip(sources, SLOTS))), [int(leaf.name) for leaf in sources]

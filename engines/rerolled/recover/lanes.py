@@ -68,13 +68,12 @@ def parts(lanes: Lanes, stops: Ints) -> tuple[list[Lanes], Ints]:
 def nests_of_terms(lanes: Lanes, ends: Any) -> list[Nest]:
     """Nests of the terms of lanes with equal steps. ends: the terms after which a nest must end."""
     places = lanes.places[:, :, 0]
-    breaks = int(ends.sum())
-    must_end, most = ends if breaks else None, breaks + WRITTEN_SINGLY
-    pieces = nests(places, must_end)
+    most = int(ends.sum()) + WRITTEN_SINGLY
+    pieces = nests(places, ends)
     if len(pieces) <= most:
         return pieces
-    regular = [sequence for sequence in places if len(nests(sequence[None], must_end)) <= most]
-    return with_lists(nests(np.array(regular or [0 * places[0]]), must_end), list(places), flat=True)
+    regular = [sequence for sequence in places if len(nests(sequence[None], ends)) <= most]
+    return with_lists(nests(np.array(regular or [0 * places[0]]), ends), list(places), flat=True)
 
 
 def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:

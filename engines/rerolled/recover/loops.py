@@ -98,6 +98,11 @@ class Segment(NamedTuple):
     def terms(self) -> int:
         return math.prod(self.counts)
 
+    @property
+    def work(self) -> int:
+        """The number of primitives that one lane computes."""
+        return self.terms * (size(self.template) + 1)
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -123,14 +128,12 @@ class Loop:
     @property
     def work(self) -> int:
         """The number of primitives that the loop computes."""
-        return self.lanes * sum(segment.terms * (size(segment.template) + 1) for segment in self.segments)
+        return self.lanes * sum(segment.work for segment in self.segments)
 
     @property
     def looped_work(self) -> int:
         """The number of primitives that counted loops compute."""
-        return self.lanes * sum(
-            segment.terms * (size(segment.template) + 1) for segment in self.segments if self.lanes * segment.terms > 1
-        )
+        return self.lanes * sum(segment.work for segment in self.segments if self.lanes * segment.terms > 1)
 
 
 class Copy(NamedTuple):

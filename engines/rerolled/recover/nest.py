@@ -68,17 +68,16 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
         return [Nest(0, (), ())]
     steps = sequences[:, 1:] - sequences[:, :-1]  # np.diff takes twice as long, and most sequences are short
     changes = steps[:, 1:] != steps[:, :-1]
-    if breaks is None and (whole := _whole(sequences, steps, changes)):
+    if (breaks is None or not breaks.any()) and (whole := _whole(sequences, steps, changes)):
         return [whole]
     turns = np.ones(length, bool)
     """Position -> whether the step after it differs from the step before it."""
     turns[1:-1] = changes.any(axis=0)
-    ends = np.zeros(length, bool)
+    ends = np.ones(length, bool)
     """Position -> whether a piece must end there."""
-    if breaks is not None:
-        ends[:-1] = breaks
-        turns |= ends
-        turns[1:] |= ends[:-1]
+    ends[:-1] = False if breaks is None else breaks
+    turns |= ends
+    turns[1:] |= ends[:-1]
     runs: list[tuple[int, int]] = []
     turning = turns.nonzero()[0].tolist()
     must_end, must_turn = ends.tobytes(), turns.tobytes()
@@ -88,11 +87,11 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
             index += 1
         # The run ends at the first turn after its start.
         stop = start
-        if not must_end[start] and start < length - 1:
+        if not must_end[start]:
             after = index + 1 if turning[index] == start else index
             stop = turning[after]
             # A run of two may leave its second position to the run that follows: `a  b c d`, not `a b  c d`.
-            if stop == start + 1 and stop + 1 < length and not must_turn[stop + 1] and not must_end[stop]:
+            if stop == start + 1 and not must_end[stop] and not must_turn[stop + 1]:
                 stop = start
         runs.append((start, stop + 1))
         start = stop + 1
