@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.compiled.machine import second_level_cache, vector_width
+from zoomgrad.engines.compiled.machine import vector_width
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15, RBP, RBX, RDI, RDX, RSI, Mem, Reg
-from zoomgrad.engines.options import Options
-from zoomgrad.engines.rerolled.form import Form
 
 
 class Target(NamedTuple):
@@ -47,18 +45,6 @@ ALTERNATIVE = "Use `rerolled-gcc` or `rerolled-clang`."
 
 AVX2 = frozenset(("avx2", "fma"))
 AVX512 = frozenset(("avx512f", "avx512vl", "avx512dq"))
-
-
-def form_of(options: Options, target: Target) -> Form:
-    """The form of the code for that target: vectors, registers and rearrangements."""
-    zeros = ("zeros skipped",) if options.sparse else ()
-    return Form(
-        width=target.width,
-        registers=target.registers,
-        rearrangements=("in place", *zeros, "deferred", "rows together", "whole batches", "from panels", "in rounds"),
-        cache=second_level_cache() or Form.cache,
-        is_fast=options.fast,
-    )
 
 
 @cache

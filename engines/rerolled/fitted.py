@@ -8,7 +8,7 @@ from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.machine import CORES, second_level_cache, vector_width, widest
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.machine.powers import are_those_of_libm
-from zoomgrad.engines.machine.target import form_of, native
+from zoomgrad.engines.machine.target import Target, native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
 
@@ -46,8 +46,14 @@ def fitted(options: Options) -> Form:
     )
 
 
+def form_of(options: Options, target: Target) -> Form:
+    """The form of machine code for that target."""
+    cache = second_level_cache() or Form.cache
+    return replace(wanted(options), width=target.width, registers=target.registers, cache=cache)
+
+
 def wanted(options: Options) -> Form:
-    """The form of C in vectors, before it is fitted to the machine."""
+    """The form of code in vectors, before it is fitted to the machine."""
     names = VECTORS.rearrangements
     if options.sparse:
         names = (*names, "zeros skipped")

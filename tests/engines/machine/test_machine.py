@@ -8,7 +8,7 @@ import pytest
 
 from tests.engines.compiled.compiling import compiled, difference, reference
 from tests.engines.graphs import Graph
-from tests.engines.rerolled.rolling import WIDTHS, machine
+from tests.engines.rerolled.rolling import WIDTHS, form_of, machine
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.trace import trace
@@ -20,7 +20,7 @@ from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.registers import Known, Registers
-from zoomgrad.engines.machine.target import Target, W, Word, form_of
+from zoomgrad.engines.machine.target import Target, W, Word
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll

@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("numpy")
 
 from tests.engines.compiled.compiling import COMPILED, engine_of, is_slow, tape_of, tape_of_workload  # noqa: F401  (for tests)
-from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features, form_of
+from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features
+from zoomgrad.engines.rerolled.fitted import form_of
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
