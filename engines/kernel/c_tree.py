@@ -1,7 +1,7 @@
 """C as a small tree, and its printer.
 
 statement = declaration | assignment | call | return | block | loop | choice | comment | text
-function  = comment? result name parameters statement*
+function  = result name parameters statement*
 
 Expressions are strings. `engines.graph.expr` spells those of the op table, with their precedence. Example:
 
@@ -155,7 +155,6 @@ class Function(NamedTuple):
     name: str
     parameters: tuple[str, ...]
     body: Sequence[Statement]
-    comment: str = ""
 
     @property
     def signature(self) -> str:
@@ -167,8 +166,7 @@ class Function(NamedTuple):
         return f"{self.signature};"
 
     def printed(self) -> list[str]:
-        comment = Comment(self.comment).printed() if self.comment else []
-        return [*comment, self.signature, *Block(self.body).printed("")]
+        return [self.signature, *Block(self.body).printed("")]
 
 
 class Define(NamedTuple):
@@ -204,8 +202,8 @@ def unit(items: Iterable[Item]) -> str:
     """Print a translation unit, with the text of each included file in place of its `#include`.
 
     So `show` prints exactly the text that is compiled, and a compiler needs no search path. Blank lines separate items,
-    except between macros, between declarations, and between a comment and the lines that it describes. The first
-    comment is the unit's title.
+    except between macros, between declarations, and between a comment and the item that it describes. The first comment
+    is the unit's title.
     """
     parts: list[str] = []
     before: Optional[Item] = None
@@ -213,9 +211,9 @@ def unit(items: Iterable[Item]) -> str:
         text = "".join(f"{line}\n" for line in item.printed())
         if not text:
             continue
-        follows = isinstance(item, (Define, Text)) and isinstance(before, (type(item), Comment))
-        is_below_title = len(parts) == 1 and isinstance(before, Comment)
-        if parts and (is_below_title or not follows):
+        is_described = isinstance(before, Comment) and len(parts) > 1
+        continues = isinstance(item, (Define, Text)) and isinstance(before, type(item))
+        if parts and not is_described and not continues:
             parts.append("\n")
         parts.append(text)
         before = item

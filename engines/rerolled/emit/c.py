@@ -224,12 +224,12 @@ class _Source:
             yield Include("rerolled/emit/threads.h")
         if self.step.reads_numbers:
             yield Text(table("numbers", loops.numbers))
+        yield Comment("Copy all parameters from the caller's order to the loops' order, or back if `out`.")
         yield Function(
             "static __attribute__((noinline)) void",
             "move",
             (_W, "double *restrict buffer", "int out"),
             self._copies(loops.copies, "out") or _unused("w", "buffer", "out"),
-            "Copy all parameters from the caller's order to the loops' order, or back if `out`.",
         )
         outputs = self._copies(loops.output_copies, "1") or _unused("w", "buffer")
         yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)
