@@ -336,8 +336,8 @@ DEFECTS = (
     Defect(
         "cffi: a bound pass does not keep its library",
         "engines/kernel/library.py",
-        "        call.library = self._lib\n",
-        "",
+        "each.library = self._lib",
+        "each.library = None",
         "engines/compiled/test_program.py::test_bound_passes_outlive_the_program[tcc]",
     ),
     Defect(

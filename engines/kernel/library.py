@@ -55,16 +55,11 @@ class Library:
 
     def bind(self, *buffers: Doubles) -> Passes:
         x, p, w, y, q = map(self._pointer, buffers)
-        return self._kept(self._lib.forward, x, p, w, y), self._kept(self._lib.backward, x, p, w, q)
-
-    def _kept(self, function: Any, *arguments: Any) -> Any:
-        """A call of a function of the library, which stays loaded as long as the call exists.
-
-        cffi's functions hold only an address. An attribute of the partial function makes no call slower.
-        """
-        call: Any = partial(function, *arguments)
-        call.library = self._lib
-        return call
+        passes = partial(self._lib.forward, x, p, w, y), partial(self._lib.backward, x, p, w, q)
+        for each in passes:
+            # cffi's functions hold only an address, so the passes keep the library. This makes no call slower.
+            each.library = self._lib  # type: ignore[attr-defined]
+        return passes
 
     def use_pool(self, divide: int, threads: int) -> None:
         """Divide work among threads. divide: the address of the pool's function."""
