@@ -95,7 +95,8 @@ def build(
         target = folder / "program.so"
         link_command = linker(tool)
         if len(units) == 1 and not link_command and not waiting:
-            (file,) = _written(folder, units)
+            file = folder / "unit_0.c"
+            write(file, units[0].encode("ascii"))
             _run(folder, [*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(file)])
         else:
             compilers = waiting or stack.enter_context(compiling(tool, flags))
@@ -106,14 +107,6 @@ def build(
             _run(folder, [*link_command, "-o", str(target), *map(str, objects)])
         _check(tool, target)
         yield Built(target, target.stat().st_size)
-
-
-def _written(folder: Path, units: Sequence[str]) -> list[Path]:
-    """Files with these units. Raises BuildFailed."""
-    files = [folder / f"unit_{index}.c" for index in range(len(units))]
-    for file, unit in zip(files, units):
-        write(file, unit.encode("ascii"))
-    return files
 
 
 def _check(tool: Toolchain, file: Path) -> None:
@@ -172,10 +165,12 @@ class Compilers:
         """Compile the units, once. Returns their objects. Raises BuildFailed."""
         while len(self._objects) < len(units):
             self.add()
-        files = _written(self._folder, units)
         # Compilers get the text by its name, because writing all of it to a pipe may block.
+        names = [f"unit_{index}.c" for index in range(len(units))]
+        for name, unit in zip(names, units):
+            write(self._folder / name, unit.encode("ascii"))
         with _failing(self._command):
-            self.programs.finish([f'#include "{file.name}"\n'.encode() for file in files])
+            self.programs.finish([f'#include "{name}"\n'.encode() for name in names])
         return self._objects[: len(units)]
 
 
