@@ -93,7 +93,7 @@ class Block:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
         adds = loop.phase == Phase.SINK and not run.in_place
-        if loop.phase == Phase.SINK and self.nest.packed:
+        if self.nest.writer.form.fetches_ahead(run) and self.vectors[0].width > 1:
             self._prefetch()
         if adds or loop.segments[0].counts:
             self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]

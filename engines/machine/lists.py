@@ -13,13 +13,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Optional, Union
+from typing import ClassVar, Union
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator
-from zoomgrad.engines.machine.target import Target, W, Word, word
+from zoomgrad.engines.machine.target import BASE, Target, W, Word, word
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Place
 from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -39,6 +38,8 @@ class Lists:
         self.evaluator = evaluator
         self.first, stop = step.skips.inputs if step.skips else (0, 0)
         self.count = stop - self.first
+        self.base = BASE if step.own else W
+        """What the places of a row count from."""
 
     # --- routines ----------------------------------------------------------------------------------------------------
 
@@ -117,13 +118,13 @@ class Lists:
         """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
         assert self.step.skips is not None
         code = self.code
-        self._one_and_squares(self.step.skips.inputs, statement.at)
+        self._one_and_squares(self.step.skips.inputs)
         self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
         self._one_and_squares(self.step.skips.factors)
         reach, other = Vec(0, 8), Vec(1, 8)
         code.vector("vmulsd", reach, reach, Mem(RSP, -16))
         code.integer("mov", RAX, word(Word.TAKEN))
-        code.integer("add", RAX, word(Word.COUNT) if statement.at else 1)
+        code.integer("add", RAX, word(Word.COUNT) if statement.of_rows else 1)
         with code.unless("ne", RAX, word(Word.BATCH)):  # the row ends its batch
             code.integer("mov", RAX, word(Word.RATES))
             self.evaluator.load(other, Mem(RAX))
@@ -135,22 +136,18 @@ class Lists:
         self.evaluator.store(word(Word.BOUND), other)
         self.compare(Mem(RSP, -16))
         with code.unless("a"):
-            area, row = ("lists", word(Word.CURRENT)) if statement.at else ("live", None)
+            area, row = ("lists", word(Word.CURRENT)) if statement.of_rows else ("live", None)
             point_to_list(code, self.step, RDI, area, row)
             code.call(LIST_EVERY)
 
-    def _one_and_squares(self, span: Span, at: Optional[Place] = None) -> None:
-        """`1 + the sum of the squares of these places`, in xmm0. at: the place for the current row, if rows differ."""
+    def _one_and_squares(self, span: Span) -> None:
+        """`1 + the sum of the squares of these places`, in xmm0."""
         code, width = self.code, self.target.width
         sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
         one, singles = Vec(4, 8), Vec(5, 8)
         for each in (*sums, singles):
             self.evaluator.clear(each)
-        if at:
-            code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
-            code.integer("lea", RSI, Mem(RSI, 8 * (at.base + span[0]), W))
-        else:
-            code.integer("lea", RSI, Mem(W, 8 * span[0]))
+        code.integer("lea", RSI, Mem(self.base if self.step.is_own(span[0]) else W, 8 * span[0]))
         rounds, rest = divmod(span[1] - span[0], 4 * width)
         if rounds:
             code.integer("mov", RCX, rounds)
@@ -180,12 +177,13 @@ class Lists:
         point_to_list(self.code, self.step, RDI, "live")
         self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
 
-    def _list_rows(self, statement: steps.ListRows) -> None:
+    def _list_rows(self, _: steps.ListRows) -> None:
         """List the inputs of each row taken together."""
-        code, at = self.code, statement.at
+        code, own = self.code, self.step.own
+        assert own
         with over_rows(code):
-            code.integer("imul", RSI, word(Word.CURRENT), 8 * at.per_row)
-            code.integer("lea", RSI, Mem(RSI, 8 * (at.base + self.first), W))
+            code.integer("imul", RSI, word(Word.CURRENT), 8 * own.per_row)
+            code.integer("lea", RSI, Mem(RSI, 8 * (own.base + self.first), W))
             point_to_list(code, self.step, RDI, "lists", word(Word.CURRENT))
             code.integer("mov", Mem(RDI), 0)
             code.call(LIST_INPUTS)

@@ -47,7 +47,7 @@ from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
-from zoomgrad.engines.machine.target import ALTERNATIVE, Target, W, Word, word
+from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, Target, W, Word, word
 from zoomgrad.engines.rerolled.form import Form, Strips, most_sums, steps_of, strips_of, widths_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
@@ -68,7 +68,7 @@ class Writer:
         self.step = step
         self.form = form
         self.target = target
-        self.registers = Registers(target, code)
+        self.registers = Registers(target, code, (BASE,) if step.own else ())
         self.evaluator = Evaluator(code, target, self.registers, fast=form.is_fast, powers=are_those_of_libm())
 
     def write(self, run: Run) -> None:
@@ -76,12 +76,13 @@ class Writer:
         if not run.rounds:
             self._loop(run, run.loop if run.loop.counts else with_a_lane(run.loop))
             return
-        self.registers.reserved = (ROUND,)
+        addresses = self.registers.reserved
+        self.registers.reserved = (*addresses, ROUND)
         self.registers.reset()
         with self.code.counted_up(ROUND, run.rounds[0].counts[0]):
             for loop in run.rounds:
                 self._loop(run, loop)
-        self.registers.reserved = ()
+        self.registers.reserved = addresses
         self.registers.reset()
 
     def _loop(self, run: Run, loop: Loop) -> None:
@@ -220,14 +221,21 @@ class Nest:
         self._point(source, operand)
         code.integer("lea", to, Mem(W, 8 * panel.base))
         with self.counted_down(word(Word.COUNT) if self.run.sums_rows else segment.counts[0]):
-            for (*_, at), width in self.strips.block(len(self.limits), 1):
+            for at, width, apart in self._packed(operand):
                 vector = registers.vector(width)
-                self.evaluator.load(vector, Mem(source, 8 * at))
+                self.evaluator.load(vector, Mem(source, 8 * apart * at))
                 self.evaluator.store(Mem(to, 8 * (at - self.strips.at)), vector)
                 registers.release(vector)
             code.integer("add", source, 8 * operand.terms[0])
             code.integer("add", to, 8 * self.strips.lanes)
         registers.give_back(source, to)
+
+    def _packed(self, operand: Access) -> Iterator[tuple[int, int, int]]:
+        """What to copy of a term at a time: lane, width, and how far lanes are apart. Lanes apart are copied singly."""
+        apart = operand.lanes[-1]
+        assert isinstance(apart, int)
+        for (*_, at), width in self.strips.block(len(self.limits), 1):
+            yield from [(at, width, 1)] if apart == 1 else ((at + n, 1, apart) for n in range(width))
 
     @contextmanager
     def listed(self) -> Iterator[Reg]:
@@ -252,7 +260,7 @@ class Nest:
 
     def _point(self, to: Reg, access: Access) -> Source:
         """Compute the address of an access for the current lanes."""
-        self.code.integer("lea", to, Mem(W, 8 * access.base))
+        self.code.integer("lea", to, Mem(self._base(access), 8 * access.base))
         for index, stride in self._moving(access.lanes):
             self._add_moved(to, index, stride, 8)
         return Source(to, 0, access.lanes)
@@ -274,10 +282,14 @@ class Nest:
         """The source of an access that needs no pointer: nothing moves it, or one lane count by one place."""
         moving = self._moving(access.lanes)
         if not moving:
-            return Source(W, 8 * access.base, access.lanes)
+            return Source(self._base(access), 8 * access.base, access.lanes)
         if len(moving) == 1 and moving[0][1] == 1:
-            return Source(W, 8 * access.base, access.lanes, index=moving[0][0], scale=8)
+            return Source(self._base(access), 8 * access.base, access.lanes, index=moving[0][0], scale=8)
         return None
+
+    def _base(self, access: Access) -> Reg:
+        """What places of the access count from."""
+        return BASE if self.run.rows == 1 and self.writer.step.is_own(access.base) else W
 
     def target(self) -> Source:
         """Where the sums are stored. RCX may hold its address for the next instructions."""

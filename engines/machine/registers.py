@@ -34,11 +34,11 @@ class Known(NamedTuple):
 class Registers:
     """The registers of a routine. Those in use have a number of users."""
 
-    def __init__(self, target: Target, code: Assembler) -> None:
+    def __init__(self, target: Target, code: Assembler, reserved: tuple[Reg, ...] = ()) -> None:
+        """reserved: general registers that nobody may take, because they hold addresses, as W does."""
         self.code = code
         self.target = target
-        self.reserved: tuple[Reg, ...] = ()
-        """General registers that nobody may take."""
+        self.reserved = reserved
         self.reset()
 
     def reset(self) -> None:
@@ -89,7 +89,7 @@ class Registers:
     def hold(self, register: Vec, value: Known) -> None:
         """Note that a register holds a value, and will not be changed as long as anybody uses it."""
         place = value.place
-        if place.base in (W, None) and place.index is None:
+        if place.base in (W, *self.reserved, None) and place.index is None:
             self._end_at_joins()
             self._known[value] = register.number
             self._values.setdefault(register.number, []).append(value)
@@ -115,13 +115,13 @@ class Registers:
         """Forget what a store changes."""
         if not self._known:
             return
-        if to.base != W or to.index:
+        if to.base not in (W, *self.reserved) or to.index:
             self._known = {value: number for value, number in self._known.items() if value.place.base is None}
             return
         for value in list(self._known):
             place = value.place
             bytes_ = 8 if value.is_spread else value.size
-            if place.base is not None and place.disp < to.disp + size and to.disp < place.disp + bytes_:
+            if place.base == to.base and place.disp < to.disp + size and to.disp < place.disp + bytes_:
                 del self._known[value]
 
     def _end_at_joins(self) -> None:

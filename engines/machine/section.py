@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Mem, Reg, Vec
 from zoomgrad.engines.machine.lists import Lists, over_rows, point_to_list
-from zoomgrad.engines.machine.target import W, Word, word
+from zoomgrad.engines.machine.target import BASE, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program
@@ -34,6 +34,8 @@ class Section(Lists):
     def write(self, name: str) -> None:
         """Write the section of that name as a function."""
         self.code.label(name)
+        if self.step.own:
+            self.code.integer("mov", BASE, W)
         self._program(self.step.programs[name])
         self._return(1)
 
@@ -48,7 +50,7 @@ class Section(Lists):
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def _take_row(self, _: steps.TakeRow) -> None:
-        self.code.integer("mov", RDI, W)
+        self.code.integer("lea", RDI, Mem(W, 8 * self.step.area("x").start))
         self.code.integer("mov", RAX, word(Word.ROW))
         self.code.call(READ_ROW)
 
@@ -78,7 +80,8 @@ class Section(Lists):
             self.code.integer("sub", row, RCX)
 
     def _each_row(self, statement: steps.EachRow) -> None:
-        code = self.code
+        code, own = self.code, self.step.own
+        assert own
         code.integer("mov", RAX, word(Word.COUNT))
         if statement.last:
             code.integer("sub", RAX, 1)
@@ -86,6 +89,8 @@ class Section(Lists):
             self._program(statement.body)
             return
         with code.unless("le", RAX, 0), over_rows(code):
+            code.integer("imul", BASE, word(Word.CURRENT), 8 * own.per_row)
+            code.integer("lea", BASE, Mem(BASE, 8 * own.base, W))
             self._program(statement.body)
 
     # --- passes ------------------------------------------------------------------------------------------------------
@@ -97,7 +102,7 @@ class Section(Lists):
         """Record the loss; if it is finite, go on to the next row."""
         code = self.code
         loss, rest = Vec(0, 8), Vec(1, 8)
-        self.evaluator.load(loss, Mem(W, 8 * self.step.loops.loss.base))
+        self.evaluator.load(loss, Mem(self.base, 8 * self.step.loops.loss.base))
         code.integer("mov", RAX, word(Word.LOSSES))
         code.integer("mov", RCX, word(Word.STEP))
         self.evaluator.store(Mem(RAX, 0, RCX, 8), loss)
@@ -135,7 +140,7 @@ class Section(Lists):
         """The places of a buffer's numbers in the workspace."""
         loops = self.step.loops
         if what == "inputs":
-            return [Copy((loops.inputs,), Access(0, (1,)), Access(0, (1,)))]
+            return [Copy((loops.inputs,), Access(loops.area("x").start, (1,)), Access(0, (1,)))]
         return loops.output_copies if what == "outputs" else loops.copies
 
     def _put_numbers(self) -> None:

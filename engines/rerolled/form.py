@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
-from zoomgrad.engines.rerolled.step.language import Run
+from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
 
 TALLEST = 8
@@ -67,6 +67,10 @@ class Form:
         """Whether the parameters are larger than the second-level cache."""
         return 8 * parameters > self.cache
 
+    def fetches_ahead(self, run: Run) -> bool:
+        """Whether a tile fetches what the next one changes: if a sink's gradients and weights do not fit that cache."""
+        return run.sums_rows and 16 * run.loop.lanes > self.cache
+
     @property
     def widest(self) -> int:
         """The most vectors side by side in a tile."""
@@ -74,8 +78,8 @@ class Form:
 
     @property
     def strip(self) -> int:
-        """The most lanes side by side in a tile."""
-        return self.width * self.widest
+        """The most lanes side by side: in a tile, or in a block over listed inputs."""
+        return self.width * self.registers // 2
 
     def tile(self, vectors: int) -> tuple[int, int]:
         """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
@@ -88,12 +92,15 @@ class Form:
         return min(TALLEST, (self.registers - 2 - wide) // wide // 2 * 2), wide
 
 
-def lies_in_vectors(loop: Loop) -> bool:
-    """Whether inner lanes are contiguous, in the target and in every operand that differs between lanes."""
+def lies_in_vectors(loop: Loop, panel: Optional[Panel] = None) -> bool:
+    """Whether inner lanes are contiguous, in the target and in every operand that differs between lanes.
+
+    panel: replaces an operand.
+    """
     return loop.target.lanes[-1] == 1 and all(
-        isinstance(operand, float) or operand.lanes[-1] in (0, 1)
-        for segment in loop.segments
-        for operand in segment.operands
+        isinstance(operand, float) or operand.lanes[-1] in (0, 1) or (panel and panel[:2] == (number, slot))
+        for number, segment in enumerate(loop.segments)
+        for slot, operand in enumerate(segment.operands)
     )
 
 
@@ -169,7 +176,7 @@ class Strips(NamedTuple):
 
 def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
     """The widths of the vectors that cover the inner lanes."""
-    widest, lanes = form.width if lies_in_vectors(loop) and not loop.calls else 1, loop.counts[-1]
+    widest, lanes = form.width if lies_in_vectors(loop, run.panel) and not loop.calls else 1, loop.counts[-1]
     if isinstance(lanes, Count):
         return [width_in_rounds(lanes, loop.room, widest)]
     widths = vector_widths(lanes, loop.room, widest)

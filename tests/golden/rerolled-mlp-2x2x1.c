@@ -5,11 +5,11 @@
 #define PARAMETERS 9
 #define LANES 4
 
-enum { X = 0 }; /* inputs */
-enum { K = 8 }; /* numbers */
-enum { P = 16 }; /* parameters */
-enum { V = 32 }; /* values */
-enum { Q = 40 }; /* gradients of parameters */
+enum { K = 0 }; /* numbers */
+enum { P = 8 }; /* parameters */
+enum { Q = 24 }; /* gradients of parameters */
+enum { X = 40 }; /* inputs */
+enum { V = 48 }; /* values */
 enum { G = 56 }; /* gradients of values */
 enum { U = 64 }; /* coefficients, and gradients of values without a place */
 double pow(double, double);
@@ -18,8 +18,8 @@ double pow(double, double);
 
 __attribute__((noinline, visibility("hidden"))) void loops_0_to_4(number *restrict w)
 {
-    number *const x = w + X;
     number *const p = w + P;
+    number *const x = w + X;
     number *const v = w + V;
     /* Loop 0: for i<2: v[i] = p[i] + sum(t<2: p[2 + i + 2*t] * x[t]) */
     {
@@ -58,9 +58,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_5_to_7(number *restri
 
 __attribute__((noinline, visibility("hidden"))) void loops_8_to_11(number *restrict w)
 {
+    number *const q = w + Q;
     number *const x = w + X;
     number *const v = w + V;
-    number *const q = w + Q;
     number *const g = w + G;
     /* Loop 8: for i<2 j<2: q[2 + 2*i + j] += x[i] * g[j] */
     {
@@ -82,8 +82,8 @@ __attribute__((noinline, visibility("hidden"))) void loops_8_to_11(number *restr
 
 __attribute__((noinline, visibility("hidden"))) void loops_8_to_11_in_place(number *restrict w, number rate)
 {
-    number *const x = w + X;
     number *const p = w + P;
+    number *const x = w + X;
     number *const v = w + V;
     number *const g = w + G;
     /* Loop 8, in place: for i<2 j<2: p[2 + 2*i + j] -= rate * (x[i] * g[j]) */

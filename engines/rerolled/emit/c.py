@@ -29,7 +29,7 @@ from zoomgrad.engines.kernel.c_tree import (
     unit,
 )
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT, Nests
-from zoomgrad.engines.rerolled.emit.c_section import Section, arguments, identifier, spelled
+from zoomgrad.engines.rerolled.emit.c_section import BASE, OWN_AREAS, Section, arguments, identifier, spelled
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
 from zoomgrad.engines.rerolled.step import language as steps
@@ -50,12 +50,8 @@ MEANINGS = {
     "u": "coefficients, and gradients of values without a place",
     "live": "the list of inputs that are not skipped",
     "before": "inputs of the row whose update waits",
-    "rows": "inputs of rows taken together",
-    "kept": "values and gradients that these rows keep",
+    "own": "x, v, g and u of each of the rows taken together",
     "panel": "the lanes of a strip, term by term",
-    "row_values": "values of each of these rows",
-    "row_gradients": "gradients of values of each of these rows",
-    "row_others": "coefficients of each of these rows",
     "lists": "the lists of inputs that are not skipped, for each of these rows",
     "turned": "for each input, the rows that do not skip it",
 }
@@ -111,7 +107,7 @@ class _Source:
         ]
         if skips:
             start, stop = skips.inputs
-            head += [Define("FIRST", start), Define("LISTED", stop - start)]
+            head += [Define("FIRST", start - loops.area("x").start), Define("LISTED", stop - start)]
             rows = max((run.rows for runs in self.step.routines.values() for run in runs), default=1)
             head += [*([Define("ROWS_TOGETHER", rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
         return [*head, Text(self.nests.declared_tables())]
@@ -125,8 +121,8 @@ class _Source:
             key = tuple(map(str, together))
             if key not in self.pieces:
                 self.pieces[key] = self._piece(together)
-            calls.append(Call(self.pieces[key].name, tuple(arguments(together))))
-        return Function("static void", identifier(name), _parameters(runs), calls or _unused("w"))
+            calls.append(Call(self.pieces[key].name, tuple(arguments(self.step, together))))
+        return Function("static void", identifier(name), self._parameters(runs), calls or _unused("w"))
 
     def _together(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
         """Cut runs wherever a routine that contains them starts or ends, and after `piece` lines."""
@@ -173,12 +169,16 @@ class _Source:
         body = [self._body(run) for run in runs]
         named = set().union(*(self.nests.areas[str(run)] for run in runs))
         areas = [area.name for area in self.step.areas if area.name in named]
-        own = dict(runs[0].own)
-        places = (spelled(self.step, own[area]) if area in own else area.upper() for area in areas)
-        pointers = [Declare("number *const", area, f"w + {place}") for area, place in zip(areas, places)]
+        own = OWN_AREAS if BASE in arguments(self.step, runs) else ""
+        bases = [BASE if area in own else "w" for area in areas]
+        pointers = [Declare("number *const", area, f"{base} + {area.upper()}") for area, base in zip(areas, bases)]
+        unused = _unused("w") if "w" not in bases and own else []
         # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
-        return Function(PIECE, name, _parameters(runs), [*pointers, *body])
+        return Function(PIECE, name, self._parameters(runs), [*unused, *pointers, *body])
+
+    def _parameters(self, runs: Sequence[Run]) -> tuple[str, ...]:
+        return tuple(_DECLARED[name] for name in arguments(self.step, runs))
 
     def _divided(self, end: Sequence[Item]) -> list[list[Function]]:
         """Divide the pieces, in order, into translation units of about equal work.
@@ -287,7 +287,7 @@ _DECLARED = {
     "turned": "const struct turned *turned",
     COUNT: "long long count",
     "rate": "number rate",
-    "row": "long long row",
+    BASE: "number *restrict base",
     "part": "long long part",
     "parts": "long long parts",
 }
@@ -309,10 +309,6 @@ _SECTIONS: dict[str, tuple[str, tuple[str, ...], list[Statement], list[Statement
     "leave": ("static void", (_TRAINING,), [], []),
 }
 """A section -> its result type and parameters as a function, and the statements before and after its own."""
-
-
-def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:
-    return tuple(_DECLARED[name] for name in arguments(runs))
 
 
 def _length(item: Item) -> int:

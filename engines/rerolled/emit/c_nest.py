@@ -251,9 +251,7 @@ class _Nest:
         sums = [(f"{kind}{n}", block) for n, block in enumerate(self.strips.block(len(self.limits), tall))]
         target = self._pointer("target", loop.target, ())
         yield from target.declared
-        is_far = 16 * loop.lanes > self.nests.form.cache
-        if run.sums_rows and is_far and sums[0][1].width > 1:
-            # They are far away if they, and as many weights, do not fit the second-level cache.
+        if self.nests.form.fetches_ahead(run) and sums[0][1].width > 1:
             for _, ((outer, at), _) in sums:
                 if at % VECTOR == 0:
                     yield Call("__builtin_prefetch", (f"&{target.there(Vector((outer + tall, at), 1))}",))
@@ -320,7 +318,12 @@ class _Nest:
         assert isinstance(self.packed, Access)
         assert self.strips.lanes <= self.nests.form.strip
         source, to = self._pointer("from", self.packed, segment.counts), self._panel(panel)
+        copies: list[Statement]
         copies = [Assign(to.there(v), source.there(v)) for v in self.strips.block(len(self.limits), 1)]
+        apart, at = self.packed.lanes[-1], self.strips.at
+        if apart != 1:
+            place = f"packed[n - {at}]" if at else "packed[n]"
+            copies = [For("n", at + self.strips.lanes, [Assign(place, f"from[{apart} * n]")], start=at)]
         count = COUNT if self.run.sums_rows else segment.counts[0]
         return For(TERM_NAMES[0], count, [*source.declared, *to.declared, *copies])
 

@@ -25,12 +25,14 @@ _CHANGED: dict[steps.Statement, str] = {
 """What a stretch gives to the caller -> when it has changed it. Other doubles stay, even if a float can't hold them."""
 _LISTS = {"live": "struct live", "lists": "struct live", "turned": "struct turned"}
 """An area of lists -> the C type of a list."""
+BASE, OWN_AREAS = "base", "xvgu"
+"""What the places in OWN_AREAS count from: the C name of the workspace, for a row alone, or of the row's own places."""
 _UPDATED = Assign("t->state.gradients_are_zero", "1")
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
 _PLAIN: dict[type[steps.Statement], Statement] = {
-    steps.TakeRow: Call("take_row", ("t", "w", "0")),
+    steps.TakeRow: Call("take_row", ("t", "w + X", "0")),
     steps.NextRate: Assign("t->state.rate", "*t->rates++"),
     steps.MeasureWeights: Assign("t->state.bound", "bound_of_weights(w)"),
     steps.TurnLists: Call("turn_lists", ("lists", "turned", COUNT)),
@@ -61,7 +63,7 @@ def identifier(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
+def arguments(step: Step, runs: Sequence[Run], rate: str = "rate") -> list[str]:
     """The arguments of a function over these runs."""
     together = any(run.rows > 1 for run in runs)
     lists = "live" if not together else "turned" if any(run.sums_rows for run in runs) else "lists"
@@ -70,14 +72,14 @@ def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
         *([lists] if any(run.is_live for run in runs) else []),
         *([COUNT] if any(map(_counts_rows, runs)) else []),
         *([rate] if any(run.takes_rate for run in runs) else []),
-        *(["row"] if any(run.own for run in runs) else []),
+        *([BASE] if step.own and not together else []),
         *(["part", "parts"] if any(run.is_part for run in runs) else []),
     ]
 
 
 def _counts_rows(run: Run) -> bool:
     """Whether it goes over rows one by one. A sink over nonzero inputs takes the rows from its lists."""
-    return run.rows > 1 and not (run.is_live and run.sums_rows and len(run.loop.segments) == 1)
+    return run.rows > 1 and not (run.is_live and run.sums_rows and not run.panel)
 
 
 class Section:
@@ -88,10 +90,13 @@ class Section:
         self.buffers = buffers
         self.shares: dict[steps.Divided, Function] = {}
         """For each division so far, the function that computes a part of it."""
+        self.base = BASE if step.own else "w"
 
     def statements(self, program: Program) -> list[Statement]:
         """The statements of the section."""
         first: list[Statement] = [Declare("number *const", "w", "t->w")] if self.buffers else []
+        if self.step.own:
+            first.append(Declare("number *const UNUSED", BASE, "w"))
         for name, kind in _LISTS.items():
             if any(area.name == name for area in self.step.areas):
                 first.append(Declare(f"{kind} *const UNUSED", name, f"({kind} *)(w + {name.upper()})"))
@@ -108,7 +113,7 @@ class Section:
         buffer, takes = f"{self.buffers}{_BUFFER_OF[statement.what]}", isinstance(statement, steps.Take)
         numbers: list[Statement] = []
         if statement.what == "inputs":
-            call = Call("memcpy", (*(("w", buffer) if takes else (buffer, "w")), "INPUTS * sizeof(number)"))
+            call = Call("memcpy", (*(("w + X", buffer) if takes else (buffer, "w + X")), "INPUTS * sizeof(number)"))
         elif statement.what == "outputs":
             call = Call("give_outputs", ("w", buffer))
         else:
@@ -124,17 +129,17 @@ class Section:
         taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")
         return [taken, For("row", COUNT, [Call("take_row", ("t", self._place(statement.to), "row"))])]
 
-    def _list_rows(self, statement: steps.ListRows) -> list[Statement]:
-        place, apart = self._place(Place(statement.at.base)), str(statement.at.per_row)
-        return [Call("list_rows", ("t", place, apart, "lists", COUNT))]
+    def _list_rows(self, _: steps.ListRows) -> list[Statement]:
+        assert self.step.own
+        return [Call("list_rows", ("t", "w + OWN", str(self.step.own.per_row), "lists", COUNT))]
 
     def _perform(self, statement: steps.Perform) -> list[Statement]:
         runs = self.step.routines[statement.routine]
-        return [Call(identifier(statement.routine), tuple(arguments(runs, "t->state.rate")))]
+        return [Call(identifier(statement.routine), tuple(arguments(self.step, runs, "t->state.rate")))]
 
     def _guard(self, statement: steps.Guard) -> list[Statement]:
         earlier = [Assign(COUNT, "row")] if statement.otherwise else []
-        return [If("!record(t, w[LOSS])", [*earlier, *self._program(statement.otherwise), Return("0")])]
+        return [If(f"!record(t, {self.base}[LOSS])", [*earlier, *self._program(statement.otherwise), Return("0")])]
 
     def _update(self, statement: steps.Update) -> list[Statement]:
         spans = [("0", "ROOM")]
@@ -154,14 +159,14 @@ class Section:
 
     def _list_inputs(self, statement: steps.ListInputs) -> list[Statement]:
         return [
-            Call("list_every_input", ("live",)) if statement.every else Call("list_inputs", ("t", "w", "0", "live"))
+            Call("list_every_input", ("live",)) if statement.every else Call("list_inputs", ("t", "w + X", "0", "live"))
         ]
 
     def _check_factors(self, statement: steps.CheckFactors) -> list[Statement]:
-        if statement.at is None:
-            return [Call("check_factors", ("t", "w", "live", "t->taken == t->stretch->batch - 1"))]
+        if not statement.of_rows:
+            return [Call("check_factors", ("t", self.base, "live", "t->taken == t->stretch->batch - 1"))]
         ends = f"t->taken + {COUNT} == t->stretch->batch"
-        return [Call("check_factors", ("t", self._place(statement.at), "lists + row", ends))]
+        return [Call("check_factors", ("t", self.base, "lists + row", ends))]
 
     def _if(self, statement: steps.If) -> list[Statement]:
         then, otherwise = (self._program(branch) for branch in (statement.then, statement.otherwise))
@@ -170,10 +175,16 @@ class Section:
         return [If(_FACTS[statement.condition], [*comment, *then], otherwise)]
 
     def _each_row(self, statement: steps.EachRow) -> list[Statement]:
-        body = self._program(statement.body)
         if statement.last:
-            return [Block([Declare("const long long", "row", f"{COUNT} - 1"), *body])]
-        return [For("row", COUNT, body)]
+            last = Declare("const long long", "row", f"{COUNT} - 1")
+            return [Block([last, *self._program(statement.body)])]
+        return [For("row", COUNT, self._of_each_row(statement))]
+
+    def _of_each_row(self, statement: steps.EachRow) -> list[Statement]:
+        """The body for the row with that number."""
+        assert self.step.own
+        base = Declare("number *const UNUSED", BASE, f"w + OWN - X + {self.step.own.per_row} * row")
+        return [base, *self._program(statement.body)]
 
     def _divided(self, divided: steps.Divided) -> list[Statement]:
         """Let threads compute parts of the body. Only what cannot be divided comes before or after it."""
@@ -190,7 +201,7 @@ class Section:
                 take: list[Statement] = [Call("take_row", ("t", self._place(statement.to), "row"))]
                 body.append(For("row", "last", take, start="first"))
             elif isinstance(statement, steps.EachRow):
-                body.append(For("row", "last", self._program(statement.body), start="first"))
+                body.append(For("row", "last", self._of_each_row(statement), start="first"))
             elif isinstance(statement, steps.Update):
                 rows = "(double)t->stretch->batch"
                 body.append(Call("update_part", ("w", "t->state.rate", rows, "part", "parts")))

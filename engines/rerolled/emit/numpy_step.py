@@ -37,7 +37,8 @@ class NumpyKernel(PythonKernel):
         self._index, self._place = loops.indices_and_places()
         self._outputs = np.array([output.base for output in loops.outputs], np.int64)
         self.w: Any = np.zeros(step.workspace)
-        k, p, q = map(loops.area, "kpq")
+        k, p, q, x = map(loops.area, "kpqx")
+        self._inputs = self.w[x.start : x.start + loops.inputs]
         self.w[k.start : k.start + len(loops.numbers)] = loops.numbers
         self._parameters, self._gradients = self.w[p.start : p.stop], self.w[q.start : q.stop]
         self.runs = Runs(self.w)
@@ -58,7 +59,7 @@ class NumpyKernel(PythonKernel):
     # --- passes ------------------------------------------------------------------------------------------------------
 
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
-        self.w[: self.step.loops.inputs] = x
+        self._inputs[:] = x
         self._take(p)
         with self.np.errstate(all="ignore"):
             return self.values(x, p, w, y)
@@ -105,12 +106,12 @@ class NumpyKernel(PythonKernel):
             return super().train(buffers, stretch)
 
     def enter(self, buffers: Any) -> Any:
-        """The workspace has a row's inputs first, and keeps parameters and gradients."""
+        """The workspace has a row's inputs, and keeps parameters and gradients."""
         _, p, w, y, q = buffers
         self._take(p)
         self._take(q, self.away)
         self.gradients_are_zero = False
-        return self.w[: self.step.loops.inputs], p, w, y, q
+        return self._inputs, p, w, y, q
 
     def learn(self, x: Any, p: Any, w: Any, q: Any, rate: Optional[float], batch: int) -> None:
         self._perform("gradients")

@@ -1,6 +1,6 @@
 /* Skip inputs that are 0.0 if that changes no bit. rearrange/zeros.py explains when it is safe.
 
-   FIRST is the place of the first input that may be skipped, and LISTED the number of such inputs. Sums
+   FIRST is the number of the first input that may be skipped, and LISTED the number of such inputs. Sums
    multiply these inputs by WEIGHT_COUNT weights from the place WEIGHT on, and a sink by FACTOR_COUNT factors from
    FACTOR on. Functions with several callers are not inlined, which would only cost compile time. */
 
@@ -146,10 +146,11 @@ static void list_inputs(const struct training *t, const number *x, long long ahe
         list_every_input(live);
 }
 
-/* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
-static void check_factors(struct training *t, const number *x, struct live *live, int ends_batch)
+/* base: what the row's places count from. `reach` bounds all products of an input and a factor, also after an update
+   multiplies them by its rate. */
+static void check_factors(struct training *t, const number *base, struct live *live, int ends_batch)
 {
-    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares(t->w + FACTOR, FACTOR_COUNT));
+    double reach = (1.0 + squares(base + X + FIRST, LISTED)) * (1.0 + squares(base + FACTOR, FACTOR_COUNT));
     if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
     if (!(reach < LIMIT) && live->count != LISTED)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Optional
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -27,10 +27,9 @@ PAGE = 512
 
 
 def read_from_panels(step: Step, form: Form) -> Step:
-    """Give loops a panel for the operand that rows share, if the weights are larger than the second-level cache."""
-    if not form.is_beyond_cache(step.loops.parameters):
-        return step
-    panels = {run: panel for runs in step.routines.values() for run in runs if (panel := _panel(run))}
+    """Give loops over rows a panel for the operand that all tiles of a strip read."""
+    is_far = form.is_beyond_cache(step.loops.parameters)
+    panels = {run: panel for runs in step.routines.values() for run in runs if (panel := _panel(step, run, is_far))}
     if not panels:
         return step
     terms = max(run.loop.segments[panel.segment].counts[0] for run, panel in panels.items())
@@ -41,14 +40,37 @@ def read_from_panels(step: Step, form: Form) -> Step:
     return step
 
 
-def _panel(run: Run) -> Optional[Panel]:
-    """A panel, without its place, for an operand that all rows share and whose terms are a page or more apart."""
-    if run.rows == 1 or run.is_live:
+def _panel(step: Step, run: Run, is_far: bool) -> Optional[Panel]:
+    """A panel, without its place, for an operand that all tiles share.
+
+    is_far: whether the weights are beyond the second-level cache. The factors of a sink's rows are apart in any case.
+    """
+    if run.rows == 1 or (run.is_live and not run.sums_rows):
         return None
     for number, segment in enumerate(run.loop.segments):
         for slot, operand in enumerate(segment.operands):
             if isinstance(operand, Access) and operand.lanes == (0, 1) and len(operand.terms) == 1:
                 (stride,) = operand.terms
-                if isinstance(stride, int) and stride >= PAGE:
+                if isinstance(stride, int) and stride >= PAGE and (is_far or run.sums_rows):
                     return Panel(number, slot)
-    return None
+    return turned(step, run.loop)
+
+
+def turned(step: Step, loop: Loop) -> Optional[Panel]:
+    """A panel for an operand that all rows share, and whose lanes are apart, if there is one such operand.
+
+    Its last vector may reach beyond the last lane, so all of that must be in the workspace.
+    """
+    panels = [
+        (Panel(number, slot), operand, segment.counts)
+        for number, segment in enumerate(loop.segments)
+        for slot, operand in enumerate(segment.operands)
+        if isinstance(operand, Access) and operand.lanes[-1:] not in ((), (0,), (1,))
+    ]
+    if len(panels) != 1:
+        return None
+    panel, operand, counts = panels[0]
+    if len(counts) != 1 or any(operand.lanes[:-1]) or step.is_own(operand.base):
+        return None
+    first, stop = operand.extent((*loop.counts[:-1], loop.room), counts)
+    return panel if first >= 0 and stop <= step.workspace else None

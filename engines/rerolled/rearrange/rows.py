@@ -1,54 +1,83 @@
-"""Rows of a batch in one turn of the step: loops that run over all of them, and the turn that takes them.
+"""Rows of a batch in one turn of the step: places for each row, loops over all rows, and the section that takes them.
 
-`together` and `divided` use these functions. Each row has a copy of some spans of the workspace.
+`together` and `divided` use these functions. Each of the rows taken together has inputs, values and gradients of its
+own: a copy of the areas x, v, g and u, whose distance from these areas is `Step.own`. A loop that runs row by row is
+the same for each row, and for a row alone: only the distance differs. A loop over all rows has a lane count, or a
+count of terms, for the rows.
 
-Example: `v[i] = p[i] + x[i]` for i<4, if each row has x[0] to x[3] for itself at rows[8*row], and v[0] to v[3] at
-kept[8*row]. For all rows it is `kept[i + 8*row] = p[i] + rows[i + 8*row]`, with an outer lane for each row.
+Example: `v[i] = p[i] + x[i]` for i<4, where x and v start at places 100 and 108. If the first row's own places begin
+900 places after x, and rows are 24 apart, own is Place(900, 24). For all rows the loop is
+`own[8 + i + 24*row] = p[i] + own[i + 24*row]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 from zoomgrad.engines.rerolled.form import has_strides, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, walk
-from zoomgrad.engines.rerolled.step.spans import Span, reads
+from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, Statement, walk
+from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.engines.rerolled.step.step import Step
 
 
-class Own(NamedTuple):
-    """A span of which each row has a copy, and the place of the first row's copy."""
+def with_own(step: Step, count: int) -> Step:
+    """Add places for so many rows."""
+    size = step.apart(own_size(step))
+    step, area = step.with_area("own", count * size)
+    return replace(step, own=Place(area.start - step.area("x").start, size))
 
-    span: Span
-    place: Place
+
+def own_size(step: Step) -> int:
+    """The number of places for one row."""
+    return step.area("u").stop - step.area("x").start
 
 
-def with_rows(
-    step: Step, *, compute: Program, before_guard: Program, after_guard: Program, add: Program, restore: Program
-) -> Step:
+def of_first_row(step: Step, place: int) -> Place:
+    """The place of the first row that stands for one in x, v, g or u, and its stride from row to row."""
+    assert step.own is not None
+    return Place(place + step.own.base, step.own.per_row)
+
+
+def with_rows(step: Step, rows: Program, add: Program) -> Step:
     """The step that takes rows together if a batch has several.
 
-    compute: for all rows. before_guard, after_guard: for each row. add: adds the gradients of all rows; those before a
-    failed one still count. restore: what the caller sees of a row, for the last row, or for the one that failed.
+    rows: takes and computes them, with a Guard for each row. add: adds the gradients of all rows. Rows before a failed
+    one still count, so its guard ends with what else is to do for these.
     """
     turn = step.programs["turn"]
     gives = [s for s in turn[turn.index(steps.TakeRow()) :] if s == steps.Give("outputs")]
-    guard = steps.Guard((*add, *restore, *gives))
     update = next(s.then for s in walk(turn) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
+    # The caller sees the inputs and outputs of the last row, or of the one that failed.
+    areas = (area for area in map(step.area, "xv") if area.size)
+    shown = tuple(steps.Copy(Place(area.start), of_first_row(step, area.start), area.size) for area in areas)
+    rows = _joined(rows)
+    after = 1 + next(at for at, statement in enumerate(rows) if steps.Guard() in walk((statement,)))
+    rest = (*rows[after:], *add)
+    guard = steps.Guard((*rest, *shown, *gives))
     return step.with_programs(
         together=(
-            *compute,
-            steps.EachRow((*before_guard, guard, *after_guard)),
-            steps.EachRow(restore, last=True),
+            *steps.rewrite(rows[:after], lambda statement: (guard if statement == steps.Guard() else statement,)),
+            steps.EachRow(shown, last=True),
             *gives,
-            *add,
+            *rest,
             steps.If(Fact.ENDS_WITH_ROWS, update),
         )
     )
+
+
+def _joined(program: Program) -> Program:
+    """The program, in which one statement does for each row what several did one after the other."""
+    joined: list[Statement] = []
+    for statement in program:
+        before = joined[-1] if joined else None
+        if isinstance(statement, steps.EachRow) and isinstance(before, steps.EachRow):
+            joined[-1] = steps.EachRow((*before.body, *statement.body))
+        else:
+            joined.append(statement)
+    return tuple(joined)
 
 
 def reads_no_values(step: Step, loop: Loop) -> bool:
@@ -56,46 +85,43 @@ def reads_no_values(step: Step, loop: Loop) -> bool:
     return not any(reads(loop, (area.start, area.stop)) for area in map(step.area, "vgu"))
 
 
-def over_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
+def over_rows(step: Step, number: int, count: int) -> Run:
     """The loop of that number with an outer lane for each row."""
-
-    def widened(operand: Operand) -> Operand:
-        first, stride = _moved(operand, own)
-        return first._replace(lanes=(stride, *first.lanes)) if isinstance(first, Access) else first
-
-    segments = tuple(s._replace(operands=tuple(map(widened, s.operands))) for s in loop.segments)
-    target = widened(loop.target)
-    assert isinstance(target, Access)
+    loop = step.loops.loops[number]
+    target, segments = _moved(step, loop, lambda access, stride: access._replace(lanes=(stride, *access.lanes)))
     return Run(number, replace(loop, counts=(count, *loop.counts), target=target, segments=segments), rows=count)
 
 
-def adds_rows(sink: Loop) -> bool:
+def can_add_rows(sink: Loop) -> bool:
     """Whether tiles can add a sink's terms row by row: the sink has no inner sum, and at most two lane counts."""
     return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) <= 2
 
 
-def add_rows(number: int, loop: Loop, own: Sequence[Own], count: int) -> Run:
+def add_rows(step: Step, number: int, count: int) -> Run:
     """The sink of that number with a term for each row, and two lane counts."""
+    loop = step.loops.loops[number]
     loop = loop if loop.counts else with_a_lane(loop)
-    missing = 2 - len(loop.counts)
-
-    def widened(access: Access, terms: tuple[int, ...]) -> Access:
-        return Access(access.base, (*[0] * missing, *access.lanes), terms)
-
-    (segment,) = loop.segments
-    operands = []
-    for operand in segment.operands:
-        first, stride = _moved(operand, own)
-        operands.append(widened(first, (stride,)) if isinstance(first, Access) else first)
-    counts, target = (*[1] * missing, *loop.counts), widened(loop.target, ())
-    segments = (Segment(segment.template, (count,), tuple(operands)),)
-    return Run(number, replace(loop, counts=counts, target=target, segments=segments), rows=count)
+    missing = [0] * (2 - len(loop.counts))
+    target, segments = _moved(
+        step, loop, lambda access, stride: Access(access.base, (*missing, *access.lanes), (stride,))
+    )
+    counts = (*(1 for _ in missing), *loop.counts)
+    segments = tuple(segment._replace(counts=(count,)) for segment in segments)
+    loop = replace(loop, counts=counts, target=target._replace(terms=()), segments=segments)
+    return Run(number, loop, rows=count)
 
 
-def _moved(operand: Operand, own: Sequence[Own]) -> tuple[Operand, int]:
-    """An operand of the first of the rows, and its stride from row to row, which is 0 for what all rows share."""
-    if isinstance(operand, Access):
-        for (start, stop), place in own:
-            if start <= operand.base < stop:
-                return operand._replace(base=place.base + operand.base - start), place.per_row
-    return operand, 0
+def _moved(step: Step, loop: Loop, widened: Callable[[Access, int], Access]) -> tuple[Access, tuple[Segment, ...]]:
+    """The loop's target and segments in the places of the first row.
+
+    widened: an access and its stride from row to row, which is 0 for what all rows share -> the access for all rows.
+    """
+
+    def moved(access: Access) -> Access:
+        place = of_first_row(step, access.base) if step.is_own(access.base) else Place(access.base)
+        return widened(access._replace(base=place.base), place.per_row)
+
+    def of(operand: Operand) -> Operand:
+        return moved(operand) if isinstance(operand, Access) else operand
+
+    return moved(loop.target), tuple(s._replace(operands=tuple(map(of, s.operands))) for s in loop.segments)

@@ -32,8 +32,9 @@ def check_loops(loops: Loops) -> Loops:
             raise BrokenLoops(f"{what} {area.name}[{place - area.start}]")
 
     filled, is_room = (np.zeros(loops.workspace, bool) for _ in range(2))
-    numbers, parameters = loops.area("k").start, loops.indices_and_places()[1]
-    filled[: loops.inputs] = filled[numbers : numbers + len(loops.numbers)] = filled[parameters] = True
+    numbers, inputs, parameters = loops.area("k").start, loops.area("x").start, loops.indices_and_places()[1]
+    for filled_at in (slice(numbers, numbers + len(loops.numbers)), slice(inputs, inputs + loops.inputs), parameters):
+        filled[filled_at] = True
     used = filled.copy()
     used[parameters + loops.gradient_offset] = True
     written = filled.copy()

@@ -2,12 +2,13 @@
 
 All nodes have places in one workspace of doubles, which is divided into areas:
 
-- `x`: inputs, in the caller's order.
 - `k`: constants. Equal ones share a place.
 - `p`: parameters, in the order of the widest forward loop that reads them: term by term, the lanes of a term side by
   side. For a layer this is the transposed weight matrix.
+- `q`: their gradients, each at a fixed distance from its parameter.
+- `x`: inputs, in the caller's order.
 - `v`: values, loop by loop, with lanes side by side.
-- `q` and `g`: the gradients of parameters and of values, each at a fixed distance from its parameter or value.
+- `g`: their gradients, each at a fixed distance from its value.
 - `u`: the other sums of the backward pass: coefficients, and gradients of values that have no place.
 
 Lanes side by side are padded to whole vectors: 3 lanes to 4, and 50 to 56. Rows of weights that would be a multiple of
@@ -24,31 +25,31 @@ Example, continued from `groups`. The sums of the group %8, %16 are
     p0 + p1 * x0 + p2 * x1
     p3 + p4 * x0 + p5 * x1
 
-It is the only forward group that reads parameters. Their order is p0 p3, p1 p4, p2 p5, starting at place 16. A copy
+It is the only forward group that reads parameters. Their order is p0 p3, p1 p4, p2 p5, starting at place 8. A copy
 maps these places to the caller's parameters:
 
     >>> loops = lay_out(fuse(chain(pull(tape))), group(fuse(chain(pull(tape)))))
     >>> for area in loops.areas:
     ...     print(*area)
-    x 0 8
-    k 8 16
-    p 16 24
-    v 24 32
-    q 32 40
+    k 0 8
+    p 8 16
+    q 16 24
+    x 24 32
+    v 32 40
     g 40 48
     u 48 56
     >>> [copy] = loops.copies
     >>> copy.counts, copy.place, copy.entry
-    ((3, 2), Access(base=16, lanes=(2, 1), terms=()), Access(base=0, lanes=(1, 3), terms=()))
+    ((3, 2), Access(base=8, lanes=(2, 1), terms=()), Access(base=0, lanes=(1, 3), terms=()))
 
 From the second term to the third, both lanes step by 2 in `p` and by 1 in `x`. The first term has another template, so
 it is a separate segment:
 
     >>> first, second = loops.loops[0].segments
     >>> first.counts, first.operands
-    ((), (Access(base=16, lanes=(1,), terms=()),))
+    ((), (Access(base=8, lanes=(1,), terms=()),))
     >>> second.counts, second.operands
-    ((2,), (Access(base=18, lanes=(1,), terms=(2,)), Access(base=0, lanes=(0,), terms=(1,))))
+    ((2,), (Access(base=10, lanes=(1,), terms=(2,)), Access(base=24, lanes=(0,), terms=(1,))))
 
 In the text form, with places counted from the start of their area, this is
 
@@ -74,6 +75,7 @@ from zoomgrad.engines.rerolled.recover.places import (
     copies_of,
     padded,
     plan_chains,
+    put_inputs,
     put_parameters,
 )
 from zoomgrad.engines.rerolled.recover.sums import NONE, PARAMETER, Ints, Sums
@@ -88,15 +90,15 @@ def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
     others = [group for group in groups if group.phase != Phase.FORWARD]
     places = Places(sums)
     put_parameters(sums, forward, places)
-    parameters = places.close("p")
+    places.close("p")
+    places.close("q", like="p")
+    put_inputs(sums, places)
+    places.close("x")
     writer = _Writer(sums, places, plan_chains(sums, forward, places))
     loops = [loop for group in forward for loop in writer.loops(group)]
-    values = places.close("v")
-    writer.mirror(parameters.start, values.stop)
-    places.end += parameters.stop - parameters.start
-    places.close("q")
-    places.end += values.stop - values.start
-    places.close("g")
+    places.close("v")
+    places.close("g", like="v")
+    writer.go_back()
     loops += [loop for group in others for loop in writer.loops(group)]
     places.end += VECTOR  # the last vector may reach beyond the last block
     places.close("u")
@@ -123,23 +125,20 @@ class _Writer:
         self.places = places
         self.targets = targets
         """Node -> the place of its sum, if that is known before its loop is written, else NONE."""
-        self.distance = 0
-        """From a parameter or value to its gradient. 0 during the forward pass."""
         self.is_occupied = np.zeros(0, bool)
-        """Place -> whether it holds a leaf or a value, for the backward pass."""
+        """Place -> whether it holds a leaf, a value or a gradient. Empty during the forward pass."""
         self.row = np.zeros(sums.nodes + 1, np.int64)
         """Node -> its block and row, if the loop that computes it is one of several with rows of different lengths."""
         self.blocks = 0
         """The number of such loops so far."""
 
-    def mirror(self, first: int, stop: int) -> None:
-        """Go on with the backward pass: gradients mirror the places from `first` up to `stop`."""
-        of, mirrors = self.places.of, self.sums.mirrors
-        self.distance = stop - first
-        self.is_occupied = np.zeros(stop, bool)
-        self.is_occupied[of[:-1][of[:-1] != NONE]] = True
-        has_place = (mirrors != NONE) & (of[mirrors] != NONE)
-        self.targets = np.append(np.where(has_place, of[mirrors] + self.distance, NONE), NONE)
+    def go_back(self) -> None:
+        """Go on with the backward pass: the gradients of parameters and values have places."""
+        mirrors, gradients = self.sums.mirrors, self.places.gradients()
+        self.is_occupied = np.zeros(self.places.end, bool)
+        for places in (self.places.of, gradients):
+            self.is_occupied[places[places != NONE]] = True
+        self.targets = np.append(np.where(mirrors == NONE, NONE, gradients[mirrors]), NONE)
 
     def loops(self, group: Group) -> Iterator[Loop]:
         """Write a group as loops, usually one."""
@@ -250,8 +249,8 @@ class _Writer:
         target = Access(int(targets[0]), piece.strides_of(0))
         inner = piece.counts[-1] if piece.counts else 1
         spare = padded(max(inner, longest)) - inner
-        if target.lanes[-1:] != (1,) or not self.distance or not spare:
+        if target.lanes[-1:] != (1,) or not len(self.is_occupied) or not spare:
             return target, inner
-        beyond: Any = targets[inner - 1 :: inner, None] - self.distance + np.arange(1, spare + 1)
+        beyond: Any = targets[inner - 1 :: inner, None] + np.arange(1, spare + 1)
         is_free = beyond.max() < len(self.is_occupied) and not self.is_occupied[beyond].any()
         return target, inner + spare if is_free else inner

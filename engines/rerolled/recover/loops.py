@@ -6,8 +6,8 @@ segment = template, term counts, operand*   a stretch of each lane's terms, itse
 operand = number | access                   base + an offset for each lane count and term count: index · stride, or
                                             an entry of a list
 
-The workspace holds doubles. Its areas are x inputs, k constants, p parameters, v values, q gradients of parameters, g
-gradients of values, and u, the other sums of the backward pass.
+The workspace holds doubles. Its areas are k constants, p parameters, q their gradients, x inputs, v values, g their
+gradients, and u, the other sums of the backward pass.
 
 Guarantees of `layout` for rearrangements and back ends:
 
@@ -150,6 +150,10 @@ class Area(NamedTuple):
     name: str
     start: int
     stop: int
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
 
 
 class Workspace:

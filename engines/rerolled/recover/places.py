@@ -47,20 +47,18 @@ def apart(lanes: int) -> int:
 class Places:
     """The workspace while it fills: complete areas, the next free place, and the place of each node.
 
-    At first, it holds the inputs, in the caller's order, and the constants. Equal constants share a place.
+    At first, it holds the constants. Equal ones share a place.
     """
 
     def __init__(self, sums: Sums) -> None:
-        inputs, constants = np.flatnonzero(sums.kind == INPUT), np.flatnonzero(sums.kind == CONSTANT)
+        constants = np.flatnonzero(sums.kind == CONSTANT)
         self.of = np.full(sums.nodes + 1, NONE, np.int32)
         """Node -> its place. The last entry is for NONE, any place for slots that a template does not read."""
         self.of[NONE] = 0
-        self.of[inputs] = sums.number[inputs]
-        self.end = sums.inputs
+        self.end = 0
         """The place of the next block."""
         self.areas: dict[str, Area] = {}
         """Complete areas by name, in the order of the workspace."""
-        self.close("x")
         numbers = sums.number[constants]
         first, inverse = distinct(numbers.view(np.int64))
         self.of[constants] = self.block(len(first)) + inverse
@@ -75,12 +73,22 @@ class Places:
         start, self.end = self.end, self.end + size
         return start
 
-    def close(self, name: str) -> Area:
-        """Complete the area that starts at the end of the previous one. It ends at a multiple of VECTOR."""
+    def close(self, name: str, like: str = "") -> None:
+        """Complete the area that starts at the end of the previous one. It ends at a multiple of VECTOR.
+
+        like: an area of the same size.
+        """
         start = max((area.stop for area in self.areas.values()), default=0)
-        self.end = -(-self.end // VECTOR) * VECTOR
+        self.end = start + self.areas[like].size if like else -(-self.end // VECTOR) * VECTOR
         self.areas[name] = Area(name, start, self.end)
-        return self.areas[name]
+
+    def gradients(self) -> Ints:
+        """Node -> the place of its gradient, in q or g, if it has a place in p or v; else NONE."""
+        places: Ints = np.full_like(self.of, NONE)
+        for area in (self.areas["p"], self.areas["v"]):
+            inside = (self.of >= area.start) & (self.of < area.stop)
+            places[inside] = self.of[inside] + area.size
+        return places
 
     def operand(self, access: Access) -> Operand:
         """The access, or the constant that it reads for all lanes and terms."""
@@ -92,6 +100,12 @@ class Places:
     def access(self, node: int) -> Access:
         """The access of one node."""
         return Access(int(self.of[node]), ())
+
+
+def put_inputs(sums: Sums, places: Places) -> None:
+    """Place inputs in the caller's order."""
+    inputs = np.flatnonzero(sums.kind == INPUT)
+    places.of[inputs] = places.block(sums.inputs) + sums.number[inputs]
 
 
 def put_parameters(sums: Sums, groups: Sequence[Group], places: Places) -> None:

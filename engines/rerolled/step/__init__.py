@@ -12,7 +12,6 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "from a panel"                    tiles read a copy of a strip's lanes: see rearrange/from_panels.py
           | "of the row before"               a sink over the kept inputs
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
-          | "in own areas"                    with the row's own inputs, values and gradients: see rearrange/divided.py
           | "in parts"                        each thread computes only its part of the lanes, or of the rows
 section   = ("forward" | "backward" | "enter" | "turn" | "together" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
@@ -28,7 +27,7 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "measure weights" | "list every input" | "list inputs" ["of the rows"] | "turn lists" | "check factors"
                                               for skipping: see rearrange/zeros.py
           | "if" condition ":" statement* ["else:" statement*]
-          | "for each row:" statement* | "for the last row:" statement*       of the rows taken together
+          | "for each row:" statement* | "for the last row:" statement*       of those taken together, in its own places
           | "divided by" ("rows" | "lanes") ":" statement*                    among threads, which meet at its end
 condition = "due" | "alone" | "the rows are a batch" | "batch ends" ["with the rows"]
           | "every input" ["of the rows"] "counts" | "weights may be infinite"

@@ -1,7 +1,7 @@
 """Check what no comparison of bits shows: places beyond an area, and threads that race. Runs if CHECKED is set.
 
-- A copy stays within one area, and so do lists and the rows taken together.
-- Threads divide only runs in parts, rows in their own areas, and updates. No thread reads what another one computes
+- A copy stays within one area, and so do the rows taken together.
+- Threads divide only runs in parts, rows in their own places, and updates. No thread reads what another one computes
   before they meet.
 
 Tests compare the bits that a step trains with those of straight-line code. They notice each other mistake of a
@@ -30,8 +30,6 @@ def check_step(step: Step) -> Step:
                     _check_span(step, f"{section}: a copy", place, statement.size)
             if isinstance(statement, steps.TakeRows):
                 _check_span(step, f"{section}: a row", statement.to, step.loops.inputs, statement.rows)
-            if isinstance(statement, (steps.ListRows, steps.CheckFactors)) and statement.at is not None:
-                _check_span(step, f"{section}: a list", statement.at, step.loops.inputs)
             if isinstance(statement, steps.Divided):
                 _check_division(step, section, statement)
     return step
@@ -51,10 +49,12 @@ def _check_division(step: Step, section: str, divided: steps.Divided) -> None:
     allowed = (steps.TakeRows, steps.Perform, steps.EachRow) if divided.by == "rows" else (steps.Perform, steps.Update)
     if not all(isinstance(s, allowed) for s in divided.body) or (len(divided.body) > 1 and divided.by == "lanes"):
         raise BrokenStep(f"{section}: something is divided by {divided.by} that can't be")
-    runs = [run for s in walk(divided.body) if isinstance(s, steps.Perform) for run in step.routines[s.routine]]
+    performed = [statement for statement in walk(divided.body) if isinstance(statement, steps.Perform)]
+    in_parts = {run for each in performed if each in divided.body for run in step.routines[each.routine]}
+    runs = [run for each in performed for run in step.routines[each.routine]]
     for run in runs:
         where = f"{section}: loop {run.number}"
-        if run.is_part == bool(run.own):
+        if run.is_part != (run in in_parts):
             raise BrokenStep(f"{where} does not run as the threads do")
         if divided.by == "rows" and run.loop.phase == Phase.SINK:
             raise BrokenStep(f"{where} adds up rows, but rows are divided")

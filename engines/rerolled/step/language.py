@@ -59,8 +59,6 @@ class Run:
     panel: Optional[Panel] = None
     is_before: bool = False
     """Whether it reads the kept inputs of the previous row."""
-    own: tuple[tuple[str, Place], ...] = ()
-    """Area -> the places that the current row has instead of it, if its thread computes the row on its own."""
     is_part: bool = False
     """Whether each thread computes only its part of the lanes, or of the rows."""
     rounds: tuple[Loop, ...] = ()
@@ -104,7 +102,6 @@ class Run:
             "from a panel": self.panel,
             "of the row before": self.is_before,
             "after its update": self.due,
-            "in own areas": self.own,
             "in parts": self.is_part,
         }
         return "".join(f" {how}" for how, holds in hows.items() if holds)
@@ -285,9 +282,8 @@ class ListInputs(Statement):
 
 @dataclass(frozen=True)
 class ListRows(Statement):
-    """List the inputs that are not zero for each of the rows taken together, which begin at that place."""
+    """List the inputs that are not zero for each of the rows taken together."""
 
-    at: Place
     TEXT = "list inputs of the rows"
 
 
@@ -302,10 +298,10 @@ class TurnLists(Statement):
 class CheckFactors(Statement):
     """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update.
 
-    at: the place of the current row's inputs, if rows are taken together.
+    of_rows: whether rows are taken together.
     """
 
-    at: Optional[Place] = None
+    of_rows: bool = False
     TEXT = "check factors"
 
 
@@ -322,7 +318,10 @@ class If(Statement):
 
 @dataclass(frozen=True)
 class EachRow(Statement):
-    """Run the body for each of the rows taken together. last: only for the last one."""
+    """Run the body for each of the rows taken together, in the row's own places, or only for the last one.
+
+    See `Step.own`.
+    """
 
     body: Program
     last: bool = False

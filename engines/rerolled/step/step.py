@@ -41,6 +41,9 @@ class Step(Workspace):
     """Section -> its statements. A frozen step lacks what only trains."""
     skips: Optional[Pair] = None
     """The loops that skip inputs that are zero. For that, weights and factors must be finite."""
+    own: Optional[Place] = None
+    """If rows are taken together: the distance from a place in x, v, g and u to the first row's, and from row to row.
+    Loops that run for each row use the row's own places."""
     weights: Optional[tuple[float, ...]] = None
     """The numbers of the parameters, if the step is frozen and goes over rows: its C has them as constants."""
 
@@ -51,6 +54,10 @@ class Step(Workspace):
         """
         whole = self.whole_vectors(size)
         return whole if whole // VECTOR % 2 else whole + VECTOR
+
+    def is_own(self, place: int) -> bool:
+        """Whether each of the rows taken together has its own number for a place."""
+        return self.own is not None and self.area("x").start <= place < self.area("u").stop
 
     def whole_vectors(self, size: int) -> int:
         """The size, rounded up to whole vectors."""

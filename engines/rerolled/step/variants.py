@@ -23,6 +23,6 @@ def variants_of(code: Any) -> list[Variant]:
     leave = tuple(s for s in single["leave"] if not (isinstance(s, If) and s.condition == Fact.DUE))
     together = {**single, "turn": code.programs["together"], "leave": leave}
     return [
-        Variant("single rows", 1, replace(code, programs=single).pruned()),
+        Variant("single rows", 1, replace(code, programs=single, own=None).pruned()),
         Variant("rows together", 2, replace(code, programs=together).pruned()),
     ]
