@@ -63,7 +63,11 @@ static struct {
 #define SHAPE int blocks, long long rows, int vectors, int has_biases
 #define EACH_BLOCK for (long long b = 0; b < blocks; b++, m += (rows + has_biases) * vectors)
 #define EACH_ROW for (long long i = 0, r = 0; i < count && (r = list ? list[i] : i, 1); i++)
+#ifdef __clang__ /* which ignores a number above the count */
+#define EACH_VECTOR _Pragma("clang loop unroll(full)") for (int v = 0; v < vectors; v++)
+#else
 #define EACH_VECTOR _Pragma("GCC unroll 28") for (int v = 0; v < vectors; v++)
+#endif
 
 /* out = biases + m[0] * x[0] + m[1] * x[1] + ... */
 INLINE void sum(vec *out, const vec *m, const double *x, const long long *list, long long count, SHAPE)
