@@ -16,13 +16,11 @@ from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.trace import Graph, trace
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel import extension, toolchains
-from zoomgrad.engines.kernel.building import BuildFailed
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.native.build import recorder
 from zoomgrad.engines.row import Row
-from zoomgrad.engines.threads import pool
 from zoomgrad.engines.training import Trainer
 from zoomgrad.engines.translated.rpython import translator
 
@@ -40,7 +38,7 @@ class Compiled(Row):
         return recorder()
 
     def check(self) -> None:
-        """Import, find and build now what no timed phase should: stages, compilers, the recorder, NumPy, threads."""
+        """Import, find and build now what no timed phase should: stages, compilers, the recorder, NumPy."""
         import zoomgrad.engines.compile
         import zoomgrad.engines.lengths.prepare  # noqa: F401
         from zoomgrad.engines.rerolled.fitted import fitted
@@ -69,11 +67,6 @@ class Compiled(Row):
             extension.check_python("tcc")
         if options.code == "loops":
             fitted(options)
-        if options.threads:
-            try:
-                pool.load(tool)
-            except BuildFailed as failed:
-                raise Unavailable(f"no pool of threads: {failed.reason}", failed.remedy) from None
 
     def supports(self, workload: Workload) -> Optional[str]:
         can_run = not (self.options.frozen and workload.learns)

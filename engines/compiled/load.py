@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.building import Built, loading
 from zoomgrad.engines.kernel.extension import Extension
 from zoomgrad.engines.kernel.library import Library, interface
@@ -18,7 +17,6 @@ from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.bytecode import Bytecode, Interpreter
 from zoomgrad.engines.straight.python_source import PythonSource, PythonText
-from zoomgrad.engines.threads import pool
 from zoomgrad.engines.translated.rpython import Rows
 
 
@@ -27,10 +25,7 @@ def load(built: Built, workspace: int, options: Options) -> Kernel:
     with loading():
         if options.target == "module":
             return Extension(str(built.path), workspace)
-        library = Library(interface().dlopen(str(built.path)), workspace)
-    if options.threads:
-        library.use_pool(pool.load(toolchains.find(options.compiler)), options.threads)
-    return library
+        return Library(interface().dlopen(str(built.path)), workspace)
 
 
 def load_unbuilt(source: Any, clock: Clock) -> Kernel:

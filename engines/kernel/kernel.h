@@ -42,6 +42,3 @@ void update(double *p, double *q, double rate, double batch); /* p -= rate * q /
 
 /* Returns the number of finite losses. The first other loss ends the stretch, before its backward pass. */
 long long train(const struct buffers *buffers, const struct stretch *stretch);
-
-/* Only in a kernel that divides its work: the pool's `divide`, and the most threads to use. See threads/pool.h. */
-void use_pool(void *divide, long long threads);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
@@ -60,11 +59,6 @@ class Library:
             # cffi's functions hold only an address, so the passes keep the library. This makes no call slower.
             each.library = self._lib  # type: ignore[attr-defined]
         return passes
-
-    def use_pool(self, divide: int, threads: int) -> None:
-        """Divide work among threads. divide: the address of the pool's function."""
-        with suppress(self._ffi.error):  # a kernel of short loops divides nothing, and lacks the function
-            self._lib.use_pool(self._ffi.cast("void *", divide), threads)
 
     def zero_grad(self, q: Doubles) -> None:
         self._lib.zero_grad(self._pointer(q))

@@ -17,6 +17,9 @@ struct training {
         double bound;           /* on the magnitude of weights whose inputs may be skipped */
     } state;                    /* of recovered loops; without it, TCC's straight lines take 3 % less time */
 #endif
+#ifdef THREADS
+    struct crew crew; /* see threads.h */
+#endif
 };
 
 /* Read the row `ahead` rows after the next one. */

@@ -69,6 +69,7 @@ class _Source:
     def __init__(self, step: Step, form: Form) -> None:
         self.step = step = step.pruned()
         self.form = form
+        self.is_divided = any(isinstance(s, steps.Divided) for s in step.statements())
         self.nests = Nests(step, form)
         self.bodies: dict[str, Text] = {}
         """A run, as text -> its printed statements, which several functions may contain."""
@@ -203,6 +204,9 @@ class _Source:
         """The interface, and functions that copy parameters and outputs."""
         loops, skips = self.step.loops, self.step.skips
         yield from map(Include, ("kernel/kernel.h", "kernel/rows.h"))
+        if self.is_divided:
+            yield Define("THREADS", self.form.threads)
+            yield Include("rerolled/emit/threads.h")
         if self.step.goes_over_rows:
             yield Include("kernel/training.h")
         if self.step.weights is not None:
@@ -219,9 +223,6 @@ class _Source:
         yield Include("rerolled/emit/workspace.h")
         if "backward" in self.step.programs:
             yield Include("rerolled/emit/updates.h")
-        if any(isinstance(s, steps.Divided) for s in self.step.statements()):
-            yield Include("threads/pool.h")
-            yield Include("rerolled/emit/threads.h")
         if self.step.reads_numbers:
             yield Text(table("numbers", loops.numbers))
         yield Comment("Copy all parameters from the caller's order to the loops' order, or back if `out`.")
@@ -275,6 +276,8 @@ class _Source:
             if name in self.step.programs:
                 section = Section(self.step, buffers="t->" if parameters == (_TRAINING,) else "")
                 body = section.statements(self.step.programs[name])
+                if name == "leave" and self.is_divided:
+                    body.append(Call("end_helpers", ("&t->crew",)))
                 yield from section.shares.values()
                 yield Function(kind, name, parameters, [*first, *body, *last])
 

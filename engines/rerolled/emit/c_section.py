@@ -197,26 +197,29 @@ class Section:
             body.append(Declare("const long long", "last", f"{COUNT} * (part + 1) / parts"))
         for statement in divided.body:
             if isinstance(statement, steps.TakeRows):
-                before.append(Declare("long long", COUNT, f"rows_to_divide(t, {statement.rows})"))
+                before.append(
+                    Declare(
+                        "long long", COUNT, f"in_equal_groups(rows_to_take(t, t->stretch->steps), {statement.rows})"
+                    )
+                )
                 take: list[Statement] = [Call("take_row", ("t", self._place(statement.to), "row"))]
                 body.append(For("row", "last", take, start="first"))
             elif isinstance(statement, steps.EachRow):
                 body.append(For("row", "last", self._of_each_row(statement), start="first"))
             elif isinstance(statement, steps.Update):
-                rows = "(double)t->stretch->batch"
-                body.append(Call("update_part", ("w", "t->state.rate", rows, "part", "parts")))
+                body.append(Declare("const long long", "vectors", "(ROOM + LANES - 1) / LANES"))
+                span = ("vectors * part / parts * LANES", "vectors * (part + 1) / parts * LANES")
+                body.append(Call("update_span", ("w", *span, "t->state.rate", "(double)t->stretch->batch")))
                 after = [_UPDATED]
             else:
                 count = COUNT
                 body += self._statement(statement)
         if divided not in self.shares:
-            known = [Declare("struct training *const", "t", "((const struct division *)work)->t")]
-            known += [Declare("const long long", COUNT, "((const struct division *)work)->count")] * (count == COUNT)
-            known.append(Declare("number *const", "w", "t->w"))
-            taken = ("void *work", "long long part", "long long parts")
+            taken = ("struct training *t", f"UNUSED long long {COUNT}", "long long part", "long long parts")
             name = f"share{len(self.shares)}"
-            self.shares[divided] = Function("static void", name, taken, [*known, *body])
-        return [*before, Call("divide_work", (self.shares[divided].name, "t", count)), *after]
+            known = Declare("number *const", "w", "t->w")
+            self.shares[divided] = Function("static void", name, taken, [known, *body])
+        return [*before, Call("divide", ("&t->crew", self.shares[divided].name, "t", count)), *after]
 
     def _place(self, place: Place) -> str:
         return f"w + {spelled(self.step, place)}"

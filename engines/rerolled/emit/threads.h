@@ -1,39 +1,93 @@
-/* Divisions of a step among threads. Without a pool, one thread computes the only part. */
+/* Threads that divide the steps of one call of `train`. Its first division starts them, and its end ends them, so none
+   runs when the kernel is unloaded or the process forks.
 
-struct division {
+   A division is a round. The caller announces it and computes share 0, and helper n computes share n. A thread that waits
+   spins first, because the next round usually begins within microseconds, and then lets other threads go first. */
+
+#include <pthread.h>
+#include <sched.h>
+
+struct training;
+
+/* Compute one of the shares of these rows, which may run at the same time. */
+typedef void share_function(struct training *t, long long count, long long part, long long parts);
+
+struct crew {
+    struct helper {
+        struct crew *crew;
+        long long part;
+        pthread_t thread;
+    } helpers[THREADS];
+    long long parts; /* of a division: one more than there are helpers; 0 before the first division */
+    /* The round: written by the caller before `round`, read by the helpers after it. */
+    share_function *compute; /* 0: the helpers end */
     struct training *t;
-    long long count; /* of rows taken together */
+    long long count;
+    long long round __attribute__((aligned(128))); /* its number */
+    long long left __attribute__((aligned(128)));  /* helpers that have not ended it */
 };
 
-static divide_function *pool;
-static long long most_threads = 1;
-
-void use_pool(void *divide, long long threads)
+static void wait_until(const long long *place, long long value)
 {
-    pool = (divide_function *)divide;
-    most_threads = threads;
+    enum { SPINS = 2000 };
+    for (int n = 0; __atomic_load_n(place, __ATOMIC_ACQUIRE) != value; n++) {
+        if (n % SPINS == SPINS - 1)
+            sched_yield();
+#ifdef __x86_64__
+        __builtin_ia32_pause();
+#endif
+    }
 }
 
-static void divide_work(part_function *f, struct training *t, long long count)
+static void *help(void *argument)
 {
-    struct division d = {t, count};
-    if (pool)
-        pool(f, &d, most_threads);
-    else
-        f(&d, 0, 1);
+    const struct helper *const h = argument;
+    struct crew *const crew = h->crew;
+    for (long long round = 1;; round++) {
+        wait_until(&crew->round, round);
+        if (!crew->compute)
+            return 0;
+        crew->compute(crew->t, crew->count, h->part, crew->parts);
+        __atomic_sub_fetch(&crew->left, 1, __ATOMIC_RELEASE);
+    }
 }
 
-/* One part of `update_all`. Parts begin at whole vectors. */
-static void update_part(number *restrict w, number rate, number batch, long long part, long long parts)
+/* Start the helpers, or as many as the system allows. */
+static void start_helpers(struct crew *crew)
 {
-    const long long vectors = (ROOM + LANES - 1) / LANES;
-    update_span(w, vectors * part / parts * LANES, vectors * (part + 1) / parts * LANES, rate, batch);
+    for (crew->parts = 1; crew->parts < THREADS; crew->parts++) {
+        struct helper *const h = &crew->helpers[crew->parts];
+        h->crew = crew;
+        h->part = crew->parts;
+        if (pthread_create(&h->thread, 0, help, h))
+            return;
+    }
 }
 
-/* The number of rows to take together: those left, in groups of equal size of at most `most`. */
-static long long rows_to_divide(const struct training *t, long long most)
+static void divide(struct crew *crew, share_function *compute, struct training *t, long long count)
 {
-    const long long left = rows_to_take(t, t->stretch->steps);
+    if (!crew->parts)
+        start_helpers(crew);
+    crew->compute = compute;
+    crew->t = t;
+    crew->count = count;
+    crew->left = crew->parts - 1;
+    __atomic_add_fetch(&crew->round, 1, __ATOMIC_RELEASE);
+    compute(t, count, 0, crew->parts);
+    wait_until(&crew->left, 0);
+}
+
+static void end_helpers(struct crew *crew)
+{
+    crew->compute = 0;
+    __atomic_add_fetch(&crew->round, 1, __ATOMIC_RELEASE);
+    for (long long part = 1; part < crew->parts; part++)
+        pthread_join(crew->helpers[part].thread, 0);
+}
+
+/* The number of rows to take together, of those left: in groups of equal size of at most `most`. */
+static long long in_equal_groups(long long left, long long most)
+{
     const long long groups = (left + most - 1) / most;
     return (left + groups - 1) / groups;
 }

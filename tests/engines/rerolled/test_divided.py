@@ -1,4 +1,4 @@
-"""Steps divided among threads: the same bits for any number of threads, and a pool that survives what users do."""
+"""Steps divided among threads: the same bits for any number of threads, and threads that end with each call."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pytest
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of
-from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import which
+from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.rerolled.rearrange import divided, weight_reuse
 from zoomgrad.engines.rerolled.step.check import BrokenStep, check_step
 from zoomgrad.engines.rerolled.step.language import Divided, walk
 from zoomgrad.engines.rerolled.step.variants import variants_of
-from zoomgrad.engines.threads import pool
 
 pytestmark = pytest.mark.host
 DIVIDED = ("in place", "deferred", "divided")
@@ -46,66 +45,61 @@ def test_the_checker_finds_a_division_that_would_race(step, by):
         check_step(step.rewritten(divide))
 
 
-# --- the pool --------------------------------------------------------------------------------------------------------
+# --- the threads -----------------------------------------------------------------------------------------------------
 
 CALLER = """
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-static long long sums[7];
+struct training {
+    struct crew crew;
+    long long numbers[1000], sums[THREADS];
+};
 
-static void add(void *work, long long part, long long parts)
+static void add(struct training *t, long long count, long long part, long long parts)
 {
-    for (long long i = 1000 * part / parts; i < 1000 * (part + 1) / parts; i++)
-        sums[part] += ((long long *)work)[i];
-}
-
-static long long total(long long threads, int times)
-{
-    static long long numbers[1000];
-    long long sum = 0;
-    for (int i = 0; i < 1000; i++)
-        numbers[i] = i;
-    for (; times--; sum = 0) {
-        for (int n = 0; n < 7; n++)
-            sums[n] = 0;
-        divide(add, numbers, threads);
-        for (int n = 0; n < 7; n++)
-            sum += sums[n];
-        if (sum != 499500)
-            exit(3);
-        if (times % 16 == 0)
-            usleep(200); /* helpers fall asleep */
-    }
-    return started;
+    t->sums[part] = 0;
+    for (long long i = count * part / parts; i < count * (part + 1) / parts; i++)
+        t->sums[part] += t->numbers[i];
 }
 
 int main(void)
 {
-    printf("%lld ", total(2, 60));
-    printf("%lld ", total(7, 60));
-    printf("%lld ", total(3, 60));
-    printf("%lld", total(7, 20));
-    return 0;
+    static struct training t;
+    for (int i = 0; i < 1000; i++)
+        t.numbers[i] = i;
+    for (int times = 0; times < 100; times++) {
+        divide(&t.crew, add, &t, 1000);
+        long long sum = 0;
+        for (int n = 0; n < THREADS; n++)
+            sum += t.sums[n];
+        if (sum != 499500)
+            return 3;
+        if (times % 16 == 0)
+            usleep(200); /* helpers yield */
+    }
+    end_helpers(&t.crew);
+    return in_equal_groups(100, 60) != 50;
 }
 """
 
 
-def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_a_sanitizer_finds_no_race_among_the_threads(tmp_path, threads):
     program = tmp_path / "caller"
-    program.with_suffix(".c").write_text(f"#define _GNU_SOURCE\n{pool.source()}{CALLER}")
+    code = f"#define _GNU_SOURCE\n#define THREADS {threads}\n{read('rerolled/emit/threads.h')}{CALLER}"
+    program.with_suffix(".c").write_text(code)
     gcc = which("gcc") or pytest.skip("there is no gcc on PATH")
     command = [gcc, "-O1", "-g", "-fsanitize=thread", "-pthread", "-o", str(program), f"{program}.c"]
     if subprocess.run(command, capture_output=True, timeout=60).returncode:
         pytest.skip("this gcc has no thread sanitizer")
     ran = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1 6 6 6", "")
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 PROGRAM = """
 import os, threading
 from zoomgrad import engines
+from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.rerolled.rearrange import divided
 from zoomgrad.harness import workloads
 divided.LEAST_WORK = 0
@@ -129,7 +123,7 @@ child = os.fork()
 if not child:
     os._exit(trained(trainers[0]) != wanted)
 assert os.waitpid(child, 0)[1] == 0
-trainers.pop()  # unloads a kernel; the pool stays
+trainers.pop()  # unloads a kernel
 assert trained(trainers[0]) == wanted
 print("equal")
 """
@@ -140,11 +134,3 @@ def test_programs_side_by_side_and_in_a_forked_child():
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "equal\n", "")
-
-
-def test_without_a_pool_the_engine_is_unavailable(monkeypatch):
-    engine = usable("rerolled-gcc+threads=2")
-    monkeypatch.setattr(pool, "load", pool.load.__wrapped__)
-    monkeypatch.setattr(pool, "source", lambda: "broken")
-    with pytest.raises(Unavailable, match="no pool of threads: gcc"):
-        engine.check()

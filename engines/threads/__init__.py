@@ -1,1 +1,0 @@
-"""A pool of threads for kernels that divide their work. `rerolled/rearrange/divided.py` divides a step."""
