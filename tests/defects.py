@@ -542,8 +542,8 @@ DEFECTS = (
     Defect(
         "machine: a power of -2 keeps the registers of the inverse",
         "engines/machine/powers.py",
-        "release(head, tail, product)",
-        "release(product)",
+        "release(head, tail)\n    return",
+        "release(head)\n    return",
         "engines/machine/test_machine.py::test_no_loop_keeps_a_register[digits-dense]",
     ),
     Defect(

@@ -10,7 +10,7 @@ from typing import Optional, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Assembler, Mask, Mem, Vec
-from zoomgrad.engines.machine.powers import EXPONENTS, Powers
+from zoomgrad.engines.machine.powers import EXPONENTS, write_power
 from zoomgrad.engines.machine.registers import Known, Registers
 from zoomgrad.engines.machine.target import Target
 
@@ -213,7 +213,7 @@ class Evaluator:
                 self.release(x)  # before its last use, so that the call does not keep it
                 self.call("pow", (x, values[1]), to)
 
-            Powers(self).write(x, power, to, call_libm)
+            write_power(self, x, power, to, call_libm)
             return to
         self.release(*values)
         to = self.registers.vector(1)
