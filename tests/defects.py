@@ -421,14 +421,14 @@ DEFECTS = (
     ),
     Defect(
         "step: outputs are written before the inputs of their row are restored",
-        "engines/rerolled/rearrange/rows.py",
+        "engines/rerolled/rearrange/together.py",
         "Guard((*rest, *shown, *gives))",
         "Guard((*rest, *gives, *shown))",
         "engines/rerolled/test_traps.py",
     ),
     Defect(
         "rows together: the outputs are another row's",
-        "engines/rerolled/rearrange/rows.py",
+        "engines/rerolled/rearrange/together.py",
         'for area in map(step.area, "xv")',
         'for area in map(step.area, "x")',
         "engines/rerolled/test_together.py::test_random_networks_keep_their_bits",

@@ -57,6 +57,4 @@ def wanted(options: Options) -> Form:
     names = VECTORS.rearrangements
     if options.sparse:
         names = (*names, "zeros skipped")
-    if options.threads:
-        names = ("in place", "deferred", "divided")
     return replace(VECTORS, rearrangements=names, threads=max(1, options.threads), is_fast=options.fast)

@@ -330,7 +330,8 @@ class _Nest:
     def _panel(self, panel: Panel) -> _Pointer:
         """The pointer to a term of the panel."""
         area, first = self.nests.place(panel.base)
-        place = f"{area} + {affine(first, (), (self.strips.lanes,))}"
+        own = f"{panel.per_part} * part + " if self.run.is_part else ""
+        place = f"{area} + {own}{affine(first, (), (self.strips.lanes,))}"
         return _Pointer("packed", -self.strips.at, (0, 1), (Declare("number *", "packed", place),))
 
     def _source(self, name: str, operand: Operand, segment: Segment) -> _Source:

@@ -91,6 +91,8 @@ class Section:
         self.shares: dict[steps.Divided, Function] = {}
         """For each division so far, the function that computes a part of it."""
         self.base = BASE if step.own else "w"
+        self.first, self.last = "0", COUNT
+        """The rows of a loop over those taken together: from, and up to but not including."""
 
     def statements(self, program: Program) -> list[Statement]:
         """The statements of the section."""
@@ -127,7 +129,7 @@ class Section:
 
     def _take_rows(self, statement: steps.TakeRows) -> list[Statement]:
         taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")
-        return [taken, For("row", COUNT, [Call("take_row", ("t", self._place(statement.to), "row"))])]
+        return [taken, self._over_rows([Call("take_row", ("t", self._place(statement.to), "row"))])]
 
     def _list_rows(self, _: steps.ListRows) -> list[Statement]:
         assert self.step.own
@@ -178,48 +180,40 @@ class Section:
         if statement.last:
             last = Declare("const long long", "row", f"{COUNT} - 1")
             return [Block([last, *self._program(statement.body)])]
-        return [For("row", COUNT, self._of_each_row(statement))]
-
-    def _of_each_row(self, statement: steps.EachRow) -> list[Statement]:
-        """The body for the row with that number."""
         assert self.step.own
         base = Declare("number *const UNUSED", BASE, f"w + OWN - X + {self.step.own.per_row} * row")
-        return [base, *self._program(statement.body)]
+        return [self._over_rows([base, *self._program(statement.body)])]
+
+    def _over_rows(self, body: list[Statement]) -> Statement:
+        return For("row", self.last, body, start=self.first)
 
     def _divided(self, divided: steps.Divided) -> list[Statement]:
         """Let threads compute parts of the body. Only what cannot be divided comes before or after it."""
         before: list[Statement] = []
         after: list[Statement] = []
-        body: list[Statement] = []
-        count = COUNT if divided.by == "rows" else "0"
         if divided.by == "rows":
-            body.append(Declare("const long long", "first", f"{COUNT} * part / parts"))
-            body.append(Declare("const long long", "last", f"{COUNT} * (part + 1) / parts"))
-        for statement in divided.body:
-            if isinstance(statement, steps.TakeRows):
-                before.append(
-                    Declare(
-                        "long long", COUNT, f"in_equal_groups(rows_to_take(t, t->stretch->steps), {statement.rows})"
-                    )
-                )
-                take: list[Statement] = [Call("take_row", ("t", self._place(statement.to), "row"))]
-                body.append(For("row", "last", take, start="first"))
-            elif isinstance(statement, steps.EachRow):
-                body.append(For("row", "last", self._of_each_row(statement), start="first"))
-            elif isinstance(statement, steps.Update):
-                body.append(Declare("const long long", "vectors", "(ROOM + LANES - 1) / LANES"))
-                span = ("vectors * part / parts * LANES", "vectors * (part + 1) / parts * LANES")
-                body.append(Call("update_span", ("w", *span, "t->state.rate", "(double)t->stretch->batch")))
-                after = [_UPDATED]
-            else:
-                count = COUNT
-                body += self._statement(statement)
+            self.first, self.last = "first", "last"
+            body = self._program(divided.body)
+            self.first, self.last = "0", COUNT
+            if isinstance(divided.body[0], steps.TakeRows):
+                before = [body.pop(0)]
+            bounds = {"first": f"{COUNT} * part / parts", "last": f"{COUNT} * (part + 1) / parts"}
+            body = [*(Declare("const long long", name, bound) for name, bound in bounds.items()), *body]
+        elif divided.body == (steps.Update(),):
+            span = ("vectors * part / parts * LANES", "vectors * (part + 1) / parts * LANES")
+            body = [
+                Declare("const long long", "vectors", "(ROOM + LANES - 1) / LANES"),
+                Call("update_span", ("w", *span, "t->state.rate", "(double)t->stretch->batch")),
+            ]
+            after = [_UPDATED]
+        else:
+            body = self._program(divided.body)
         if divided not in self.shares:
             taken = ("struct training *t", f"UNUSED long long {COUNT}", "long long part", "long long parts")
             name = f"share{len(self.shares)}"
             known = Declare("number *const", "w", "t->w")
             self.shares[divided] = Function("static void", name, taken, [known, *body])
-        return [*before, Call("divide", ("&t->crew", self.shares[divided].name, "t", count)), *after]
+        return [*before, Call("divide", ("&t->crew", self.shares[divided].name, "t", COUNT)), *after]
 
     def _place(self, place: Place) -> str:
         return f"w + {spelled(self.step, place)}"

@@ -84,10 +84,3 @@ static void end_helpers(struct crew *crew)
     for (long long part = 1; part < crew->parts; part++)
         pthread_join(crew->helpers[part].thread, 0);
 }
-
-/* The number of rows to take together, of those left: in groups of equal size of at most `most`. */
-static long long in_equal_groups(long long left, long long most)
-{
-    const long long groups = (left + most - 1) / most;
-    return (left + groups - 1) / groups;
-}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from zoomgrad.engines.graph.passes import CHECKED
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange.deferred import defer_updates
-from zoomgrad.engines.rerolled.rearrange.divided import divide
 from zoomgrad.engines.rerolled.rearrange.from_panels import read_from_panels
 from zoomgrad.engines.rerolled.rearrange.in_place import update_in_place
 from zoomgrad.engines.rerolled.rearrange.in_rounds import run_in_rounds
@@ -26,7 +25,6 @@ REARRANGEMENTS = {
     "rows together": take_rows_together,
     "whole batches": update_with_whole_batches,
     "from panels": read_from_panels,
-    "divided": divide,
     "in rounds": run_in_rounds,
 }
 

@@ -33,10 +33,11 @@ def read_from_panels(step: Step, form: Form) -> Step:
     if not panels:
         return step
     terms = max(run.loop.segments[panel.segment].counts[0] for run, panel in panels.items())
-    step, area = step.with_area("panel", terms * form.strip)
+    size = step.whole_vectors(terms * form.strip)
+    step, area = step.with_area("panel", form.threads * size)
+    placed = {run: replace(run, panel=Panel(*panel[:2], area.start, size)) for run, panel in panels.items()}
     for name, runs in step.routines.items():
-        placed = [replace(run, panel=panels[run]._replace(base=area.start)) if run in panels else run for run in runs]
-        step = step.with_routine(name, placed)
+        step = step.with_routine(name, (placed.get(run, run) for run in runs))
     return step
 
 

@@ -1,9 +1,8 @@
-"""Rows of a batch in one turn of the step: places for each row, loops over all rows, and the section that takes them.
+"""Rows of a batch in one turn of the step: places for each row, and loops over all rows.
 
-`together` and `divided` use these functions. Each of the rows taken together has inputs, values and gradients of its
-own: a copy of the areas x, v, g and u, whose distance from these areas is `Step.own`. A loop that runs row by row is
-the same for each row, and for a row alone: only the distance differs. A loop over all rows has a lane count, or a
-count of terms, for the rows.
+Each of the rows taken together has inputs, values and gradients of its own: a copy of the areas x, v, g and u, whose
+distance from these areas is `Step.own`. A loop that runs row by row is the same for each row, and for a row alone: only
+the distance differs. A loop over all rows has a lane count, or a count of terms, for the rows.
 
 Example: `v[i] = p[i] + x[i]` for i<4, where x and v start at places 100 and 108. If the first row's own places begin
 900 places after x, and rows are 24 apart, own is Place(900, 24). For all rows the loop is
@@ -17,9 +16,7 @@ from dataclasses import replace
 
 from zoomgrad.engines.rerolled.form import has_strides, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
-from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, Statement, walk
-from zoomgrad.engines.rerolled.step.spans import reads
+from zoomgrad.engines.rerolled.step.language import Place, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -39,50 +36,6 @@ def of_first_row(step: Step, place: int) -> Place:
     """The place of the first row that stands for one in x, v, g or u, and its stride from row to row."""
     assert step.own is not None
     return Place(place + step.own.base, step.own.per_row)
-
-
-def with_rows(step: Step, rows: Program, add: Program) -> Step:
-    """The step that takes rows together if a batch has several.
-
-    rows: takes and computes them, with a Guard for each row. add: adds the gradients of all rows. Rows before a failed
-    one still count, so its guard ends with what else is to do for these.
-    """
-    turn = step.programs["turn"]
-    gives = [s for s in turn[turn.index(steps.TakeRow()) :] if s == steps.Give("outputs")]
-    update = next(s.then for s in walk(turn) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
-    # The caller sees the inputs and outputs of the last row, or of the one that failed.
-    areas = (area for area in map(step.area, "xv") if area.size)
-    shown = tuple(steps.Copy(Place(area.start), of_first_row(step, area.start), area.size) for area in areas)
-    rows = _joined(rows)
-    after = 1 + next(at for at, statement in enumerate(rows) if steps.Guard() in walk((statement,)))
-    rest = (*rows[after:], *add)
-    guard = steps.Guard((*rest, *shown, *gives))
-    return step.with_programs(
-        together=(
-            *steps.rewrite(rows[:after], lambda statement: (guard if statement == steps.Guard() else statement,)),
-            steps.EachRow(shown, last=True),
-            *gives,
-            *rest,
-            steps.If(Fact.ENDS_WITH_ROWS, update),
-        )
-    )
-
-
-def _joined(program: Program) -> Program:
-    """The program, in which one statement does for each row what several did one after the other."""
-    joined: list[Statement] = []
-    for statement in program:
-        before = joined[-1] if joined else None
-        if isinstance(statement, steps.EachRow) and isinstance(before, steps.EachRow):
-            joined[-1] = steps.EachRow((*before.body, *statement.body))
-        else:
-            joined.append(statement)
-    return tuple(joined)
-
-
-def reads_no_values(step: Step, loop: Loop) -> bool:
-    """Whether a loop reads only numbers, inputs and parameters, so that rows differ in their inputs only."""
-    return not any(reads(loop, (area.start, area.stop)) for area in map(step.area, "vgu"))
 
 
 def over_rows(step: Step, number: int, count: int) -> Run:

@@ -8,6 +8,10 @@ order: a lane is one sum of one row, and a gradient adds the rows' terms one aft
 Wide loops are like products of two matrices, so the back end runs them in tiles that fit the registers: some rows by
 some vectors of sums, or some inputs by some vectors of gradients, which stay in registers while the rows pass by.
 
+Threads divide a step with enough work: passes by rows, gradients and updates by lanes. They meet before the losses are
+recorded in order, and before gradients are added. One thread computes a sum from its first term to its last, so the
+bits are the same for any number of threads. Batches of one row are not divided.
+
 Example: three rows, one weight w. The forward loop computes w * x1, w * x2 and w * x3 with one load of w. After each
 row has computed its factor f, the sink computes q += x1 * f1; q += x2 * f2; q += x3 * f3 with one load and one store of
 q. If row 2 has a loss that is not finite, only `q += x1 * f1` runs.
@@ -23,99 +27,124 @@ Example with many weights in two layers, `mlp-64x256x10-b100`:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from zoomgrad.engines.rerolled.form import Form, has_strides, lies_in_vectors
 from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.rearrange.from_panels import turned
-from zoomgrad.engines.rerolled.rearrange.rows import (
-    add_rows,
-    can_add_rows,
-    of_first_row,
-    over_rows,
-    reads_no_values,
-    with_own,
-    with_rows,
-)
+from zoomgrad.engines.rerolled.rearrange.rows import add_rows, can_add_rows, of_first_row, over_rows, own_size, with_own
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.recover.loops import Loop
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Fact, Program, Run, Statement
-from zoomgrad.engines.rerolled.step.step import Pair, Step
+from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, Statement, rewrite, walk
+from zoomgrad.engines.rerolled.step.step import Step
+
+MOST_BYTES = 32 << 20
+"""The most memory for the own places of rows that threads divide."""
+LEAST_WORK = 2_000_000
+"""Primitives of the rows taken together, from which on they are divided: some 200 microseconds on one thread. An empty
+division takes one, if each thread has a core for itself, but a millisecond while other processes use the cores."""
 
 
 def take_rows_together(step: Step, form: Form) -> Step:
-    """Take rows of one batch together, if a pair of loops shares its weights, and reads nothing else that differs."""
-    pair = pair_of_loops(step.loops)
-    if pair is None or not has_form(step, pair):
+    """Take rows of one batch together, if a pair of loops shares its weights, and tiles have a form for both loops."""
+    pair, loops = pair_of_loops(step.loops), step.loops.loops
+    if pair is None or not _is_plain(step, loops[pair.forward]) or not can_add_rows(loops[pair.sink]):
         return step
-    count = form.rows_together(step.loops.inputs, step.loops.parameters)
+    count, is_divided = _row_count(step, form)
     step = with_own(step, count)
-    values = sorted(step.routines["values"], key=lambda run: run.number != pair.forward)
-    (sums, *_), *forward = _stages(step, values, count)
-    small, wide = _sinks(step, pair)
-    *others, sink = (add_rows(step, number, count) for number in wide)
-    step, first, last = _of_pair(step, pair, sums, sink)
-    step, add = _routine(step, f"other sinks of {count} rows", others)
-    step, end = _routine(step, "sinks of a row", small)
-    step, compute = _in_passes(step, "values", forward)
-    step, gradients = _in_passes(step, "gradients", _stages(step, step.routines["gradients"], count))
-    if step.skips:
-        end = (steps.CheckFactors(of_rows=True), *end)
     taken = steps.TakeRows(count, of_first_row(step, step.area("x").start))
-    guard, ends = steps.EachRow((steps.Guard(),)), (steps.EachRow(end),) if end else ()
-    return with_rows(step, (taken, *first, *compute, guard, *gradients, *ends), (*add, *last))
+    step, values = _in_stages(step, "values", count)
+    step, gradients = _in_stages(step, "gradients", count)
+    step, ends, sinks = _add_up(step, count)
+    values, turn = (taken, *values), step.programs["turn"]
+    update = next(s.then for s in walk(turn) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
+    if is_divided:
+        for name, runs in step.routines.items():
+            step = step.with_routine(name, (replace(run, is_part=run.rows > 1) for run in runs))
+        values, gradients = (steps.Divided("rows", values),), (steps.Divided("rows", gradients),)
+        sinks = tuple(steps.Divided("lanes", (sink,)) for sink in sinks)
+        update = rewrite(update, lambda s: (steps.Divided("lanes", (s,)) if isinstance(s, steps.Update) else s,))
+    # The caller sees the inputs and outputs of the last row, or of the one that failed. Rows before that still count.
+    gives = [s for s in turn[turn.index(steps.TakeRow()) :] if s == steps.Give("outputs")]
+    areas = (area for area in map(step.area, "xv") if area.size)
+    shown = tuple(steps.Copy(Place(area.start), of_first_row(step, area.start), area.size) for area in areas)
+    rest = (*gradients, *ends, *sinks)
+    guard, last = steps.Guard((*rest, *shown, *gives)), steps.EachRow(shown, last=True)
+    ended = steps.If(Fact.ENDS_WITH_ROWS, update)
+    return step.with_programs(together=(*values, steps.EachRow((guard,)), last, *gives, *rest, ended))
 
 
-def has_form(step: Step, pair: Pair) -> bool:
-    """Whether the pair's loops have a form for all rows, and its forward loop can run before all others."""
-    forward = step.loops.loops[pair.forward]
-    return (
-        _is_plain(step, forward)
-        and pair.factor.lanes == (1,)
-        and all(isinstance(operand, Access) for segment in forward.segments for operand in segment.operands)
-        and reads_no_values(step, forward)
-    )
+def _row_count(step: Step, form: Form) -> tuple[int, bool]:
+    """The most rows to take together, and whether threads divide them: then more rows."""
+    count = form.rows_together(step.loops.inputs, step.loops.parameters)
+    divided = min(form.threads * count, MOST_BYTES // (8 * own_size(step)))
+    work = divided * sum(loop.work for loop in step.loops.loops)
+    if form.threads == 1 or divided < 2 or work < LEAST_WORK:
+        return count, False
+    return divided, True
 
 
-def _stages(step: Step, runs: Sequence[Run], count: int) -> list[list[Run]]:
-    """Runs in their order, cut into stages: a loop for all rows, or consecutive loops of each row.
+def _in_stages(step: Step, routine: str, count: int) -> tuple[Step, Program]:
+    """Cut a routine into wide loops, and consecutive loops of each row; return the program that runs them.
 
     Loops over many weights are wide, and so are simple loops between them, if tiles have a form for them.
     """
-    many = [at for at, run in enumerate(runs) if _has_many_terms(step, run.loop)]
-    stages: list[list[Run]] = []
-    for at, run in enumerate(runs):
-        if at in many or (many and many[0] < at < many[-1] and _is_plain(step, run.loop)):
-            stages.append([over_rows(step, run.number, count)])
-        elif stages and stages[-1][0].rows == 1:
-            stages[-1].append(run)
+    runs = step.routines[routine]
+    many = [run.number for run in runs if _has_many_terms(step, run.loop)]
+    program: list[Statement] = []
+
+    def is_wide(run: Run) -> bool:
+        return run.number in many or (bool(many) and many[0] < run.number < many[-1] and _is_plain(step, run.loop))
+
+    for wide, group in groupby(runs, is_wide):
+        if wide:
+            for run in group:
+                step, performed = _for_all_rows(step, over_rows(step, run.number, count))
+                program += performed
         else:
-            stages.append([run])
-    return stages
+            narrow = tuple(group)
+            name = f"{routine} from loop {narrow[0].number}"
+            step = step.with_routine(name, narrow)
+            program.append(steps.EachRow((steps.Perform(name),)))
+    return step, tuple(program)
 
 
-def _in_passes(step: Step, what: str, stages: Sequence[Sequence[Run]]) -> tuple[Step, list[Statement]]:
-    """Add routines for the stages, and return the statements that run them."""
-    statements: list[Statement] = []
-    for runs in stages:
-        first = runs[0]
-        name = f"{what} from loop {first.number}" if first.rows == 1 else f"loop {first.number} of {first.rows} rows"
-        step = step.with_routine(name, runs)
-        statements.append(steps.Perform(name) if first.rows > 1 else steps.EachRow((steps.Perform(name),)))
-    return step, statements
-
-
-def _sinks(step: Step, pair: Pair) -> tuple[list[Run], list[int]]:
-    """The sinks of each row, and the numbers of wide sinks, of which the last is the pair's."""
-    small, wide = [], []
-    for run in step.routines["sinks"]:
-        if run.number == pair.sink or (run.loop.lanes >= weight_reuse.MANY and can_add_rows(run.loop)):
-            wide.append(run.number)
+def _add_up(step: Step, count: int) -> tuple[Step, Program, Program]:
+    """The programs that run the sinks: row by row, and the wide ones, of which the largest is the last."""
+    narrow: list[Run] = []
+    sinks: list[Statement] = []
+    for run in sorted(step.routines["sinks"], key=lambda run: run.loop.lanes):
+        if run.loop.lanes >= weight_reuse.MANY and can_add_rows(run.loop):
+            step, performed = _for_all_rows(step, add_rows(step, run.number, count))
+            sinks += performed
         else:
-            small.append(run)
-    return small, sorted(wide, key=pair.sink.__eq__)
+            narrow.append(run)
+    end: list[Statement] = [steps.CheckFactors(of_rows=True)] if step.skips else []
+    if narrow:
+        step = step.with_routine("sinks of a row", narrow)
+        end.append(steps.Perform("sinks of a row"))
+    return step, (steps.EachRow(tuple(end)),) if end else (), tuple(sinks)
+
+
+def _for_all_rows(step: Step, run: Run) -> tuple[Step, Program]:
+    """Add a routine for a wide loop, and another one over nonzero inputs; return the program that runs one of them."""
+    name, pair = f"loop {run.number} of {run.rows} rows", step.skips
+    step = step.with_routine(name, [run])
+    every: Program = (steps.Perform(name),)
+    if pair is None or run.number not in (pair.forward, pair.sink):
+        return step, every
+    listed = pair.inputs[1] - pair.inputs[0]
+    live: Program = (steps.Perform(f"live {name}"),)
+    if run.sums_rows:
+        step, _ = step.with_area("turned", listed * (run.rows + 1))
+        step = step.with_routine(f"live {name}", [replace(run, live_segment=0)])
+        return step, (steps.If(Fact.EVERY_INPUT_OF_ROWS, every, (steps.TurnLists(), *live)),)
+    step, _ = step.with_area("lists", run.rows * (listed + 1))
+    step = step.with_routine(f"live {name}", [replace(run, live_segment=pair.segment)])
+    measure = steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),))
+    return step, (measure, steps.ListRows(), steps.If(Fact.EVERY_INPUT_OF_ROWS, every, live))
 
 
 def _has_many_terms(step: Step, loop: Loop) -> bool:
@@ -132,29 +161,3 @@ def _is_plain(step: Step, loop: Loop) -> bool:
     if len(loop.counts) != 1 or loop.target.lanes != (1,) or not has_strides(loop) or loop.calls:
         return False
     return lies_in_vectors(loop, turned(step, loop))
-
-
-def _of_pair(step: Step, pair: Pair, sums: Run, sink: Run) -> tuple[Step, Program, Program]:
-    """The routines of the pair's loops for all rows, and the programs that run them."""
-    values, sinks = f"values of {sums.rows} rows", f"sinks of {sums.rows} rows"
-    step = step.with_routine(values, [sums]).with_routine(sinks, [sink])
-    if not step.skips:
-        return step, (steps.Perform(values),), (steps.Perform(sinks),)
-    live, turned = f"live {values}", f"live {sinks}"
-    step = step.with_routine(live, [replace(sums, live_segment=pair.segment)])
-    step = step.with_routine(turned, [replace(sink, live_segment=0)])
-    listed = pair.inputs[1] - pair.inputs[0]
-    step, _ = step.with_area("lists", sums.rows * (listed + 1))
-    step, _ = step.with_area("turned", listed * (sums.rows + 1))
-    first: Program = (
-        steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)),
-        steps.ListRows(),
-        steps.If(Fact.EVERY_INPUT_OF_ROWS, (steps.Perform(values),), (steps.Perform(live),)),
-    )
-    last = steps.If(Fact.EVERY_INPUT_OF_ROWS, (steps.Perform(sinks),), (steps.TurnLists(), steps.Perform(turned)))
-    return step, first, (last,)
-
-
-def _routine(step: Step, name: str, runs: Sequence[Run]) -> tuple[Step, Program]:
-    """Add a routine, unless it is empty, and return the program that runs it."""
-    return (step.with_routine(name, runs), (steps.Perform(name),)) if runs else (step, ())

@@ -9,10 +9,10 @@ Example: the end of the section `together` on the left becomes the one on the ri
                                             if the rows are a batch:
                                               if batch ends with the rows:
                                                 next rate
-                                                run sinks of 104 rows in place
+                                                run loop 12 of 104 rows in place
                                                 update all but loop 12
                                             else:
-    run sinks of 104 rows                     run sinks of 104 rows
+    run loop 12 of 104 rows                     run loop 12 of 104 rows
     if batch ends with the rows:              if batch ends with the rows:
       next rate                                 next rate
       update                                    update
@@ -30,8 +30,8 @@ MANY = 50_000
 
 
 def update_with_whole_batches(step: Step, form: Form) -> Step:
-    """Let the sink over all rows update its weights, unless it skips inputs."""
-    if "together" not in step.programs:
+    """Let the largest sink update its weights, unless the step skips inputs."""
+    if "together" not in step.programs or step.skips:
         return step
     *before, sinks, ends = step.programs["together"]
     if not isinstance(sinks, Perform) or not isinstance(ends, If) or not allows_updates_in_place(step.loops):

@@ -37,6 +37,8 @@ class Panel(NamedTuple):
     slot: int
     base: int = 0
     """The place of the copy: for each term, the strip's lanes side by side."""
+    per_part: int = 0
+    """The distance from one thread's copy to the next one's."""
 
 
 @dataclass(frozen=True)

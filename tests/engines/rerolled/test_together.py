@@ -12,11 +12,9 @@ from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import form, of_form
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.rerolled.rearrange import divided, from_panels, weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.rearrange import from_panels, together, weight_reuse, whole_batches
 
 pytestmark = pytest.mark.host
-
-DIVIDED = ("in place", "deferred", "divided")
 
 
 def program_of(engine, inputs, hidden, seed):
@@ -61,7 +59,7 @@ def engines_of(chance, seed):
     if seed < 4:
         sizes |= {"sparse": seed % 2 == 1, "cache": chance.choice([8, 1 << 18])}
         return rows, [of_form("gcc", form(rows, **sizes))]
-    forms = [replace(form(rows, **sizes), threads=threads, rearrangements=DIVIDED) for threads in (1, 2, 7)]
+    forms = [replace(form(rows, **sizes), threads=threads) for threads in (1, 2, 7)]
     return rows, [engine_of("gcc", each, "-O0", code="loops", threads=each.threads) for each in forms]
 
 
@@ -71,7 +69,7 @@ def test_random_networks_keep_their_bits(monkeypatch, seed):
     for module in (weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
     monkeypatch.setattr(from_panels, "PAGE", 1)
-    monkeypatch.setattr(divided, "LEAST_WORK", 0)
+    monkeypatch.setattr(together, "LEAST_WORK", 0)
     chance = random.Random(seed)
     inputs, hidden = chance.randint(3, 13), chance.choice([2, 3, 5, 8, 9, 17, 37, 70])
     taken, engines = engines_of(chance, seed)

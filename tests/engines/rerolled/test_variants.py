@@ -48,7 +48,7 @@ def test_each_variant_holds_only_what_its_batches_run(name):
     assert {Fact.ALONE, Fact.DUE, Fact.ENDS_WITH_ROWS} <= asked(whole)
     assert Fact.ENDS_WITH_ROWS not in asked(single)
     assert not {Fact.ALONE, Fact.DUE} & asked(together)
-    assert "values of 2 rows" in together.routines
+    assert "loop 0 of 2 rows" in together.routines
     assert "settle" in single.routines
     for variant in (single, together):
         run = {s.routine for p in variant.programs.values() for s in walk(p) if isinstance(s, Perform)}
