@@ -157,7 +157,7 @@ DEFECTS = (
     Defect(
         "native: an overflow of NumPy's numbers raises no warning",
         "engines/native/number.h",
-        "    *hard |= is_numpy && !isfinite(d);\n",
+        "    *hard |= kinds & NUMPY && !isfinite(d);\n",
         "    (void)hard;\n",
         "engines/native/test_value_in_c.py::test_it_computes_and_prints_what_tuple_does[of NumPy]",
     ),
@@ -178,9 +178,7 @@ DEFECTS = (
     Defect(
         "native: a Value with attributes of the program's own can't be found by the garbage collector",
         "engines/native/attributes.c",
-        "    if (v->attributes != NULL && attribute != NULL && PyType_GetFlags(Py_TYPE(attribute))"
-        " & Py_TPFLAGS_HAVE_GC)\n"
-        "        track(v);\n",
+        "    if (v->attributes != NULL && attribute != NULL && is_container(attribute))\n        track(v);\n",
         "",
         "engines/native/test_value_in_c.py::test_attributes_of_the_programs_own",
     ),

@@ -180,7 +180,8 @@ def is_library(module: Any) -> bool:
     return str(module).partition(".")[0] in _LIBRARIES
 
 
-_OPERATORS = {__name__, *(f"zoomgrad.engines.{name}" for name in ("graph.value", "value_base", "native.dress"))}
+_OPERATORS = {__name__, "zoomgrad.engines.graph.value", "zoomgrad.engines.value_base"}
+_OPERATORS |= {"zoomgrad.engines.native.dress", "zoomgrad.engines.native.attributes"}
 """Modules of the operators in Python, which read `data` themselves."""
 
 

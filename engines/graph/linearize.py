@@ -39,7 +39,7 @@ def linearize(
                 ops, left, right, index, constants, (row, *rows) = recorded
                 left, right, index = (memoryview(column).cast("i") for column in (left, right, index))
                 return Tape(ops, left, right, index, constants, row, tuple(rows), len(inputs), len(parameters))
-            if any(v._has_own_backward for v in loss.topo()):
+            if any(v._backward != v._contribute for v in loss.topo()):
                 refuse_closure("a compiled engine")
         return _walk(loss, inputs, parameters, outputs)
 
@@ -144,7 +144,7 @@ class _Walk:
         row = len(self.ops)
         if v._row <= _NAMED:
             op, self.indices[row] = self.named[_NAMED - v._row]
-        elif math.isfinite(v.data):
+        elif _is_finite(v.data):
             op = CONSTANT
             self.constant(row, float(v.data))
         else:
@@ -172,6 +172,13 @@ class _Walk:
 
 def _is_recorded(v: object) -> bool:
     return isinstance(v, Value) or hasattr(v, "_record")
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except TypeError:  # an array, or text
+        return False
 
 
 def _stranger(what: str, value: Any) -> str:

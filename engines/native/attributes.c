@@ -1,17 +1,41 @@
-/* Attributes of a Value, and changes of its operation. */
+/* Construction of Values, their attributes, and changes of their operation. */
 
-static PyObject *get_number(Value *v, void *which) { return get_object(v, which == NULL ? DATA : GRAD); }
+static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *named) {
+    return (PyObject *)allocate_object(type);
+}
+
+/* Call the constructor in Python, unless one number was given and its class has the rest as defaults. */
+static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
+    const Dress *dress = dress_of(Py_TYPE(self));
+    Value *v = (Value *)self;
+    const int is_alone = PyTuple_Size(arguments) == 1 && (named == NULL || PyDict_Size(named) == 0);
+    PyObject *first = is_alone ? PyTuple_GetItem(arguments, 0) : NULL;
+    if (first != NULL && v->op == LEAF && v->extra == NULL && v->attributes == NULL &&
+        (PyFloat_CheckExact(first) || PyLong_CheckExact(first))) {
+        put_number(v, GRAD, v->flags & FLOAT_GRAD ? real(0.0) : whole(0.0));
+        return put_data(v, first);
+    }
+    PyObject *method = PyObject_CallMethod(dress->init, "__get__", "O", v);
+    PyObject *none = method ? PyObject_Call(method, arguments, named) : NULL;
+    Py_XDECREF(method);
+    Py_XDECREF(none);
+    return none == NULL ? -1 : 0;
+}
 
 static int refuse_deletion(const char *attribute) {
     PyErr_Format(PyExc_AttributeError, "a Value's %s can't be deleted\n  Assign a new one instead.", attribute);
     return -1;
 }
 
+static PyObject *get_number(Value *v, void *which) { return get_object(v, which == NULL ? DATA : GRAD); }
+
 static int set_number(Value *v, PyObject *number, void *which) {
     if (number == NULL)
         return refuse_deletion(which == NULL ? "data" : "grad");
     return put_object(v, which == NULL ? DATA : GRAD, number);
 }
+
+/* --- Operations -------------------------------------------------------------------------------------------------- */
 
 /* The operands as a new tuple. */
 static PyObject *get_prev(Value *v, void *unused) {
@@ -22,6 +46,12 @@ static PyObject *get_prev(Value *v, void *unused) {
     Py_XDECREF(left);
     Py_XDECREF(right);
     return operands;
+}
+
+/* A borrowed reference. */
+static PyObject *name_of(const Value *v) {
+    PyObject *own = v->op == LEAF || v->op == CUSTOM ? get_extra(v, NAME) : NULL;
+    return own ? own : op_names[v->op == CUSTOM ? LEAF : v->op];
 }
 
 static int check_children(PyObject *children) {
@@ -37,105 +67,93 @@ static int check_children(PyObject *children) {
 }
 
 /* Replace a Value's operation. op: one of the table, with as many operands, and with a constant if it is a power. For
-   anything else, the Value becomes a leaf or CUSTOM, and keeps the name. operands: an iterable; NULL for none. */
+   anything else, the Value becomes a leaf or CUSTOM, and keeps the name. operands: an iterable. */
 static int set_operation(Value *v, int op, PyObject *operands, PyObject *name) {
-    PyObject *children = operands ? PySequence_Tuple(operands) : PyTuple_New(0);
-    PyObject *text = PyUnicode_FromObject(name); /* an exact str, which can't be part of a cycle */
-    if (children == NULL || text == NULL || check_children(children) < 0 || make_extra(v) < 0) {
+    PyObject *children = PySequence_Tuple(operands);
+    if (children == NULL || check_children(children) < 0 || put_extra(v, NAME, new_reference(name)) < 0) {
         Py_XDECREF(children);
-        Py_XDECREF(text);
         return -1;
     }
     const Py_ssize_t count = PyTuple_Size(children);
-    PyObject **extra = v->extra;
-    if (op > ALL_OPS || ARITY[op] != count || (op == OP_POW && extra[CONSTANT] == NULL))
+    if (op > ALL_OPS || ARITY[op] != count || (op == OP_POW && v->extra[CONSTANT] == NULL))
         op = count ? CUSTOM : LEAF;
-    PyObject *constant = op == OP_POW ? extra[CONSTANT] : NULL;
-    PyObject *old[] = {
-        (PyObject *)v->left, (PyObject *)v->right, extra[CHILDREN], extra[NAME], constant ? NULL : extra[CONSTANT]};
+    PyObject *left = (PyObject *)v->left, *right = (PyObject *)v->right, *former = v->extra[CHILDREN];
     v->left = v->right = NULL;
     v->op = (uint8_t)op;
-    extra[CHILDREN] = op == CUSTOM ? new_reference(children) : NULL;
-    extra[NAME] = op == LEAF || op == CUSTOM ? new_reference(text) : NULL;
-    extra[CONSTANT] = constant;
-    if (op == CUSTOM) {
-        for (Py_ssize_t i = 0; i < count; i++)
-            if (((Value *)PyTuple_GetItem(children, i))->flags & TRACKED)
-                track(v);
-    } else if (op != LEAF) {
+    v->extra[CHILDREN] = children;
+    if (op == CUSTOM)
+        track(v); /* an operand may be tracked */
+    else if (op != LEAF)
         connect(v, op, (Value *)PyTuple_GetItem(children, 0), count == 2 ? (Value *)PyTuple_GetItem(children, 1) : NULL);
-    }
-    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
-        Py_XDECREF(old[i]);
-    Py_DECREF(children);
-    Py_DECREF(text);
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    Py_XDECREF(former);
     return 0;
-}
-
-static PyObject *get_name(Value *v, void *unused) {
-    PyObject *name = v->op == CUSTOM || v->op == LEAF ? get_extra(v, NAME) : op_names[v->op];
-    return new_reference(name ? name : op_names[LEAF]);
 }
 
 static int set_prev(Value *v, PyObject *operands, void *unused) {
     if (operands == NULL)
         return refuse_deletion("_prev");
-    PyObject *name = get_name(v, NULL);
+    PyObject *name = new_reference(name_of(v));
     int failed = set_operation(v, v->op, operands, name);
     Py_DECREF(name);
     return failed;
 }
 
-static PyObject *get_op(Value *v, void *unused) {
-    PyObject *name = get_name(v, NULL), *constant = get_extra(v, CONSTANT);
-    if (constant == NULL)
-        return name;
-    PyObject *text = PyUnicode_FromFormat("%U%S", name, constant);
-    Py_DECREF(name);
-    return text;
+PyDoc_STRVAR(
+    parts_doc,
+    "_parts()\n--\n\nThe arguments of `_restore`, then the dict of the program's own attributes or None.");
+
+static PyObject *value_parts(Value *v, PyObject *unused) {
+    PyObject *name = new_reference(name_of(v)), *constant = new_reference(get_extra(v, CONSTANT));
+    const int is_op = v->op != LEAF && v->op != CUSTOM;
+    return Py_BuildValue(
+        "(NNNNNOO)", get_object(v, DATA), get_object(v, GRAD), get_prev(v, NULL), name,
+        constant ? constant : new_reference(Py_None), is_op ? Py_True : Py_False, v->attributes ? v->attributes : Py_None);
 }
 
-static int set_op(Value *v, PyObject *name, void *unused) {
-    if (name == NULL)
-        return refuse_deletion("_op");
-    if (v->op != LEAF && v->op != CUSTOM) {
-        PyErr_Format(
-            PyExc_AttributeError,
-            "_op of %R says how it is computed, so it can't be changed\n  Use `label` for a name.", v);
-        return -1;
+PyDoc_STRVAR(
+    restore_doc,
+    "_restore(data, grad, operands, name, constant, is_op)\n--\n\n"
+    "Give it these parts. is_op: whether the name is that of an op in the table, whose contributions it makes.");
+
+static PyObject *value_restore(Value *self, PyObject *arguments) {
+    PyObject *data, *grad, *operands, *name, *constant;
+    int is_op;
+    if (!PyArg_ParseTuple(arguments, "OOOUOp:_restore", &data, &grad, &operands, &name, &constant, &is_op))
+        return NULL;
+    int op = is_op ? ALL_OPS : LEAF;
+    while (op > LEAF && PyUnicode_Compare(name, op_names[op]) != 0)
+        op--;
+    if (PyFloat_CheckExact(constant) || PyLong_CheckExact(constant)) {
+        if (put_extra(self, CONSTANT, new_reference(constant)) < 0)
+            return NULL;
+    } else if (self->extra != NULL) {
+        Py_CLEAR(self->extra[CONSTANT]);
     }
-    if (!PyUnicode_Check(name)) {
-        PyErr_Format(PyExc_TypeError, "a Value's _op is text, not %R", name);
-        return -1;
-    }
-    PyObject *text = PyUnicode_FromObject(name); /* an exact str, which can't be part of a cycle */
-    return text == NULL ? -1 : put_extra(v, NAME, text);
+    if (set_operation(self, op, operands, name) < 0 || put_object(self, DATA, data) < 0 ||
+        put_object(self, GRAD, grad) < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
-static PyObject *get_constant(Value *v, void *unused) {
-    PyObject *constant = get_extra(v, CONSTANT);
-    return new_reference(constant ? constant : Py_None);
-}
+/* --- Backward functions and other attributes of the program's own -------------------------------------------------- */
 
 static PyObject *get_backward(Value *v, void *unused) {
     PyObject *closure = get_extra(v, CLOSURE);
     return closure ? new_reference(closure) : PyObject_GetAttrString((PyObject *)v, "_contribute");
 }
 
-/* A program adds an operation by setting its backward function. Such a function refers to the Value: a cycle. */
+/* A program adds an operation by setting its backward function. Such a function refers to the Value: a cycle. Without
+   it, the Value has the function of its operation again. */
 static int set_backward(Value *v, PyObject *function, void *unused) {
-    if (function == NULL)
-        return refuse_deletion("_backward");
-    if (!PyCallable_Check(function)) {
+    if (function != NULL && !PyCallable_Check(function)) {
         PyErr_Format(PyExc_TypeError, "_backward is %R, not a function without arguments", function);
         return -1;
     }
-    track(v);
+    if (function != NULL)
+        track(v);
     return put_extra(v, CLOSURE, new_reference(function));
-}
-
-static PyObject *get_own_backward(Value *v, void *unused) {
-    return PyBool_FromLong(get_extra(v, CLOSURE) != NULL);
 }
 
 static PyObject *get_attributes(Value *v, void *unused) {
@@ -158,7 +176,7 @@ static int value_setattro(PyObject *self, PyObject *name, PyObject *attribute) {
     if (PyObject_GenericSetAttr(self, name, attribute) < 0)
         return -1;
     Value *v = (Value *)self;
-    if (v->attributes != NULL && attribute != NULL && PyType_GetFlags(Py_TYPE(attribute)) & Py_TPFLAGS_HAVE_GC)
+    if (v->attributes != NULL && attribute != NULL && is_container(attribute))
         track(v);
     return 0;
 }

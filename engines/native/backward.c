@@ -35,21 +35,19 @@ static int contribute_by_op(Value *v) {
         return 0;
     Value *a = v->left, *b = v->right;
     Number none = real(0.0), k = none, to_a = none, to_b = none;
-    PyObject *object = NULL;
-    int hard = any_object(v) | any_object(a) | (b ? any_object(b) : 0);
+    int hard = (v->kinds[DATA] | v->kinds[GRAD] | a->kinds[DATA] | a->kinds[GRAD]) & OBJECT;
+    if (b != NULL)
+        hard |= (b->kinds[DATA] | b->kinds[GRAD]) & OBJECT;
     /* The product of NumPy's bool and a number is a number of NumPy. */
-    hard |= v->op == OP_RELU && v->flags & IS_NUMPY << DATA && !(v->flags & IS_NUMPY << GRAD);
-    if (constant != NULL) {
-        /* It is an exact int or float, so reading it runs no code. */
-        if (to_number(constant, &k, &object, 0) < 0)
-            return -1;
-        hard |= object != NULL;
-        Py_XDECREF(object);
-    }
+    hard |= v->op == OP_RELU && v->kinds[DATA] == NUMPY && v->kinds[GRAD] != NUMPY;
+    if (constant != NULL)
+        hard |= !to_number(constant, &k);
     if (!hard) {
         contributions(v->op, number_of(a, DATA), b ? number_of(b, DATA) : none, k, number_of(v, DATA), number_of(v, GRAD), &to_a, &to_b, &hard);
-        if (v->flags & FLOAT_TERMS)
-            to_a.is_int = to_b.is_int = 0;
+        if (v->flags & FLOAT_TERMS) {
+            to_a.kind &= NUMPY;
+            to_b.kind &= NUMPY;
+        }
         to_a = number_add(number_of(a, GRAD), to_a, &hard);
         if (b != NULL)
             to_b = number_add(a == b ? to_a : number_of(b, GRAD), to_b, &hard);

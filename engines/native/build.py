@@ -19,13 +19,13 @@ from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, in
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
 from zoomgrad.engines.native import ops_in_c
-from zoomgrad.engines.native.helpers import convert, deep_copy, parts
+from zoomgrad.engines.native.attributes import ATTRIBUTES, construct
 from zoomgrad.engines.value_base import Derived, check_exponent
 
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
 
-FILES = ("value.c", "operations.c", "backward.c", "attributes.c", "create.c", "record.c", "module.c")
+FILES = ("value.c", "operations.c", "backward.c", "attributes.c", "record.c", "module.c")
 """The C, in the order of one text, after numbers and the op table."""
 
 COMPILERS = ("gcc", "clang", "tcc")
@@ -78,10 +78,11 @@ def class_in(path: Path) -> Any:
     module = load_module(MODULE, str(path))
     forward = [ops_in_c.in_python(op.forward) for op in ops_in_c.ALL]
     contributions = [ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL]
-    value = module.configure(check_exponent, CyclicGraph, convert, *forward, *contributions)
+    value = module.configure(check_exponent, CyclicGraph, construct, *forward, *contributions)
+    value._dress = module.dress
     value._topo = value.topo  # a program's class may have another `topo`
     value.__name__ = value.__name__  # error messages show a name without the module
-    value.label, value._row = "", -1  # defaults: a Value keeps other ones in its dict
     value.__repr__ = Derived.__repr__
-    value.__reduce__, value.__deepcopy__ = parts, deep_copy
+    for name, attribute in ATTRIBUTES.items():
+        setattr(value, name, attribute)
     return value

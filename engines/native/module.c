@@ -6,11 +6,7 @@ static PyGetSetDef attributes[] = {
     {"data", (getter)get_number, (setter)set_number, "The number.", NULL},
     {"grad", (getter)get_number, (setter)set_number, "Its gradient, the int 0 at first.", (void *)"grad"},
     {"_prev", (getter)get_prev, (setter)set_prev, "The operands.", NULL},
-    {"_op", (getter)get_op, (setter)set_op, "The op's name, with the constant of a power.", NULL},
-    {"_name", (getter)get_name, NULL, "The op's name in the table; empty for a leaf.", NULL},
-    {"_constant", (getter)get_constant, NULL, "The constant of a power, or None.", NULL},
     {"_backward", (getter)get_backward, (setter)set_backward, "Applies this Value's contributions.", NULL},
-    {"_has_own_backward", (getter)get_own_backward, NULL, "Whether a program has set `_backward`.", NULL},
     {"__dict__", (getter)get_attributes, (setter)set_attributes, "Attributes of the program's own.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -19,43 +15,6 @@ static PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Value, attributes), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
-
-static PyType_Slot dressed_slots[] = {
-    {Py_tp_base, NULL}, /* Value */
-    {Py_tp_dealloc, value_dealloc},
-    {Py_tp_traverse, value_traverse},
-    {Py_tp_clear, value_clear},
-    {0, NULL},
-};
-
-static PyType_Spec dressed_spec = {
-    "zoomgrad.Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, dressed_slots,
-};
-
-PyDoc_STRVAR(
-    dress_doc,
-    "_dress(init, heirs, float_data, float_grad, float_one, float_terms)\n--\n\n"
-    "A new class like Value to stand in for a program's own, whose attributes Python sets.\n\n"
-    "init: the program's constructor.\n"
-    "heirs: whether operators create the subclass of their operand. The others give the type of its numbers.");
-
-static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
-    PyObject *init;
-    int heirs, data, grad, one, terms;
-    if (!PyArg_ParseTuple(arguments, "Oppppp:_dress", &init, &heirs, &data, &grad, &one, &terms))
-        return NULL;
-    dressed_slots[0].pfunc = value_type;
-    PyObject *type = PyType_FromSpec(&dressed_spec);
-    Dress *dress = type ? PyMem_Malloc(sizeof(Dress)) : NULL;
-    if (dress == NULL) {
-        Py_XDECREF(type);
-        return PyErr_NoMemory();
-    }
-    const int style = (data ? FLOAT_DATA : 0) | (grad ? FLOAT_GRAD : 0) | (one ? FLOAT_ONE : 0) | (terms ? FLOAT_TERMS : 0);
-    *dress = (Dress){(PyTypeObject *)new_reference(type), new_reference(init), heirs, (uint16_t)style, dresses};
-    dresses = dress;
-    return type;
-}
 
 #define UNARY_METHOD(name, op) {#name, METHOD(value_##name), METH_NOARGS, NULL},
 #define BINARY_METHOD(name, op) {#name, METHOD(value_##name), METH_O, NULL},
@@ -66,7 +25,6 @@ static PyMethodDef methods[] = {
     {"backward", METHOD(value_backward), METH_NOARGS, backward_doc},
     {"_contribute", METHOD(value_contribute), METH_NOARGS, contribute_doc},
     {"_record", METHOD(value_record), METH_VARARGS, record_doc},
-    {"_dress", METHOD(value_dress), METH_VARARGS | METH_STATIC, dress_doc},
     {"_parts", METHOD(value_parts), METH_NOARGS, parts_doc},
     {"_restore", METHOD(value_restore), METH_VARARGS, restore_doc},
     {NULL, NULL, 0, NULL},
@@ -99,16 +57,44 @@ static PyType_Spec spec = {
 };
 
 PyDoc_STRVAR(
+    dress_doc,
+    "dress(init, heirs, float_data, float_grad, float_one, float_terms)\n--\n\n"
+    "A new class like Value to stand in for a program's own, whose attributes Python sets.\n\n"
+    "init: the program's constructor.\n"
+    "heirs: whether operators create the subclass of their operand. The others give the type of its numbers.");
+
+static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
+    PyObject *init;
+    int heirs, data, grad, one, terms;
+    if (!PyArg_ParseTuple(arguments, "Oppppp:dress", &init, &heirs, &data, &grad, &one, &terms))
+        return NULL;
+    PyObject *bases = PyTuple_Pack(1, value_type), *type = bases ? PyType_FromSpecWithBases(&spec, bases) : NULL;
+    Dress *dress = type ? PyMem_Malloc(sizeof(Dress)) : NULL;
+    Py_XDECREF(bases);
+    if (dress == NULL) {
+        Py_XDECREF(type);
+        return PyErr_NoMemory();
+    }
+    const unsigned style =
+        (data ? FLOAT_DATA : 0) | (grad ? FLOAT_GRAD : 0) | (one ? FLOAT_ONE : 0) | (terms ? FLOAT_TERMS : 0);
+    *dress = (Dress){(PyTypeObject *)new_reference(type), new_reference(init), heirs, style, dresses};
+    dresses = dress;
+    return type;
+}
+
+PyDoc_STRVAR(
     configure_doc,
     "configure(*helpers)\n--\n\nGive this module what it calls in Python, and return the class Value.");
 
 static PyObject *configure(PyObject *module, PyObject *arguments) {
     helpers = new_reference(arguments); /* and former ones stay, because one of them may be running */
+    undressed.init = PyTuple_GetItem(helpers, CONSTRUCT);
     return new_reference((PyObject *)value_type);
 }
 
 static PyMethodDef functions[] = {
     {"configure", configure, METH_VARARGS, configure_doc},
+    {"dress", value_dress, METH_VARARGS, dress_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -130,6 +116,6 @@ PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
     helpers = PyTuple_New(0);
     if (minus_one == NULL || helpers == NULL)
         return NULL;
-    undressed.type = value_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    value_type = (PyTypeObject *)PyType_FromSpec(&spec);
     return value_type == NULL ? NULL : PyModule_Create(&definition);
 }

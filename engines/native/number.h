@@ -9,25 +9,27 @@
 
 #define TWO_TO_53 9007199254740992.0 /* a double holds every int below it; a larger int may have rounded to it */
 
+enum { REAL, WHOLE = 1, NUMPY = 2, OBJECT = 4 }; /* kinds of numbers; no function gets an OBJECT, which is elsewhere */
+
 typedef struct {
     double d;
-    int is_int, is_numpy;
+    int kind;
 } Number;
 
-static inline Number real(double d) { return (Number){d, 0, 0}; }
+static inline Number real(double d) { return (Number){d, REAL}; }
 
-static inline Number whole(double d) { return (Number){d, 1, 0}; }
+static inline Number whole(double d) { return (Number){d, WHOLE}; }
 
-/* The result of an operator on a float64, if there is one, and another number. */
-static inline Number number_mixed(double d, int is_numpy, int *hard) {
-    *hard |= is_numpy && !isfinite(d);
-    return (Number){d, 0, is_numpy};
+/* The result of an operator on numbers that are not both ints. kinds: of the operands. */
+static inline Number number_mixed(double d, int kinds, int *hard) {
+    *hard |= kinds & NUMPY && !isfinite(d);
+    return (Number){d, kinds & NUMPY};
 }
 
 /* The result of a sum, a difference or a product. An int has no negative zero. */
 static inline Number number_ring(double d, Number x, Number y, int *hard) {
-    if (!(x.is_int & y.is_int))
-        return number_mixed(d, x.is_numpy | y.is_numpy, hard);
+    if (!(x.kind & y.kind & WHOLE))
+        return number_mixed(d, x.kind | y.kind, hard);
     *hard |= !(fabs(d) < TWO_TO_53);
     return whole(d + 0.0);
 }
@@ -46,7 +48,7 @@ static inline Number number_mul(Number x, Number y, int *hard) {
 
 static inline Number number_div(Number x, Number y, int *hard) {
     *hard |= y.d == 0.0;
-    return number_mixed(x.d / y.d, x.is_numpy | y.is_numpy, hard);
+    return number_mixed(x.d / y.d, x.kind | y.kind, hard);
 }
 
 static inline Number number_less(Number x, Number y) { return whole(x.d < y.d); }
@@ -60,6 +62,6 @@ static inline Number number_where(Number condition, Number then, Number otherwis
 /* A power of ints may be an int; one of a negative base may be complex; 0 has no negative powers. */
 static inline Number number_pow(Number x, Number y, int *hard) {
     double d = pow(x.d, y.d);
-    *hard |= !isfinite(d) || (x.is_int && y.is_int) || (x.d < 0.0 && y.d != floor(y.d)) || (x.d == 0.0 && y.d < 0.0);
-    return number_mixed(d, x.is_numpy, hard);
+    *hard |= !isfinite(d) || x.kind & y.kind & WHOLE || (x.d < 0.0 && y.d != floor(y.d)) || (x.d == 0.0 && y.d < 0.0);
+    return number_mixed(d, x.kind, hard);
 }

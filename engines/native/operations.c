@@ -15,7 +15,7 @@ static void connect(Value *v, int op, Value *a, Value *b) {
     v->op = (uint8_t)op;
     Py_INCREF(a);
     v->left = a;
-    uint16_t tracked = a->flags;
+    unsigned tracked = a->flags;
     if (b != NULL) {
         Py_INCREF(b);
         v->right = b;
@@ -39,7 +39,7 @@ static PyObject *call_python(int helper, int op, Value *a, Value *b, PyObject *c
 /* Apply an op of the table. b: NULL for an op of one operand. constant, k: the constant of a power, or NULL and 0.
    hard: whether only Python can apply it. */
 static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant, Number k, int hard) {
-    hard |= (a->flags | (b ? b->flags : 0)) & IS_OBJECT << DATA;
+    hard |= (a->kinds[DATA] | (b ? b->kinds[DATA] : 0)) & OBJECT;
     Number none = real(0.0), data = none;
     PyObject *object = NULL;
     if (!hard)
@@ -63,21 +63,13 @@ static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant, 
 
 static PyObject *unary(int op, Value *a) { return operate(op, a, NULL, NULL, real(0.0), 0); }
 
-/* a: a Value. other: a Value, or anything else, which becomes a leaf. Until the op has been applied, the leaf holds any
-   object, so that Python refuses it in its own words. */
+/* a: a Value. other: a Value, or anything else, which becomes a leaf. */
 static PyObject *binary(int op, Value *a, PyObject *other) {
     if (IS_VALUE(other))
         return operate(op, a, (Value *)other, NULL, real(0.0), 0);
-    const int is_number = PyFloat_Check(other) || PyLong_Check(other);
     Value *b = allocate_like(a);
-    if (b == NULL || (is_number ? put_data(b, other) : put_any(b, DATA, other, 1)) < 0) {
-        Py_XDECREF(b);
-        return NULL;
-    }
-    PyObject *made = operate(op, a, b, NULL, real(0.0), 0);
-    if (made != NULL && !is_number && put_data(b, other) < 0)
-        Py_CLEAR(made);
-    Py_DECREF(b);
+    PyObject *made = b != NULL && put_data(b, other) == 0 ? operate(op, a, b, NULL, real(0.0), 0) : NULL;
+    Py_XDECREF(b);
     return made;
 }
 
@@ -110,15 +102,16 @@ static PyObject *value_divide(PyObject *a, PyObject *b) {
 static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modulus) {
     if (!IS_VALUE(base) || modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    Number k;
-    PyObject *constant, *object = NULL, *made = NULL; /* the constant is exact, so it runs no code of the program */
+    Number k = real(0.0);
+    PyObject *constant, *made = NULL; /* the constant is exact, so it runs no code of the program */
     if (exponent == minus_one || (PyFloat_CheckExact(exponent) && isfinite(PyFloat_AsDouble(exponent))))
         constant = new_reference(exponent);
     else
         constant = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CHECK_EXPONENT), exponent, NULL);
-    if (constant != NULL && to_number(constant, &k, &object, 0) == 0)
-        made = operate(OP_POW, (Value *)base, NULL, constant, k, object != NULL);
-    Py_XDECREF(object);
+    if (constant != NULL) {
+        const int hard = !to_number(constant, &k);
+        made = operate(OP_POW, (Value *)base, NULL, constant, k, hard);
+    }
     Py_XDECREF(constant);
     return made;
 }

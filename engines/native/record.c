@@ -47,7 +47,7 @@ static int name_leaves(PyObject *leaves, uint64_t named, int op) {
         return -1;
     for (int32_t i = 0; i < count; i++) {
         Value *v = (Value *)PyTuple_GetItem(leaves, i);
-        if (!IS_VALUE(v) || v->op != LEAF || v->mark == named || v->flags & IS_OBJECT << DATA || get_extra(v, CLOSURE))
+        if (!IS_VALUE(v) || v->op != LEAF || v->mark == named || v->kinds[DATA] == OBJECT || get_extra(v, CLOSURE))
             return -1;
         v->mark = named;
         v->row = op == INPUT_ROW ? i : -1 - i;
@@ -65,7 +65,7 @@ static int append_value(Tape *tape, const Value *v, int is_named) {
         return append_row(tape, INPUT_ROW, -1, -1, v->row);
     int32_t index = (int32_t)PyList_Size(tape->constants);
     if (v->op == LEAF) {
-        if (v->flags & IS_OBJECT << DATA || !isfinite(v->numbers[DATA]))
+        if (v->kinds[DATA] == OBJECT || !isfinite(v->numbers[DATA]))
             return -1;
         PyObject *number = PyFloat_FromDouble(v->numbers[DATA]);
         int failed = number == NULL || PyList_Append(tape->constants, number) < 0;

@@ -8,7 +8,7 @@
    Values with a backward function or attributes of the program's own, and the results computed from them. One cycle is
    never freed: that of a function or an attribute which refers to a result computed before either was set.
 
-   A class that stands in for a program's own (`_dress`) is another type of the same layout. Operators create the class
+   A class that stands in for a program's own (`dress`) is another type of the same layout. Operators create the class
    of their left operand.
 
    Any allocation of a Python object may run the collector, whose finalizers may edit any graph. So no operand is used
@@ -24,28 +24,25 @@
 #define FREE_LIST_LENGTH (1 << 17) /* holds the graph of a step of mnist, which has 120,137 Values */
 
 enum {
-    IS_INT = 1,        /* shifted by DATA or GRAD: the number is an int that the double holds exactly */
-    IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; a double can't hold it */
-    TRACKED = 16,      /* by the garbage collector */
-    IS_NUMPY = 256,    /* shifted by DATA or GRAD: the number is NumPy's float64 */
+    TRACKED = 1,     /* by the garbage collector */
+    OF_SUBCLASS = 2, /* its type is not made in this file, so its object may be more than a Value */
     /* The style of a dressed class: */
-    FLOAT_DATA = 1024,  /* an int that becomes a leaf becomes a double */
-    FLOAT_GRAD = 2048,  /* gradients start at 0.0, not at 0 */
-    FLOAT_ONE = 4096,   /* the gradient of a root is 1.0, not 1 */
-    FLOAT_TERMS = 8192, /* what is added to a gradient is a double */
-    OF_SUBCLASS = 16384, /* its type is not made in this file, so its object may be more than a Value */
+    FLOAT_DATA = 4,   /* an int that becomes a leaf becomes a double */
+    FLOAT_GRAD = 8,   /* gradients start at 0.0, not at 0 */
+    FLOAT_ONE = 16,   /* the gradient of a root is 1.0, not 1 */
+    FLOAT_TERMS = 32, /* what is added to a gradient is a double */
 };
 
 /* What is called in Python: three helpers, then a function for each op's result, and one for its contributions. */
-enum { CHECK_EXPONENT, CYCLIC_GRAPH, CONVERT, FORWARD, CONTRIBUTE = FORWARD + ALL_OPS };
+enum { CHECK_EXPONENT, CYCLIC_GRAPH, CONSTRUCT, FORWARD, CONTRIBUTE = FORWARD + ALL_OPS };
 
 enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
 
 /* The two numbers of a Value, and what most Values lack. These are also places in `extra`; each may be NULL. */
 enum {
-    DATA,     /* in `extra`, where IS_OBJECT */
+    DATA,     /* in `extra`, if the number is an OBJECT: one that no double can stand in for, or anything else */
     GRAD,     /* the same */
-    NAME,     /* an exact str */
+    NAME,     /* of a LEAF or CUSTOM Value's operation, a str */
     CONSTANT, /* an exact int or float */
     CLOSURE,  /* the program's own backward function */
     CHILDREN, /* a CUSTOM Value's operands, a tuple */
@@ -60,22 +57,22 @@ typedef struct Value {
     PyObject *attributes;       /* a dict of the program's own, and the label; NULL if there are none */
     uint64_t mark;              /* the last walk that reached it; while it is freed, the next one to free */
     int32_t row;                /* in the tape, while it is recorded; for a named leaf, its index first */
-    uint16_t flags;
-    uint8_t op;
+    uint8_t kinds[2];           /* of the numbers */
+    uint8_t flags, op;
 } Value;
 
-/* A class that stands in for a program's own. */
+/* A class that stands in for a program's own, or Value itself. */
 typedef struct Dress {
     PyTypeObject *type;
-    PyObject *init;    /* the program's constructor */
-    int heirs;         /* whether operators create the subclass of their operand, not this class */
-    uint16_t style;
+    PyObject *init; /* the constructor, in Python */
+    int heirs;      /* whether operators create the subclass of their operand, not this class */
+    unsigned style;
     struct Dress *next;
 } Dress;
 
-static PyTypeObject *value_type;
-static Dress *dresses;  /* the newest first; they are never freed */
-static Dress undressed; /* of Value, and of classes that a program derives from it: no constructor, no heirs, no style */
+static Dress undressed;             /* of Value, and of classes that a program derives from it */
+static Dress *dresses = &undressed; /* the newest first; they are never freed */
+#define value_type undressed.type
 static PyObject *helpers; /* a tuple */
 static PyObject *op_names[ALL_OPS + 1];
 static PyObject *minus_one;
@@ -94,16 +91,18 @@ static PyObject *new_reference(PyObject *object) {
     return object;
 }
 
-/* The dress of a class: of itself, of a class that it is derived from, or none. */
+/* The dress of a class: of itself, or of a class that it is derived from. */
 static const Dress *dress_of(PyTypeObject *type) {
-    const Dress *dress = type == value_type ? NULL : dresses;
-    while (dress != NULL && dress->type != type && !PyType_IsSubtype(type, dress->type))
+    const Dress *dress = dresses;
+    while (dress->type != type && !PyType_IsSubtype(type, dress->type))
         dress = dress->next;
-    return dress ? dress : &undressed;
+    return dress;
 }
 
 static void set_flags(Value *v, unsigned flags) {
-    v->flags = (uint16_t)(IS_INT << DATA | (flags & FLOAT_GRAD ? 0 : IS_INT << GRAD) | flags);
+    v->flags = (uint8_t)flags;
+    v->kinds[DATA] = WHOLE;
+    v->kinds[GRAD] = flags & FLOAT_GRAD ? REAL : WHOLE;
 }
 
 /* A Value of a class made in this file. */
@@ -147,22 +146,16 @@ static void track(Value *v) {
     }
 }
 
-static int make_extra(Value *v) {
-    if (v->extra == NULL)
-        v->extra = PyMem_Calloc(PLACES, sizeof *v->extra);
-    if (v->extra != NULL)
-        return 0;
-    PyErr_NoMemory();
-    return -1;
-}
-
 /* What is at a place in `extra`: a borrowed reference, or NULL. */
 static inline PyObject *get_extra(const Value *v, int place) { return v->extra == NULL ? NULL : v->extra[place]; }
 
-/* Put an object at a place, which takes over the reference. The former object's end may run Python code. */
+/* Put an object or NULL at a place, which takes over the reference. The former object's end may run Python code. */
 static int put_extra(Value *v, int place, PyObject *object) {
-    if (make_extra(v) < 0) {
-        Py_DECREF(object);
+    if (v->extra == NULL)
+        v->extra = PyMem_Calloc(PLACES, sizeof *v->extra);
+    if (v->extra == NULL) {
+        Py_XDECREF(object);
+        PyErr_NoMemory();
         return -1;
     }
     PyObject *old = v->extra[place];
@@ -179,7 +172,8 @@ static int value_clear(PyObject *self) {
     v->extra = NULL;
     v->attributes = NULL;
     v->op = LEAF;
-    v->flags &= (uint16_t)~(IS_OBJECT << DATA | IS_OBJECT << GRAD);
+    v->kinds[DATA] &= (uint8_t)~OBJECT;
+    v->kinds[GRAD] &= (uint8_t)~OBJECT;
     Py_XDECREF(left);
     Py_XDECREF(right);
     Py_XDECREF(attributes);
@@ -245,89 +239,56 @@ static void value_dealloc(PyObject *self) {
 
 /* --- Numbers ----------------------------------------------------------------------------------------------------- */
 
-/* Convert a Python number. One that a double can't stand in for becomes `*object`, a new reference: a large int, a
-   complex number, NumPy's float32. any: so does everything else, such as an array or None; if not, what can't be
-   converted returns -1 with TypeError. */
-static int to_number(PyObject *source, Number *number, PyObject **object, int any) {
-    *object = NULL;
-    *number = real(0.0);
+/* Convert a Python number for which a double can stand in. Returns 0 for anything else. It runs no Python code. */
+static int to_number(PyObject *source, Number *number) {
     if (PyFloat_CheckExact(source) || Py_TYPE(source) == float64) {
-        *number = (Number){PyFloat_AsDouble(source), 0, Py_TYPE(source) == float64};
+        *number = (Number){PyFloat_AsDouble(source), Py_TYPE(source) == float64 ? NUMPY : REAL};
+        return 1;
+    }
+    if (!PyLong_CheckExact(source))
         return 0;
-    }
-    if (PyLong_Check(source)) {
-        int overflow;
-        long long small = PyLong_AsLongLongAndOverflow(source, &overflow);
-        if (!overflow && -(1LL << 53) < small && small < 1LL << 53) {
-            *number = whole((double)small);
-            return 0;
-        }
-        /* int.__add__ gives an exact int, even if a subclass overrides it */
-        *object = PyObject_CallMethod((PyObject *)&PyLong_Type, "__add__", "Oi", source, 0);
-        return *object == NULL ? -1 : 0;
-    }
-    PyObject *converted = PyObject_CallFunction(PyTuple_GetItem(helpers, CONVERT), "Oi", source, any);
-    int failed = converted == NULL;
-    if (failed)
-        return -1;
-    if (PyTuple_Check(converted)) {
-        *object = new_reference(PyTuple_GetItem(converted, 0));
-    } else if (PyFloat_Check(converted)) {
-        *number = (Number){PyFloat_AsDouble(converted), 0, !PyFloat_CheckExact(converted)};
-        if (float64 == NULL && number->is_numpy)
-            float64 = (PyTypeObject *)new_reference((PyObject *)Py_TYPE(converted));
-    } else {
-        failed = to_number(converted, number, object, any); /* an int */
-    }
-    Py_DECREF(converted);
-    return failed;
+    int overflow;
+    long long small = PyLong_AsLongLongAndOverflow(source, &overflow);
+    *number = whole((double)small);
+    return !overflow && -(1LL << 53) < small && small < 1LL << 53;
 }
 
 static PyObject *from_number(Number number) {
-    if (number.is_numpy)
+    if (number.kind == NUMPY)
         return PyObject_CallFunction((PyObject *)float64, "d", number.d);
-    return number.is_int ? PyLong_FromLongLong((long long)number.d) : PyFloat_FromDouble(number.d);
+    return number.kind == WHOLE ? PyLong_FromLongLong((long long)number.d) : PyFloat_FromDouble(number.d);
 }
 
-static inline Number number_of(const Value *v, int which) {
-    return (Number){v->numbers[which], (v->flags & IS_INT << which) != 0, (v->flags & IS_NUMPY << which) != 0};
-}
+static inline Number number_of(const Value *v, int which) { return (Number){v->numbers[which], v->kinds[which]}; }
 
 static inline void put_number(Value *v, int which, Number number) {
     v->numbers[which] = number.d;
-    const int kinds = (IS_INT | IS_OBJECT | IS_NUMPY) << which, kind = number.is_numpy ? IS_NUMPY : number.is_int;
-    v->flags = (uint16_t)((v->flags & ~kinds) | kind << which);
+    v->kinds[which] = (uint8_t)number.kind;
 }
-
-static int any_object(const Value *v) { return v->flags & (IS_OBJECT << DATA | IS_OBJECT << GRAD); }
 
 static PyObject *get_object(Value *v, int which) {
-    return v->flags & IS_OBJECT << which ? new_reference(v->extra[which]) : from_number(number_of(v, which));
+    return v->kinds[which] == OBJECT ? new_reference(v->extra[which]) : from_number(number_of(v, which));
 }
 
-/* Store a number. any: or any other object, as the program's class would. */
-static int put_any(Value *v, int which, PyObject *source, int any) {
-    Number number;
-    PyObject *object;
-    if (to_number(source, &number, &object, any) < 0)
-        return -1;
-    if (object == NULL) {
-        put_number(v, which, number);
-        return 0;
-    }
-    if (put_extra(v, which, object) < 0)
-        return -1;
-    put_number(v, which, real(NAN));
-    if (any)
-        track(v); /* the object may refer to the Value */
-    v->flags |= (uint16_t)(IS_OBJECT << which);
-    return 0;
-}
+/* Whether an object may refer to others, and so be part of a cycle. */
+static int is_container(PyObject *object) { return (PyType_GetFlags(Py_TYPE(object)) & Py_TPFLAGS_HAVE_GC) != 0; }
 
+/* Store a number, or any other object, as micrograd does. */
 static int put_object(Value *v, int which, PyObject *source) {
-    if (PyFloat_CheckExact(source)) {
-        put_number(v, which, real(PyFloat_AsDouble(source)));
-        return 0;
+    Number number;
+    int is_number = to_number(source, &number);
+    if (!is_number && float64 == NULL && PyFloat_Check(source) && PyObject_HasAttrString(source, "dtype")) {
+        /* Of the subclasses of float, only NumPy's has that. */
+        float64 = (PyTypeObject *)new_reference((PyObject *)Py_TYPE(source));
+        is_number = to_number(source, &number);
     }
-    return put_any(v, which, source, Py_TYPE(v) != value_type); /* a dressed class holds any object */
+    if (!is_number) {
+        number = (Number){NAN, OBJECT};
+        if (put_extra(v, which, new_reference(source)) < 0)
+            return -1;
+        if (is_container(source))
+            track(v); /* it may refer to the Value */
+    }
+    put_number(v, which, number);
+    return 0;
 }

@@ -19,7 +19,7 @@ OPERATIONS = (
     *(lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a.max(b)),
     *(lambda a, b: -a, lambda a, b: a.relu(), lambda a, b: a.tanh(), lambda a, b: a.exp(), lambda a, b: a.log()),
     *(lambda a, b: a.sigmoid(), lambda a, b: a**2, lambda a, b: a**-0.5, lambda a, b: 2 - a, lambda a, b: 1 / b),
-    *(lambda a, b: a + "text", lambda a, b: a * None, lambda a, b: a**a, lambda a, b: "text" + a, lambda a, b: 2**a),
+    *(lambda a, b: a + "text", lambda a, b: a * {1: b}, lambda a, b: a**a, lambda a, b: "text" + a, lambda a, b: 2**a),
     *(lambda a, b: copy.copy(a), lambda a, b: copy.deepcopy(a), lambda a, b: type(a)(1, (a, b), "own", label="own")),
 )
 NUMBERS = (0, 1, -3, 2**53, 2**70, 10**400, 0.0, -1.5, 3.0, float("inf"), float("nan"), 1e300, 2j)
@@ -34,7 +34,7 @@ def act(rng, values):
     v, w = rng.choice(values), rng.choice(values)
     leaves = tuple(each for each in values[:4] if not each._prev)
     changes = {
-        "data": [*NUMBERS, None],
+        "data": [*NUMBERS, None, {1: v}],
         "grad": NUMBERS,
         "label": ["text", 3],
         "_op": ["text", None],
@@ -49,7 +49,7 @@ def act(rng, values):
         *(lambda: v._record(leaves[:1], leaves[1:], (v,)), lambda: v._record((v,), (v,), ())),
         *(lambda: v._record(1, 2, 3), lambda: v._record((1,), (), ()), lambda: v._record((), (), (None,))),
         *(lambda: v.__init__(rng.choice(NUMBERS), (w,), "+"), lambda: v.__init__(1, None), lambda: v.__init__({})),
-        *(lambda: v._restore(*w._parts()[:5]), lambda: v._restore(1.0, None, (v,), "+", 2)),
+        *(lambda: v._restore(*w._parts()[:6]), lambda: v._restore(1.0, None, (v,), "+", 2, True)),
         *(lambda: v.__dict__.update(more=v), lambda: (v._op, v._prev, v._name, v.label, dir(v))),
     )
     rng.choice([*acts, *[acts[0]] * len(acts)])()

@@ -8,6 +8,7 @@ import struct
 import sys
 import warnings
 import weakref
+from fractions import Fraction
 from numbers import Complex, Real
 
 import pytest
@@ -134,23 +135,24 @@ def test_a_graph_with_numbers_of_numpy_is_recorded():
     assert engines.load("python-source").compile(loss, inputs=[x], parameters=[w]).forward() == 1.75
 
 
-WRONG = ["1.5", None, [1.0], b"1", {}]
+OTHERS = ["1.5", None, [1.0], b"1", {}, True, Fraction(1, 3)]
 if numpy:
-    WRONG += [numpy.array([1.0, 2.0]), numpy.array([1.0]), numpy.array("text"), numpy.str_("text")]
+    OTHERS += [numpy.array([1.0, 2.0]), numpy.array([1.0]), numpy.array("text"), numpy.str_("text")]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
-def test_data_are_numbers(wrong):
-    v = Value(1.0)
-    for use in (Value, lambda x: setattr(v, "data", x), lambda x: setattr(v, "grad", x)):
-        with pytest.raises(TypeError, match=r"(?s)holds a number, not .*Convert it first"):
-            use(wrong)
-    with pytest.raises(TypeError):
-        v + wrong
-    for attribute in ("data", "grad"):
-        with pytest.raises(AttributeError, match="can't be deleted"):
-            delattr(v, attribute)
-    assert repr(v) == "Value(data=1.0, grad=0)"
+@pytest.mark.parametrize("other", OTHERS, ids=repr)
+def test_data_are_any_objects(other):
+    results = []
+    for C in (Reference, Value):
+        for use in (lambda a: a, lambda a: C(1.0) + a.data, lambda a: C(2) * a, lambda a: a.relu()):  # noqa: B023
+            try:
+                results.append(repr(use(C(other))))
+            except Exception as error:
+                results.append(repr(error))
+    assert results[:4] == results[4:]
+    v = Value(other)
+    with pytest.raises(AttributeError, match="can't be deleted"):
+        del v.data
 
 
 # --- graphs ----------------------------------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ def test_attributes_of_the_programs_own():
     assert not hasattr(v, "absent")
     v.m, v.data, v.label = 2, 3, "w"
     del v.history
-    with pytest.raises(AttributeError, match="not writable"):
+    with pytest.raises(AttributeError):
         v._name = "w"
     with pytest.raises(AttributeError):
         del v.history
@@ -308,7 +310,7 @@ def test_hundreds_of_steps_leave_nothing_behind():
         loss.backward()
         loss.topo()
         copy.deepcopy(loss)
-        for error in (lambda: loss + "a", lambda: loss**loss, lambda: Value("a"), lambda: loss / 0):
+        for error in (lambda: loss + "a", lambda: loss**loss, lambda: Value("a").relu(), lambda: loss / 0):
             with pytest.raises((TypeError, ZeroDivisionError)):
                 error()
         for p in w:
