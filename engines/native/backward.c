@@ -85,93 +85,61 @@ static Value *operand_at(const Value *v, Py_ssize_t index) {
     return index < PyTuple_Size(children) ? (Value *)PyTuple_GetItem(children, index) : NULL;
 }
 
-/* A walk over the Values below a root, operands first, left before right. It visits each Value once, because its user
-   marks what it returns with the walk's number. While it visits the operands of a Value, that one's mark is the number
-   before, so meeting it again is a cycle. A leaf keeps its mark until its visit. */
 typedef struct {
     Value *v;
     Py_ssize_t next; /* operand to visit */
 } Place;
 
-typedef struct {
-    uint64_t number;
-    Place *places; /* from the root to the Value that is visited */
-    Py_ssize_t length, capacity;
-    int failed;   /* memory ran out, or there is a cycle */
-    Value *cycle; /* a Value that is among its own operands */
-} Walk;
-
-static Walk new_walk(void) { return (Walk){walks += 2, NULL, 0, 0, 0, NULL}; }
-
-static void enter(Walk *walk, Value *v) {
-    if (walk->length == walk->capacity) {
-        const Py_ssize_t larger = walk->capacity ? 2 * walk->capacity : 256;
-        Place *places = PyMem_Realloc(walk->places, (size_t)larger * sizeof *places);
-        walk->failed |= places == NULL;
-        if (walk->failed)
-            return;
-        walk->places = places;
-        walk->capacity = larger;
-    }
-    walk->places[walk->length++] = (Place){v, 0};
-    if (v->op != LEAF)
-        v->mark = walk->number - 1;
-}
-
-/* Begin at a root. A second root continues the walk. */
-static void begin(Walk *walk, Value *root) {
-    if (root->mark != walk->number)
-        enter(walk, root);
-}
-
-/* The next Value, a borrowed reference; NULL at the end, or if the walk failed. */
-static Value *next_of(Walk *walk) {
-    while (walk->length && !walk->failed) {
-        Place *place = &walk->places[walk->length - 1];
-        Value *operand = operand_at(place->v, place->next++);
-        if (operand == NULL) {
-            walk->length--;
-            return place->v;
-        }
-        if (operand->mark == walk->number - 1) {
-            walk->failed = 1;
-            walk->cycle = operand;
-        } else if (operand->mark != walk->number) {
-            enter(walk, operand);
-        }
-    }
-    return NULL;
-}
-
-/* End a walk, wherever it is. Raises CyclicGraph or MemoryError if it failed. */
-static int end(Walk *walk) {
-    PyMem_Free(walk->places);
-    if (!walk->failed)
-        return 0;
-    if (walk->cycle == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    PyObject *error = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CYCLIC_GRAPH), walk->cycle, NULL);
+static int refuse_cycle(Value *v) {
+    PyObject *error = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CYCLIC_GRAPH), v, NULL);
     if (error != NULL)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);
     return -1;
 }
 
-/* The Values below the root and the root, operands first, as a list. Raises CyclicGraph or MemoryError. */
+/* Append the Values below a root and the root to a list, operands first, left before right, without those that another
+   root of the same walk has appended. It marks each with the walk's number, and with the number before while it visits
+   the operands, so meeting such a mark is a cycle. Raises CyclicGraph or MemoryError. */
+static int append_order(PyObject *order, Value *root, uint64_t walk) {
+    Place *places = NULL; /* from the root to the Value that is visited */
+    Py_ssize_t length = 0, capacity = 0;
+    Value *entered = root->mark == walk ? NULL : root, *cycle = NULL;
+    int failed = 0;
+    while ((entered != NULL || length > 0) && cycle == NULL && !failed) {
+        if (entered != NULL && length == capacity) {
+            capacity = capacity ? 2 * capacity : 256;
+            Place *larger = PyMem_Realloc(places, (size_t)capacity * sizeof *places);
+            failed = larger == NULL;
+            if (failed)
+                break;
+            places = larger;
+        }
+        if (entered != NULL) {
+            entered->mark = walk - 1;
+            places[length++] = (Place){entered, 0};
+        }
+        Place *place = &places[length - 1];
+        Value *operand = operand_at(place->v, place->next++);
+        entered = operand != NULL && operand->mark != walk ? operand : NULL;
+        if (operand == NULL) {
+            place->v->mark = walk;
+            failed = PyList_Append(order, (PyObject *)place->v) < 0; /* it runs no Python code */
+            length--;
+        } else if (operand->mark == walk - 1) {
+            cycle = operand;
+        }
+    }
+    PyMem_Free(places);
+    if (failed)
+        PyErr_NoMemory();
+    return failed ? -1 : cycle ? refuse_cycle(cycle) : 0;
+}
+
+/* The Values below the root and the root. */
 static PyObject *order_of(Value *root) {
     PyObject *order = PyList_New(0);
-    if (order == NULL)
-        return NULL;
-    Walk walk = new_walk();
-    Value *v;
-    begin(&walk, root);
-    while ((v = next_of(&walk)) != NULL) {
-        v->mark = walk.number;
-        walk.failed |= PyList_Append(order, (PyObject *)v) < 0; /* it runs no Python code */
-    }
-    if (end(&walk) < 0)
+    if (order != NULL && append_order(order, root, walks += 2) < 0)
         Py_CLEAR(order);
     return order;
 }

@@ -5,42 +5,8 @@
 
 enum { OPS_COLUMN, LEFT, RIGHT, INDEX, COLUMNS };
 
-/* Columns that grow by doubling. They are bytearrays from the start, so that Python takes them over without a copy. */
-typedef struct {
-    PyObject *arrays[COLUMNS], *constants;
-    unsigned char *ops;
-    int32_t *left, *right, *index; /* into `arrays` */
-    Py_ssize_t length, capacity;
-} Tape;
-
-static int make_room(Tape *tape, Py_ssize_t rows) {
-    for (int i = 0; i < COLUMNS; i++)
-        if (PyByteArray_Resize(tape->arrays[i], i == OPS_COLUMN ? rows : 4 * rows) < 0)
-            return -1;
-    tape->ops = (unsigned char *)PyByteArray_AsString(tape->arrays[OPS_COLUMN]);
-    tape->left = (int32_t *)(void *)PyByteArray_AsString(tape->arrays[LEFT]);
-    tape->right = (int32_t *)(void *)PyByteArray_AsString(tape->arrays[RIGHT]);
-    tape->index = (int32_t *)(void *)PyByteArray_AsString(tape->arrays[INDEX]);
-    tape->capacity = rows;
-    return 0;
-}
-
-static int append_row(Tape *tape, int op, int32_t left, int32_t right, int32_t index) {
-    if (tape->length == tape->capacity) {
-        Py_ssize_t rows = tape->capacity ? 2 * tape->capacity : 1024;
-        if (rows > INT32_MAX || make_room(tape, rows) < 0)
-            return -1;
-    }
-    tape->ops[tape->length] = (unsigned char)op;
-    tape->left[tape->length] = left;
-    tape->right[tape->length] = right;
-    tape->index[tape->length] = index;
-    tape->length++;
-    return 0;
-}
-
-/* Mark named leaves with this walk. An input's row is its index until it gets a row, a parameter's -1 - index. Returns -1
-   if one can't be named. */
+/* Mark named leaves. An input's row is its index until it gets a row, a parameter's -1 - index. Returns -1 if one can't
+   be named. */
 static int name_leaves(PyObject *leaves, uint64_t named, int op) {
     Py_ssize_t count = PyTuple_Size(leaves);
     if (count > INT32_MAX)
@@ -55,40 +21,41 @@ static int name_leaves(PyObject *leaves, uint64_t named, int op) {
     return 0;
 }
 
-/* Append the row of a Value whose operands have rows. Returns -1 if it can't be recorded. */
-static int append_value(Tape *tape, const Value *v, int is_named) {
-    if (v->op > OPS || get_extra(v, CLOSURE) != NULL)
-        return -1;
-    if (is_named && v->row < 0)
-        return append_row(tape, PARAMETER_ROW, -1, -1, -1 - v->row);
-    if (is_named)
-        return append_row(tape, INPUT_ROW, -1, -1, v->row);
-    int32_t index = (int32_t)PyList_Size(tape->constants);
+/* Append the number of a Value's row. Returns the row's index, -1 without a number, or -2 if it can't be recorded. */
+static int32_t append_constant(PyObject *constants, const Value *v) {
+    PyObject *constant = new_reference(get_extra(v, CONSTANT));
     if (v->op == LEAF) {
-        if (v->kinds[DATA] == OBJECT || !isfinite(v->numbers[DATA]))
-            return -1;
-        PyObject *number = PyFloat_FromDouble(v->numbers[DATA]);
-        int failed = number == NULL || PyList_Append(tape->constants, number) < 0;
-        Py_XDECREF(number);
-        return failed ? -1 : append_row(tape, CONSTANT_ROW, -1, -1, index);
+        Py_XDECREF(constant);
+        constant = PyFloat_FromDouble(v->numbers[DATA]); /* of an OBJECT, it is NaN */
     }
-    PyObject *constant = get_extra(v, CONSTANT);
-    if (constant != NULL && PyList_Append(tape->constants, constant) < 0)
-        return -1;
-    return append_row(tape, CONSTANT_ROW + v->op, v->left->row, v->right ? v->right->row : -1, constant ? index : -1);
+    if (v->op > OPS || get_extra(v, CLOSURE) || (v->op == LEAF && !isfinite(v->numbers[DATA])) ||
+        (constant != NULL && PyList_Append(constants, constant) < 0)) {
+        Py_XDECREF(constant);
+        return -2;
+    }
+    Py_XDECREF(constant);
+    return constant == NULL ? -1 : (int32_t)PyList_Size(constants) - 1;
 }
 
-/* Give a row to each Value below the root that has none, operands first. */
-static int number_below(Value *root, uint64_t named, Walk *walk, Tape *tape) {
-    Value *v;
-    begin(walk, root);
-    while ((v = next_of(walk)) != NULL) {
-        if (append_value(tape, v, v->mark == named) < 0)
+/* Write the rows of Values that stand in order. Returns -1 if one can't be recorded. */
+static int write_rows(PyObject *order, uint64_t named, PyObject *const columns[], PyObject *constants) {
+    unsigned char *ops = (unsigned char *)PyByteArray_AsString(columns[OPS_COLUMN]);
+    int32_t *left = (int32_t *)(void *)PyByteArray_AsString(columns[LEFT]);
+    int32_t *right = (int32_t *)(void *)PyByteArray_AsString(columns[RIGHT]);
+    int32_t *index = (int32_t *)(void *)PyByteArray_AsString(columns[INDEX]);
+    const Py_ssize_t rows = PyList_Size(order);
+    for (int32_t row = 0; row < rows; row++) {
+        Value *v = (Value *)PyList_GetItem(order, row);
+        const int is_named = v->mark == named, is_parameter = is_named && v->row < 0;
+        ops[row] = (unsigned char)(is_parameter ? PARAMETER_ROW : is_named ? INPUT_ROW : CONSTANT_ROW + v->op);
+        left[row] = v->left ? v->left->row : -1;
+        right[row] = v->right ? v->right->row : -1;
+        index[row] = is_parameter ? -1 - v->row : is_named ? v->row : append_constant(constants, v);
+        if (index[row] == -2)
             return -1;
-        v->mark = walk->number;
-        v->row = (int32_t)(tape->length - 1);
+        v->row = row;
     }
-    return walk->failed ? -1 : 0;
+    return 0;
 }
 
 PyDoc_STRVAR(
@@ -99,36 +66,37 @@ PyDoc_STRVAR(
     "be recorded. The first four are bytearrays: `ops` has one byte per row, the others one 32-bit int per row.");
 
 static PyObject *value_record(Value *loss, PyObject *arguments) {
-    PyObject *inputs, *parameters, *outputs, *recorded = NULL;
+    PyObject *inputs, *parameters, *outputs, *columns[COLUMNS] = {NULL}, *recorded = NULL;
     if (!PyArg_ParseTuple(
             arguments, "O!O!O!:_record", &PyTuple_Type, &inputs, &PyTuple_Type, &parameters, &PyTuple_Type, &outputs))
         return NULL;
     const Py_ssize_t roots = 1 + PyTuple_Size(outputs);
     /* What the garbage collector tracks is made before the walk, because making it may run the collector. */
-    Tape tape = {{NULL}, PyList_New(0), NULL, NULL, NULL, NULL, 0, 0};
-    PyObject *rows = PyTuple_New(roots);
-    int failed = tape.constants == NULL || rows == NULL;
-    for (int i = 0; i < COLUMNS; i++) {
-        tape.arrays[i] = PyByteArray_FromStringAndSize(NULL, 0);
-        failed |= tape.arrays[i] == NULL;
-    }
-    const uint64_t named = ++walks;
-    Walk walk = new_walk();
-    failed = failed || name_leaves(inputs, named, INPUT_ROW) < 0 || name_leaves(parameters, named, PARAMETER_ROW) < 0;
+    PyObject *order = PyList_New(0), *constants = PyList_New(0), *rows = PyTuple_New(roots);
+    const uint64_t walk = walks += 2, named = ++walks;
+    int failed = order == NULL || constants == NULL || rows == NULL;
     for (Py_ssize_t i = 0; i < roots && !failed; i++) {
         Value *root = i == 0 ? loss : (Value *)PyTuple_GetItem(outputs, i - 1);
-        failed = !IS_VALUE(root) || number_below(root, named, &walk, &tape) < 0;
-        PyObject *row = failed ? NULL : PyLong_FromLong(root->row);
+        failed = !IS_VALUE(root) || append_order(order, root, walk) < 0;
+    }
+    failed = failed || PyList_Size(order) > INT32_MAX;
+    for (int i = 0; i < COLUMNS && !failed; i++) {
+        columns[i] = PyByteArray_FromStringAndSize(NULL, PyList_Size(order) * (i == OPS_COLUMN ? 1 : 4));
+        failed = columns[i] == NULL;
+    }
+    failed = failed || name_leaves(inputs, named, INPUT_ROW) < 0 || name_leaves(parameters, named, PARAMETER_ROW) < 0 ||
+             write_rows(order, named, columns, constants) < 0;
+    for (Py_ssize_t i = 0; i < roots && !failed; i++) {
+        PyObject *row = PyLong_FromLong((i == 0 ? loss : (Value *)PyTuple_GetItem(outputs, i - 1))->row);
         failed = row == NULL || PyTuple_SetItem(rows, i, row) < 0;
     }
-    failed = end(&walk) < 0 || failed || make_room(&tape, tape.length) < 0;
     if (!failed)
         recorded = Py_BuildValue(
-            "(OOOOOO)", tape.arrays[OPS_COLUMN], tape.arrays[LEFT], tape.arrays[RIGHT], tape.arrays[INDEX],
-            tape.constants, rows);
+            "(OOOOOO)", columns[OPS_COLUMN], columns[LEFT], columns[RIGHT], columns[INDEX], constants, rows);
     for (int i = 0; i < COLUMNS; i++)
-        Py_XDECREF(tape.arrays[i]);
-    Py_XDECREF(tape.constants);
+        Py_XDECREF(columns[i]);
+    Py_XDECREF(order);
+    Py_XDECREF(constants);
     Py_XDECREF(rows);
     if (recorded != NULL)
         return recorded;
