@@ -77,8 +77,9 @@ static PyObject *helpers; /* a tuple */
 static PyObject *op_names[ALL_OPS + 1];
 static PyObject *minus_one;
 static PyTypeObject *float64; /* NumPy's; NULL before the first one */
-static Value *free_list;
+static Value *free_list, *dying; /* linked by `left`, and by `mark` */
 static Py_ssize_t free_length;
+static int is_freeing;
 static uint64_t walks;
 
 #define IS_VALUE(object) PyObject_TypeCheck(object, value_type)
@@ -196,45 +197,30 @@ static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     return 0;
 }
 
-/* Drop a reference to an operand, or add the operand to a list if this is its last reference. */
-static Value *release(Value *operand, Value *waiting) {
-    if (operand == NULL)
-        return waiting;
-    if (Py_REFCNT(operand) > 1 || operand->flags & OF_SUBCLASS) {
-        Py_DECREF(operand);
-        return waiting;
-    }
-    PyObject_GC_UnTrack(operand); /* so that nothing else can reach it */
-    operand->mark = (uint64_t)(uintptr_t)waiting;
-    return operand;
-}
-
-/* The last reference to a loss frees its graph. A dead Value's operands wait in a list, and each gives up its own
-   operands before it is freed, so that no call is deeper than this one. Objects of subclasses are not in the list:
-   CPython limits the depth of their deallocation. */
+/* The last reference to a loss frees its graph. A Value that dies while another one is freed waits for the end of that
+   call, so that none is deeper. Nothing can reach it: it has no references, and the collector does not track it. */
 static void value_dealloc(PyObject *self) {
-    Value *v = (Value *)self, *left = v->left, *right = v->right;
-    PyTypeObject *type = Py_TYPE(self);
+    Value *v = (Value *)self;
     PyObject_GC_UnTrack(self);
-    v->left = v->right = NULL;
-    value_clear(self);
-    if (!(v->flags & OF_SUBCLASS) && free_length < FREE_LIST_LENGTH) {
-        v->left = free_list;
-        free_list = v;
-        free_length++;
-    } else {
-        PyObject_GC_Del(v);
+    v->mark = (uint64_t)(uintptr_t)dying;
+    dying = v;
+    if (is_freeing)
+        return;
+    is_freeing = 1;
+    while ((v = dying) != NULL) {
+        PyTypeObject *type = Py_TYPE(v);
+        dying = (Value *)(uintptr_t)v->mark;
+        value_clear((PyObject *)v);
+        if (!(v->flags & OF_SUBCLASS) && free_length < FREE_LIST_LENGTH) {
+            v->left = free_list;
+            free_list = v;
+            free_length++;
+        } else {
+            PyObject_GC_Del(v);
+        }
+        Py_DECREF(type);
     }
-    Py_DECREF(type);
-    Value *waiting = release(right, release(left, NULL));
-    while ((v = waiting) != NULL) {
-        waiting = (Value *)(uintptr_t)v->mark;
-        left = v->left;
-        right = v->right;
-        v->left = v->right = NULL;
-        waiting = release(right, release(left, waiting));
-        Py_DECREF(v);
-    }
+    is_freeing = 0;
 }
 
 /* --- Numbers ----------------------------------------------------------------------------------------------------- */
