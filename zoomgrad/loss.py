@@ -32,10 +32,12 @@ def maker(value: Any) -> Callable[[float, tuple[Any, ...], Any], Any]:
             """Add to the gradients of the call's parameters."""
             self.call.variant.contribute(self)
 
-    rebuild = getattr(Result, "_rebuild", None)
-    if rebuild is None:
-        return lambda number, operands, _: Result(number, operands, "compiled")
-    return lambda number, operands, grad: rebuild(number, grad, operands, "compiled", None, "")  # not the constructor
+    def make(number: float, operands: tuple[Any, ...], grad: Any) -> Any:
+        result = Result.__new__(Result)
+        result._restore(number, grad, operands, "compiled", None, False)  # not the program's constructor
+        return result
+
+    return make if hasattr(Result, "_restore") else lambda number, operands, _: Result(number, operands, "compiled")
 
 
 def pass_to(parameters: Iterable[Any], result: Any) -> None:
