@@ -14,17 +14,21 @@ count is no multiple of the width, the last window of terms overlaps the one bef
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
+from dataclasses import replace
+from typing import Optional, Union
 
 from zoomgrad.engines.machine.block import Block, Source, Terms
 from zoomgrad.engines.machine.encode import Vec
-from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.rerolled.form import Vector
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.series import Count
 
 SHUFFLE = "vshuff64x2"
+Stage = list[tuple[str, Optional[int]]]
+"""For the bits 0 and 1, the instruction that takes a bit's numbers of two rows, and its constant."""
+PAIRS: Stage = [("vunpcklpd", None), ("vunpckhpd", None)]
+QUARTERS: Stage = [(SHUFFLE, 0x88), (SHUFFLE, 0xDD)]
 STRAIGHT_WINDOWS = 1
 """Up to this many windows of terms are written one after the other."""
 
@@ -94,73 +98,42 @@ class Across(Block):
         (lanes,) = self.vectors
         (total,) = self.sums
         assert total is not None
-        is_backward = any(source.terms and source.terms[-1] == -1 for source in terms.pointers)
-        shared: dict[int, Vec] = {}
-        rows = [self._row(terms, lanes, n, first, shared) for n in range(lanes.width)]
-        places = [lanes.width - 1 - at if is_backward else at for at in wanted]
-        columns = self._columns(rows, places)
+        *outer, at = lanes.offsets
+        is_backward = any(source.terms[-1:] == (-1,) for source in terms.pointers)
+        start = first + lanes.width - 1 if is_backward else first  # the term with the lowest address
+        rows = Block(self.nest, [Vector((*outer, at + n, start), lanes.width) for n in range(lanes.width)])
+        rows._term(terms._replace(sources=list(map(_turned, terms.sources))), 0)
+        places = [lanes.width - 1 - term if is_backward else term for term in wanted]
+        columns = self._transposed(dict(enumerate(filter(None, rows.sums))), places)
         for place in places:
             self.code.vector("vaddpd", total, total, columns[place])
-            self.registers.release(columns[place])
+        self.registers.release(*columns.values())
 
-    def _row(self, terms: Terms, lanes: Vector, n: int, first: int, shared: dict[int, Vec]) -> Vec:
-        """A vector of terms of lane n. shared: slot -> the register of an operand that all lanes share."""
-        width = lanes.width
-        lane = Vector((*lanes.offsets[:-1], lanes.offsets[-1] + n), width)
-        leaves: list[Operand] = []
-        for slot, source in enumerate(terms.sources):
-            if slot in shared:
-                leaves.append(shared[slot])
-            elif isinstance(source, Source):
-                by = source.terms[-1] if source.terms else 0
-                place = source.memory(lane, first + (width - 1 if by == -1 else 0))
-                if by and source.lanes[-1]:
-                    leaves.append(place)
-                    continue
-                register = self.evaluator.read(place, width, spread=not by)
-                leaves.append(register)
-                if not source.lanes[-1]:
-                    shared[slot] = register
-                self.registers.share(register, terms.uses[slot] * (1 if source.lanes[-1] else width) - 1)
-            else:
-                leaves.append(self.evaluator.constant(source, width))
-        return self.evaluator.in_register(self.evaluator.evaluate(terms.segment.template, leaves, width), width)
+    def _transposed(self, rows: dict[int, Vec], wanted: Sequence[int]) -> dict[int, Vec]:
+        """The wanted columns of as many rows as a row has numbers. Releases the rows.
 
-    # --- the transposition -------------------------------------------------------------------------------------------
+        A stage exchanges a bit of the row's number for a bit of the place in it: the registers of two rows take those
+        numbers of both in which the bit is 0, and those in which it is 1.
+        """
+        halves: Stage = [(SHUFFLE, 0), (SHUFFLE, 3)]
+        if not self.evaluator.target.masks:  # the other instruction has only 16 registers
+            halves = [("vperm2f128", 0x20), ("vperm2f128", 0x31)]
+        stages = {2: [PAIRS], 4: [PAIRS, halves], 8: [PAIRS, QUARTERS, QUARTERS]}[len(rows)]
+        for bit, stage in enumerate(stages):
+            apart = 1 << bit
+            needed = {column % (2 * apart) for column in wanted}
+            for at in [at for at in rows if not at & apart]:
+                first, second = rows.pop(at), rows.pop(at + apart)
+                for to, (name, immediate) in zip((at, at + apart), stage):
+                    if to % (2 * apart) in needed:
+                        rows[to] = self.registers.vector(first.size // 8)
+                        self.code.vector(name, rows[to], first, second, immediate=immediate)
+                self.registers.release(first, second)
+        return rows
 
-    def _columns(self, rows: Sequence[Vec], wanted: Sequence[int]) -> dict[int, Vec]:
-        """The wanted columns of as many rows as a row has numbers. Releases the rows."""
-        width, columns = len(rows), dict[int, Vec]()
-        for parity, name in enumerate(("vunpcklpd", "vunpckhpd")):
-            mine = [column for column in wanted if column % 2 == parity]
-            if not mine:
-                continue
-            pairs = [self._joined(name, rows[at], rows[at + 1]) for at in range(0, width, 2)]
-            if width == 2:
-                columns[mine[0]] = pairs[0]
-            elif width == 4:
-                for column in mine:
-                    columns[column] = self._halves(pairs, column // 2)
-            else:
-                for half in sorted({column // 4 for column in mine}):
-                    quarters = [self._joined(SHUFFLE, pairs[at], pairs[at + 1], (0x44, 0xEE)[half]) for at in (0, 2)]
-                    for column in mine:
-                        if column // 4 == half:
-                            order = (0x88, 0xDD)[column // 2 % 2]
-                            columns[column] = self._joined(SHUFFLE, quarters[0], quarters[1], order)
-                    self.registers.release(*quarters)
-            if width > 2:
-                self.registers.release(*pairs)
-        self.registers.release(*rows)
-        return columns
 
-    def _halves(self, pairs: Sequence[Vec], half: int) -> Vec:
-        """The lower or upper halves of two vectors of 4, side by side."""
-        if self.evaluator.target.masks:  # the other instruction has only 16 registers
-            return self._joined(SHUFFLE, pairs[0], pairs[1], (0, 3)[half])
-        return self._joined("vperm2f128", pairs[0], pairs[1], (0x20, 0x31)[half])
-
-    def _joined(self, name: str, first: Vec, second: Vec, immediate: Optional[int] = None) -> Vec:
-        to = self.registers.vector(first.size // 8)
-        self.code.vector(name, to, first, second, immediate=immediate)
-        return to
+def _turned(source: Union[float, Source]) -> Union[float, Source]:
+    """An operand for rows, to which the terms are one more lane count."""
+    if isinstance(source, float):
+        return source
+    return replace(source, lanes=(*source.lanes, *(source.terms[-1:] or (0,))), terms=())
