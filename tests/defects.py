@@ -205,13 +205,6 @@ DEFECTS = (
         "engines/graph/test_tape.py",
     ),
     Defect(
-        "fold: a constant that is not finite is folded",
-        "engines/graph/passes/fold.py",
-        "return value if math.isfinite(value) else None",
-        "return value",
-        "engines/graph/test_tape.py",
-    ),
-    Defect(
         "tape checker: an operand may be its own row",
         "engines/graph/check.py",
         "not NONE <= left < row or not NONE <= right < row",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zoomgrad.engines.graph.bind import bind
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
@@ -33,7 +32,7 @@ def lower(tape: Tape, options: Options, parameters: Sequence[float] = (), *, tra
 
         loops = reroll_regular(tape, options.target == "machine")
     if loops is None:
-        return straight_lines(bind(tape, parameters) if is_frozen else tape)
+        return straight_lines(tape.bound(parameters) if is_frozen else tape)
     if is_frozen:
         return freeze(plain(loops), parameters)
     form = fitted(options)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Workload
+from zoomgrad.engines.graph.check import CHECKED, check
 from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.graph.linearize import linearize
-from zoomgrad.engines.graph.passes import optimize
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.native.build import recorder
 
@@ -25,8 +25,9 @@ class Graph(NamedTuple):
     """Values whose data each forward pass returns."""
 
     def tape(self) -> Tape:
-        """The tape after all passes, as it is compiled."""
-        return optimize(linearize(self.loss, inputs=self.inputs, parameters=self.parameters, outputs=self.outputs))
+        """Its tape. If CHECKED, check it."""
+        tape = linearize(self.loss, inputs=self.inputs, parameters=self.parameters, outputs=self.outputs)
+        return check(tape) if CHECKED else tape
 
     def numbers(self) -> tuple[list[float], list[float]]:
         """The numbers of its inputs and of its parameters."""

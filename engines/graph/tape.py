@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Number
@@ -79,6 +79,15 @@ class Tape:
         while row >= 0:
             yield row
             row = self.ops.find(code, row + 1)
+
+    def bound(self, parameters: Sequence[float]) -> Tape:
+        """The tape with these numbers as constants in place of its parameters."""
+        index, constants = array("i", self.index), list(self.constants)
+        for row in self.rows_of(PARAMETER):
+            constants.append(parameters[index[row]])
+            index[row] = len(constants) - 1
+        ops = self.ops.replace(bytes([PARAMETER]), bytes([CONSTANT]))
+        return replace(self, ops=ops, index=index, constants=constants, parameters=0)
 
     def read_by_outputs(self) -> set[int]:
         """Indices of the inputs that the outputs depend on."""

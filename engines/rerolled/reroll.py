@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.graph.check import CHECKED
 from zoomgrad.engines.graph.tape import CONSTANT, Tape
 from zoomgrad.engines.rerolled.heap import keep_freed_memory
 from zoomgrad.engines.rerolled.recover.chains import chain

@@ -1,12 +1,12 @@
 """Rearrangements, Step -> Step: each file makes one rearrangement of the training step that keeps every bit.
 
-Passes over the tape are not here; they are in `graph/passes`. `REARRANGEMENTS` is in running order, because each one
-builds on the results of earlier ones. An engine's form selects among them.
+`REARRANGEMENTS` is in running order, because each one builds on the results of earlier ones. An engine's form selects
+among them.
 """
 
 from __future__ import annotations
 
-from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.graph.check import CHECKED
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange.deferred import defer_updates
 from zoomgrad.engines.rerolled.rearrange.from_panels import read_from_panels

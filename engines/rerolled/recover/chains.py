@@ -74,7 +74,8 @@ def chain(sums: Sums) -> Sums:
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
     is_zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
     is_zero[: len(sums.number)] = (sums.kind[: len(sums.number)] == CONSTANT) & (sums.number == 0.0)
-    is_zero = is_zero[operand[terms]] & (template[terms] == 0) & (count[owner] > 1)
+    is_zero = is_zero[operand[terms]] & (template[terms] == 0)
+    is_zero &= np.bincount(owner[~is_zero], minlength=nodes + 1)[owner] > 0  # a sum of nothing but zeros keeps them
     kept = np.flatnonzero(~is_dropped[owner] & ~is_zero)
     # Numbers ascend along a chain, so a stable sort by head keeps the terms in order.
     kept = kept[np.argsort(owner[kept], kind="stable")]

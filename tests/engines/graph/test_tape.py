@@ -1,10 +1,9 @@
-"""Value graph -> tape: the row order, refusals, marks left on Values, the checker, and folded constants."""
+"""Value graph -> tape: the row order, refusals, marks left on Values, and the checker."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import replace
 
 import pytest
 
@@ -13,8 +12,6 @@ from zoomgrad import engines
 from zoomgrad.engines.api import CyclicGraph
 from zoomgrad.engines.graph.check import BrokenTape, check
 from zoomgrad.engines.graph.linearize import linearize
-from zoomgrad.engines.graph.passes import optimize
-from zoomgrad.engines.graph.passes.fold import fold
 from zoomgrad.engines.graph.tape import INPUT, NONE, PARAMETER, Tape, codes, names
 from zoomgrad.engines.graph.value import Value
 from zoomgrad.engines.kernel import c_tree
@@ -51,13 +48,13 @@ def fixed_text_by_name(monkeypatch):
 
 def test_c(golden, fixed_text_by_name):
     """The functions are small, so the text shows how values pass between them."""
-    source = c_source(lower(optimize(mlp_tape())), Form(piece=6, expression=4))
+    source = c_source(lower(mlp_tape()), Form(piece=6, expression=4))
     golden("mlp.c", "".join(source.units))
 
 
 def test_c_as_first_published(golden, fixed_text_by_name):
     """The published form has one statement per row and per adjoint, in the tape's order."""
-    golden("mlp-published.c", "".join(published_source(optimize(mlp_tape())).units))
+    golden("mlp-published.c", "".join(published_source(mlp_tape()).units))
 
 
 # --- canonical order ---------------------------------------------------------------------------------------------
@@ -188,46 +185,3 @@ def test_the_roots_are_rows(row):
         check(tape(X, ("+", 0, 0, None), loss=row))
     with pytest.raises(BrokenTape, match=rf"outputs\[1\] is %{row}, but the tape ends after 2 rows"):
         check(tape(X, ("+", 0, 0, None), outputs=(0, row)))
-
-
-def test_optimize_checks_before_the_first_pass():
-    with pytest.raises(BrokenTape, match="nothing reads it"):
-        optimize(replace(mlp_tape(), loss=0))
-
-
-def test_constants_fold_into_one():
-    a, c = Value(1.0), Value(0.3)
-    tape = linearize(((c + 0.1) * 3.0) ** 3 * a, parameters=[a])
-    assert list(optimize(tape).lines()) == [
-        f"%0 = constant {((0.3 + 0.1) * 3.0) ** 3!r}",
-        "%1 = parameter 0",
-        "%2 = * %0 %1",
-        "loss %2",
-    ]
-
-
-def test_a_tape_without_constant_rows_is_unchanged():
-    a = Value(1.0)
-    tape = linearize(a * a * 2.0, parameters=[a])
-    assert fold(tape) is tape
-
-
-WRONG = {
-    "division by zero": (lambda a: a**-1, 0.0),
-    "logarithm of zero": (lambda a: a.log(), 0.0),
-    "root of a negative number": (lambda a: a**0.5, -1.0),
-    "overflow of exp": (lambda a: a.exp(), 1000.0),
-    "overflow of a product": (lambda a: a * a, 1e200),
-}
-
-
-@pytest.mark.parametrize("why", WRONG)
-def test_an_error_is_left_for_the_step_that_raises_it(why):
-    """The constant changes after the graph is built, which could not be built otherwise."""
-    op, number = WRONG[why]
-    leaf = Value(1.5)
-    out = op(leaf) * 2.0
-    leaf.data = number
-    tape = optimize(linearize(out))
-    assert names()[tape.ops[-1]] == "*"
-    assert len(tape) == 4

@@ -10,7 +10,7 @@ import pytest
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of
 from tests.engines.rerolled.tempting import network
-from zoomgrad.engines.graph.passes import CHECKED
+from zoomgrad.engines.graph.check import CHECKED
 from zoomgrad.engines.rerolled import reroll as stages
 from zoomgrad.engines.rerolled.recover.check import BrokenLoops, check_loops
 from zoomgrad.engines.rerolled.recover.groups import group
