@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Callable
 
-from zoomgrad.engines.graph.expr import OUT, A, B, Expr, G, K, call, function, where
+from zoomgrad.engines.graph.expr import OUT, A, B, Expr, G, K, call, calls, function, where
 
 
 @dataclass(frozen=True)
@@ -62,3 +62,6 @@ OPS = {
         Op("max", where(A > B, A, B), (where(A > B, G, 0.0), where(A > B, 0.0, G))),
     )
 }
+
+LIBM = sorted({call for op in OPS.values() for expr in op.exprs for call in calls(expr)})
+"""The libm functions that the table calls, each with its number of arguments."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.api import CyclicGraph, Unavailable
+from zoomgrad.engines.graph.ops import LIBM
 from zoomgrad.engines.graph.value import Value
 from zoomgrad.engines.interpreted.once import once
 from zoomgrad.engines.kernel.building import BuildFailed, build, loading
@@ -68,7 +69,7 @@ def source(tool: Toolchain) -> str:
 
 def flags(tool: Toolchain) -> tuple[str, ...]:
     """Flags that keep Python's bits: no fused products, and each libm function exactly as it is called."""
-    exact = [f"-fno-builtin-{name}" for name, _ in sorted(ops_in_c.libm())]
+    exact = [f"-fno-builtin-{name}" for name, _ in LIBM]
     optimised = () if tool.family == "tcc" else ("-O2", "-fno-strict-aliasing", "-ffp-contract=off", *exact)
     return ("-std=gnu11", *optimised, *include_flags())
 

@@ -13,8 +13,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from zoomgrad.engines.graph.expr import MICROGRAD, Apply, Expr, Leaf, Literal, calls, function
-from zoomgrad.engines.graph.ops import OPS, Op
+from zoomgrad.engines.graph.expr import MICROGRAD, Apply, Expr, Leaf, Literal, function
+from zoomgrad.engines.graph.ops import LIBM, OPS, Op
 from zoomgrad.engines.graph.tape import LEAVES
 from zoomgrad.engines.native.forms import ROWS
 
@@ -28,11 +28,6 @@ IN_NUMBER_H = ("pow",)
 """Functions of libm that `number.h` wraps itself, because their result may be an int."""
 
 
-def libm() -> set[tuple[str, int]]:
-    """The libm functions that the table calls, each with its number of arguments."""
-    return {call for op in ALL for expr in (op.forward, *op.contributions) for call in calls(expr)}
-
-
 def text() -> str:
     """The part of the source that knows numbers and operations, but no Python objects.
 
@@ -43,7 +38,7 @@ def text() -> str:
     arities, names = ["0", *(str(op.arity) for op in ALL)], ['""', *(f'"{op.name}"' for op in ALL)]
     named = [op for op in ALL if op.name not in IDENTIFIERS]
     methods = [f"{'BINARY' if op.arity == 2 else 'UNARY'}({op.name.lower()}, {_identifier(op)})" for op in named]
-    functions = [_of_libm(name, arity) for name, arity in sorted(libm()) if name not in IN_NUMBER_H]
+    functions = [_of_libm(name, arity) for name, arity in LIBM if name not in IN_NUMBER_H]
     forward = [f"    case {_identifier(op)}: return {_spell(op.forward)};" for op in ALL]
     new_line = "\n"
     return f"""\

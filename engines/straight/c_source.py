@@ -11,13 +11,11 @@ search path. Several units pay off for a compiler that is slow enough to run onc
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 from zoomgrad.engines.compiled.machine import CORES
-from zoomgrad.engines.graph.expr import C, calls
-from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.expr import C
+from zoomgrad.engines.graph.ops import LIBM
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
 from zoomgrad.engines.kernel.c_tree import (
     Call,
@@ -27,13 +25,15 @@ from zoomgrad.engines.kernel.c_tree import (
     Include,
     Item,
     Return,
-    Statement,
     Text,
     unit,
 )
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.pieces import Language, Piece, cut
+
+FORWARD, BACKWARD = (tuple(BUFFERS[buffer] for buffer in ("x", "p", "w", last)) for last in "yq")
+"""Parameters of a pass and of each of its pieces."""
 
 LANGUAGE = Language(C, local="const double %s = %s;", store="%s = %s;", accumulate="q[%d] += %s;")
 
@@ -68,12 +68,15 @@ def form_of(options: Options) -> Form:
 def c_source(code: Code, form: Form) -> Source:
     """The C of both passes and of training."""
     pieces = cut(code, LANGUAGE, piece=form.piece, expression=form.expression)
-    functions = [_piece(piece) for piece in (*pieces.forward, *pieces.backward)]
+    functions = [
+        *(Function(PIECE, piece.name, FORWARD, [Text(piece.lines)]) for piece in pieces.forward),
+        *(Function(PIECE, piece.name, BACKWARD, [Text(piece.lines)]) for piece in pieces.backward),
+    ]
     first, *others = _divided(functions, form.units)
 
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
     about = Comment(f"A Value graph as straight-line C: {counts}, a workspace of {pieces.workspace} doubles.")
-    declared = libm(_functions(code))
+    declared = libm(LIBM)
     prototypes = [function.prototype for functions in others for function in functions]
     elsewhere: list[Item] = [Comment("Pieces in other translation units."), Text(prototypes)]
     items: list[Item] = [
@@ -84,19 +87,15 @@ def c_source(code: Code, form: Form) -> Source:
         declared,
         *(elsewhere if others else []),
         *first,
-        _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
+        Function("double", "forward", FORWARD, [*_calls(pieces.forward, "y"), Return(pieces.loss)]),
         Include("kernel/rows.h"),
-        _pass("void", "backward", ("x", "p", "w", "q"), pieces.backward) if form.trains else Define("FORWARD_ONLY", 1),
+        Function("void", "backward", BACKWARD, _calls(pieces.backward, "q"))
+        if form.trains
+        else Define("FORWARD_ONLY", 1),
         *map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c")),
     ]
     other_units = [unit([about, declared, *functions]) for functions in others]
     return Source([unit(items), *other_units], pieces.workspace)
-
-
-def _functions(code: Code) -> set[tuple[str, int]]:
-    """The libm functions that the code calls, each with its number of arguments."""
-    primitives = set(map(itemgetter(0), code.instructions))
-    return {call for op in OPS.values() for expr in op.exprs for call in calls(expr) if call[0] in primitives}
 
 
 def _divided(functions: list[Function], units: int) -> list[list[Function]]:
@@ -105,19 +104,5 @@ def _divided(functions: list[Function], units: int) -> list[list[Function]]:
     return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
 
-def _piece(piece: Piece) -> Function:
-    return Function(PIECE, piece.name, _parameters(piece.arguments), [Text(piece.lines)])
-
-
-def _pass(result: str, name: str, arguments: tuple[str, ...], pieces: list[Piece], value: str = "") -> Function:
-    """A pass, which calls its pieces. value: the expression that it returns."""
-    used = {buffer for piece in pieces for buffer in piece.arguments} | set(re.findall(r"\b[xpw](?=\[)", value))
-    body: list[Statement] = [Text([f"(void){buffer};" for buffer in arguments if buffer not in used])]
-    body += [Call(piece.name, piece.arguments) for piece in pieces]
-    if value:
-        body.append(Return(value))
-    return Function(result, name, _parameters(arguments), body)
-
-
-def _parameters(buffers: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(BUFFERS[buffer] for buffer in buffers)
+def _calls(pieces: list[Piece], last: str) -> list[Call]:
+    return [Call(piece.name, ("x", "p", "w", last)) for piece in pieces]

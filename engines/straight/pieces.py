@@ -30,8 +30,6 @@ class Piece(NamedTuple):
 
     name: str
     lines: list[str]
-    arguments: tuple[str, ...] = ()
-    """The buffers of a kernel that it uses: some of x, p, w, y and q, in this order."""
 
 
 class Pieces(NamedTuple):
@@ -68,7 +66,7 @@ def cut(code: Code, language: Language, *, piece: int = 400, expression: int = 1
     writer.texts.clear()
     loss = writer.read(code.loss)
     backward = writer.write("backward", code.backward, len(code.instructions))
-    return Pieces([_finish(p) for p in forward], [_finish(p) for p in backward], loss[0], len(writer.place))
+    return Pieces(forward, backward, loss[0], len(writer.place))
 
 
 _Text = tuple[str, int, int]
@@ -201,8 +199,3 @@ class _Writer:
     def _reserve(self, value: int) -> str:
         self.place[value] = len(self.place)
         return f"w[{self.place[value]}]"
-
-
-def _finish(piece: Piece) -> Piece:
-    body = "\n".join(piece.lines)
-    return piece._replace(arguments=tuple(buffer for buffer in "xpwyq" if f"{buffer}[" in body))

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C, Expr, calls, number
-from zoomgrad.engines.graph.ops import OPS
-from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
+from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C, Expr, number
+from zoomgrad.engines.graph.ops import LIBM, OPS
+from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape
 from zoomgrad.engines.kernel.c_text import Source, libm
 from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
 
@@ -30,8 +30,6 @@ WITHOUT_GRADIENT = (INPUT, CONSTANT)
 def published_source(tape: Tape) -> Source:
     """The published functions and a kernel's interface to them, in one translation unit."""
     inputs, parameters = _rows_of(tape, INPUT, tape.inputs), _rows_of(tape, PARAMETER, tape.parameters)
-    used = {names()[code] for code in set(tape.ops)} & OPS.keys()
-    functions = {call for op in used for expr in OPS[op].exprs for call in calls(expr)}
     size = max(len(tape), *(row + 1 for row in parameters), 1)
     # An unused input has no row.
     set_input = [f"data[{row}] = x[{index}];" for index, row in enumerate(inputs) if row < len(tape)]
@@ -43,7 +41,7 @@ def published_source(tape: Tape) -> Source:
         Define("PARAMETERS", tape.parameters),
         Define("OUTPUTS", len(tape.outputs)),
         Define("LOSS", tape.loss),
-        libm(functions),
+        libm(LIBM),
         Text([f"double data[{size}];", f"double grad[{size}];"]),
         _function("set_input", set_input or ["(void)x;"], "const double *x"),
         _function("forward", list(_forward(tape))),

@@ -18,8 +18,8 @@ from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.files import cache_folder
-from zoomgrad.engines.graph.expr import NAMES, PYTHON, calls
-from zoomgrad.engines.graph.ops import OPS
+from zoomgrad.engines.graph.expr import NAMES, PYTHON
+from zoomgrad.engines.graph.ops import LIBM, OPS
 from zoomgrad.engines.graph.tape import Tape, codes
 from zoomgrad.engines.kernel.building import Built, loading, private_folder, write
 from zoomgrad.engines.kernel.c_tree import read
@@ -71,8 +71,7 @@ def text() -> str:
         function += [f"    if op == {codes()[name]}:  # {name}", f"        return {data}"]
         contribute.append(f"    {'el' * (len(contribute) > 1)}if op == {codes()[name]}:  # {name}")
         contribute += [f"        {operand}.grad += {term}" for operand, term in zip(("left", "right"), terms)]
-    called = dict(call for op in OPS.values() for expr in op.exprs for call in calls(expr))
-    libm = [f'{name} = libm("{name}", {arity})' for name, arity in called.items()]
+    libm = [f'{name} = libm("{name}", {arity})' for name, arity in LIBM]
     return "\n".join([read("translated/micrograd.rpy"), *libm, *function, "    return 0.0", *contribute, ""])
 
 

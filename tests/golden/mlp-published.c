@@ -7,7 +7,10 @@
 #define OUTPUTS 1
 #define LOSS 16
 
+double exp(double);
+double log(double);
 double pow(double, double);
+double tanh(double);
 double data[17];
 double grad[17];
 

@@ -5,7 +5,10 @@
 #define INPUTS 2
 #define PARAMETERS 4
 
+double exp(double);
+double log(double);
 double pow(double, double);
+double tanh(double);
 
 __attribute__((noinline, visibility("hidden"))) void forward_0(const double *restrict x, const double *restrict p,
                                                                double *restrict w, double *restrict y)
@@ -17,13 +20,15 @@ __attribute__((noinline, visibility("hidden"))) void forward_0(const double *res
     w[1] = v13;
 }
 
-__attribute__((noinline, visibility("hidden"))) void forward_1(const double *restrict x, double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void forward_1(const double *restrict x, const double *restrict p,
+                                                               double *restrict w, double *restrict y)
 {
     w[2] = w[1] + x[1] * -1.0;
     w[3] = pow(w[2], 2.0) + 0.0;
 }
 
-__attribute__((noinline, visibility("hidden"))) void backward_0(double *restrict w, double *restrict q)
+__attribute__((noinline, visibility("hidden"))) void backward_0(const double *restrict x, const double *restrict p,
+                                                                double *restrict w, double *restrict q)
 {
     const double v26 = 2.0 * pow(w[2], 1.0) * 1.0;
     q[3] += v26;
@@ -42,7 +47,7 @@ __attribute__((noinline, visibility("hidden"))) void backward_1(const double *re
 double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
 {
     forward_0(x, p, w, y);
-    forward_1(x, w);
+    forward_1(x, p, w, y);
     return w[3];
 }
 
@@ -50,7 +55,7 @@ double forward(const double *restrict x, const double *restrict p, double *restr
 
 void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
 {
-    backward_0(w, q);
+    backward_0(x, p, w, q);
     backward_1(x, p, w, q);
 }
 
