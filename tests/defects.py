@@ -385,8 +385,8 @@ DEFECTS = (
     Defect(
         "rerolled C: each constant is stored by a statement",
         "engines/rerolled/emit/c_section.py",
-        'numbers = [Call("memcpy", ("w + K", "numbers", f"{len(self.step.loops.numbers)} * sizeof(number)"))]',
-        'numbers = [Assign(f"w[K + {i}]", f"numbers[{i}]") for i in range(len(self.step.loops.numbers))]',
+        'numbers = [f"memcpy(w + K, numbers, {len(self.step.loops.numbers)} * sizeof(number));"]',
+        'numbers = [f"w[K + {i}] = numbers[{i}];" for i in range(len(self.step.loops.numbers))]',
         "engines/rerolled/test_irregular.py::test_constants_do_not_add_statements",
     ),
     Defect(
@@ -399,8 +399,8 @@ DEFECTS = (
     Defect(
         "rows together: the last row before a non-finite loss is lost",
         "engines/rerolled/emit/c_section.py",
-        'earlier = [Assign(COUNT, "row")]',
-        'earlier = [Assign(COUNT, "row > 0 ? row - 1 : 0")]',
+        'earlier = [f"{COUNT} = row;"]',
+        'earlier = [f"{COUNT} = row > 0 ? row - 1 : 0;"]',
         "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[vectors-two layers-3]",
     ),
     Defect(

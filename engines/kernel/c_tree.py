@@ -1,11 +1,12 @@
 """C as a small tree, and its printer.
 
-statement = declaration | assignment | call | return | block | loop | choice | comment | text
+statement = simple | block | loop | choice | comment | text
 function  = result name parameters statement*
 
-Expressions are strings. `engines.graph.expr` spells those of the op table, with their precedence. Example:
+A simple statement is a string: a declaration, an assignment, a call or a return. `engines.graph.expr` spells the
+expressions of the op table, with their precedence. Example:
 
-    unit([Function("void", "twice", ("double *x",), (For("i", 3, (Assign("x[i]", "2.0 * x[i]"),)),))])
+    unit([Function("void", "twice", ("double *x",), [For("i", 3, ["x[i] = 2.0 * x[i];"])])])
 
 gives
 
@@ -39,48 +40,6 @@ class Comment(NamedTuple):
         return textwrap.wrap(
             f"/* {self.text} */", COLUMNS, initial_indent=indent, subsequent_indent=below, break_long_words=False
         )
-
-
-class Declare(NamedTuple):
-    """A variable with its initial value."""
-
-    type: str
-    name: str
-    value: str
-
-    def printed(self, indent: str) -> list[str]:
-        space = "" if self.type[-1] == "*" else " "
-        return [f"{indent}{self.type}{space}{self.name} = {self.value};"]
-
-
-class Assign(NamedTuple):
-    """operator: `=`, `+=` or `-=`."""
-
-    target: str
-    value: str
-    operator: str = "="
-
-    def printed(self, indent: str) -> list[str]:
-        return [f"{indent}{self.target} {self.operator} {self.value};"]
-
-
-class Call(NamedTuple):
-    """A call that ignores the result."""
-
-    function: str
-    arguments: tuple[str, ...] = ()
-
-    def printed(self, indent: str) -> list[str]:
-        return _wrapped(f"{indent}{self.function}(", self.arguments, ");").split("\n")
-
-
-class Return(NamedTuple):
-    """value: empty in a function without a result."""
-
-    value: str = ""
-
-    def printed(self, indent: str) -> list[str]:
-        return [f"{indent}return {self.value};" if self.value else f"{indent}return;"]
 
 
 class Block(NamedTuple):
@@ -134,17 +93,25 @@ class Text(NamedTuple):
         return [indent + f"\n{indent}".join(self.lines)] if self.lines else []
 
 
-Statement = Union[Comment, Declare, Assign, Call, Return, Block, For, If, Text]
+Statement = Union[str, Comment, Block, For, If, Text]
+
+
+def call(function: str, arguments: Iterable[str]) -> str:
+    """A call that ignores the result."""
+    return f"{function}({', '.join(arguments)});"
 
 
 def print_statements(statements: Iterable[Statement], indent: str = INDENT) -> list[str]:
     """The lines of a function's body."""
-    return [line for statement in statements for line in statement.printed(indent)]
+    lines: list[str] = []
+    for statement in statements:
+        lines += [indent + statement] if isinstance(statement, str) else statement.printed(indent)
+    return lines
 
 
 def _is_simple(body: Sequence[Statement]) -> bool:
     """Whether a body needs no braces."""
-    return len(body) == 1 and isinstance(body[0], (Assign, Call, Return))
+    return len(body) == 1 and isinstance(body[0], str)
 
 
 class Function(NamedTuple):

@@ -18,13 +18,11 @@ from zoomgrad.engines.graph.expr import C
 from zoomgrad.engines.graph.ops import LIBM
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
 from zoomgrad.engines.kernel.c_tree import (
-    Call,
     Comment,
     Define,
     Function,
     Include,
     Item,
-    Return,
     Text,
     unit,
 )
@@ -87,7 +85,7 @@ def c_source(code: Code, form: Form) -> Source:
         declared,
         *(elsewhere if others else []),
         *first,
-        Function("double", "forward", FORWARD, [*_calls(pieces.forward, "y"), Return(pieces.loss)]),
+        Function("double", "forward", FORWARD, [*_calls(pieces.forward, "y"), f"return {pieces.loss};"]),
         Include("kernel/rows.h"),
         Function("void", "backward", BACKWARD, _calls(pieces.backward, "q"))
         if form.trains
@@ -104,5 +102,5 @@ def _divided(functions: list[Function], units: int) -> list[list[Function]]:
     return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
 
-def _calls(pieces: list[Piece], last: str) -> list[Call]:
-    return [Call(piece.name, ("x", "p", "w", last)) for piece in pieces]
+def _calls(pieces: list[Piece], last: str) -> list[str]:
+    return [f"{piece.name}(x, p, w, {last});" for piece in pieces]

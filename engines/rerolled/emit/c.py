@@ -12,19 +12,16 @@ from functools import cached_property
 
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table
 from zoomgrad.engines.kernel.c_tree import (
-    Assign,
-    Call,
     Comment,
-    Declare,
     Define,
     For,
     Function,
     If,
     Include,
     Item,
-    Return,
     Statement,
     Text,
+    call,
     print_statements,
     unit,
 )
@@ -122,7 +119,7 @@ class _Source:
             key = tuple(map(str, together))
             if key not in self.pieces:
                 self.pieces[key] = self._piece(together)
-            calls.append(Call(self.pieces[key].name, tuple(arguments(self.step, together))))
+            calls.append(call(self.pieces[key].name, arguments(self.step, together)))
         return Function("static void", identifier(name), self._parameters(runs), calls or _unused("w"))
 
     def _together(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
@@ -159,7 +156,7 @@ class _Source:
         if str(run) not in self.bodies:
             body = self.nests.write(run)
             # A single assignment needs no explanation.
-            is_plain = len(body) == 1 and isinstance(body[0], Assign)
+            is_plain = len(body) == 1 and isinstance(body[0], str)
             what = f"Loop {run.number},{run.how}" if run.how else str(run).capitalize()
             text = what if is_plain else f"{what}: {self.step.line(run)}"
             self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
@@ -172,7 +169,7 @@ class _Source:
         areas = [area.name for area in self.step.areas if area.name in named]
         own = OWN_AREAS if BASE in arguments(self.step, runs) else ""
         bases = [BASE if area in own else "w" for area in areas]
-        pointers = [Declare("number *const", area, f"{base} + {area.upper()}") for area, base in zip(areas, bases)]
+        pointers = [f"number *const {area} = {base} + {area.upper()};" for area, base in zip(areas, bases)]
         unused = _unused("w") if "w" not in bases and own else []
         # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
@@ -256,12 +253,12 @@ class _Source:
                 counts = (1, 1, *copy.counts)[-2:]
                 strides = ((0, 0, *access.lanes)[-2:] for access in (copy.place, copy.entry))
                 numbers = [str(number) for part in (counts, *strides) for number in part]
-                body: list[Statement] = [Call("move_nest", (place, index, out, *numbers))]
+                body: list[Statement] = [call("move_nest", (place, index, out, *numbers))]
             else:
                 body = [
-                    Declare("number *", "place", place),
-                    Declare("double *", "entry", index),
-                    If(out, [Assign("*entry", "*place")], [Assign("*place", "*entry")]),
+                    f"number *place = {place};",
+                    f"double *entry = {index};",
+                    If(out, ["*entry = *place;"], ["*place = *entry;"]),
                 ]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
                 body = [For(name, count, body)]
@@ -277,7 +274,7 @@ class _Source:
                 section = Section(self.step, buffers="t->" if parameters == (_TRAINING,) else "")
                 body = section.statements(self.step.programs[name])
                 if name == "leave" and self.is_divided:
-                    body.append(Call("end_helpers", ("&t->crew",)))
+                    body.append("end_helpers(&t->crew);")
                 yield from section.shares.values()
                 yield Function(kind, name, parameters, [*first, *body, *last])
 
@@ -298,17 +295,17 @@ _DECLARED = {
 
 def _unused(*names: str) -> list[Statement]:
     """A statement that stops compilers from warning about parameters that a graph does not need."""
-    return [Text([f"{', '.join(f'(void){name}' for name in names)};"])] if names else []
+    return [f"{', '.join(f'(void){name}' for name in names)};"] if names else []
 
 
 _PASS = (BUFFERS["x"], BUFFERS["p"], "double *work")
-_ALIGNED = Declare("number *const", "w", "aligned(work)")
+_ALIGNED = "number *const w = aligned(work);"
 _SECTIONS: dict[str, tuple[str, tuple[str, ...], list[Statement], list[Statement]]] = {
-    "forward": ("double", (*_PASS, BUFFERS["y"]), [_ALIGNED], [Return("w[LOSS]")]),
+    "forward": ("double", (*_PASS, BUFFERS["y"]), [_ALIGNED], ["return w[LOSS];"]),
     "backward": ("void", (*_PASS, BUFFERS["q"]), [*_unused("x", "p"), _ALIGNED], []),
-    "enter": ("static void", (_TRAINING,), [Assign("t->w", "aligned(t->w)")], []),
-    "turn": ("static int", (_TRAINING,), [], [Return("1")]),
-    "evaluate": ("static int", (_TRAINING,), [], [Return("1")]),
+    "enter": ("static void", (_TRAINING,), ["t->w = aligned(t->w);"], []),
+    "turn": ("static int", (_TRAINING,), [], ["return 1;"]),
+    "evaluate": ("static int", (_TRAINING,), [], ["return 1;"]),
     "leave": ("static void", (_TRAINING,), [], []),
 }
 """A section -> its result type and parameters as a function, and the statements before and after its own."""

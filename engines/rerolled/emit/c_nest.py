@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
-from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Declare, For, Include, Statement
+from zoomgrad.engines.kernel.c_tree import Block, For, Include, Statement
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import (
@@ -64,7 +64,7 @@ class _Pointer(NamedTuple):
     name: str
     constant: int
     lanes: tuple[Stride, ...]
-    declared: tuple[Declare, ...] = ()
+    declared: tuple[str, ...] = ()
     """The declaration of the pointer, if loops move it."""
 
     def there(self, block: Vector) -> str:
@@ -207,8 +207,8 @@ class _Nest:
         start: Union[int, str] = 0
         limit: Union[int, str] = self.loop.counts[0] if self.run.sums_rows else COUNT
         if self.run.is_part:
-            yield Declare("const long long", "first", f"{limit} * part / parts")
-            yield Declare("const long long", "last", f"{limit} * (part + 1) / parts")
+            yield f"const long long first = {limit} * part / parts;"
+            yield f"const long long last = {limit} * (part + 1) / parts;"
             start, limit = "first", "last"
         tall = self.steps[0]
         for height in dict.fromkeys((tall, min(tall, 2), 1)):
@@ -223,7 +223,7 @@ class _Nest:
 
     def _fixed_values(self) -> list[Statement]:
         """Declarations of the values that do not change within the nest."""
-        return [Declare(f"const {vector(width)}", name, text) for (text, width), name in self.hoisted.items()]
+        return [f"const {vector(width)} {name} = {text};" for (text, width), name in self.hoisted.items()]
 
     def _single(self, block: Vector) -> Statement:
         """A sum of a few terms in one statement."""
@@ -240,9 +240,9 @@ class _Nest:
             terms.append(text if binds >= INFIX["add"].precedence else f"({text})")
         total = " + ".join(terms)
         if not run.in_place:
-            return Assign(there, total)
+            return f"{there} = {total};"
         single = len(terms) == 1 and binds > INFIX["mul"].precedence
-        return Assign(there, f"{spread('rate', block.width)} * {total if single else f'({total})'}", "-=")
+        return f"{there} -= {spread('rate', block.width)} * {total if single else f'({total})'};"
 
     def _block(self, tall: int) -> Iterator[Statement]:
         """The sums, the segments' terms, and the stores. tall: the number of outer lanes."""
@@ -254,23 +254,24 @@ class _Nest:
         if self.nests.form.fetches_ahead(run) and sums[0][1].width > 1:
             for _, ((outer, at), _) in sums:
                 if at % VECTOR == 0:
-                    yield Call("__builtin_prefetch", (f"&{target.there(Vector((outer + tall, at), 1))}",))
+                    yield f"__builtin_prefetch(&{target.there(Vector((outer + tall, at), 1))});"
         adds = loop.phase == Phase.SINK and not run.in_place
         begins = not adds and not loop.segments[0].counts
         if not begins:
             for name, block in sums:
-                yield Declare(vector(block.width), name, target.read(block) if adds else spread("0.0", block.width))
+                begin = target.read(block) if adds else spread("0.0", block.width)
+                yield f"{vector(block.width)} {name} = {begin};"
         for index, segment in enumerate(loop.segments):
             due = run.due if run.due and run.due.segment == index else None
             body = list(self._terms(segment, sums, begins and not index, due))
             for name, count in reversed(list(zip(TERM_NAMES, segment.counts))):
                 body = self._over_terms(name, count, body, is_live=run.live_segment == index)
             # A segment's names need their own scope, except those of the first, which may share the block's.
-            apart = not segment.counts and index and any(isinstance(s, Declare) for s in body)
+            apart = not segment.counts and index and len(body) > len(sums)
             yield from [Block(body)] if apart else body
         for name, block in sums:
             there = target.there(block)
-            yield Assign(there, self._change(name, block), "-=") if run.in_place else Assign(there, name)
+            yield f"{there} -= {self._change(name, block)};" if run.in_place else f"{there} = {name};"
 
     def _over_terms(self, name: str, count: int, body: list[Statement], *, is_live: bool) -> list[Statement]:
         """The loop over a segment's terms; the terms of a sink over several rows are the rows."""
@@ -290,7 +291,7 @@ class _Nest:
         if due:
             before = self._pointer("kept", due.before, segment.counts)
             factor = self._pointer("factor", due.factor, segment.counts)
-            old = Declare(f"const {vector(width)}", "old", before.read(sums[0][1]))
+            old = f"const {vector(width)} old = {before.read(sums[0][1])};"
             yield from (*before.declared, *factor.declared, old)
         # Read operands that sums share only once, just before the first of them: gcc -O1 keeps the order of the loads,
         # and a tile leaves few registers for them. Not in a set's order, which would change the text between processes.
@@ -302,15 +303,15 @@ class _Nest:
                 weights, new = sources[due.slot], f"new{n}"
                 assert isinstance(weights, _Pointer)
                 there, by = weights.there(block), self._read(factor, block)
-                yield Declare(f"const {vector(width)}", new, f"{there} - {self._rate(block)} * (old * {by})")
-                yield Assign(there, new)
+                yield f"const {vector(width)} {new} = {there} - {self._rate(block)} * (old * {by});"
+                yield f"{there} = {new};"
                 leaves[due.slot] = new
             for text in dict.fromkeys(leaves):
                 if counted[text] > 1 and text not in shared and not text.isidentifier():
                     shared[text] = f"shared{len(shared)}"
-                    yield Declare(f"const {vector(width)}", shared[text], text)
+                    yield f"const {vector(width)} {shared[text]} = {text};"
             term = pattern.format(*[shared.get(text, text) for text in leaves])
-            yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
+            yield f"{vector(width)} {name} = {term};" if begins else f"{name} += {term};"
 
     def _pack(self, panel: Panel) -> Statement:
         """Copy the strip's lanes of an operand to the panel, term by term."""
@@ -319,11 +320,11 @@ class _Nest:
         assert self.strips.lanes <= self.nests.form.strip
         source, to = self._pointer("from", self.packed, segment.counts), self._panel(panel)
         copies: list[Statement]
-        copies = [Assign(to.there(v), source.there(v)) for v in self.strips.block(len(self.limits), 1)]
+        copies = [f"{to.there(v)} = {source.there(v)};" for v in self.strips.block(len(self.limits), 1)]
         apart, at = self.packed.lanes[-1], self.strips.at
         if apart != 1:
             place = f"packed[n - {at}]" if at else "packed[n]"
-            copies = [For("n", at + self.strips.lanes, [Assign(place, f"from[{apart} * n]")], start=at)]
+            copies = [For("n", at + self.strips.lanes, [f"{place} = from[{apart} * n];"], start=at)]
         count = COUNT if self.run.sums_rows else segment.counts[0]
         return For(TERM_NAMES[0], count, [*source.declared, *to.declared, *copies])
 
@@ -332,7 +333,7 @@ class _Nest:
         area, first = self.nests.place(panel.base)
         own = f"{panel.per_part} * part + " if self.run.is_part else ""
         place = f"{area} + {own}{affine(first, (), (self.strips.lanes,))}"
-        return _Pointer("packed", -self.strips.at, (0, 1), (Declare("number *", "packed", place),))
+        return _Pointer("packed", -self.strips.at, (0, 1), (f"number *packed = {place};",))
 
     def _source(self, name: str, operand: Operand, segment: Segment) -> _Source:
         """An operand of a segment, in memory or in the panel."""
@@ -374,10 +375,10 @@ class _Nest:
                 name = f"{name}_"
         offset = affine(first, moved, access.terms, self.nests.listed)
         place = f"{area} {offset}" if offset.startswith("-") else f"{area} + {offset}"
-        return _Pointer(name, 0, access.lanes, (Declare("number *", name, place),))
+        return _Pointer(name, 0, access.lanes, (f"number *{name} = {place};",))
 
 
 def _over_live(name: str, body: Sequence[Statement], lists: str = "") -> list[Statement]:
     """A loop over the listed inputs. lists: the lists of all rows, or of all inputs."""
     listed = f"{lists}[{LANE_NAMES[0]}]." if lists else "live->"
-    return [For("n", f"{listed}count", [Declare("const long long", name, f"{listed}at[n]"), *body])]
+    return [For("n", f"{listed}count", [f"const long long {name} = {listed}at[n];", *body])]

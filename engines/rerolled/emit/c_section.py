@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Union
 
-from zoomgrad.engines.kernel.c_tree import Assign, Block, Call, Comment, Declare, For, Function, If, Return, Statement
+from zoomgrad.engines.kernel.c_tree import Block, Comment, For, Function, If, Statement, call
 from zoomgrad.engines.rerolled.emit.c_nest import COUNT
 from zoomgrad.engines.rerolled.recover.loops import VECTOR
 from zoomgrad.engines.rerolled.step import language as steps
@@ -27,15 +27,15 @@ _LISTS = {"live": "struct live", "lists": "struct live", "turned": "struct turne
 """An area of lists -> the C type of a list."""
 BASE, OWN_AREAS = "base", "xvgu"
 """What the places in OWN_AREAS count from: the C name of the workspace, for a row alone, or of the row's own places."""
-_UPDATED = Assign("t->state.gradients_are_zero", "1")
+_UPDATED = "t->state.gradients_are_zero = 1;"
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
-_PLAIN: dict[type[steps.Statement], Statement] = {
-    steps.TakeRow: Call("take_row", ("t", "w + X", "0")),
-    steps.NextRate: Assign("t->state.rate", "*t->rates++"),
-    steps.MeasureWeights: Assign("t->state.bound", "bound_of_weights(w)"),
-    steps.TurnLists: Call("turn_lists", ("lists", "turned", COUNT)),
+_PLAIN: dict[type[steps.Statement], str] = {
+    steps.TakeRow: "take_row(t, w + X, 0);",
+    steps.NextRate: "t->state.rate = *t->rates++;",
+    steps.MeasureWeights: "t->state.bound = bound_of_weights(w);",
+    steps.TurnLists: f"turn_lists(lists, turned, {COUNT});",
 }
 """Statements without fields, as C. `Section` writes the others."""
 _FACTS = {
@@ -82,6 +82,11 @@ def _counts_rows(run: Run) -> bool:
     return run.rows > 1 and not (run.is_live and run.sums_rows and not run.panel)
 
 
+def _update_span(span: str) -> str:
+    """The update of parameters from one place up to another."""
+    return f"update_span(w, {span}, t->state.rate, (double)t->stretch->batch);"
+
+
 class Section:
     """Writes a section. buffers: the prefix of the caller's buffers, `t->` in a stretch of training."""
 
@@ -96,12 +101,12 @@ class Section:
 
     def statements(self, program: Program) -> list[Statement]:
         """The statements of the section."""
-        first: list[Statement] = [Declare("number *const", "w", "t->w")] if self.buffers else []
+        first: list[Statement] = ["number *const w = t->w;"] if self.buffers else []
         if self.step.own:
-            first.append(Declare("number *const UNUSED", BASE, "w"))
+            first.append(f"number *const UNUSED {BASE} = w;")
         for name, kind in _LISTS.items():
             if any(area.name == name for area in self.step.areas):
-                first.append(Declare(f"{kind} *const UNUSED", name, f"({kind} *)(w + {name.upper()})"))
+                first.append(f"{kind} *const UNUSED {name} = ({kind} *)(w + {name.upper()});")
         return [*first, *self._program(program)]
 
     def _program(self, program: Program) -> list[Statement]:
@@ -115,60 +120,57 @@ class Section:
         buffer, takes = f"{self.buffers}{_BUFFER_OF[statement.what]}", isinstance(statement, steps.Take)
         numbers: list[Statement] = []
         if statement.what == "inputs":
-            call = Call("memcpy", (*(("w + X", buffer) if takes else (buffer, "w + X")), "INPUTS * sizeof(number)"))
+            to, source = ("w + X", buffer) if takes else (buffer, "w + X")
+            copy = f"memcpy({to}, {source}, INPUTS * sizeof(number));"
         elif statement.what == "outputs":
-            call = Call("give_outputs", ("w", buffer))
+            copy = f"give_outputs(w, {buffer});"
         else:
             place = "w" if statement.what == "parameters" else "w + (Q - P)"  # from a parameter to its gradient
-            call = Call("move", (place, f"(double *){buffer}", str(int(not takes))))
+            copy = f"move({place}, (double *){buffer}, {int(not takes)});"
         if statement == steps.Take("parameters") and self.step.reads_numbers:
             # Not a statement for each: gcc takes 4 ms for one.
-            numbers = [Call("memcpy", ("w + K", "numbers", f"{len(self.step.loops.numbers)} * sizeof(number)"))]
+            numbers = [f"memcpy(w + K, numbers, {len(self.step.loops.numbers)} * sizeof(number));"]
         changed = _CHANGED.get(statement) if self.buffers else None
-        return [*numbers, If(changed, [call]) if changed else call]
+        return [*numbers, If(changed, [copy]) if changed else copy]
 
     def _take_rows(self, statement: steps.TakeRows) -> list[Statement]:
-        taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")
-        return [taken, self._over_rows([Call("take_row", ("t", self._place(statement.to), "row"))])]
+        taken = f"long long {COUNT} = rows_to_take(t, {statement.rows});"
+        return [taken, self._over_rows([f"take_row(t, {self._place(statement.to)}, row);"])]
 
     def _list_rows(self, _: steps.ListRows) -> list[Statement]:
         assert self.step.own
-        return [Call("list_rows", ("t", "w + OWN", str(self.step.own.per_row), "lists", COUNT))]
+        return [f"list_rows(t, w + OWN, {self.step.own.per_row}, lists, {COUNT});"]
 
     def _perform(self, statement: steps.Perform) -> list[Statement]:
         runs = self.step.routines[statement.routine]
-        return [Call(identifier(statement.routine), tuple(arguments(self.step, runs, "t->state.rate")))]
+        return [call(identifier(statement.routine), arguments(self.step, runs, "t->state.rate"))]
 
     def _guard(self, statement: steps.Guard) -> list[Statement]:
-        earlier = [Assign(COUNT, "row")] if statement.otherwise else []
-        return [If(f"!record(t, {self.base}[LOSS])", [*earlier, *self._program(statement.otherwise), Return("0")])]
+        earlier = [f"{COUNT} = row;"] if statement.otherwise else []
+        return [If(f"!record(t, {self.base}[LOSS])", [*earlier, *self._program(statement.otherwise), "return 0;"])]
 
     def _update(self, statement: steps.Update) -> list[Statement]:
-        spans = [("0", "ROOM")]
+        spans = ["0, ROOM"]
         if statement.but is not None:
             loop, p = self.step.loops.loops[statement.but], self.step.area("q").start
             first, stop = (place - p for place in loop.target.extent(loop.counts))
-            spans = [("0", str(self.step.whole_vectors(first))), (str(stop // VECTOR * VECTOR), "ROOM")]
-        updates = [Call("update_span", ("w", *span, "t->state.rate", "(double)t->stretch->batch")) for span in spans]
-        return [*updates, _UPDATED]
+            spans = [f"0, {self.step.whole_vectors(first)}", f"{stop // VECTOR * VECTOR}, ROOM"]
+        return [*map(_update_span, spans), _UPDATED]
 
     def _copy(self, statement: steps.Copy) -> list[Statement]:
         to, source = self._place(statement.to), self._place(statement.source)
-        return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]
+        return [f"memcpy({to}, {source}, {statement.size} * sizeof(number));"]
 
     def _set(self, statement: steps.SetDue) -> list[Statement]:
-        return [Assign("t->state.due", str(int(statement.value)))]
+        return [f"t->state.due = {int(statement.value)};"]
 
     def _list_inputs(self, statement: steps.ListInputs) -> list[Statement]:
-        return [
-            Call("list_every_input", ("live",)) if statement.every else Call("list_inputs", ("t", "w + X", "0", "live"))
-        ]
+        return ["list_every_input(live);" if statement.every else "list_inputs(t, w + X, 0, live);"]
 
     def _check_factors(self, statement: steps.CheckFactors) -> list[Statement]:
         if not statement.of_rows:
-            return [Call("check_factors", ("t", self.base, "live", "t->taken == t->stretch->batch - 1"))]
-        ends = f"t->taken + {COUNT} == t->stretch->batch"
-        return [Call("check_factors", ("t", self.base, "lists + row", ends))]
+            return [f"check_factors(t, {self.base}, live, t->taken == t->stretch->batch - 1);"]
+        return [f"check_factors(t, {self.base}, lists + row, t->taken + {COUNT} == t->stretch->batch);"]
 
     def _if(self, statement: steps.If) -> list[Statement]:
         then, otherwise = (self._program(branch) for branch in (statement.then, statement.otherwise))
@@ -178,10 +180,10 @@ class Section:
 
     def _each_row(self, statement: steps.EachRow) -> list[Statement]:
         if statement.last:
-            last = Declare("const long long", "row", f"{COUNT} - 1")
+            last = f"const long long row = {COUNT} - 1;"
             return [Block([last, *self._program(statement.body)])]
         assert self.step.own
-        base = Declare("number *const UNUSED", BASE, f"w + OWN - X + {self.step.own.per_row} * row")
+        base = f"number *const UNUSED {BASE} = w + OWN - X + {self.step.own.per_row} * row;"
         return [self._over_rows([base, *self._program(statement.body)])]
 
     def _over_rows(self, body: list[Statement]) -> Statement:
@@ -198,12 +200,13 @@ class Section:
             if isinstance(divided.body[0], steps.TakeRows):
                 before = [body.pop(0)]
             bounds = {"first": f"{COUNT} * part / parts", "last": f"{COUNT} * (part + 1) / parts"}
-            body = [*(Declare("const long long", name, bound) for name, bound in bounds.items()), *body]
+            body = [*(f"const long long {name} = {bound};" for name, bound in bounds.items()), *body]
         elif divided.body == (steps.Update(),):
-            span = ("vectors * part / parts * LANES", "vectors * (part + 1) / parts * LANES")
             body = [
-                Declare("const long long", "vectors", "(ROOM + LANES - 1) / LANES"),
-                Call("update_span", ("w", *span, "t->state.rate", "(double)t->stretch->batch")),
+                "const long long vectors = (ROOM + LANES - 1) / LANES;",
+                "const long long first = vectors * part / parts * LANES;",
+                "const long long last = vectors * (part + 1) / parts * LANES;",
+                _update_span("first, last"),
             ]
             after = [_UPDATED]
         else:
@@ -211,9 +214,9 @@ class Section:
         if divided not in self.shares:
             taken = ("struct training *t", f"UNUSED long long {COUNT}", "long long part", "long long parts")
             name = f"share{len(self.shares)}"
-            known = Declare("number *const", "w", "t->w")
+            known = "number *const w = t->w;"
             self.shares[divided] = Function("static void", name, taken, [known, *body])
-        return [*before, Call("divide", ("&t->crew", self.shares[divided].name, "t", COUNT)), *after]
+        return [*before, f"divide(&t->crew, {self.shares[divided].name}, t, {COUNT});", *after]
 
     def _place(self, place: Place) -> str:
         return f"w + {spelled(self.step, place)}"
