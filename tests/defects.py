@@ -404,13 +404,6 @@ DEFECTS = (
         "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[vectors-two layers-3]",
     ),
     Defect(
-        "step: a deferred update is not settled before weights are measured",
-        "engines/rerolled/rearrange/deferred.py",
-        "lambda s: (settle, s) if isinstance(s, steps.MeasureWeights) else (s,)",
-        "lambda s: (s,)",
-        "engines/rerolled/test_stages.py::test_text",
-    ),
-    Defect(
         "step: outputs are written before the inputs of their row are restored",
         "engines/rerolled/rearrange/together.py",
         "Guard((*rest, *shown, *gives))",

@@ -14,7 +14,7 @@ from zoomgrad.engines.machine.buffers.copies import call_copy, copy_doubles, rec
 from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Mem, Reg, Vec
-from zoomgrad.engines.machine.lists import Lists, over_rows, point_to_list
+from zoomgrad.engines.machine.lists import Lists, over_rows
 from zoomgrad.engines.machine.target import BASE, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.step import language as steps
@@ -217,11 +217,8 @@ class Section(Lists):
         elif condition == Fact.UNBOUNDED:
             self.compare(word(Word.BOUND))
             code.jump(label, "a")
-        elif condition == Fact.EVERY_INPUT_OF_ROWS:
-            self.unless_all_listed(label)
         elif condition == Fact.EVERY_INPUT:
-            point_to_list(self.code, self.step, RSI, "live")
-            code.jump(label, "ne", Mem(RSI), self.count)
+            self.unless_all_listed(label)
         else:
             for which, wanted, jump in _COMPARISONS[condition]:
                 code.jump(label, jump, word(which), wanted)

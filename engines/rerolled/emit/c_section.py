@@ -44,8 +44,7 @@ _FACTS = {
     Fact.WHOLE: f"{COUNT} == t->stretch->batch && t->state.gradients_are_zero",
     Fact.ENDS: "batch_ends(t, 1)",
     Fact.ENDS_WITH_ROWS: f"batch_ends(t, {COUNT})",
-    Fact.EVERY_INPUT: "live->count == LISTED",
-    Fact.EVERY_INPUT_OF_ROWS: f"all_listed(lists, {COUNT})",
+    Fact.EVERY_INPUT: f"all_listed(lists, {COUNT})",
     Fact.UNBOUNDED: "!(t->state.bound < LIMIT)",
 }
 """A fact -> C that asks for it."""

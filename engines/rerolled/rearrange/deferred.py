@@ -2,16 +2,14 @@
 
 The sink of the first layer's weights waits, if its row is alone. The next row's forward loop then computes, weight by
 weight, `p -= rate * (x_before * factor); sum += p * x`, so it loads each weight once instead of twice. Until then, the
-previous row's inputs are kept, and the factor stays in its place. An earlier reader of the weights *settles* the update
-first, and so does the end of the stretch.
+previous row's inputs are kept, and the factor stays in its place. The end of the stretch *settles* the last update.
 
 Three levels decide whether an update is deferred:
 
 - The engine: `fitted` names "deferred" in its form.
-- The graph: `weight_reuse` finds a pair of loops over at least 2,048 weights. `in_place` allows sinks to update.
-- At run time: the row is alone (`if alone`), and in a step that skips zeros, its list holds every input.
-
-A deferred update is made by the next forward loop, or settled before `measure weights` or in `leave`.
+- The graph: `weight_reuse` finds a pair of loops over at least 2,048 weights. `in_place` allows sinks to update. A step
+  that skips zeros updates at once, because skipping them gains more.
+- At run time: the row is alone (`if alone`).
 
 Example: in a stretch of two rows that are both alone, row 1 runs its forward loop and every other sink, and sets `due`.
 Row 2's forward loop updates and reads the weights, and row 2 defers in turn. `leave` settles row 2's update.
@@ -36,48 +34,30 @@ SETTLE = "settle"
 def defer_updates(step: Step, form: Form) -> Step:
     """Defer the update of the weights that are multiplied by the inputs to the next row."""
     pair = pair_of_loops(step.loops)
-    if pair is None or in_place.SINKS not in step.routines:
+    if pair is None or step.skips or in_place.SINKS not in step.routines:
         return step
     start, stop = pair.inputs
     step, before = step.with_area("before", stop - start + 1)
     sinks = step.routines[in_place.SINKS]
     waiting = next(run for run in sinks if run.number == pair.sink)
     due = Due(pair.segment, pair.slot, Access(before.start, (0,), (1,)), pair.factor)
-    own = f"sink {pair.sink} in place"
-    step = step.with_routine(VALUES, (_meet(run, pair.forward, due) for run in step.routines["values"]))
+    met = (replace(run, due=due) if run.number == pair.forward else run for run in step.routines["values"])
+    step = step.with_routine(VALUES, met)
     step = step.with_routine(in_place.SINKS, (run for run in sinks if run is not waiting))
     step = step.with_routine(SETTLE, [_of_the_row_before(waiting, before)])
-    if step.skips:
-        step = step.with_routine(own, [waiting])
-
-    settled: Program = (steps.Perform(SETTLE), steps.SetDue(False))
-    settle = steps.If(Fact.DUE, settled)
-    wait: Program = (steps.Copy(Place(before.start), Place(start), stop - start), steps.SetDue(True))
-    met: Program = (steps.Perform(VALUES), steps.SetDue(False))
+    copied = steps.Copy(Place(before.start), Place(start), stop - start)
 
     def change(statement: Statement) -> Program:
         if statement == steps.Perform("values"):
-            if step.skips:
-                return (steps.If(Fact.DUE, (steps.If(Fact.EVERY_INPUT, met, (*settled, statement)),), (statement,)),)
-            return (steps.If(Fact.DUE, met, (statement,)),)
+            return (steps.If(Fact.DUE, (steps.Perform(VALUES), steps.SetDue(False)), (statement,)),)
         if statement == steps.Perform(in_place.SINKS):
-            # A row with zeros updates at once, because skipping them gains more than deferring.
-            waits = (steps.If(Fact.EVERY_INPUT, wait, (steps.Perform(own),)),) if step.skips else wait
-            return (statement, *waits)
+            return (statement, copied, steps.SetDue(True))
         return (statement,)
 
-    turn = step.programs["turn"]
-    at = turn.index(steps.Perform("values"))
-    early = rewrite(turn[:at], lambda s: (settle, s) if isinstance(s, steps.MeasureWeights) else (s,))
     return step.with_programs(
-        turn=(*early, *rewrite(turn[at:], change)),
+        turn=rewrite(step.programs["turn"], change),
         leave=(steps.If(Fact.DUE, (steps.Perform(SETTLE),)), *step.programs["leave"]),
     )
-
-
-def _meet(run: Run, forward: int, due: Due) -> Run:
-    """Add the deferred update to a run of the forward loop, which then visits every input."""
-    return replace(run, due=due, live_segment=None) if run.number == forward else run
 
 
 def _of_the_row_before(waiting: Run, before: Area) -> Run:
@@ -87,4 +67,4 @@ def _of_the_row_before(waiting: Run, before: Area) -> Run:
     x, factor = segment.operands
     assert isinstance(x, Access)
     kept = segment._replace(operands=(x._replace(base=before.start), factor))
-    return replace(waiting, loop=replace(sink, segments=(kept,)), live_lane=None, is_before=True)
+    return replace(waiting, loop=replace(sink, segments=(kept,)), is_before=True)

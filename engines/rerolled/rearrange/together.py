@@ -140,11 +140,11 @@ def _for_all_rows(step: Step, run: Run) -> tuple[Step, Program]:
     if run.sums_rows:
         step, _ = step.with_area("turned", listed * (run.rows + 1))
         step = step.with_routine(f"live {name}", [replace(run, live_segment=0)])
-        return step, (steps.If(Fact.EVERY_INPUT_OF_ROWS, every, (steps.TurnLists(), *live)),)
+        return step, (steps.If(Fact.EVERY_INPUT, every, (steps.TurnLists(), *live)),)
     step, _ = step.with_area("lists", run.rows * (listed + 1))
     step = step.with_routine(f"live {name}", [replace(run, live_segment=pair.segment)])
     measure = steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),))
-    return step, (measure, steps.ListRows(), steps.If(Fact.EVERY_INPUT_OF_ROWS, every, live))
+    return step, (measure, steps.ListRows(), steps.If(Fact.EVERY_INPUT, every, live))
 
 
 def _has_many_terms(step: Step, loop: Loop) -> bool:

@@ -132,10 +132,8 @@ class Fact(Enum):
     """The row completes the batch. Evaluating this condition counts the row."""
     ENDS_WITH_ROWS = "batch ends with the rows"
     """The rows taken together complete the batch. Evaluating this condition counts them."""
-    EVERY_INPUT = "every input counts"
-    """The list holds every input, so that nothing is skipped."""
-    EVERY_INPUT_OF_ROWS = "every input of the rows counts"
-    """The list of each row holds every input."""
+    EVERY_INPUT = "every input of the rows counts"
+    """The list of each of the rows taken together holds every input, so that nothing is skipped."""
     UNBOUNDED = "weights may be infinite"
     """The bound does not exclude an infinite or NaN weight."""
 

@@ -57,7 +57,7 @@ GRAPH = Graph("masked", start(), masked)
 KINDS = ["input"] * (FEATURES + 1) + ["parameter"] * PARAMETERS
 
 
-FORMS = {"tcc": form(rows=0, sparse=True), "gcc, updates wait, two rows at once": form(width=8, rows=2, sparse=True)}
+FORMS = {"tcc": form(rows=0, sparse=True), "gcc, two rows at once": form(width=8, rows=2, sparse=True)}
 
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", "rerolled-machine-sparse", *FORMS])
@@ -70,14 +70,12 @@ def found(request):
         step = lower(tape_of(GRAPH, KINDS), engine.options)
         names = fitted(engine.options).rearrangements
         assert step.skips
-        assert ("settle" in step.routines) == ("deferred" in names)
         assert any(isinstance(s, TakeRows) for s in step.statements()) == ("rows together" in names)
         return compiled(engine, GRAPH, KINDS, GRAPH.numbers)
 
 
 ROWS = {
     "no zeros": [0.5, -0.25, 0.75, 1.0, -1.5, 0.1, 0.3],
-    "other numbers, no zeros": [1.5, 0.25, -0.5, -2.0, 0.125, -0.75, 0.3],
     "zeros": [0.0, -0.25, 0.0, 0.0, -1.5, 0.0, 0.3],
     "zeros of both signs": [-0.0, -0.25, 0.0, -0.0, 1.5, 0.7, 0.3],
     "all zeros": [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3],
@@ -114,7 +112,6 @@ def test_training_keeps_the_bits(found, weights, batch):
     for row in ROWS.values():
         agrees(found, STARTS[weights], [row, ROWS["no zeros"], ROWS["zeros"]], [0.1] * 7, batch)
         agrees(found, STARTS[weights], [ROWS["no zeros"], row, ROWS["zeros"]], [0.1] * 7, batch)
-        agrees(found, STARTS[weights], [ROWS["no zeros"], ROWS["other numbers, no zeros"], row], [0.1] * 10, batch)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])

@@ -83,7 +83,12 @@ def test_c(golden, monkeypatch):
     golden("rerolled-mlp-2x2x1.c", source.units[0].partition("static void values(")[0])
 
 
-FORMS = {"plain": replace(form(), rearrangements=()), "in place": form(rows=0), "everything": form(rows=2, sparse=True)}
+FORMS = {
+    "plain": replace(form(), rearrangements=()),
+    "in place": form(rows=0),
+    "everything": form(rows=2, sparse=True),
+    "updates wait": form(rows=2),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +102,9 @@ def classified(name):
     return step_of(tape_of(graph, kinds, [0, 1, 2]), FORMS[name])
 
 
-def test_text(golden):
-    golden("rerolled-step-everything.txt", text(classified("everything").lines()))
+@pytest.mark.parametrize("name", ["everything", "updates wait"])
+def test_text(golden, name):
+    golden(f"rerolled-step-{name.replace(' ', '-')}.txt", text(classified(name).lines()))
 
 
 def test_the_back_ends_know_every_statement():
