@@ -13,7 +13,6 @@ from __future__ import annotations
 from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place, walk
-from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -45,23 +44,14 @@ def _check_span(step: Step, where: str, place: Place, size: int, rows: int = 1) 
 
 
 def _check_division(step: Step, section: str, divided: steps.Divided) -> None:
-    """Check that no thread reads what another thread writes, or writes what all threads read."""
+    """Check that threads divide rows in their own places, or the sinks of all rows: no loop reads a gradient."""
     allowed = (steps.TakeRows, steps.Perform, steps.EachRow) if divided.by == "rows" else (steps.Perform, steps.Update)
     if not all(isinstance(s, allowed) for s in divided.body) or (len(divided.body) > 1 and divided.by == "lanes"):
         raise BrokenStep(f"{section}: something is divided by {divided.by} that can't be")
-    performed = [statement for statement in walk(divided.body) if isinstance(statement, steps.Perform)]
-    in_parts = {run for each in performed if each in divided.body for run in step.routines[each.routine]}
-    runs = [run for each in performed for run in step.routines[each.routine]]
-    for run in runs:
-        where = f"{section}: loop {run.number}"
-        if run.is_part != (run in in_parts):
-            raise BrokenStep(f"{where} does not run as the threads do")
-        if divided.by == "rows" and run.loop.phase == Phase.SINK:
-            raise BrokenStep(f"{where} adds up rows, but rows are divided")
-        if run.in_place and len(runs) > 1:
-            raise BrokenStep(f"{where} updates in place while other loops run")
-        # A sink reads no parameter except its lane's own if it updates in place: see `allows_updates_in_place`.
-        written = run.loop.target.extent(run.loop.counts)
-        for other in runs:
-            if divided.by == "lanes" and not run.in_place and reads(other.loop, written):
-                raise BrokenStep(f"{where} computes what other threads read in loop {other.number}")
+    for statement in walk(divided.body):
+        for run in step.routines[statement.routine] if isinstance(statement, steps.Perform) else ():
+            where = f"{section}: loop {run.number}"
+            if run.is_part != (statement in divided.body) or run.is_part != (run.rows > 1):
+                raise BrokenStep(f"{where} does not run as the threads do")
+            if (run.loop.phase == Phase.SINK) != (divided.by == "lanes") or run.in_place:
+                raise BrokenStep(f"{where} can't be divided by {divided.by}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Loops, Workspace
-from zoomgrad.engines.rerolled.step.language import SECTIONS, Perform, Place, Program, Run, Statement, rewrite, walk
+from zoomgrad.engines.rerolled.step.language import SECTIONS, Perform, Place, Program, Run, Statement, walk
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 
 
@@ -97,10 +97,6 @@ class Step(Workspace):
     def with_programs(self, **programs: Program) -> Step:
         """Replace sections."""
         return replace(self, programs={**self.programs, **programs})
-
-    def rewritten(self, change: Callable[[Statement], Program]) -> Step:
-        """Rewrite all sections."""
-        return self.with_programs(**{name: rewrite(program, change) for name, program in self.programs.items()})
 
     def lines(self) -> Iterator[str]:
         """Text form."""

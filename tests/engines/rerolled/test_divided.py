@@ -15,7 +15,7 @@ from zoomgrad.engines.asking import which
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.rerolled.rearrange import together, weight_reuse
 from zoomgrad.engines.rerolled.step.check import BrokenStep, check_step
-from zoomgrad.engines.rerolled.step.language import Divided, walk
+from zoomgrad.engines.rerolled.step.language import Divided, rewrite, walk
 from zoomgrad.engines.rerolled.step.variants import variants_of
 
 pytestmark = pytest.mark.host
@@ -41,7 +41,7 @@ def test_the_checker_finds_a_division_that_would_race(step, by):
         return (replace(statement, by=by) if isinstance(statement, Divided) else statement,)
 
     with pytest.raises(BrokenStep):
-        check_step(step.rewritten(divide))
+        check_step(step.with_programs(together=rewrite(step.programs["together"], divide)))
 
 
 # --- the threads -----------------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def test_a_place_beyond_an_area_is_refused(kind):
 
     step = check_step(classified("everything"))
     with pytest.raises(BrokenStep, match="reaches"):
-        check_step(step.rewritten(moved))
+        check_step(step.with_programs(together=steps.rewrite(step.programs["together"], moved)))
 
 
 def test_the_docstring_example_is_correct():
