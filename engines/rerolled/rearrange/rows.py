@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from zoomgrad.engines.rerolled.form import has_strides, with_a_lane
+from zoomgrad.engines.rerolled.form import has_strides
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
 from zoomgrad.engines.rerolled.step.language import Place, Run
 from zoomgrad.engines.rerolled.step.step import Step
@@ -46,22 +46,16 @@ def over_rows(step: Step, number: int, count: int) -> Run:
 
 
 def can_add_rows(sink: Loop) -> bool:
-    """Whether tiles can add a sink's terms row by row: the sink has no inner sum, and at most two lane counts."""
-    return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) <= 2
+    """Whether tiles can add a sink's terms row by row: it has two lane counts, as a matrix has, and no inner sum."""
+    return has_strides(sink) and len(sink.segments) == 1 and not sink.segments[0].counts and len(sink.counts) == 2
 
 
 def add_rows(step: Step, number: int, count: int) -> Run:
-    """The sink of that number with a term for each row, and two lane counts."""
+    """The sink of that number with a term for each row."""
     loop = step.loops.loops[number]
-    loop = loop if loop.counts else with_a_lane(loop)
-    missing = [0] * (2 - len(loop.counts))
-    target, segments = _moved(
-        step, loop, lambda access, stride: Access(access.base, (*missing, *access.lanes), (stride,))
-    )
-    counts = (*(1 for _ in missing), *loop.counts)
+    target, segments = _moved(step, loop, lambda access, stride: access._replace(terms=(stride,)))
     segments = tuple(segment._replace(counts=(count,)) for segment in segments)
-    loop = replace(loop, counts=counts, target=target._replace(terms=()), segments=segments)
-    return Run(number, loop, rows=count)
+    return Run(number, replace(loop, target=target._replace(terms=()), segments=segments), rows=count)
 
 
 def _moved(step: Step, loop: Loop, widened: Callable[[Access, int], Access]) -> tuple[Access, tuple[Segment, ...]]:
