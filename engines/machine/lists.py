@@ -114,7 +114,7 @@ class Lists:
         self._one_and_squares(self.step.skips.weights)
         self.evaluator.store(word(Word.BOUND), Vec(0, 8))
 
-    def _check_factors(self, statement: steps.CheckFactors) -> None:
+    def _check_factors(self, _: steps.CheckFactors) -> None:
         """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
         assert self.step.skips is not None
         code = self.code
@@ -124,7 +124,7 @@ class Lists:
         reach, other = Vec(0, 8), Vec(1, 8)
         code.vector("vmulsd", reach, reach, Mem(RSP, -16))
         code.integer("mov", RAX, word(Word.TAKEN))
-        code.integer("add", RAX, word(Word.COUNT) if statement.of_rows else 1)
+        code.integer("add", RAX, word(Word.COUNT) if self.step.own else 1)
         with code.unless("ne", RAX, word(Word.BATCH)):  # the row ends its batch
             code.integer("mov", RAX, word(Word.RATES))
             self.evaluator.load(other, Mem(RAX))
@@ -136,7 +136,7 @@ class Lists:
         self.evaluator.store(word(Word.BOUND), other)
         self.compare(Mem(RSP, -16))
         with code.unless("a"):
-            area, row = ("lists", word(Word.CURRENT)) if statement.of_rows else ("live", None)
+            area, row = ("lists", word(Word.CURRENT)) if self.step.own else ("live", None)
             point_to_list(code, self.step, RDI, area, row)
             code.call(LIST_EVERY)
 

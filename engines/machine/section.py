@@ -207,9 +207,11 @@ class Section(Lists):
         """Jump to the label unless the condition holds."""
         code = self.code
         if condition == Fact.ENDS:
-            self._unless_batch_ends(1, label)
-        elif condition == Fact.ENDS_WITH_ROWS:
-            self._unless_batch_ends(word(Word.COUNT), label)
+            code.integer("mov", RAX, word(Word.COUNT) if self.step.own else 1)
+            code.integer("add", RAX, word(Word.TAKEN))
+            code.integer("mov", word(Word.TAKEN), RAX)
+            code.jump(label, "l", RAX, word(Word.BATCH))
+            code.integer("mov", word(Word.TAKEN), 0)
         elif condition == Fact.WHOLE:
             code.integer("mov", RAX, word(Word.COUNT))
             code.jump(label, "ne", RAX, word(Word.BATCH))
@@ -222,14 +224,6 @@ class Section(Lists):
         else:
             for which, wanted, jump in _COMPARISONS[condition]:
                 code.jump(label, jump, word(which), wanted)
-
-    def _unless_batch_ends(self, rows: Union[int, Mem], label: str) -> None:
-        code = self.code
-        code.integer("mov", RAX, rows)
-        code.integer("add", RAX, word(Word.TAKEN))
-        code.integer("mov", word(Word.TAKEN), RAX)
-        code.jump(label, "l", RAX, word(Word.BATCH))
-        code.integer("mov", word(Word.TAKEN), 0)
 
     WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
         **Lists.WRITERS,

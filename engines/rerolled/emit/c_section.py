@@ -42,12 +42,10 @@ _FACTS = {
     Fact.DUE: "t->state.due",
     Fact.ALONE: "t->stretch->batch == 1 && t->state.gradients_are_zero",
     Fact.WHOLE: f"{COUNT} == t->stretch->batch && t->state.gradients_are_zero",
-    Fact.ENDS: "batch_ends(t, 1)",
-    Fact.ENDS_WITH_ROWS: f"batch_ends(t, {COUNT})",
     Fact.EVERY_INPUT: f"all_listed(lists, {COUNT})",
     Fact.UNBOUNDED: "!(t->state.bound < LIMIT)",
 }
-"""A fact -> C that asks for it."""
+"""A fact -> C that asks for it. `Section` asks whether a batch ends."""
 
 
 def spelled(step: Step, place: Place) -> str:
@@ -94,7 +92,7 @@ class Section:
         self.buffers = buffers
         self.shares: dict[steps.Divided, Function] = {}
         """For each division so far, the function that computes a part of it."""
-        self.base = BASE if step.own else "w"
+        self.base, self.rows = (BASE, COUNT) if step.own else ("w", "1")
         self.first, self.last = "0", COUNT
         """The rows of a loop over those taken together: from, and up to but not including."""
 
@@ -166,16 +164,16 @@ class Section:
     def _list_inputs(self, statement: steps.ListInputs) -> list[Statement]:
         return ["list_every_input(live);" if statement.every else "list_inputs(t, w + X, 0, live);"]
 
-    def _check_factors(self, statement: steps.CheckFactors) -> list[Statement]:
-        if not statement.of_rows:
-            return [f"check_factors(t, {self.base}, live, t->taken == t->stretch->batch - 1);"]
-        return [f"check_factors(t, {self.base}, lists + row, t->taken + {COUNT} == t->stretch->batch);"]
+    def _check_factors(self, _: steps.CheckFactors) -> list[Statement]:
+        lists = "lists + row" if self.step.own else "live"
+        return [f"check_factors(t, {self.base}, {lists}, t->taken + {self.rows} == t->stretch->batch);"]
 
     def _if(self, statement: steps.If) -> list[Statement]:
         then, otherwise = (self._program(branch) for branch in (statement.then, statement.otherwise))
         reason = _REASONS.get(statement.condition)
         comment = [Comment(reason)] if reason and statement.then else []
-        return [If(_FACTS[statement.condition], [*comment, *then], otherwise)]
+        condition = f"batch_ends(t, {self.rows})" if statement.condition == Fact.ENDS else _FACTS[statement.condition]
+        return [If(condition, [*comment, *then], otherwise)]
 
     def _each_row(self, statement: steps.EachRow) -> list[Statement]:
         if statement.last:

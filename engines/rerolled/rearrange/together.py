@@ -72,7 +72,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
     shown = tuple(steps.Copy(Place(area.start), of_first_row(step, area.start), area.size) for area in areas)
     rest = (*gradients, *ends, *sinks)
     guard, last = steps.Guard((*rest, *shown, *gives)), steps.EachRow(shown, last=True)
-    ended = steps.If(Fact.ENDS_WITH_ROWS, update)
+    ended = steps.If(Fact.ENDS, update)
     return step.with_programs(together=(*values, steps.EachRow((guard,)), last, *gives, *rest, ended))
 
 
@@ -121,7 +121,7 @@ def _add_up(step: Step, count: int) -> tuple[Step, Program, Program]:
             sinks += performed
         else:
             narrow.append(run)
-    end: list[Statement] = [steps.CheckFactors(of_rows=True)] if step.skips else []
+    end: list[Statement] = [steps.CheckFactors()] if step.skips else []
     if narrow:
         step = step.with_routine("sinks of a row", narrow)
         end.append(steps.Perform("sinks of a row"))

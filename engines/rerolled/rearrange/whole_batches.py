@@ -7,13 +7,13 @@ The bits stay the same because the gradients were zero before.
 Example: the end of the section `together` on the left becomes the one on the right.
 
                                             if the rows are a batch:
-                                              if batch ends with the rows:
+                                              if batch ends:
                                                 next rate
                                                 run loop 12 of 104 rows in place
                                                 update all but loop 12
                                             else:
     run loop 12 of 104 rows                     run loop 12 of 104 rows
-    if batch ends with the rows:              if batch ends with the rows:
+    if batch ends:                            if batch ends:
       next rate                                 next rate
       update                                    update
 """

@@ -129,9 +129,7 @@ class Fact(Enum):
     WHOLE = "the rows are a batch"
     """The rows taken together are one whole batch, and all gradients are zero."""
     ENDS = "batch ends"
-    """The row completes the batch. Evaluating this condition counts the row."""
-    ENDS_WITH_ROWS = "batch ends with the rows"
-    """The rows taken together complete the batch. Evaluating this condition counts them."""
+    """The row, or the rows taken together, complete the batch. Evaluating this condition counts them."""
     EVERY_INPUT = "every input of the rows counts"
     """The list of each of the rows taken together holds every input, so that nothing is skipped."""
     UNBOUNDED = "weights may be infinite"
@@ -296,12 +294,8 @@ class TurnLists(Statement):
 
 @dataclass(frozen=True)
 class CheckFactors(Statement):
-    """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update.
+    """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update."""
 
-    of_rows: whether rows are taken together.
-    """
-
-    of_rows: bool = False
     TEXT = "check factors"
 
 
