@@ -64,7 +64,7 @@ def add_op(project):
             edit(file, r"(?ms)^( *)def \w*tanh\w*\(.*?(?=^\1\S)", sine)
     interpreted = project / "engines/interpreted"
     edit(interpreted / "hoisted.py", r"math\.cos\(self", "math.cos(a")  # it is at module level, and takes the result
-    edit(interpreted / "replay.py", r"(.*)tanh(_backward: )tanh(.*\n)", r"\g<0>\1sin\2sin\3")
+    edit(interpreted / "replay.py", r"(.*)tanh(_backward: .*)tanh(.*\n)", r"\g<0>\1sin\2sin\3")
 
 
 def sine(found):

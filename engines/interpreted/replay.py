@@ -10,69 +10,22 @@ from typing import Any, NamedTuple
 from zoomgrad.engines.api import Unavailable, Workload
 from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.interpreted import hoisted
-from zoomgrad.engines.interpreted.hoisted import Value
 from zoomgrad.engines.interpreted.trainer import ScalarTrainer
 from zoomgrad.engines.nn import Networks
 from zoomgrad.engines.value_base import power
 
-
-def add_forward(out: Value) -> None:
-    a, b = out._prev
-    out.data = a.data + b.data
-
-
-def mul_forward(out: Value) -> None:
-    a, b = out._prev
-    out.data = a.data * b.data
-
-
-def pow_forward(out: Value) -> None:
-    (a,) = out._prev
-    out.data = power(a.data, out._exponent)
-
-
-def relu_forward(out: Value) -> None:
-    (a,) = out._prev
-    out.data = 0 if a.data < 0 else a.data
-
-
-def tanh_forward(out: Value) -> None:
-    (a,) = out._prev
-    out.data = math.tanh(a.data)
-
-
-def exp_forward(out: Value) -> None:
-    (a,) = out._prev
-    out.data = math.exp(a.data)
-
-
-def log_forward(out: Value) -> None:
-    (a,) = out._prev
-    out.data = math.log(a.data)
-
-
-def sigmoid_forward(out: Value) -> None:
-    (a,) = out._prev
-    out.data = 1 / (1 + math.exp(-a.data))
-
-
-def max_forward(out: Value) -> None:
-    a, b = out._prev
-    out.data = a.data if a.data > b.data else b.data
-
-
 FORWARD = {
-    hoisted.add_backward: add_forward,
-    hoisted.mul_backward: mul_forward,
-    hoisted.pow_backward: pow_forward,
-    hoisted.relu_backward: relu_forward,
-    hoisted.tanh_backward: tanh_forward,
-    hoisted.exp_backward: exp_forward,
-    hoisted.log_backward: log_forward,
-    hoisted.sigmoid_backward: sigmoid_forward,
-    hoisted.max_backward: max_forward,
+    hoisted.add_backward: lambda out, a, b: a.data + b.data,
+    hoisted.mul_backward: lambda out, a, b: a.data * b.data,
+    hoisted.pow_backward: lambda out, a, _: power(a.data, out._exponent),
+    hoisted.relu_backward: lambda out, a, _: 0 if a.data < 0 else a.data,
+    hoisted.tanh_backward: lambda out, a, _: math.tanh(a.data),
+    hoisted.exp_backward: lambda out, a, _: math.exp(a.data),
+    hoisted.log_backward: lambda out, a, _: math.log(a.data),
+    hoisted.sigmoid_backward: lambda out, a, _: 1 / (1 + math.exp(-a.data)),
+    hoisted.max_backward: lambda out, a, b: a.data if a.data > b.data else b.data,
 }
-"""What recomputes a Value's data, by its backward function."""
+"""What recomputes a Value's data from its first and its last operand, by its backward function."""
 
 
 class _Graph(NamedTuple):
@@ -81,9 +34,8 @@ class _Graph(NamedTuple):
     inputs: list[Any]
     outputs: list[Any]
     loss: Any
-    computed: list[Any]
-    """All Values but the leaves, operands first."""
-    forward: list[tuple[Any, Any]]
+    forward: list[tuple[Any, Any, Any, Any]]
+    """A function and its arguments, for each Value but the leaves, operands first."""
     backward: list[tuple[Any, Any]]
 
 
@@ -117,14 +69,8 @@ class ReplayingTrainer(ScalarTrainer):
         computed = [v for v in loss.topo() if v._prev]
         if not all(v._contribute in FORWARD for v in computed):
             raise Unavailable("replay can't compute an operation that a program adds", "Use `--engine hoisted`.")
-        return _Graph(
-            inputs,
-            outputs,
-            loss,
-            computed,
-            [(FORWARD[v._contribute], v) for v in computed],
-            [(v._contribute, v) for v in reversed(computed)],
-        )
+        forward = [(FORWARD[v._contribute], v, v._prev[0], v._prev[-1]) for v in computed]
+        return _Graph(inputs, outputs, loss, forward, [(v._contribute, v) for v in reversed(computed)])
 
     def predict(self, row: array[float]) -> array[float]:
         self.forward(row)
@@ -138,19 +84,18 @@ class ReplayingTrainer(ScalarTrainer):
         return value
 
     def forward(self, row: array[float]) -> None:
-        """Recompute the data of every Value, operands first."""
+        """Recompute the data of every Value, operands first, and clear its gradient."""
         if len(row) != len(self._graph.inputs):
             self._turn_to(row)
         graph = self._graph
         for leaf, x in zip(graph.inputs, row):
             leaf.data = x
-        for forward, v in graph.forward:
-            forward(v)
+        for forward, v, a, b in graph.forward:
+            v.data = forward(v, a, b)
+            v.grad = 0.0
 
     def backward(self) -> None:
         graph = self._graph
-        for v in graph.computed:
-            v.grad = 0.0
         graph.loss.grad = 1.0
         for backward, v in graph.backward:
             backward(v)
