@@ -163,13 +163,6 @@ static PyObject *get_attributes(Value *v, void *unused) {
     return own;
 }
 
-static int set_attributes(Value *v, PyObject *own, void *unused) {
-    if (PyObject_GenericSetDict((PyObject *)v, own, NULL) < 0)
-        return -1;
-    track(v);
-    return 0;
-}
-
 /* Text and numbers form no cycle, so they need no tracking: a label is text, and every result computed from a tracked
    Value is tracked too. */
 static int value_setattro(PyObject *self, PyObject *name, PyObject *attribute) {

@@ -1,9 +1,13 @@
-"""What the extension type leaves to Python: construction from more than a number, names of operations, and copies."""
+"""What the extension type leaves to Python: construction from more than a number, gradients that are no plain numbers,
+names of operations, and copies."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
+
+from zoomgrad.engines.native.ops_in_c import ALL, in_python
 
 
 def construct(v: Any, data: Any, _children: Any = (), _op: str = "", label: str = "") -> None:
@@ -15,6 +19,23 @@ def construct(v: Any, data: Any, _children: Any = (), _op: str = "", label: str 
 
 
 construct.__qualname__ = "Value.__init__"  # in error messages
+
+
+_CONTRIBUTIONS = {op.name: in_python(*op.contributions) for op in ALL}
+
+
+def contributions(name: str, operands: Sequence[Any], constant: Any, out: Any, g: Any) -> tuple[Any, ...]:
+    """What an operation of that name adds to the gradient of each operand. operands: their numbers."""
+    terms = _CONTRIBUTIONS[name](operands[0], operands[-1], constant, out, g)
+    return terms if len(operands) == 2 else (terms,)
+
+
+def contribute(value: Any, v: Any) -> None:
+    """Add a Value's contributions where C can't. value: the class Value, because another may have other names."""
+    data, grad, operands, name, constant, *_ = value._parts(v)
+    terms = contributions(name, [value.data.__get__(operand) for operand in operands], constant, data, grad)
+    for operand, term in zip(operands, terms):
+        value.grad.__set__(operand, value.grad.__get__(operand) + term)
 
 
 def text_of(v: Any) -> str:

@@ -2,25 +2,6 @@
 
 /* --- Gradients --------------------------------------------------------------------------------------------------- */
 
-static int add_to_grad(Value *v, PyObject *contribution) {
-    PyObject *grad = get_object(v, GRAD);
-    PyObject *sum = grad ? PyNumber_Add(grad, contribution) : NULL;
-    int failed = sum == NULL || put_object(v, GRAD, sum) < 0;
-    Py_XDECREF(grad);
-    Py_XDECREF(sum);
-    return failed ? -1 : 0;
-}
-
-static int contribute_by_python(Value *v, Value *a, Value *b) {
-    PyObject *terms = call_python(CONTRIBUTE, v->op, a, b, get_extra(v, CONSTANT), v);
-    if (terms == NULL)
-        return -1;
-    int failed = b == NULL ? add_to_grad(a, terms) < 0
-                           : add_to_grad(a, PyTuple_GetItem(terms, 0)) < 0 || add_to_grad(b, PyTuple_GetItem(terms, 1)) < 0;
-    Py_DECREF(terms);
-    return failed ? -1 : 0;
-}
-
 /* Add the Value's contribution to the gradient of its left operand, then to that of its right one. */
 static int contribute_by_op(Value *v) {
     PyObject *closure = get_extra(v, CLOSURE), *constant = get_extra(v, CONSTANT);
@@ -53,12 +34,9 @@ static int contribute_by_op(Value *v) {
             to_b = number_add(a == b ? to_a : number_of(b, GRAD), to_b, &hard);
     }
     if (hard) {
-        Py_INCREF(a);
-        Py_XINCREF(b);
-        int failed = contribute_by_python(v, a, b);
-        Py_DECREF(a);
-        Py_XDECREF(b);
-        return failed;
+        PyObject *nothing = PyObject_CallFunction(PyTuple_GetItem(helpers, CONTRIBUTE), "OO", value_type, v);
+        Py_XDECREF(nothing);
+        return nothing == NULL ? -1 : 0;
     }
     put_number(a, GRAD, to_a);
     if (b != NULL)

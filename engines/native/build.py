@@ -20,7 +20,7 @@ from zoomgrad.engines.kernel.extension import LIMITED_API, abi, check_python, in
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
 from zoomgrad.engines.native import ops_in_c
-from zoomgrad.engines.native.attributes import ATTRIBUTES, construct
+from zoomgrad.engines.native.attributes import ATTRIBUTES, construct, contribute
 from zoomgrad.engines.value_base import Derived, check_exponent
 
 MODULE = "zoomgrad_value"
@@ -78,8 +78,7 @@ def class_in(path: Path) -> Any:
     """Load the module, and return its class Value."""
     module = load_module(MODULE, str(path))
     forward = [ops_in_c.in_python(op.forward) for op in ops_in_c.ALL]
-    contributions = [ops_in_c.in_python(*op.contributions) for op in ops_in_c.ALL]
-    value = module.configure(check_exponent, CyclicGraph, construct, *forward, *contributions)
+    value = module.configure(check_exponent, CyclicGraph, construct, contribute, *forward)
     value._dress = module.dress
     value._topo = value.topo  # a program's class may have another `topo`
     value.__name__ = value.__name__  # error messages show a name without the module

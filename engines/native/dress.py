@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.graph.ops import OPS
-from zoomgrad.engines.native.ops_in_c import ALL, in_python
+from zoomgrad.engines.native.attributes import contributions
 
 FUNCTIONS, NUMBERS = "functions", "numbers"
 """Where an operation keeps its gradient rule: in a function of the result, or in a number for each operand."""
@@ -104,9 +104,6 @@ def _function(look: Look, value: Any, init: Any) -> property:
     return property(descriptor.__get__, put)
 
 
-_CONTRIBUTIONS = {op.name: in_python(*op.contributions) for op in ALL}
-
-
 def _numbers(look: Look, value: Any, init: Any) -> property:
     """A number for each operand, the derivative by it."""
     descriptor = vars(value)["_backward"]
@@ -132,8 +129,7 @@ def _derivatives(v: Any) -> tuple[Any, ...]:
     if not v._name:
         return ()
     operands = [operand.data for operand in v._prev]
-    derivatives = _CONTRIBUTIONS[v._name](operands[0], operands[-1], v._constant, v.data, 1)
-    return derivatives if len(operands) == 2 else (derivatives,)
+    return contributions(v._name, operands, v._constant, v.data, 1)
 
 
 def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:

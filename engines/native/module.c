@@ -7,7 +7,7 @@ static PyGetSetDef attributes[] = {
     {"grad", (getter)get_number, (setter)set_number, "Its gradient, the int 0 at first.", (void *)"grad"},
     {"_prev", (getter)get_prev, (setter)set_prev, "The operands.", NULL},
     {"_backward", (getter)get_backward, (setter)set_backward, "Applies this Value's contributions.", NULL},
-    {"__dict__", (getter)get_attributes, (setter)set_attributes, "Attributes of the program's own.", NULL},
+    {"__dict__", (getter)get_attributes, NULL, "Attributes of the program's own.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

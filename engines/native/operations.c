@@ -25,15 +25,11 @@ static void connect(Value *v, int op, Value *a, Value *b) {
         track(v);
 }
 
-/* Call the op's function in Python, which raises the exceptions of the interpreted engines.
-   helper: FORWARD, a function of (a, b, k), or CONTRIBUTE, which also takes the data and the gradient of `v`. */
-static PyObject *call_python(int helper, int op, Value *a, Value *b, PyObject *constant, Value *v) {
-    PyObject *function = PyTuple_GetItem(helpers, helper + op - 1);
+/* Call the op's function in Python, which raises the exceptions of the interpreted engines. */
+static PyObject *forward_in_python(int op, Value *a, Value *b, PyObject *constant) {
     PyObject *k = new_reference(constant ? constant : Py_None); /* before an allocation */
     PyObject *left = get_object(a, DATA), *right = b ? get_object(b, DATA) : new_reference(Py_None);
-    if (v == NULL)
-        return PyObject_CallFunction(function, "NNN", left, right, k); /* N takes over a reference */
-    return PyObject_CallFunction(function, "NNNNN", left, right, k, get_object(v, DATA), get_object(v, GRAD));
+    return PyObject_CallFunction(PyTuple_GetItem(helpers, FORWARD + op - 1), "NNN", left, right, k); /* N takes over */
 }
 
 /* Apply an op of the table. b: NULL for an op of one operand. constant, k: the constant of a power, or NULL and 0.
@@ -45,7 +41,7 @@ static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant, 
     if (!hard)
         data = forward(op, number_of(a, DATA), b ? number_of(b, DATA) : none, k, &hard);
     if (hard) {
-        object = call_python(FORWARD, op, a, b, constant, NULL);
+        object = forward_in_python(op, a, b, constant);
         if (object == NULL)
             return NULL;
     }

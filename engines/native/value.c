@@ -33,8 +33,8 @@ enum {
     FLOAT_TERMS = 32, /* what is added to a gradient is a double */
 };
 
-/* What is called in Python: three helpers, then a function for each op's result, and one for its contributions. */
-enum { CHECK_EXPONENT, CYCLIC_GRAPH, CONSTRUCT, FORWARD, CONTRIBUTE = FORWARD + ALL_OPS };
+/* What is called in Python: four helpers, then a function for each op's result. */
+enum { CHECK_EXPONENT, CYCLIC_GRAPH, CONSTRUCT, CONTRIBUTE, FORWARD };
 
 enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
 

@@ -275,11 +275,6 @@ def test_attributes_of_the_programs_own():
     with pytest.raises(AttributeError):
         del v.history
     assert (v.__dict__, v.data, v.label, Value.__basicsize__) == ({"m": 2, "label": "w"}, 3, "w", 80)
-    w = type("W", (Value,), {})(1.0)
-    w.__dict__ = {"self": w}
-    assert (w.self is w, gc.is_tracked(w)) == (True, True)
-    with pytest.raises(TypeError):
-        w.__dict__ = None
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
