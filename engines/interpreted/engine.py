@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from zoomgrad.engines.api import Workload
-from zoomgrad.engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
+from zoomgrad.engines.interpreted.trainer import ScalarTrainer
 from zoomgrad.engines.row import Row
 
 
@@ -18,7 +18,7 @@ class Interpreted(Row):
 
     build: Callable[[], Any] = lambda: None
     """Gives the class, which may be built at the first call. Raises Unavailable if it can't be built here."""
-    trainer: type[ScalarTrainer] = RebuildingTrainer
+    trainer: type[ScalarTrainer] = ScalarTrainer
     in_python: bool = True
     """Whether the class is written in Python, so that profilers can wrap its methods."""
 

@@ -49,14 +49,14 @@ class ReplayingTrainer(ScalarTrainer):
         super().__init__(nn, workload)
         self._graphs: dict[int, _Graph] = {}
         """Length of a row -> its graph."""
-        self._turn_to(workload.row(0))
+        self._graph = self._graph_for(workload.row(0))
         self.phases = {"trace": perf_counter() - start}
 
-    def _turn_to(self, row: array[float]) -> None:
-        """Make the graph of that row the current one. Build it if it is the first row of its length."""
+    def _graph_for(self, row: array[float]) -> _Graph:
+        """The graph for rows of that length, which the first of them builds."""
         if len(row) not in self._graphs:
             self._graphs[len(row)] = self._traced(row)
-        self._graph = self._graphs[len(row)]
+        return self._graphs[len(row)]
 
     def _traced(self, row: array[float]) -> _Graph:
         inputs = [self.Value(x) for x in row]
@@ -78,16 +78,14 @@ class ReplayingTrainer(ScalarTrainer):
 
     def _step(self, row: array[float]) -> float:
         self.forward(row)
-        if self._learns:
+        if self._workload.learns:
             self.backward()
         value: float = self._graph.loss.data
         return value
 
     def forward(self, row: array[float]) -> None:
         """Recompute the data of every Value, operands first, and clear its gradient."""
-        if len(row) != len(self._graph.inputs):
-            self._turn_to(row)
-        graph = self._graph
+        self._graph = graph = self._graph_for(row)
         for leaf, x in zip(graph.inputs, row):
             leaf.data = x
         for forward, v, a, b in graph.forward:

@@ -1,8 +1,8 @@
 """The training contract over a Value class: row -> loss -> gradients -> update.
 
-There are two trainers. The one here builds a new graph for every step, as micrograd does; that of `replay` builds it
-once. They differ only in how they take a step. A step is a sequence of stages, one method each, so that a profiler can
-time them (`harness/worker/anatomy.py`).
+The trainer here builds a new graph for every step, as micrograd does; that of `replay`, which takes steps in another
+way, builds it once. A step is a sequence of stages, one method each, so that a profiler can time them
+(`harness/worker/anatomy.py`).
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from zoomgrad.engines.training import Trainer
 
 
 class ScalarTrainer(Trainer):
-    """A model whose parameters are Values. Subclasses define how to take one step."""
+    """A model whose parameters are Values. Builds a new graph for every row."""
 
-    STAGES: ClassVar[tuple[str, ...]]
+    STAGES: ClassVar[tuple[str, ...]] = ("build", "backward", "free", "update")
     """Methods that a step calls in order; "update" follows the last step of a batch."""
+
+    _loss: Any
 
     def __init__(self, nn: Networks, workload: Workload) -> None:
         self.Value = nn.Neuron.Value
         self._model = workload.model(nn)
         self._parameters = self._model.parameters()
         super().__init__(self.parameters(), workload)
-        self._learns = workload.learns
-        self._kept = self._no_states()
-        """The numbers that the optimiser keeps for each parameter."""
+        self._begin(self._start)
 
     def _begin(self, parameters: array[float]) -> None:
-        self._kept = self._no_states()
+        self._kept = [[0.0] * len(self._workload.optimiser.states) for _ in parameters]
+        """The numbers that the optimiser keeps for each parameter."""
         for p, start in zip(self._parameters, parameters):
             p.data = start
             p.grad = 0.0
@@ -55,7 +56,7 @@ class ScalarTrainer(Trainer):
             if isinstance(loss, complex) or not math.isfinite(loss):
                 raise NonFiniteLoss(step, loss)
             self.losses.append(loss)
-            if self._learns and (step + 1) % self._batch == 0:
+            if self._workload.learns and (step + 1) % self._batch == 0:
                 number = step // self._batch
                 self.update(finite_rate(self._workload.rate(number), number))
 
@@ -64,45 +65,8 @@ class ScalarTrainer(Trainer):
 
         Returns the loss.
         """
-        raise NotImplementedError
-
-    def update(self, rate: float) -> None:
-        batch, optimiser = self._batch, self._workload.optimiser
-        if optimiser is SGD:
-            for p in self._parameters:
-                p.data -= rate * p.grad / batch
-                p.grad = 0.0
-            return
-        function, numbers = optimiser.function, optimiser.numbers(len(self.losses) // batch - 1, rate)
-        for p, kept in zip(self._parameters, self._kept):
-            p.data, *kept[:] = function(p.data, p.grad, *numbers, batch, *kept)
-            p.grad = 0.0
-
-    def _no_states(self) -> list[list[float]]:
-        return [[0.0] * len(self._workload.optimiser.states) for _ in self._parameters]
-
-    def parameters(self) -> array[float]:
-        return array("d", [p.data for p in self._parameters])
-
-    def gradients(self) -> array[float]:
-        return array("d", [p.grad for p in self._parameters])
-
-    def predict(self, row: array[float]) -> array[float]:
-        check_arithmetic()
-        inputs = [self.Value(x) for x in row]
-        return array("d", [o.data for o in self._workload.outputs(self._model, inputs)])
-
-
-class RebuildingTrainer(ScalarTrainer):
-    """Builds a new graph for every row."""
-
-    STAGES = ("build", "backward", "free", "update")
-
-    _loss: Any
-
-    def _step(self, row: array[float]) -> float:
         self.build(row)
-        if self._learns:
+        if self._workload.learns:
             self.backward()
         value: float = self._loss.data
         self.free()
@@ -119,3 +83,26 @@ class RebuildingTrainer(ScalarTrainer):
     def free(self) -> None:
         """Drop the only reference to the graph."""
         self._loss = None
+
+    def update(self, rate: float) -> None:
+        batch, optimiser = self._batch, self._workload.optimiser
+        if optimiser is SGD:
+            for p in self._parameters:
+                p.data -= rate * p.grad / batch
+                p.grad = 0.0
+            return
+        function, numbers = optimiser.function, optimiser.numbers(len(self.losses) // batch - 1, rate)
+        for p, kept in zip(self._parameters, self._kept):
+            p.data, *kept[:] = function(p.data, p.grad, *numbers, batch, *kept)
+            p.grad = 0.0
+
+    def parameters(self) -> array[float]:
+        return array("d", [p.data for p in self._parameters])
+
+    def gradients(self) -> array[float]:
+        return array("d", [p.grad for p in self._parameters])
+
+    def predict(self, row: array[float]) -> array[float]:
+        check_arithmetic()
+        inputs = [self.Value(x) for x in row]
+        return array("d", [o.data for o in self._workload.outputs(self._model, inputs)])

@@ -8,7 +8,7 @@ import pytest
 from zoomgrad import engines
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.interpreted.trainer import RebuildingTrainer
+from zoomgrad.engines.interpreted.trainer import ScalarTrainer
 from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.engines.kernel.toolchains import usable
 from zoomgrad.engines.translated import build
@@ -25,9 +25,7 @@ def test_the_prepared_text_gives_the_reference_bits():
     names = {"__name__": "prepared"}
     exec(compile(source(), "prepared.py", "exec"), names)
     workload = workloads.load("tour")
-    assert trained(RebuildingTrainer(nn.bind(names["Value"]), workload)) == trained(
-        engines.load("tuple").prepare(workload)
-    )
+    assert trained(ScalarTrainer(nn.bind(names["Value"]), workload)) == trained(engines.load("tuple").prepare(workload))
 
 
 MODULE = """
