@@ -111,7 +111,11 @@ def mlp_source(network: Network, lanes: int, *, sparse: bool) -> str:
         "CROSS_ENTROPY": int(network.loss == "cross_entropy"),
         "SPARSE": int(sparse),
     }
+    if sparse:  # for zeros.h
+        macros.update(FIRST=0, LISTED=network.shape[0], FACTOR_COUNT=network.shape[1])
     items: list[Item] = [Define(name, number) for name, number in macros.items()]
-    items += map(Include, ("kernel/kernel.h", "kernel/rows.h", "kernel/training.h"))
+    items += map(Include, ("rerolled/emit/vectors.h", "kernel/kernel.h", "kernel/rows.h", "kernel/training.h"))
+    if sparse:
+        items += map(Include, ("rerolled/emit/live.h", "rerolled/emit/zeros.h"))
     items += map(Include, ("handwritten/mlp.c", "kernel/train.c"))
     return unit(items)

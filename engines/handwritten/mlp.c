@@ -5,7 +5,7 @@
 
    x: inputs, then targets   p, q: neuron by neuron, weights before the bias
 
-   training.h and these macros come before this file:
+   vectors.h, training.h and these macros come before this file; if it is sparse, live.h and zeros.h, too:
      INPUTS, HIDDEN, OUTPUTS   sizes of the network
      LANES                     doubles in a vector: 2, 4 or 8
      CROSS_ENTROPY             whether the loss is cross-entropy, not squared error
@@ -14,16 +14,12 @@
 /* A layer's neurons are divided into equal blocks, as few as possible, such that the sums of a block fit into registers:
    into 7 of 8 doubles. On AVX each takes two of the 16 registers; the input and the product take the other two. */
 #define BLOCKS(neurons) ((neurons + 55) / 56)
-#define VECTORS(neurons) ((neurons + 8 * BLOCKS(neurons) - 1) / (8 * BLOCKS(neurons)) * 8 / LANES)
+#define NEEDED(neurons) ((neurons + 8 * BLOCKS(neurons) - 1) / (8 * BLOCKS(neurons)) * 8 / LANES)
 
 enum { PARAMETERS = (INPUTS + 1) * HIDDEN + (HIDDEN + 1) * OUTPUTS };
-enum { HIDDEN_BLOCKS = BLOCKS(HIDDEN), HIDDEN_VECTORS = VECTORS(HIDDEN) };
-enum { OUTPUT_BLOCKS = BLOCKS(OUTPUTS), OUTPUT_VECTORS = VECTORS(OUTPUTS) };
+enum { HIDDEN_BLOCKS = BLOCKS(HIDDEN), HIDDEN_VECTORS = NEEDED(HIDDEN) };
+enum { OUTPUT_BLOCKS = BLOCKS(OUTPUTS), OUTPUT_VECTORS = NEEDED(OUTPUTS) };
 enum { MOST_VECTORS = HIDDEN_VECTORS > OUTPUT_VECTORS ? HIDDEN_VECTORS : OUTPUT_VECTORS };
-
-typedef double vec __attribute__((vector_size(8 * LANES), may_alias));
-typedef long long mask __attribute__((vector_size(8 * LANES), may_alias));
-typedef unsigned long long word __attribute__((may_alias));
 
 double exp(double);
 double log(double);
@@ -49,17 +45,15 @@ static struct {
     vec before[(INPUTS + OUTPUTS + LANES - 1) / LANES];
     double rate;
     long long is_due;
-    /* Sparse: the inputs to visit, and a bound on all |w1|. */
-    long long count, list[INPUTS + 1];
-    double largest;
+#if SPARSE
+    struct live live; /* the inputs to visit */
+#endif
     long long adds; /* whether training adds up gradients; if not, each sample updates at once */
 } net;
 
 /* --- the hot loops: over the rows of a matrix, or the rows in a list, for all lanes of a block ------------------ */
 
-#define INLINE static inline __attribute__((always_inline))
 #define STEP static __attribute__((noinline))
-#define UNROLL_8 _Pragma("GCC unroll 8")
 #define SHAPE int blocks, long long rows, int vectors, int has_biases
 #define EACH_BLOCK for (long long b = 0; b < blocks; b++, m += (rows + has_biases) * vectors)
 #define EACH_ROW for (long long i = 0, r = 0; i < count && (r = list ? list[i] : i, 1); i++)
@@ -70,7 +64,7 @@ static struct {
 #endif
 
 /* out = biases + m[0] * x[0] + m[1] * x[1] + ... */
-INLINE void sum(vec *out, const vec *m, const double *x, const long long *list, long long count, SHAPE)
+INLINE void sum(vec *out, const vec *m, const double *x, const int *list, long long count, SHAPE)
 {
     EACH_BLOCK {
         vec s[MOST_VECTORS];
@@ -84,8 +78,7 @@ INLINE void sum(vec *out, const vec *m, const double *x, const long long *list, 
 }
 
 /* m[r] -= rate * (x[r] * g). A bias is the weight of an input that is 1. A rate of -1 adds the gradients to m. */
-INLINE void descend(vec *m, const double *x, const vec *gradient, double rate, const long long *list, long long count,
-                    SHAPE)
+INLINE void descend(vec *m, const double *x, const vec *gradient, double rate, const int *list, long long count, SHAPE)
 {
     EACH_BLOCK {
         vec g[MOST_VECTORS];
@@ -122,60 +115,12 @@ INLINE void descend_and_sum(vec *out, vec *m, const double *before, const vec *g
 }
 #endif
 
-#define FIRST HIDDEN_BLOCKS, INPUTS, HIDDEN_VECTORS, 1
-#define SECOND OUTPUT_BLOCKS, HIDDEN, OUTPUT_VECTORS, 1
+#define LAYER_1 HIDDEN_BLOCKS, INPUTS, HIDDEN_VECTORS, 1
+#define LAYER_2 OUTPUT_BLOCKS, HIDDEN, OUTPUT_VECTORS, 1
 #define TRANSPOSED HIDDEN_BLOCKS, OUTPUTS, HIDDEN_VECTORS, 0
 
-/* --- the inputs to visit ---------------------------------------------------------------------------------------- */
-
 #if SPARSE
-#define VISITED net.list, net.count
-
-/* If an input is 0, then w * 0 is 0 and changes no sum, and rate * (0 * g) is 0 and changes no weight; the sign of zero
-   does not count. This holds only if w, g and rate are finite, because infinity times 0 is NaN. So if any of them may
-   not be finite, the list holds all inputs.
-
-   g and rate are checked before each update. There are too many weights for that, so `largest` bounds them all. It is
-   measured at the start, and each update raises it by at most |rate| * max |x| * max |g|. Rounding errors are far
-   smaller than the distance from SAFE to infinity. NaN, as in infinity * 0, is not below SAFE, and persists. */
-#define SAFE 1e300
-
-/* The largest magnitude. NaN counts as the largest. Without their sign bits, doubles sort like integers. */
-static double magnitude(const vec *x, unsigned long long bytes)
-{
-    mask most = {0}, bits, is_more;
-    for (unsigned long long i = 0; i < bytes / sizeof(vec); i++) {
-        bits = (mask)x[i] & 0x7fffffffffffffff;
-        is_more = bits > most;
-        most = (is_more & bits) | (~is_more & most);
-    }
-    int top = 0;
-    for (int i = 1; i < LANES; i++)
-        top = most[i] > most[top] ? i : top;
-    return ((vec)most)[top];
-}
-
-#define MAGNITUDE(array) magnitude(array, sizeof array)
-
-/* Branch-free, because a branch per input would often be mispredicted. */
-static void list_inputs(int all)
-{
-    long long count = 0;
-    UNROLL_8 for (long long i = 0; i < INPUTS; i++) {
-        net.list[count] = i;
-        count += all | (((const word *)net.x)[i] << 1 != 0);
-    }
-    net.count = count;
-}
-
-/* Keep the list made for the sum, or list all inputs. rate: 0.0 if gradients are only added. */
-static void list_for_gradient(double rate)
-{
-    double steepest = MAGNITUDE(net.h_gradient), speed = rate < 0.0 ? -rate : rate;
-    if (!(steepest < SAFE && speed < SAFE))
-        list_inputs(1);
-    net.largest += speed * (MAGNITUDE(net.x) * steepest); /* x includes the targets, which is harmless */
-}
+#define VISITED net.live.at, net.live.count
 #else
 #define VISITED 0, INPUTS
 #endif
@@ -242,26 +187,23 @@ static void loss_backward(const double *y, const double *target, double *gradien
 STEP double forward_pass(void)
 {
     const double *x = (double *)net.x;
-#if SPARSE
-    list_inputs(!(net.largest < SAFE));
-    sum(net.h, net.p.w1, x, VISITED, FIRST);
-#else
+#if !SPARSE
     if (net.is_due)
-        descend_and_sum(net.h, net.p.w1, (double *)net.before, net.h_gradient, net.rate, x, FIRST);
+        descend_and_sum(net.h, net.p.w1, (double *)net.before, net.h_gradient, net.rate, x, LAYER_1);
     else
-        sum(net.h, net.p.w1, x, VISITED, FIRST);
-    net.is_due = 0;
 #endif
+        sum(net.h, net.p.w1, x, VISITED, LAYER_1);
+    net.is_due = 0;
     for (int i = 0; i < HIDDEN_BLOCKS * HIDDEN_VECTORS; i++)
         net.h[i] = (vec)(~(net.h[i] < 0.0) & (mask)net.h[i]); /* NaN is not below 0, so it stays NaN */
-    sum(net.y, net.p.w2, (double *)net.h, 0, HIDDEN, SECOND);
+    sum(net.y, net.p.w2, (double *)net.h, 0, HIDDEN, LAYER_2);
     return loss((double *)net.y, x + INPUTS);
 }
 
 /* Gradients of all sums, after a forward pass. The gradients of weights follow from them. */
 STEP void backward_pass(void)
 {
-    const mask ones = (mask)((vec){0.0} + 1.0);
+    const mask ones = (mask)ALL(1.0);
     double *gradient = (double *)net.y_gradient;
     loss_backward((double *)net.y, (double *)net.x + INPUTS, gradient);
     for (int i = 0; i < OUTPUTS; i++)
@@ -275,25 +217,21 @@ STEP void backward_pass(void)
 STEP void descend_all(double rate)
 {
 #if SPARSE
-    list_for_gradient(rate);
-    descend(net.p.w1, (double *)net.x, net.h_gradient, rate, VISITED, FIRST);
+    descend(net.p.w1, (double *)net.x, net.h_gradient, rate, VISITED, LAYER_1);
 #else
     for (unsigned long long i = 0; i < sizeof net.x / sizeof(vec); i++)
         net.before[i] = net.x[i];
     net.rate = rate;
     net.is_due = 1;
 #endif
-    descend(net.p.w2, (double *)net.h, net.y_gradient, rate, 0, HIDDEN, SECOND);
+    descend(net.p.w2, (double *)net.h, net.y_gradient, rate, 0, HIDDEN, LAYER_2);
     descend(net.t2, net.y_reversed, net.h, rate, 0, OUTPUTS, TRANSPOSED);
 }
 
 STEP void add_all(void)
 {
-#if SPARSE
-    list_for_gradient(0.0);
-#endif
-    descend(net.q.w1, (double *)net.x, net.h_gradient, -1.0, VISITED, FIRST);
-    descend(net.q.w2, (double *)net.h, net.y_gradient, -1.0, 0, HIDDEN, SECOND);
+    descend(net.q.w1, (double *)net.x, net.h_gradient, -1.0, VISITED, LAYER_1);
+    descend(net.q.w2, (double *)net.h, net.y_gradient, -1.0, 0, HIDDEN, LAYER_2);
 }
 
 /* --- copies of parameters and gradients between the caller's order and ours ------------------------------------- */
@@ -322,22 +260,18 @@ STEP void copy(struct parameters *own, double *p, int takes)
     copy_layer(p, takes, OUTPUTS, own->w2, HIDDEN + 1, OUTPUT_VECTORS);
 }
 
-/* Recompute the data that depends on the parameters. */
-STEP void derive(void)
+STEP void transpose(void)
 {
     for (long long i = 0; i < OUTPUTS; i++)
         for (long long j = 0; j < HIDDEN; j++)
             *lane(net.t2, OUTPUTS, HIDDEN_VECTORS, OUTPUTS - 1 - i, j) =
                 *lane(net.p.w2, HIDDEN + 1, OUTPUT_VECTORS, j, i);
-#if SPARSE
-    net.largest = MAGNITUDE(net.p.w1);
-#endif
 }
 
 static void begin(const double *p)
 {
     copy(&net.p, (double *)p, 1);
-    derive();
+    transpose();
     net.is_due = 0;
 }
 
@@ -348,7 +282,7 @@ static void update_all(double rate, double batch)
         p[i] -= rate * q[i] / batch;
         q[i] = (vec){0.0};
     }
-    derive();
+    transpose();
 }
 
 /* --- passes for callers ----------------------------------------------------------------------------------------- */
@@ -357,11 +291,12 @@ double forward(const double *restrict x, const double *restrict p, double *restr
 {
     (void)w;
     begin(p);
-    for (int i = 0; i < INPUTS + OUTPUTS; i++)
-        ((double *)net.x)[i] = x[i];
+    __builtin_memcpy(net.x, x, (INPUTS + OUTPUTS) * sizeof(double));
+#if SPARSE
+    list_every_input(&net.live);
+#endif
     double result = forward_pass();
-    for (int i = 0; i < OUTPUTS; i++)
-        y[i] = ((double *)net.y)[i];
+    __builtin_memcpy(y, net.y, OUTPUTS * sizeof(double));
     return result;
 }
 
@@ -377,48 +312,58 @@ void backward(const double *restrict x, const double *restrict p, double *restri
 
 /* --- training --------------------------------------------------------------------------------------------------- */
 
+#if SPARSE
+#define MEASURE t->state.bound = bound_of_weights((double *)net.p.w1, (INPUTS + 1) * HIDDEN_BLOCKS * HIDDEN_VECTORS * LANES)
+#else
+#define MEASURE (void)0
+#endif
+
 static void enter(struct training *t)
 {
     begin(t->p);
     copy(&net.q, t->q, 1);
+    MEASURE;
     net.adds = t->stretch->batch > 1;
     for (long long i = 0; i < PARAMETERS; i++)
         net.adds |= t->q[i] != 0.0; /* the caller has left gradients */
 }
 
-static int turn(struct training *t)
+static int evaluate(struct training *t)
 {
     take_row(t, (double *)net.x, 0);
-    if (!record(t, forward_pass()))
+#if SPARSE
+    list_inputs(t, (double *)net.x, 0, &net.live);
+#endif
+    double loss = forward_pass();
+    __builtin_memcpy(t->y, net.y, OUTPUTS * sizeof(double));
+    return record(t, loss);
+}
+
+static int turn(struct training *t)
+{
+    if (!evaluate(t))
         return 0;
     backward_pass();
+#if SPARSE
+    check_factors(t, (double *)net.x, (double *)net.h_gradient, &net.live, t->taken + 1 == t->stretch->batch);
+#endif
     if (!net.adds) {
         descend_all(*t->rates++);
     } else {
         add_all();
-        if (batch_ends(t, 1))
+        if (batch_ends(t, 1)) {
             update_all(*t->rates++, (double)t->stretch->batch);
+            MEASURE;
+        }
     }
     return 1;
-}
-
-static int evaluate(struct training *t)
-{
-    take_row(t, (double *)net.x, 0);
-    double loss = forward_pass();
-    for (int i = 0; i < OUTPUTS; i++)
-        t->y[i] = ((double *)net.y)[i];
-    return record(t, loss);
 }
 
 static void leave(struct training *t)
 {
     if (net.is_due)
-        descend(net.p.w1, (double *)net.before, net.h_gradient, net.rate, 0, INPUTS, FIRST);
+        descend(net.p.w1, (double *)net.before, net.h_gradient, net.rate, 0, INPUTS, LAYER_1);
     copy(&net.p, t->p, 0);
     copy(&net.q, t->q, 0);
-    for (int i = 0; i < INPUTS + OUTPUTS; i++)
-        t->x[i] = ((double *)net.x)[i];
-    for (int i = 0; i < OUTPUTS; i++)
-        t->y[i] = ((double *)net.y)[i];
+    __builtin_memcpy(t->x, net.x, (INPUTS + OUTPUTS) * sizeof(double));
 }

@@ -34,7 +34,7 @@ _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"
 _PLAIN: dict[type[steps.Statement], str] = {
     steps.TakeRow: "take_row(t, w + X, 0);",
     steps.NextRate: "t->state.rate = *t->rates++;",
-    steps.MeasureWeights: "t->state.bound = bound_of_weights(w);",
+    steps.MeasureWeights: "t->state.bound = bound_of_weights(w + WEIGHT, WEIGHT_COUNT);",
     steps.TurnLists: f"turn_lists(lists, turned, {COUNT});",
 }
 """Statements without fields, as C. `Section` writes the others."""
@@ -165,8 +165,8 @@ class Section:
         return ["list_every_input(live);" if statement.every else "list_inputs(t, w + X, 0, live);"]
 
     def _check_factors(self, _: steps.CheckFactors) -> list[Statement]:
-        lists = "lists + row" if self.step.own else "live"
-        return [f"check_factors(t, {self.base}, {lists}, t->taken + {self.rows} == t->stretch->batch);"]
+        lists, ends = "lists + row" if self.step.own else "live", f"t->taken + {self.rows} == t->stretch->batch"
+        return [f"check_factors(t, {self.base} + X, {self.base} + FACTOR, {lists}, {ends});"]
 
     def _if(self, statement: steps.If) -> list[Statement]:
         then, otherwise = (self._program(branch) for branch in (statement.then, statement.otherwise))

@@ -1,8 +1,7 @@
 /* Skip inputs that are 0.0 if that changes no bit. rearrange/zeros.py explains when it is safe.
 
-   FIRST is the number of the first input that may be skipped, and LISTED the number of such inputs. Sums
-   multiply these inputs by WEIGHT_COUNT weights from the place WEIGHT on, and a sink by FACTOR_COUNT factors from
-   FACTOR on. Functions with several callers are not inlined, which would only cost compile time. */
+   FIRST is the number of the first input that may be skipped, and LISTED the number of such inputs. Sums multiply these
+   inputs by weights, and a sink by FACTOR_COUNT factors. Functions with several callers are not inlined, which would only cost compile time. */
 
 /* On magnitudes; infinity and NaN are not below it. */
 static const double LIMIT = 1e300;
@@ -28,9 +27,9 @@ static __attribute__((noinline)) double squares(const number *a, long long count
 }
 
 /* A bound on the magnitude of all weights, because |x| <= 1 + x * x. */
-static double bound_of_weights(const number *w)
+static double bound_of_weights(const number *weights, long long count)
 {
-    return 1.0 + squares(w + WEIGHT, WEIGHT_COUNT);
+    return 1.0 + squares(weights, count);
 }
 
 static __attribute__((noinline)) int has_zeros(const number *a)
@@ -148,9 +147,9 @@ static void list_inputs(const struct training *t, const number *x, long long ahe
 
 /* base: what the row's places count from. `reach` bounds all products of an input and a factor, also after an update
    multiplies them by its rate. */
-static void check_factors(struct training *t, const number *base, struct live *live, int ends_batch)
+static void check_factors(struct training *t, const number *x, const number *factors, struct live *live, int ends_batch)
 {
-    double reach = (1.0 + squares(base + X + FIRST, LISTED)) * (1.0 + squares(base + FACTOR, FACTOR_COUNT));
+    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares(factors, FACTOR_COUNT));
     if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
     if (!(reach < LIMIT) && live->count != LISTED)
