@@ -126,7 +126,6 @@ TABLE: dict[str, Row] = {
     "vpmovzxbd": Row(0x66, 2, 0x31, wide=False, narrow=4),
     "vcvtdq2pd": Row(0xF3, 1, 0xE6, wide=False, narrow=2),
     "vpaddd": Row(0x66, 1, 0xFE, wide=False),
-    "vpcompressd": Row(0x66, 2, 0x8B, wide=False),
     "vcvtsi2sd": Row(0xF2, 1, 0x2A, wide_vex=True, scalar=True),
     "vmovmskpd": Row(0x66, 1, 0x50),
     "kmovb": Row(0x66, 1, 0x93),

@@ -4,7 +4,7 @@ A list is its length in 8 bytes, then a number of 4 bytes for each entry. `rearr
 safe: two bounds must be below LIMIT, otherwise a list holds every input.
 
 Example: with vectors of 4, the inputs 0.0, 0.5, 0.0, 2.0 are not 0.0 in lanes 1 and 3, a mask of 1010. The table turns
-this mask into the numbers 1, 3, 0, 0. All four are stored, but the list grows by 2, so the next store overwrites the
+this mask into the numbers 1, 3, 0, 2. All four are stored, but the list grows by 2, so the next store overwrites the
 rest.
 """
 
@@ -66,25 +66,17 @@ class Lists:
         """RCX counts entries, RDX goes through the inputs."""
         if not rounds:
             return
-        code = self.code
-        zero, numbers, packed = Vec(0, 8 * width), Vec(1, 4 * width), Vec(2, 4 * width)
+        code, size = self.code, 4 * width
+        zero, numbers, packed = Vec(0, 8 * width), Vec(1, size), Vec(2, size)
+        marks = MASK if self.target.masks else Vec(3, 8 * width)
         self.evaluator.clear(zero)
-        # Compressing keeps the lanes' own numbers. The table has lanes, which count from the first one.
-        first = range(width) if self.target.masks else [0] * width
-        self.evaluator.load(numbers, code.constant(struct.pack(f"<{width}i", *first)))
+        self.evaluator.clear(numbers)  # that of the first input, in each lane
         with code.counted_up(RDX, rounds * width, width):
-            inputs = Mem(RSI, 0, RDX, 8)
-            if self.target.masks:
-                code.vector("vcmppd", MASK, zero, inputs, immediate=NOT_EQUAL)
-                code.vector("vpcompressd", numbers, None, packed, mask=MASK, zero=True)
-                code.vector("kmovb", RAX, None, MASK)
-            else:
-                code.vector("vcmppd", Vec(3, 8 * width), zero, inputs, immediate=NOT_EQUAL)
-                code.vector("vmovmskpd", RAX, None, Vec(3, 8 * width))
-                table = b"".join(struct.pack("<4i", *_numbers_of(mask)) for mask in range(1 << width))
-                code.integer("lea", R8, code.constant(table))
-                code.integer("imul", R9, RAX, 16)
-                code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
+            code.vector("vcmppd", marks, zero, Mem(RSI, 0, RDX, 8), immediate=NOT_EQUAL)
+            code.vector("kmovb" if self.target.masks else "vmovmskpd", RAX, None, marks)
+            code.integer("lea", R8, code.constant(_lanes_of_masks(width)))
+            code.integer("imul", R9, RAX, size)
+            code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
             self.evaluator.store(Mem(RDI, 8, RCX, 4), packed)
             code.integer("popcnt", RAX, RAX)
             code.integer("add", RCX, RAX)
@@ -264,7 +256,7 @@ def _list_bytes(step: Step, area: str) -> int:
     return (step.area(area).stop - step.area(area).start) // (stop - first) * 8
 
 
-def _numbers_of(mask: int) -> list[int]:
-    """The lanes of a mask of 4, packed to the left."""
-    lanes = [lane for lane in range(4) if mask >> lane & 1]
-    return lanes + [0] * (4 - len(lanes))
+def _lanes_of_masks(width: int) -> bytes:
+    """For each mask, its lanes, then the others."""
+    orders = (sorted(range(width), key=lambda lane: not mask >> lane & 1) for mask in range(1 << width))
+    return b"".join(struct.pack(f"<{width}i", *order) for order in orders)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.host
 
 DISPLACEMENTS = (0, 4, 8, -8, 64, 128, -128, 1024, 100_000, -100_000)
 WITHOUT_FIRST = {"vmovupd", "vmovupd_store", "vmovsd", "vmovsd_store", "vmovapd", "vbroadcastsd", "vmovddup"}
-WITHOUT_FIRST |= {"vucomisd", "vpmovzxbd", "vcvtdq2pd", "vsqrtpd", "vrsqrt14pd", "vpcompressd"}
+WITHOUT_FIRST |= {"vucomisd", "vpmovzxbd", "vcvtdq2pd", "vsqrtpd", "vrsqrt14pd"}
 IN_MEMORY = {"vmovupd_store", "vmovsd", "vmovsd_store", "vmovddup", "vpmovzxbd"}
 
 
@@ -83,8 +83,6 @@ def instruction(name, rng):
         to, options["immediate"] = Mask(rng.randrange(8)), rng.randrange(31)
     elif name == "vblendmpd":
         options["mask"] = Mask(rng.randrange(1, 8))
-    elif name == "vpcompressd":
-        second, options = vector(), {"mask": Mask(rng.randrange(1, 8)), "zero": True}
     elif name == "vbroadcastsd":
         to = to._replace(size=max(32, size))
         second = second if isinstance(second, Mem) else second._replace(size=16)
