@@ -212,8 +212,6 @@ class Assembler:
         self._made = 0
         self.joins = 0
         """How many labels and calls there are, after which registers may hold anything."""
-        self.called: dict[str, None] = {}
-        """Labels that the code calls."""
         self.functions: set[str] = set()
         """Functions elsewhere, whose addresses the code reads from places with their names as labels."""
 
@@ -405,7 +403,6 @@ class Assembler:
             self.integer("call", target)
         else:
             self._instruction("call", (target,), Forms(far=b"\xe8"), label=target)
-            self.called[target] = None
 
     def plain(self, name: str) -> None:
         """Append `ret`, or `vzeroupper`, which clears all but the lower 16 bytes of vector registers.

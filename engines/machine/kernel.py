@@ -20,10 +20,15 @@ class MachineKernel(Library):
 
     def __init__(self, code: Code) -> None:
         memory, labels, cast = Memory(code.assembler), code.assembler.labels, interface().cast
-        functions = {name: cast(PROTOTYPES[name], memory.start + labels[label_of(name)]) for name in code.functions}
+        functions = {
+            name: cast(prototype, memory.start + labels[label_of(name)])
+            for name, prototype in PROTOTYPES.items()
+            if label_of(name) in labels
+        }
         if is_under_perf():
-            names = (*code.assembler.called, *map(label_of, functions))
-            write_symbols(memory.start, {name: labels[name] for name in names}, code.end)
+            called = {line.operands[0] for line in code.assembler.lines if line.name == "call"}
+            names = called.union(map(label_of, functions)) & labels.keys()  # without functions of libm
+            write_symbols(memory.start, {name: labels[name] for name in names}, len(code.assembler.code))
         super().__init__(SimpleNamespace(memory=memory, **functions), code.step.workspace + ALIGNMENT // 8)
 
     def described(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:

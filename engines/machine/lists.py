@@ -17,7 +17,7 @@ from typing import ClassVar, Union
 
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator
-from zoomgrad.engines.machine.target import BASE, Target, W, Word, word
+from zoomgrad.engines.machine.target import BASE, W, Word, word
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Step
@@ -31,10 +31,9 @@ LIST_INPUTS, LIST_EVERY = "list_inputs", "list_every"
 class Lists:
     """Writes the statements about lists. first, count: the place and number of the inputs that may be skipped."""
 
-    def __init__(self, code: Assembler, step: Step, target: Target, evaluator: Evaluator) -> None:
-        self.code = code
+    def __init__(self, step: Step, evaluator: Evaluator) -> None:
+        self.code, self.target = evaluator.code, evaluator.target
         self.step = step
-        self.target = target
         self.evaluator = evaluator
         self.first, stop = step.skips.inputs if step.skips else (0, 0)
         self.count = stop - self.first

@@ -25,10 +25,6 @@ class Code(NamedTuple):
 
     step: Step
     assembler: Assembler
-    functions: list[str]
-    """Those of kernel.h."""
-    end: int
-    """Where the last one ends."""
 
     def lines(self) -> Iterator[str]:
         """The listing: address, bytes and instruction; before a loop, its text."""
@@ -46,17 +42,16 @@ def assemble(step: Step, form: Form) -> Code:
             writer.write(run)
         code.plain("ret")
     evaluator = Evaluator(code, target, Registers(target, code))
-    write_rows(code, evaluator, target)
-    write_copy(code, evaluator, target)
-    section = Section(code, step, target, evaluator)
+    write_rows(evaluator)
+    write_copy(evaluator)
+    section = Section(step, evaluator)
     if step.skips:
         section.write_routines()
     for name in step.programs:
         section.write(name)
-    functions = write_functions(code, step, target, evaluator)
-    end = len(code.code)
+    write_functions(evaluator, step)
     code.finish()
-    return Code(step, code, functions, end)
+    return Code(step, code)
 
 
 def _text(step: Step, run: Run) -> str:

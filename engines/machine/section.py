@@ -154,7 +154,7 @@ class Section(Lists):
         self._address(RSI, statement.source)
         self._address(RDI, statement.to)
         self.code.integer("mov", RCX, statement.size)
-        copy_doubles(self.code, self.evaluator, self.target.width)
+        copy_doubles(self.evaluator)
 
     def _address(self, to: Reg, place: Place) -> None:
         self.code.integer("lea", to, Mem(W, 8 * place.base))

@@ -10,35 +10,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R14, RAX, RBP, RCX, RDI, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.target import Target
 from zoomgrad.engines.rerolled.recover.loops import Access
 
 COPY = "copy"
 """The routine that copies the R14 rectangles of the table at RBP from R8 to R9."""
-ROW = struct.Struct("<8q")
-"""A rectangle in the table."""
+RECTANGLE = struct.Struct("<8q")
+"""A rectangle in the table: its first places in the source and in the target, its rows and columns, the distances from
+row to row, and those from column to column. Places and distances are in bytes, and the source's come first."""
 SIDE = 8
 """Rows of a strip. A transposed matrix is copied strip by strip, to use each cache line of the other side whole."""
 
 
-class Rectangle(NamedTuple):
-    """Rows of numbers. Distances are in bytes; the first two are those from the source's and the target's start."""
-
-    source: int
-    to: int
-    rows: int
-    columns: int
-    source_row: int
-    to_row: int
-    source_column: int
-    to_column: int
-
-
-def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[Rectangle]:
+def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[bytes]:
     """The copies from each place of an access to the same place of another one."""
     inner = (*source.lanes[-2:], *to.lanes[-2:])
     outer = max(0, len(counts) - 2) if all(isinstance(stride, int) for stride in inner) else len(counts)
@@ -52,18 +39,19 @@ def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[Re
             source_at, to_at = (8 * (at + first * by) for at, by in zip(start, row))
             strip = min(SIDE, rows - first)
             sizes, distances = ((columns, strip), (*column, *row)) if is_turned else ((rows, columns), (*row, *column))
-            yield Rectangle(source_at, to_at, *sizes, *(8 * distance for distance in distances))
+            yield RECTANGLE.pack(source_at, to_at, *sizes, *(8 * distance for distance in distances))
 
 
-def call_copy(code: Assembler, copied: Sequence[Rectangle]) -> None:
+def call_copy(code: Assembler, copied: Sequence[bytes]) -> None:
     """Copy rectangles from R8 to R9."""
-    code.integer("lea", RBP, code.constant(b"".join(ROW.pack(*each) for each in copied)))
+    code.integer("lea", RBP, code.constant(b"".join(copied)))
     code.integer("mov", R14, len(copied))
     code.call(COPY)
 
 
-def write_copy(code: Assembler, evaluator: Evaluator, target: Target) -> None:
+def write_copy(evaluator: Evaluator) -> None:
     """Write the routine that copies rectangles."""
+    code = evaluator.code
     apart, done = code.new_label(), code.new_label()
     code.label(COPY)
     with code.counted_down(R14):
@@ -77,7 +65,7 @@ def write_copy(code: Assembler, evaluator: Evaluator, target: Target) -> None:
             code.integer("mov", RCX, Mem(RBP, 24))
             for column in (Mem(RBP, 48), Mem(RBP, 56)):
                 code.jump(apart, "ne", column, 8)
-            copy_doubles(code, evaluator, target.width)
+            copy_doubles(evaluator)
             code.jump(done)
             code.label(apart)
             with code.counted_down(RCX):
@@ -88,11 +76,11 @@ def write_copy(code: Assembler, evaluator: Evaluator, target: Target) -> None:
             code.label(done)
             code.integer("add", R10, Mem(RBP, 32))
             code.integer("add", R11, Mem(RBP, 40))
-        code.integer("add", RBP, ROW.size)
+        code.integer("add", RBP, RECTANGLE.size)
     code.plain("ret")
 
 
-def copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
+def copy_doubles(evaluator: Evaluator) -> None:
     """Copy RCX doubles from RSI to RDI, and move both on."""
 
     def copy(step: int) -> None:
@@ -100,7 +88,7 @@ def copy_doubles(code: Assembler, evaluator: Evaluator, width: int) -> None:
         evaluator.load(register, Mem(RSI))
         evaluator.store(Mem(RDI), register)
 
-    in_steps(code, (width, 1), copy, 8)
+    in_steps(evaluator.code, (evaluator.target.width, 1), copy, 8)
 
 
 def in_steps(code: Assembler, steps: Sequence[int], body: Callable[[int], None], source_bytes: int) -> None:

@@ -10,7 +10,7 @@ from zoomgrad.engines.machine.buffers.copies import in_steps
 from zoomgrad.engines.machine.buffers.rows import READ_COLUMNS
 from zoomgrad.engines.machine.encode import R8, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.target import CALLEE_SAVED, T, Target, W, Word, word
+from zoomgrad.engines.machine.target import CALLEE_SAVED, T, W, Word, word
 from zoomgrad.engines.rerolled.step.step import Step
 
 PROTOTYPES = {
@@ -43,17 +43,17 @@ def function(code: Assembler, name: str, room: int) -> Iterator[None]:
     code.plain("ret")
 
 
-def write_functions(code: Assembler, step: Step, target: Target, evaluator: Evaluator) -> list[str]:
-    """Write the functions of kernel.h that the step has sections for. Returns their names."""
-    _write_descend(code, target, evaluator)
+def write_functions(evaluator: Evaluator, step: Step) -> None:
+    """Write the functions of kernel.h that the step has sections for."""
+    code = evaluator.code
+    _write_descend(evaluator)
     _write_set_input(code)
-    _write_zero_grad(code, target, evaluator, step.loops.parameters)
+    _write_zero_grad(evaluator, step.loops.parameters)
     _write_update(code, step.loops.parameters)
     for name, last in (("forward", Word.Y), ("backward", Word.Q)):
-        _write_pass(code, step, evaluator, name, last)
+        _write_pass(evaluator, step, name, last)
     if step.goes_over_rows:
         _write_train(code)
-    return [name for name in PROTOTYPES if name != "train" or step.goes_over_rows]
 
 
 def go_on(code: Assembler, row: Mem, rows: Mem) -> None:
@@ -89,7 +89,8 @@ def _align(code: Assembler) -> None:
     code.integer("and", W, -ALIGNMENT)
 
 
-def _write_pass(code: Assembler, step: Step, evaluator: Evaluator, name: str, last: Word) -> None:
+def _write_pass(evaluator: Evaluator, step: Step, name: str, last: Word) -> None:
+    code = evaluator.code
     with _with_words(code, name):
         for which, register in ((Word.X, RDI), (Word.P, RSI), (Word.WORKSPACE, RDX), (last, RCX)):
             code.integer("mov", word(which), register)
@@ -145,11 +146,12 @@ def _write_set_input(code: Assembler) -> None:
         code.call(READ_COLUMNS)
 
 
-def _write_zero_grad(code: Assembler, target: Target, evaluator: Evaluator, parameters: int) -> None:
+def _write_zero_grad(evaluator: Evaluator, parameters: int) -> None:
+    code, width = evaluator.code, evaluator.target.width
     with _simple(code, "zero_grad"):
         code.integer("mov", RCX, parameters)
         evaluator.clear(Vec(0, 8))
-        in_steps(code, (target.width, 1), lambda step: evaluator.store(Mem(RDI), Vec(0, 8 * step)), 0)
+        in_steps(code, (width, 1), lambda step: evaluator.store(Mem(RDI), Vec(0, 8 * step)), 0)
 
 
 def _write_update(code: Assembler, parameters: int) -> None:
@@ -160,8 +162,9 @@ def _write_update(code: Assembler, parameters: int) -> None:
         code.call(DESCEND)
 
 
-def _write_descend(code: Assembler, target: Target, evaluator: Evaluator) -> None:
+def _write_descend(evaluator: Evaluator) -> None:
     """`p -= rate * q`, or `rate * q / rows` unless there is one row; then `q = 0`."""
+    code, width = evaluator.code, evaluator.target.width
     alone, end = code.new_label(), code.new_label()
 
     def descend(divided: bool, step: int) -> None:
@@ -178,11 +181,11 @@ def _write_descend(code: Assembler, target: Target, evaluator: Evaluator) -> Non
 
     code.label(DESCEND)
     for number in range(2):
-        evaluator.spread(Vec(number, 8 * target.width), Vec(number, 8))
+        evaluator.spread(Vec(number, 8 * width), Vec(number, 8))
     code.vector("vucomisd", Vec(1, 8), None, evaluator.constant(1.0, 1))
     code.jump(alone, "e")
     for divided in (True, False):
-        in_steps(code, (target.width, 1), partial(descend, divided), 8)
+        in_steps(code, (width, 1), partial(descend, divided), 8)
         if divided:
             code.jump(end)
             code.label(alone)

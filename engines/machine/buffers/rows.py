@@ -7,9 +7,9 @@ from functools import cache
 
 from zoomgrad.engines.columns import BYTES
 from zoomgrad.engines.machine.buffers.copies import copy_doubles, in_steps
-from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Vec
+from zoomgrad.engines.machine.encode import R8, R9, R10, RAX, RCX, RDI, RDX, RSI, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.target import Target, Word, word
+from zoomgrad.engines.machine.target import Word, word
 
 READ_ROW, READ_COLUMNS = "read_row", "read_columns"
 """Routines that read row RAX to the address in RDI: of the stretch's columns, or of the R8 columns at RDX."""
@@ -34,11 +34,12 @@ def high_and_low(divisor: float) -> tuple[float, float]:
     return (high, low) if are_sums else (0.0, 0.0)
 
 
-def write_rows(code: Assembler, evaluator: Evaluator, target: Target) -> None:
+def write_rows(evaluator: Evaluator) -> None:
     """Write the routines.
 
     RDX goes through the columns, R8 counts them, RSI goes through a row's data, RCX counts inputs.
     """
+    code = evaluator.code
     is_bytes, is_class, following = (code.new_label(stem) for stem in ("bytes", "class", "next"))
     code.label(READ_ROW)
     code.integer("mov", RDX, word(Word.COLUMNS))
@@ -53,16 +54,16 @@ def write_rows(code: Assembler, evaluator: Evaluator, target: Target) -> None:
         code.integer("imul", RSI, RCX)
         code.integer("shl", RSI, 3)
         code.integer("add", RSI, _of_column(Words.DATA))
-        copy_doubles(code, evaluator, target.width)
+        copy_doubles(evaluator)
         code.jump(following)
         code.label(is_bytes)
         code.integer("imul", RSI, RCX)
         code.integer("add", RSI, _of_column(Words.DATA))
-        _divide_bytes(code, evaluator, target.width)
+        _divide_bytes(evaluator)
         code.jump(following)
         code.label(is_class)
         code.integer("add", RSI, _of_column(Words.DATA))
-        _spread_class(code, evaluator)
+        _spread_class(evaluator)
         code.label(following)
         code.integer("add", RDX, 8 * len(Words))
     code.plain("ret")
@@ -72,8 +73,9 @@ def _of_column(which: Words) -> Mem:
     return Mem(RDX, 8 * which)
 
 
-def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
+def _divide_bytes(evaluator: Evaluator) -> None:
     """`byte / divisor` for each byte, as a sum of two products where the column says so."""
+    code, width = evaluator.code, evaluator.target.width
     number, divisor, high, low = (Vec(register, 8 * width) for register in range(4))
     one = Vec(0, 8)
     for register, which in ((divisor, Words.DIVISOR), (high, Words.HIGH), (low, Words.LOW)):
@@ -99,9 +101,9 @@ def _divide_bytes(code: Assembler, evaluator: Evaluator, width: int) -> None:
     in_steps(code, (1,), single, 1)
 
 
-def _spread_class(code: Assembler, evaluator: Evaluator) -> None:
+def _spread_class(evaluator: Evaluator) -> None:
     """A label becomes inputs that are all 0.0, except the label's own, which is 1.0."""
-    zero, one = Vec(0, 8), Vec(1, 8)
+    code, zero, one = evaluator.code, Vec(0, 8), Vec(1, 8)
     code.integer("movzx", RAX, Mem(RSI))
     code.integer("mov", R9, RDI)
     evaluator.clear(zero)
