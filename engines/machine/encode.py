@@ -91,6 +91,8 @@ class Row(NamedTuple):
     """An operand in memory has the register's size divided by this."""
     evex: bool = False
     """Whether it has only one encoding."""
+    clears: bool = True
+    """Whether it clears the lanes that its mask does not select."""
 
 
 _OPCODES = {"sqrt": 0x51, "add": 0x58, "mul": 0x59, "sub": 0x5C, "min": 0x5D, "div": 0x5E, "max": 0x5F, "cmp": 0xC2}
@@ -106,7 +108,7 @@ TABLE: dict[str, Row] = {
     "vbroadcastsd": Row(0x66, 2, 0x19, narrow=0),
     "vmovddup": Row(0xF2, 1, 0x12, narrow=0),
     "vblendvpd": Row(0x66, 3, 0x4B),
-    "vblendmpd": Row(0x66, 2, 0x65),
+    "vblendmpd": Row(0x66, 2, 0x65, clears=False),
     "vandpd": Row(0x66, 1, 0x54),
     "vorpd": Row(0x66, 1, 0x56),
     "vxorpd": Row(0x66, 1, 0x57),
@@ -189,9 +191,9 @@ class Line(NamedTuple):
         name, mask = self.name, ""
         shown = [part for part in self.operands if part is not None]
         if name in TABLE:
-            *_, only, zero = self.operands
-            shown = shown[: -2 if only else -1]
-            mask = f" {{{only}}}{' {z}' * zero}" if only else ""
+            *_, only = self.operands
+            if only:
+                shown, mask = shown[:-1], f" {{{only}}}{' {z}' * TABLE[name].clears}"
         if name.endswith("_store"):
             name, shown = name.replace("_store", ""), shown[::-1]
         return f"{name} {', '.join(map(str, shown))}{mask}".strip()
@@ -202,8 +204,7 @@ class Assembler:
 
     def __init__(self) -> None:
         self.code = bytearray()
-        self._lines: list[tuple[int, int, str, tuple[Any, ...]]] = []
-        """The fields of each Line."""
+        self.lines: list[Line] = []
         self.labels: dict[str, int] = {}
         """Their offsets."""
         self._uses: list[tuple[int, str, int]] = []
@@ -225,21 +226,21 @@ class Assembler:
     def label(self, name: str) -> None:
         """Place a label here."""
         self.labels[name] = len(self.code)
-        self._lines.append((len(self.code), 0, f"{name}:", ()))
+        self.lines.append(Line(len(self.code), 0, f"{name}:"))
         self.joins += 1
 
     def place(self) -> tuple[int, int, int]:
         """This place in the code, for `back_to`."""
-        return len(self.code), len(self._lines), len(self._uses)
+        return len(self.code), len(self.lines), len(self._uses)
 
     def back_to(self, place: tuple[int, int, int]) -> None:
         """Forget all code from that place on."""
-        for parts, length in zip((self.code, self._lines, self._uses), place):
+        for parts, length in zip((self.code, self.lines, self._uses), place):
             del parts[length:]  # type: ignore[attr-defined]
 
     def comment(self, text: Callable[[], str]) -> None:
         """A line of the listing that is not code. Its text is made with the listing, because that takes long."""
-        self._lines.append((len(self.code), 0, "", (text,)))
+        self.lines.append(Line(len(self.code), 0, "", (text,)))
 
     def constant(self, data: bytes) -> Mem:
         """The operand for constant data, which is placed after the code. Equal data share a place."""
@@ -267,11 +268,6 @@ class Assembler:
             self.code += data
         for at, name, more in self._uses:
             struct.pack_into("<i", self.code, at, self.labels[name] - (at + 4) + more)
-
-    @property
-    def lines(self) -> list[Line]:
-        """Instructions, labels and comments, as far as the code goes."""
-        return [Line(*fields) for fields in self._lines]
 
     def listing(self) -> Iterator[str]:
         """Address, bytes and text of each instruction; labels and comments on lines of their own."""
@@ -302,7 +298,7 @@ class Assembler:
             code += forms.far
             code += disp.to_bytes(4, "little", signed=True)
         code += tail
-        self._lines.append((start, len(code) - start, name, operands))
+        self.lines.append(Line(start, len(code) - start, name, operands))
 
     def vector(
         self,
@@ -313,16 +309,12 @@ class Assembler:
         *,
         immediate: Optional[int] = None,
         mask: Optional[Mask] = None,
-        zero: bool = False,
     ) -> None:
-        """Append a vector instruction. first: the operand in `vvvv`.
-
-        mask: selects lanes; None: all. zero: clear the other lanes.
-        """
+        """Append a vector instruction. first: the operand in `vvvv`. mask: selects lanes; None: all."""
         base, disp, index, scale, label = second if isinstance(second, Mem) else (second, 0, None, 0, "")
-        forms = _vector(name, to, first, base, index, scale, mask, zero)
+        forms = _vector(name, to, first, base, index, scale, mask)
         tail = b"" if immediate is None else bytes((immediate,))
-        self._instruction(name, (to, first, second, immediate, mask, zero), forms, disp, label, tail)
+        self._instruction(name, (to, first, second, immediate, mask), forms, disp, label, tail)
 
     def integer(
         self, name: str, to: Union[Reg, Mem], source: Union[Reg, Mem, int, None] = None, by: Optional[int] = None
@@ -434,7 +426,6 @@ def _vector(
     index: Optional[Reg],
     scale: int,
     mask: Optional[Mask],
-    zero: bool,
 ) -> Forms:
     """A vector instruction. base: that of the operand in memory, or the last operand itself if scale is 0."""
     row, field, vvvv, last = TABLE[name], to.number, first.number if first else 0, base.number if base else 0
@@ -444,7 +435,9 @@ def _vector(
     high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
     low = (~vvvv & 15) << 3 | _PREFIXES[row.prefix]
     if row.evex or size == 64 or max(field, vvvv, last) > 15 or isinstance(to, Mask) or mask:
-        lanes = zero << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0)
+        lanes = (
+            bool(mask and row.clears) << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0)
+        )
         start = bytes((0x62, high | (field >> 4 ^ 1) << 4, row.wide << 7 | low | 4, lanes, row.opcode))
         # A distance counts in units of the operand's size.
         shift = 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1

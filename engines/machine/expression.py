@@ -42,9 +42,9 @@ class Evaluator:
     def load(self, to: Vec, source: Operand, mask: Optional[Mask] = None) -> None:
         """Copy a vector, or one double, into a register. mask: selects lanes; the others become 0.0."""
         if isinstance(source, Vec):
-            self.code.vector("vmovapd", _whole(to), None, _whole(source), mask=mask, zero=bool(mask))
+            self.code.vector("vmovapd", _whole(to), None, _whole(source), mask=mask)
         else:
-            self.code.vector("vmovsd" if to.size == 8 else "vmovupd", to, None, source, mask=mask, zero=bool(mask))
+            self.code.vector("vmovsd" if to.size == 8 else "vmovupd", to, None, source, mask=mask)
 
     def store(self, to: Mem, source: Vec) -> None:
         """Copy a register to memory."""
