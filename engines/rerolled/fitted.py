@@ -7,8 +7,7 @@ from dataclasses import replace
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.machine import CORES, second_level_cache, vector_width, widest
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.machine.powers import are_those_of_libm
-from zoomgrad.engines.machine.target import Target, native
+from zoomgrad.engines.machine.target import native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
 
@@ -30,31 +29,26 @@ def fitted(options: Options) -> Form:
     if options.target == "NumPy":
         return ARRAYS
     if options.target == "machine":
-        return form_of(options, native())
+        return form_of(options, native().width, native().registers)
     if options.compiler == "tcc":
         return SCALARS
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     # Ignore -mfma, which would imply wider vectors.
     asked = tuple(flag for flag in flags if flag.startswith("-m") and flag not in toolchains.FUSED)
     defined = toolchains.macros(tool, asked)
+    registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
+    return form_of(options, vector_width(widest(defined)), registers)
+
+
+def form_of(options: Options, width: int, registers: int) -> Form:
+    """The form of C or machine code in vectors of that width."""
+    names = (*VECTORS.rearrangements, *(["zeros skipped"] if options.sparse else []))
     return replace(
-        wanted(options),
-        width=vector_width(widest(defined)),
-        registers=32 if defined & {"__AVX512VL__", "__aarch64__"} else 16,
+        VECTORS,
+        width=width,
+        registers=registers,
         cache=second_level_cache() or Form.cache,
-        knows_libm=are_those_of_libm(),
+        rearrangements=names,
+        threads=max(1, options.threads),
+        is_fast=options.fast,
     )
-
-
-def form_of(options: Options, target: Target) -> Form:
-    """The form of machine code for that target."""
-    cache = second_level_cache() or Form.cache
-    return replace(wanted(options), width=target.width, registers=target.registers, cache=cache)
-
-
-def wanted(options: Options) -> Form:
-    """The form of code in vectors, before it is fitted to the machine."""
-    names = VECTORS.rearrangements
-    if options.sparse:
-        names = (*names, "zeros skipped")
-    return replace(VECTORS, rearrangements=names, threads=max(1, options.threads), is_fast=options.fast)

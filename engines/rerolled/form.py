@@ -47,8 +47,6 @@ class Form:
     threads: int = 1
     """The most threads that divide a step. It sizes the groups of rows; the bits are the same for any number."""
 
-    knows_libm: bool = False
-    """Whether some powers are computed without libm, with the same bits: if `machine.powers.are_those_of_libm`."""
     is_fast: bool = False
     """Whether `kernel/fast.h` computes exp and powers of doubles, which does change bits."""
 

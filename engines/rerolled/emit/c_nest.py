@@ -33,6 +33,7 @@ from typing import NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
 from zoomgrad.engines.kernel.c_tree import Block, For, Include, Statement
+from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import (
@@ -107,7 +108,7 @@ class Nests:
             return []
         if self.form.is_fast:
             return [Include("kernel/fast.h")] if self.calls & {("exp", 1), ("pow", 2)} else []
-        return [Include("rerolled/emit/powers.h")] if self.form.knows_libm and ("pow", 2) in self.calls else []
+        return [Include("rerolled/emit/powers.h")] if ("pow", 2) in self.calls and are_those_of_libm() else []
 
     def write(self, run: Run) -> list[Statement]:
         """The statements of a run."""

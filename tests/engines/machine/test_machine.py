@@ -35,7 +35,7 @@ KINDS = {"dense": Options("loops", target="machine"), "sparse": Options("loops",
 def step_of(name, options, width):
     workload = workloads.load(name)
     graph = trace(workload, workload.row(0))
-    return rearrange(plain(reroll(graph.tape())), form_of(options, Target(width))), graph.numbers()[1]
+    return rearrange(plain(reroll(graph.tape())), form_of(options, width, Target(width).registers)), graph.numbers()[1]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -69,7 +69,7 @@ def test_words_are_those_of_the_header():
 def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     capstone = pytest.importorskip("capstone")
     step, _ = step_of(name, KINDS[kind], width)
-    code = assemble(step, form_of(KINDS[kind], Target(width)))
+    code = assemble(step, form_of(KINDS[kind], width, Target(width).registers))
     lines = [line for line in code.assembler.lines if line.size]
     end = lines[-1].offset + lines[-1].size
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
@@ -125,7 +125,7 @@ def test_no_loop_keeps_a_register(name, kind, monkeypatch):
 
     monkeypatch.setattr(Writer, "_loop", loop)
     step, _ = step_of(name, KINDS[kind], 4)
-    assemble(step, form_of(KINDS[kind], Target(4)))
+    assemble(step, form_of(KINDS[kind], 4, Target(4).registers))
     assert kept
     assert not any(kept)
 

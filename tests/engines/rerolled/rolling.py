@@ -48,4 +48,4 @@ WIDTHS = [
 def machine(width, **options):
     """Return an engine of machine code for vectors of that width."""
     chosen = engine_of("", None, code="loops", target="machine", **options).options
-    return engine_of("", form_of(chosen, Target(width)), code="loops", target="machine", **options)
+    return engine_of("", form_of(chosen, width, Target(width).registers), code="loops", target="machine", **options)
