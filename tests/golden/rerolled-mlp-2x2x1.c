@@ -16,6 +16,8 @@ double pow(double, double);
 
 #include "rerolled/emit/vectors.h"
 
+#include "rerolled/emit/powers.h"
+
 __attribute__((noinline, visibility("hidden"))) void loops_0_to_4(number *restrict w)
 {
     number *const p = w + P;

@@ -29,7 +29,6 @@ from zoomgrad.engines.rerolled.emit.c_nest import COUNT, Nests
 from zoomgrad.engines.rerolled.emit.c_section import BASE, OWN_AREAS, Section, arguments, identifier, spelled
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
-from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Place, Run
 from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
@@ -66,7 +65,6 @@ class _Source:
     def __init__(self, step: Step, form: Form) -> None:
         self.step = step = step.pruned()
         self.form = form
-        self.is_divided = any(isinstance(s, steps.Divided) for s in step.statements())
         self.nests = Nests(step, form)
         self.bodies: dict[str, Text] = {}
         """A run, as text -> its printed statements, which several functions may contain."""
@@ -201,7 +199,7 @@ class _Source:
         """The interface, and functions that copy parameters and outputs."""
         loops, skips = self.step.loops, self.step.skips
         yield from map(Include, ("kernel/kernel.h", "kernel/rows.h"))
-        if self.is_divided:
+        if self.step.is_divided:
             yield Define("THREADS", self.form.threads)
             yield Include("rerolled/emit/threads.h")
         if self.step.goes_over_rows:
@@ -273,7 +271,7 @@ class _Source:
             if name in self.step.programs:
                 section = Section(self.step, buffers="t->" if parameters == (_TRAINING,) else "")
                 body = section.statements(self.step.programs[name])
-                if name == "leave" and self.is_divided:
+                if name == "leave" and self.step.is_divided:
                     body.append("end_helpers(&t->crew);")
                 yield from section.shares.values()
                 yield Function(kind, name, parameters, [*first, *body, *last])

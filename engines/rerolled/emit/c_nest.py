@@ -207,7 +207,7 @@ class _Nest:
         """
         start: Union[int, str] = 0
         limit: Union[int, str] = self.loop.counts[0] if self.run.sums_rows else COUNT
-        if self.run.is_part:
+        if self.nests.step.is_divided:
             yield f"const long long first = {limit} * part / parts;"
             yield f"const long long last = {limit} * (part + 1) / parts;"
             start, limit = "first", "last"
@@ -217,7 +217,11 @@ class _Nest:
             if isinstance(limit, int):
                 stop = limit - limit % height
             elif height > 1:
-                stop = f"last - (last - first) % {height}" if self.run.is_part else f"{limit} - {limit} % {height}"
+                stop = (
+                    f"last - (last - first) % {height}"
+                    if self.nests.step.is_divided
+                    else f"{limit} - {limit} % {height}"
+                )
             if start != stop:
                 yield For(LANE_NAMES[0], stop, list(self._block(height)), height, start)
             start = stop
@@ -332,7 +336,7 @@ class _Nest:
     def _panel(self, panel: Panel) -> _Pointer:
         """The pointer to a term of the panel."""
         area, first = self.nests.place(panel.base)
-        own = f"{panel.per_part} * part + " if self.run.is_part else ""
+        own = f"{panel.per_part} * part + " if self.nests.step.is_divided else ""
         place = f"{area} + {own}{affine(first, (), (self.strips.lanes,))}"
         return _Pointer("packed", -self.strips.at, (0, 1), (f"number *packed = {place};",))
 

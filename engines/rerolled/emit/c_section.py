@@ -70,7 +70,7 @@ def arguments(step: Step, runs: Sequence[Run], rate: str = "rate") -> list[str]:
         *([COUNT] if any(map(_counts_rows, runs)) else []),
         *([rate] if any(run.takes_rate for run in runs) else []),
         *([BASE] if step.own and not together else []),
-        *(["part", "parts"] if any(run.is_part for run in runs) else []),
+        *(["part", "parts"] if together and step.is_divided else []),
     ]
 
 

@@ -67,4 +67,4 @@ def _of_the_row_before(waiting: Run, before: Area) -> Run:
     x, factor = segment.operands
     assert isinstance(x, Access)
     kept = segment._replace(operands=(x._replace(base=before.start), factor))
-    return replace(waiting, loop=replace(sink, segments=(kept,)), is_before=True)
+    return replace(waiting, loop=replace(sink, segments=(kept,)))

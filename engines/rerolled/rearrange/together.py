@@ -61,8 +61,6 @@ def take_rows_together(step: Step, form: Form) -> Step:
     values, turn = (taken, *values), step.programs["turn"]
     update = next(s.then for s in walk(turn) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
     if is_divided:
-        for name, runs in step.routines.items():
-            step = step.with_routine(name, (replace(run, is_part=run.rows > 1) for run in runs))
         values, gradients = (steps.Divided("rows", values),), (steps.Divided("rows", gradients),)
         sinks = tuple(steps.Divided("lanes", (sink,)) for sink in sinks)
         update = rewrite(update, lambda s: (steps.Divided("lanes", (s,)) if isinstance(s, steps.Update) else s,))

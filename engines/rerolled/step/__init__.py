@@ -10,9 +10,7 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "over nonzero inputs"             its terms, or one of its lane counts, skip inputs that are 0.0
           | "for up to" n "rows"              for rows taken together: each has its own lanes, or its own term of a sink
           | "from a panel"                    tiles read a copy of a strip's lanes: see rearrange/from_panels.py
-          | "of the row before"               a sink over the kept inputs
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
-          | "in parts"                        each thread computes only its part of the lanes, or of the rows
 section   = ("forward" | "backward" | "enter" | "turn" | "together" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
           | "take row"                        the next row becomes the inputs

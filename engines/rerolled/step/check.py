@@ -1,8 +1,8 @@
 """Check what no comparison of bits shows: places beyond an area, and threads that race. Runs if CHECKED is set.
 
 - A copy stays within one area, and so do the rows taken together.
-- Threads divide only runs in parts, rows in their own places, and updates. No thread reads what another one computes
-  before they meet.
+- Threads divide only loops over all rows, rows in their own places, and updates. No thread reads what another one
+  computes before they meet.
 
 Tests compare the bits that a step trains with those of straight-line code. They notice each other mistake of a
 rearrangement, such as a loop that does not run, or an update that is lost.
@@ -51,7 +51,7 @@ def _check_division(step: Step, section: str, divided: steps.Divided) -> None:
     for statement in walk(divided.body):
         for run in step.routines[statement.routine] if isinstance(statement, steps.Perform) else ():
             where = f"{section}: loop {run.number}"
-            if run.is_part != (statement in divided.body) or run.is_part != (run.rows > 1):
+            if (run.rows > 1) != (statement in divided.body):
                 raise BrokenStep(f"{where} does not run as the threads do")
             if (run.loop.phase == Phase.SINK) != (divided.by == "lanes") or run.in_place:
                 raise BrokenStep(f"{where} can't be divided by {divided.by}")

@@ -59,10 +59,6 @@ class Run:
     rows: int = 1
     """The most rows that it computes. Its outermost lane count, or a sink's terms, run over those that were taken."""
     panel: Optional[Panel] = None
-    is_before: bool = False
-    """Whether it reads the kept inputs of the previous row."""
-    is_part: bool = False
-    """Whether each thread computes only its part of the lanes, or of the rows."""
     rounds: tuple[Loop, ...] = ()
     """The loops of a round, if it is a series: see series.py. `number` and `loop` are then those of the first loop."""
 
@@ -102,9 +98,7 @@ class Run:
             "over nonzero inputs": self.is_live,
             f"for up to {self.rows} rows": self.rows > 1,
             "from a panel": self.panel,
-            "of the row before": self.is_before,
             "after its update": self.due,
-            "in parts": self.is_part,
         }
         return "".join(f" {how}" for how, holds in hows.items() if holds)
 

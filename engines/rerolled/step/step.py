@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Loops, Workspace
-from zoomgrad.engines.rerolled.step.language import SECTIONS, Perform, Place, Program, Run, Statement, walk
+from zoomgrad.engines.rerolled.step.language import SECTIONS, Divided, Perform, Place, Program, Run, Statement, walk
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 
 
@@ -84,6 +84,11 @@ class Step(Workspace):
     def with_routine(self, name: str, runs: Iterable[Run]) -> Step:
         """Add or replace a routine."""
         return replace(self, routines={**self.routines, name: tuple(runs)})
+
+    @cached_property
+    def is_divided(self) -> bool:
+        """Whether threads divide it: then each of them computes a part of every loop over all rows."""
+        return any(isinstance(statement, Divided) for statement in self.statements())
 
     def statements(self) -> Iterator[Statement]:
         """All statements of all sections."""
