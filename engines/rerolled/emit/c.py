@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table
 from zoomgrad.engines.kernel.c_tree import (
@@ -68,6 +67,11 @@ class _Source:
         self.nests = Nests(step, form)
         self.bodies: dict[str, Text] = {}
         """A run, as text -> its printed statements, which several functions may contain."""
+        self.users: dict[str, set[str]] = defaultdict(set)
+        """A run, as text -> the routines that contain it."""
+        for name, runs in step.routines.items():
+            for run in runs:
+                self.users[str(run)].add(name)
         self.pieces: dict[tuple[str, ...], Function] = {}
         """Runs that always go together -> their function."""
 
@@ -121,33 +125,17 @@ class _Source:
         return Function("static void", identifier(name), self._parameters(runs), calls or _unused("w"))
 
     def _together(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
-        """Cut runs wherever a routine that contains them starts or ends, and after `piece` lines."""
+        """Cut runs wherever other routines contain the next one, and after `piece` lines."""
         part: list[Run] = []
         lines = 0
         for run in runs:
-            if part and (not self._are_inseparable(part[-1], run) or lines > self.form.piece):
+            if part and (self.users[str(part[-1])] != self.users[str(run)] or lines > self.form.piece):
                 yield part
                 part, lines = [], 0
             part.append(run)
             lines += len(self._body(run).lines)
         if part:
             yield part
-
-    def _are_inseparable(self, first: Run, second: Run) -> bool:
-        """Whether each routine that contains one of these runs contains both, one after the other."""
-        before, after = self._neighbours
-        return before[str(second)] == {str(first)} and after[str(first)] == {str(second)}
-
-    @cached_property
-    def _neighbours(self) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-        """A run, as text -> the runs before it in all routines, and those after it; "" at the ends of a routine."""
-        before, after = defaultdict(set), defaultdict(set)
-        for runs in self.step.routines.values():
-            texts = ["", *map(str, runs), ""]
-            for first, second in zip(texts, texts[1:]):
-                before[second].add(first)
-                after[first].add(second)
-        return before, after
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
