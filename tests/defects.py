@@ -392,8 +392,8 @@ DEFECTS = (
     Defect(
         "pairs: vectors may reach into the next row of weights",
         "engines/rerolled/rearrange/weight_reuse.py",
-        "                and sink.room >= loop.room",
-        "                and sink.room >= 0",
+        "            and sink.room >= loop.room",
+        "            and sink.room >= 0",
         "engines/rerolled/test_traps.py::test_no_pair_where_vectors_would_reach_into_the_next_row",
     ),
     Defect(

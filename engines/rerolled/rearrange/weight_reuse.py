@@ -15,7 +15,7 @@ from typing import Optional
 from zoomgrad.engines.graph.expr import Apply
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
-from zoomgrad.engines.rerolled.step.spans import meets, span_of
+from zoomgrad.engines.rerolled.step.spans import reads
 from zoomgrad.engines.rerolled.step.step import Pair
 
 PRODUCT = Apply("mul", SLOTS[:2])
@@ -32,33 +32,25 @@ def pair_of_loops(loops: Loops) -> Optional[Pair]:
             continue
         x, factor = of_sink
         start, stop = sink.target.extent(sink.counts)
-        weights_span = (start - loops.gradient_offset, stop - loops.gradient_offset)
-        for number, loop in enumerate(loops.loops):
-            reads = [
-                (index, slot, operand)
-                for index, segment in enumerate(loop.segments)
-                for slot, operand in enumerate(segment.operands)
-                if meets(weights_span, [span_of(operand, loop, segment)])
-            ]
-            if not reads:
-                continue
-            index, slot, weights = reads[0]
-            if (
-                len(reads) == 1
-                and loop.phase == Phase.FORWARD
-                and len(loop.counts) == 1
-                and isinstance(weights, Access)
-                and weights.base == weights_span[0]
-                and sink.counts == (*loop.segments[index].counts, *loop.counts)
-                and sink.target.lanes == (*weights.terms, *weights.lanes)
-                and loop.segments[index].template == PRODUCT
-                and loop.segments[index].operands[1 - slot] == Access(x.base, (0,), (1,))
-                and sink.room >= loop.room  # else the loop's last vector would overwrite the next row of weights
-            ):
-                inputs = (x.base, x.base + sink.counts[0])
-                of_lane = Access(factor.base, factor.lanes[1:], (0,))
-                return Pair(number, index, slot, at, inputs, weights_span, of_lane, factor.extent(sink.counts))
-            break
+        span = (start - loops.gradient_offset, stop - loops.gradient_offset)
+        number = next(number for number, loop in enumerate(loops.loops) if reads(loop, span))
+        loop = loops.loops[number]
+        (index, slot, weights), *others = reads(loop, span)
+        segment = loop.segments[index]
+        if (
+            not others
+            and loop.phase == Phase.FORWARD
+            and len(loop.counts) == 1
+            and weights.base == span[0]
+            and sink.counts == (*segment.counts, *loop.counts)
+            and sink.target.lanes == (*weights.terms, *weights.lanes)
+            and segment.template == PRODUCT
+            and segment.operands[1 - slot] == Access(x.base, (0,), (1,))
+            and sink.room >= loop.room  # else the loop's last vector would overwrite the next row of weights
+        ):
+            inputs = (x.base, x.base + sink.counts[0])
+            of_lane = Access(factor.base, factor.lanes[1:], (0,))
+            return Pair(number, index, slot, at, inputs, span, of_lane, factor.extent(sink.counts))
     return None
 
 

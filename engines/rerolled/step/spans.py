@@ -1,34 +1,23 @@
-"""The spans of places that loops read, and which updates in place they allow."""
+"""What loops read from spans of places, and which updates in place that allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Phase, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Loops, Phase
 
 Span = tuple[int, int]
 """Start and stop of places in the workspace."""
 
 
-def span_of(operand: Operand, loop: Loop, segment: Segment) -> Span:
-    """The span of an operand of that segment; (0, 0) for a number."""
-    return (0, 0) if isinstance(operand, float) else operand.extent(loop.counts, segment.counts)
-
-
-def spans_read(loop: Loop) -> Iterator[Span]:
-    """The spans of all operands."""
-    return (span_of(operand, loop, segment) for segment in loop.segments for operand in segment.operands)
-
-
-def meets(span: Span, others: Iterable[Span]) -> bool:
-    """Whether a span has a place in common with another one."""
-    first, end = span
-    return any(start < end and first < stop for start, stop in others)
-
-
-def reads(loop: Loop, span: Span) -> bool:
-    """Whether the loop may read from the span."""
-    return meets(span, spans_read(loop))
+def reads(loop: Loop, span: Span) -> list[tuple[int, int, Access]]:
+    """The operands that may read from the span: of each, its segment's number, its slot, and itself."""
+    start, stop = span
+    accesses = [
+        (number, slot, operand, *operand.extent(loop.counts, segment.counts))
+        for number, segment in enumerate(loop.segments)
+        for slot, operand in enumerate(segment.operands)
+        if isinstance(operand, Access)
+    ]
+    return [(number, slot, operand) for number, slot, operand, first, end in accesses if first < stop and start < end]
 
 
 def allows_updates_in_place(loops: Loops) -> bool:
@@ -39,12 +28,8 @@ def allows_updates_in_place(loops: Loops) -> bool:
     """
     parameters = loops.area("p")
     for loop in loops.loops:
-        if loop.phase != Phase.SINK:
-            continue
         own = (loop.target.base - loops.gradient_offset, loop.target.lanes)
-        for segment in loop.segments:
-            for operand in segment.operands:
-                is_own = isinstance(operand, Access) and operand[:2] == own and not any(operand.terms)
-                if not is_own and meets((parameters.start, parameters.stop), [span_of(operand, loop, segment)]):
-                    return False
+        for _, _, operand in reads(loop, (parameters.start, parameters.stop)) if loop.phase == Phase.SINK else ():
+            if operand[:2] != own or any(operand.terms):
+                return False
     return True

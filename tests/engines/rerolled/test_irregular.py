@@ -123,7 +123,7 @@ def gpt(name, positions):
 def multiplied(loops):
     """Return how many forward loops read parameters."""
     p = loops.area("p")
-    return sum(reads(loop, (p.start, p.stop)) for loop in loops.loops if loop.phase == Phase.FORWARD)
+    return sum(bool(reads(loop, (p.start, p.stop))) for loop in loops.loops if loop.phase == Phase.FORWARD)
 
 
 @pytest.mark.parametrize("layers", [1, 2])
