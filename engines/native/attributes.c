@@ -1,7 +1,7 @@
 /* Construction of Values, their attributes, and changes of their operation. */
 
 static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *named) {
-    return (PyObject *)allocate_object(type);
+    return (PyObject *)allocate(type);
 }
 
 /* Call the constructor in Python, unless one number was given and its class has the rest as defaults. */

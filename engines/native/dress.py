@@ -36,7 +36,7 @@ class Look(NamedTuple):
     rule_kind: str  # FUNCTIONS or NUMBERS
     constants: dict[str, Any]  # further attributes with the same value in each object
     heirs: bool  # whether operators create the subclass of their operand
-    style: tuple[bool, bool, bool, bool]  # float_data, float_grad, float_one and float_terms of `Value._dress`
+    style: int  # bits that say which of its numbers are floats from the start: `FLOAT_DATA` and the like of `value.c`
     texts: dict[str, dict[str, Any]]  # attribute such as `_op` -> name of an operation in C -> its value, if another
     methods: dict[str, str]  # operation -> the method in C that replaces it; empty if the program's own stays
     note: str  # how the operations that stay differ
@@ -53,7 +53,7 @@ def namespace(own: type) -> dict[str, Any]:
 def dress(own: Any, look: Look, value: Any) -> Any:
     """value: the class Value in C."""
     names = namespace(own)
-    cls = value._dress(names["__init__"], look.heirs, *look.style)
+    cls = value._dress(names["__init__"], look.heirs, look.style)
     ours = vars(value)
     parts: dict[str, Any] = {op.name.lower(): _ABSENT for op in OPS.values() if op.name.isalpha()}
     parts.update({name: item for name, item in names.items() if not isinstance(item, types.MemberDescriptorType)})

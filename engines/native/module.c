@@ -58,15 +58,17 @@ static PyType_Spec spec = {
 
 PyDoc_STRVAR(
     dress_doc,
-    "dress(init, heirs, float_data, float_grad, float_one, float_terms)\n--\n\n"
+    "dress(init, heirs, style)\n--\n\n"
     "A new class like Value to stand in for a program's own, whose attributes Python sets.\n\n"
     "init: the program's constructor.\n"
-    "heirs: whether operators create the subclass of their operand. The others give the type of its numbers.");
+    "heirs: whether operators create the subclass of their operand.\n"
+    "style: bits for the type of its numbers, FLOAT_DATA and the like.");
 
 static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     PyObject *init;
-    int heirs, data, grad, one, terms;
-    if (!PyArg_ParseTuple(arguments, "Oppppp:dress", &init, &heirs, &data, &grad, &one, &terms))
+    int heirs;
+    unsigned style;
+    if (!PyArg_ParseTuple(arguments, "OpI:dress", &init, &heirs, &style))
         return NULL;
     PyObject *bases = PyTuple_Pack(1, value_type), *type = bases ? PyType_FromSpecWithBases(&spec, bases) : NULL;
     Dress *dress = type ? PyMem_Malloc(sizeof(Dress)) : NULL;
@@ -75,9 +77,7 @@ static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
         Py_XDECREF(type);
         return PyErr_NoMemory();
     }
-    const unsigned style =
-        (data ? FLOAT_DATA : 0) | (grad ? FLOAT_GRAD : 0) | (one ? FLOAT_ONE : 0) | (terms ? FLOAT_TERMS : 0);
-    *dress = (Dress){(PyTypeObject *)new_reference(type), new_reference(init), heirs, style, dresses};
+    *dress = (Dress){(PyTypeObject *)new_reference(type), new_reference(init), heirs, style & STYLE, dresses};
     dresses = dress;
     return type;
 }

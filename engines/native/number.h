@@ -59,6 +59,14 @@ static inline Number number_where(Number condition, Number then, Number otherwis
     return condition.d != 0.0 ? then : otherwise;
 }
 
+/* A function of libm. */
+#define LIBM(name) \
+    static inline Number number_##name(Number x, int *hard) { \
+        double d = name(x.d); \
+        *hard |= !isfinite(d); \
+        return real(d); \
+    }
+
 /* A power of ints may be an int; one of a negative base may be complex; 0 has no negative powers. */
 static inline Number number_pow(Number x, Number y, int *hard) {
     double d = pow(x.d, y.d);

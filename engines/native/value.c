@@ -24,13 +24,14 @@
 #define FREE_LIST_LENGTH (1 << 17) /* holds the graph of a step of mnist, which has 120,137 Values */
 
 enum {
-    TRACKED = 1,     /* by the garbage collector */
-    OF_SUBCLASS = 2, /* its type is not made in this file, so its object may be more than a Value */
     /* The style of a dressed class: */
-    FLOAT_DATA = 4,   /* an int that becomes a leaf becomes a double */
-    FLOAT_GRAD = 8,   /* gradients start at 0.0, not at 0 */
-    FLOAT_ONE = 16,   /* the gradient of a root is 1.0, not 1 */
-    FLOAT_TERMS = 32, /* what is added to a gradient is a double */
+    FLOAT_DATA = 1,  /* an int that becomes a leaf becomes a double */
+    FLOAT_GRAD = 2,  /* gradients start at 0.0, not at 0 */
+    FLOAT_ONE = 4,   /* the gradient of a root is 1.0, not 1 */
+    FLOAT_TERMS = 8, /* what is added to a gradient is a double */
+    STYLE = 15,
+    TRACKED = 16,     /* by the garbage collector */
+    OF_SUBCLASS = 32, /* its type is not made in this file, so its object may be more than a Value */
 };
 
 /* What is called in Python: four helpers, then a function for each op's result. */
@@ -100,44 +101,33 @@ static const Dress *dress_of(PyTypeObject *type) {
     return dress;
 }
 
-static void set_flags(Value *v, unsigned flags) {
-    v->flags = (uint8_t)flags;
-    v->kinds[DATA] = WHOLE;
-    v->kinds[GRAD] = flags & FLOAT_GRAD ? REAL : WHOLE;
-}
-
-/* A Value of a class made in this file. */
-static Value *allocate(const Dress *dress) {
-    Value *v = free_list;
+/* A Value whose data and gradient are 0. */
+static Value *allocate(PyTypeObject *type) {
+    const Dress *dress = dress_of(type);
+    const int is_subclass = type != dress->type;
+    Value *v = is_subclass ? NULL : free_list;
     if (v != NULL) {
         free_list = v->left;
         free_length--;
-        PyObject_Init((PyObject *)v, dress->type);
+        PyObject_Init((PyObject *)v, type);
+        memset((char *)v + sizeof(PyObject), 0, sizeof(Value) - sizeof(PyObject));
     } else {
-        v = PyObject_GC_New(Value, dress->type);
+        v = (Value *)PyType_GenericAlloc(type, 0); /* zeroed and tracked */
         if (v == NULL)
             return NULL;
+        if (!is_subclass)
+            PyObject_GC_UnTrack(v);
     }
-    memset((char *)v + sizeof(PyObject), 0, sizeof(Value) - sizeof(PyObject));
-    set_flags(v, dress->style);
-    return v;
-}
-
-/* A Value of any class. */
-static Value *allocate_object(PyTypeObject *type) {
-    const Dress *dress = dress_of(type);
-    if (type == dress->type)
-        return allocate(dress);
-    Value *v = (Value *)PyType_GenericAlloc(type, 0); /* zeroed and tracked */
-    if (v != NULL)
-        set_flags(v, dress->style | TRACKED | OF_SUBCLASS);
+    v->flags = (uint8_t)(dress->style | (is_subclass ? TRACKED | OF_SUBCLASS : 0));
+    v->kinds[DATA] = WHOLE;
+    v->kinds[GRAD] = dress->style & FLOAT_GRAD ? REAL : WHOLE;
     return v;
 }
 
 /* A Value of the class that operators create if this is their left operand. */
 static Value *allocate_like(const Value *a) {
     const Dress *dress = dress_of(Py_TYPE(a));
-    return dress->heirs ? allocate_object(Py_TYPE(a)) : allocate(dress);
+    return allocate(dress->heirs ? Py_TYPE(a) : dress->type);
 }
 
 static void track(Value *v) {

@@ -129,10 +129,11 @@ def _heirs(own: Any) -> bool:
         return False
 
 
-def _style(own: Any, data: str, grad: str, backward: str) -> tuple[bool, bool, bool, bool]:
+def _style(own: Any, data: str, grad: str, backward: str) -> int:
     a, b = own(2.5), own(-1.5)
     total = a + b
     float_grad = type(getattr(a, grad)) is float
     getattr(total, backward)()
     float_one, is_float = (type(getattr(v, grad)) is float for v in (total, a))
-    return type(getattr(own(3), data)) is float, float_grad, float_one, is_float and not (float_grad or float_one)
+    style = (type(getattr(own(3), data)) is float, float_grad, float_one, is_float and not (float_grad or float_one))
+    return sum(is_so << bit for bit, is_so in enumerate(style))

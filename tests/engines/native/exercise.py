@@ -76,8 +76,7 @@ def main(file, rounds=60):
     errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
     for seed in range(int(rounds)):
         rng = random.Random(seed)
-        style = [rng.random() < 0.5 for _ in range(5)]
-        dressed = Value._dress(lambda v, data, *more: Value.data.__set__(v, data), *style)
+        dressed = Value._dress(lambda v, data, *more: Value.data.__set__(v, data), seed % 2, seed)
         heir = type("Heir", (dressed,), {})
         values = [rng.choice([Value, Named, Slotted])(rng.choice(NUMBERS)) for _ in range(3)]
         values += [dressed(rng.random()), heir(rng.random()), dressed(3, 4)]

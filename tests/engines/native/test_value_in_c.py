@@ -230,8 +230,8 @@ def test_operators_create_the_class_of_their_left_operand():
     def construct(v, data, *more):
         v.data, v.more = data, more
 
-    plain = Value._dress(construct, False, True, True, True, False)
-    other = Value._dress(construct, True, False, False, False, True)
+    plain = Value._dress(construct, False, 7)
+    other = Value._dress(construct, True, 8)
     v = (plain(2) * 3 - 1) ** 2
     v.backward()
     assert {type(each) for each in v.topo()} == {plain}
