@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zoomgrad.engines.graph.expr import MICROGRAD, Apply, Expr, Leaf, Literal, function
-from zoomgrad.engines.graph.ops import LIBM, OPS, Op
+from zoomgrad.engines.graph.ops import LIBM, OPS
 from zoomgrad.engines.graph.tape import LEAVES
 from zoomgrad.engines.native.forms import ROWS
 
@@ -24,27 +24,29 @@ ALL = (*OPS.values(), *ROWS)
 IDENTIFIERS = {"+": "ADD", "*": "MUL", "**": "POW"}
 """Op -> its name in C, where that is not the op's own name in capitals."""
 
-IN_NUMBER_H = ("pow",)
-"""Functions of libm that `number.h` wraps itself, because their result may be an int."""
-
 
 def text() -> str:
     """The part of the source that knows numbers and operations, but no Python objects.
 
     METHODS lists the ops that have no operator: each becomes UNARY(its method, its number) or BINARY(...).
     """
-    numbers = [f"{_identifier(op)} = {number}" for number, op in enumerate(ALL, 1)]
     rows = [f"{kind.upper()}_ROW = {code}" for code, kind in enumerate(LEAVES)]
     arities, names = ["0", *(str(op.arity) for op in ALL)], ['""', *(f'"{op.name}"' for op in ALL)]
-    named = [op for op in ALL if op.name not in IDENTIFIERS]
-    methods = [f"{'BINARY' if op.arity == 2 else 'UNARY'}({op.name.lower()}, {_identifier(op)})" for op in named]
-    functions = [_of_libm(name, arity) for name, arity in LIBM if name not in IN_NUMBER_H]
-    forward = [f"    case {_identifier(op)}: return {_spell(op.forward)};" for op in ALL]
+    functions = [f"LIBM({name})" for name, _ in LIBM if name != "pow"]  # its result may be an int
+    identifiers, methods, forward, contributions = list[str](), list[str](), list[str](), list[str]()
+    for op in ALL:
+        identifier = f"OP_{IDENTIFIERS.get(op.name, op.name.upper())}"
+        identifiers.append(identifier)
+        if op.name not in IDENTIFIERS:
+            methods.append(f"{'BINARY' if op.arity == 2 else 'UNARY'}({op.name.lower()}, {identifier})")
+        terms = " ".join(f"*to_{x} = {_spell(expr)};" for x, expr in zip("ab", op.contributions))
+        forward.append(f"    case {identifier}: return {_spell(op.forward)};")
+        contributions.append(f"    case {identifier}: {terms} return;")
     new_line = "\n"
     return f"""\
 /* The op table. */
 enum {{ OPS = {len(OPS)}, ALL_OPS = {len(ALL)} }};
-enum {{ {", ".join(numbers)} }};
+enum {{ LEAF, {", ".join(identifiers)} }};
 enum {{ {", ".join(rows)} }}; /* codes of a tape's rows; an op's is CONSTANT_ROW plus its own */
 static const int ARITY[] = {{{", ".join(arities)}}};
 static const char *const OP_NAME[] = {{{", ".join(names)}}};
@@ -61,7 +63,7 @@ static inline Number forward(int op, Number a, Number b, Number k, int *hard) {{
 static inline void contributions(
     int op, Number a, Number b, Number k, Number out, Number g, Number *to_a, Number *to_b, int *hard) {{
     switch (op) {{
-{new_line.join(map(_contributions, ALL))}
+{new_line.join(contributions)}
     }}
 }}
 """
@@ -70,26 +72,6 @@ static inline void contributions(
 def in_python(*exprs: Expr) -> Callable[..., Any]:
     """The expressions as a function over Python's own numbers, with micrograd's ints and exceptions."""
     return function(*exprs, spelling=MICROGRAD, functions={**vars(math), "pow": operator.pow})
-
-
-def _identifier(op: Op) -> str:
-    return f"OP_{IDENTIFIERS.get(op.name, op.name.upper())}"
-
-
-def _of_libm(name: str, arity: int) -> str:
-    parameters, arguments = zip(*((f"Number {x}", f"{x}.d") for x in "xyz"[:arity]))
-    return f"""\
-static inline Number number_{name}({", ".join(parameters)}, int *hard) {{
-    double d = {name}({", ".join(arguments)});
-    *hard |= !isfinite(d);
-    return real(d);
-}}
-"""
-
-
-def _contributions(op: Op) -> str:
-    targets = zip(("to_a", "to_b"), op.contributions)
-    return f"    case {_identifier(op)}: {' '.join(f'*{to} = {_spell(expr)};' for to, expr in targets)} return;"
 
 
 def _spell(expr: Expr) -> str:

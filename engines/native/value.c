@@ -37,7 +37,7 @@ enum {
 /* What is called in Python: four helpers, then a function for each op's result. */
 enum { CHECK_EXPONENT, CYCLIC_GRAPH, CONSTRUCT, CONTRIBUTE, FORWARD };
 
-enum { LEAF = 0, CUSTOM = 255 }; /* `op`: otherwise 1 + the position in the op table, or among its variants after it */
+enum { CUSTOM = 255 }; /* `op`, beside LEAF and those of the op table and its variants */
 
 /* The two numbers of a Value, and what most Values lack. These are also places in `extra`; each may be NULL. */
 enum {
