@@ -29,29 +29,35 @@ def loops(compiler: str, level: Optional[int] = 1, **changes: Any) -> Options:
     return Options("loops", compiler=compiler, level=level, native=compiler != "tcc", **changes)
 
 
+_LEVEL = {"O": "its name says the level"}
 _TCC = {
     "native": "TCC has no such flag",
     "fma": "TCC has no such flag",
     "O": "TCC does not optimise",
     "threads": "vectors gain more",
 }
-_LEVEL = {"O": "its name says the level"}
+_MACHINE = {
+    **dict.fromkeys(("O", "native", "generic"), "no compiler makes its code, which is for this processor"),
+    "fma": "rerolled-machine-fast fuses",
+    "threads": "its steps are not divided yet",
+    "frozen": "its weights are in memory",
+}
 _LINES, _LOOPS = ("native", "fma", "frozen"), ("O", "generic", "fma", "threads", "frozen")
 _PUBLISHED = {**_LEVEL, "frozen": "the published form stores every node and its gradient"}
 _POST = "as first published: two global arrays, one assignment for each node, three huge functions"
+_RECOVERED = "loops recovered from the scalar tape"
+_SKIPPING = "plus skipping, at run time, terms whose input is exactly 0"
 
 
-def _straight(compiler: str, level: int, compile_row_seconds: float) -> Row:
-    name = f"{compiler}-O{level}"
-    return Compiled(
-        name,
-        f"the tape as straight-line C, split into functions, by {compiler} O{level}",
-        "tcc",
-        (5e-9, compile_row_seconds),
-        Options(compiler=compiler, level=level),
-        takes=_LINES,
-        refuses=_LEVEL,
-    )
+def _by_tcc(name: str, idea: str, builds_on: str, seconds: tuple[float, float], options: Options) -> Row:
+    return Compiled(name, idea, builds_on, seconds, options, takes=("frozen",), refuses=_TCC)
+
+
+def _straight(compiler: str, level: int, compile_row_seconds: float, *, whole: bool = False) -> Row:
+    name, idea = f"{compiler}-O{level}", f"the tape as straight-line C, split into functions, by {compiler} O{level}"
+    name, idea, base = (f"{name}-whole", "one function for each pass", name) if whole else (name, idea, "tcc")
+    options = Options(compiler=compiler, level=level, whole=whole)
+    return Compiled(name, idea, base, (5e-9, compile_row_seconds), options, takes=_LINES, refuses=_LEVEL)
 
 
 def _published(base: str, options: Options, compile_row_seconds: float) -> Row:
@@ -60,18 +66,31 @@ def _published(base: str, options: Options, compile_row_seconds: float) -> Row:
     return Compiled(f"{base}-published", _POST, base, seconds, options, takes=takes, refuses={**_PUBLISHED, **refuses})
 
 
-_MACHINE = {
-    **dict.fromkeys(("O", "native", "generic"), "no compiler makes its code, which is for this processor"),
-    "fma": "rerolled-machine-fast fuses",
-    "threads": "its steps are not divided yet",
-    "frozen": "its weights are in memory",
-}
+def _vectors(
+    name: str,
+    idea: str,
+    builds_on: str,
+    options: Options,
+    *takes: str,
+    compile_row_seconds: float = 4e-6,
+    **refuses: str,
+) -> Row:
+    bound = 1e-9 if options.fast else None
+    seconds = (1e-10, compile_row_seconds)
+    return Compiled(name, idea, builds_on, seconds, options, takes=takes, refuses=refuses, error_bound=bound)
 
 
 def _machine(name: str, idea: str, builds_on: str, **changes: Any) -> Row:
     options = Options("loops", target="machine", native=True, **changes)
-    bound = 1e-9 if options.fast else None
-    return Compiled(name, idea, builds_on, (1e-10, 2e-6), options, refuses=_MACHINE, error_bound=bound)
+    return _vectors(name, idea, builds_on, options, compile_row_seconds=2e-6, **_MACHINE)
+
+
+_TORCH, _JAX, _SCALARS = (f"peers-{library}-worker" for library in ("torch", "jax", "scalar"))
+
+
+def _scalars(name: str, idea: str, seconds: tuple[float, float]) -> Row:
+    model = f"with_{name}.{name.title()}Model"
+    return Peer(name, idea, model=model, environment=_SCALARS, typical_row_seconds=seconds, takes=())
 
 
 ENGINES = (
@@ -147,7 +166,7 @@ ENGINES = (
     ),
     Compiled(
         "rerolled-numpy",
-        "loops recovered from the scalar tape, as array operations",
+        f"{_RECOVERED}, as array operations",
         "bytecode",
         (2e-9, 3e-6),
         Options("loops", target="NumPy"),
@@ -159,24 +178,14 @@ ENGINES = (
         (1e-7, 2e-5),
         Options(target="Python"),
     ),
-    Compiled(
+    _by_tcc(
         "tcc",
         "the tape as straight-line C, split into functions, by tcc",
         "python-source",
         (5e-9, 6e-6),
         Options(compiler="tcc"),
-        takes=("frozen",),
-        refuses=_TCC,
     ),
-    Compiled(
-        "rerolled-tcc",
-        "loops recovered from the scalar tape, by TCC",
-        "tcc",
-        (1e-9, 4e-6),
-        loops("tcc", None),
-        takes=("frozen",),
-        refuses=_TCC,
-    ),
+    _by_tcc("rerolled-tcc", f"{_RECOVERED}, by TCC", "tcc", (1e-9, 4e-6), loops("tcc", None)),
     _straight("gcc", 0, 8e-5),
     _straight("gcc", 1, 1.6e-4),
     _straight("gcc", 2, 2e-4),
@@ -197,23 +206,8 @@ ENGINES = (
         "no graph: C that a good engineer writes by hand for this MLP, with neurons as lanes of vectors",
         "clang-O2",
     ),
-    Compiled(
-        "rerolled-gcc",
-        "loops recovered from the scalar tape, in vectors, by gcc",
-        "rerolled-tcc",
-        (1e-10, 4e-6),
-        loops("gcc"),
-        takes=_LOOPS,
-    ),
-    Compiled(
-        "clang-O1-whole",
-        "one function for each pass",
-        "clang-O1",
-        (5e-9, 2.7e-3),
-        Options(compiler="clang", level=1, whole=True),
-        takes=_LINES,
-        refuses=_LEVEL,
-    ),
+    _vectors("rerolled-gcc", f"{_RECOVERED}, in vectors, by gcc", "rerolled-tcc", loops("gcc"), *_LOOPS),
+    _straight("clang", 1, 2.7e-3, whole=True),
     _published("clang-O0", Options(compiler="clang", level=0, code="tape"), 6e-5),
     _published("clang-O1", Options(compiler="clang", level=1, code="tape"), 2.7e-3),
     ByHand(
@@ -222,69 +216,32 @@ ENGINES = (
         "handwritten",
         options=Options(compiler="clang", native=True, sparse=True),
     ),
-    Compiled(
-        "rerolled-clang",
-        "loops recovered from the scalar tape, in vectors, by Clang",
-        "rerolled-gcc",
-        (1e-10, 4e-6),
-        loops("clang"),
-        takes=_LOOPS,
-    ),
-    Compiled(
+    _vectors("rerolled-clang", f"{_RECOVERED}, in vectors, by Clang", "rerolled-gcc", loops("clang"), *_LOOPS),
+    _vectors(
         "rerolled-clang-sparse",
-        "plus skipping, at run time, terms whose input is exactly 0",
+        _SKIPPING,
         "rerolled-clang",
-        (1e-10, 4e-6),
         loops("clang", sparse=True),
-        takes=("O", "generic", "fma"),
-        refuses={"threads": "its lists of inputs are not divided", "frozen": "a frozen step skips no zeros"},
+        *("O", "generic", "fma"),
+        threads="its lists of inputs are not divided",
+        frozen="a frozen step skips no zeros",
     ),
-    Compiled(
+    _vectors(
         "rerolled-clang-fast",
         "plus fused multiply-add, reassociated sums and reciprocals, and its own exp, common powers and Adam",
         "rerolled-clang",
-        (1e-10, 4e-6),
         loops("clang", 2, fast=True),
-        takes=("O", "generic", "threads", "frozen"),
-        refuses={"fma": "it already fuses"},
-        error_bound=1e-9,
+        *("O", "generic", "threads", "frozen"),
+        fma="it already fuses",
     ),
-    _machine(
-        "rerolled-machine", "loops recovered from the scalar tape, as machine code, without a compiler", "rerolled-tcc"
-    ),
-    _machine(
-        "rerolled-machine-sparse",
-        "plus skipping, at run time, terms whose input is exactly 0",
-        "rerolled-machine",
-        sparse=True,
-    ),
+    _machine("rerolled-machine", f"{_RECOVERED}, as machine code, without a compiler", "rerolled-tcc"),
+    _machine("rerolled-machine-sparse", _SKIPPING, "rerolled-machine", sparse=True),
     _machine("rerolled-machine-fast", "plus fused multiply-add", "rerolled-machine", fast=True),
     Peer("numpy", "NumPy, with derivatives by hand", model="with_numpy.NumpyModel"),
-    Peer("torch", "PyTorch in eager mode", model="with_torch.TorchModel", environment="peers-torch-worker"),
-    Peer(
-        "torch-compile",
-        "PyTorch with torch.compile",
-        model="with_torch.CompiledTorchModel",
-        environment="peers-torch-worker",
-    ),
-    Peer("jax", "JAX, one jitted call for each batch", model="with_jax.JaxModel", environment="peers-jax-worker"),
-    Peer(
-        "jax-scan", "JAX, one jitted scan over all batches", model="with_jax.ScanModel", environment="peers-jax-worker"
-    ),
-    Peer(
-        "casadi",
-        "CasADi, the scalar graph and its gradient run by a virtual machine",
-        model="with_casadi.CasadiModel",
-        environment="peers-scalar-worker",
-        typical_row_seconds=(5e-9, 2e-6),
-        takes=(),
-    ),
-    Peer(
-        "heyoka",
-        "heyoka, the scalar graph and its gradient compiled by LLVM",
-        model="with_heyoka.HeyokaModel",
-        environment="peers-scalar-worker",
-        typical_row_seconds=(1e-9, 6e-5),
-        takes=(),
-    ),
+    Peer("torch", "PyTorch in eager mode", model="with_torch.TorchModel", environment=_TORCH),
+    Peer("torch-compile", "PyTorch with torch.compile", model="with_torch.CompiledTorchModel", environment=_TORCH),
+    Peer("jax", "JAX, one jitted call for each batch", model="with_jax.JaxModel", environment=_JAX),
+    Peer("jax-scan", "JAX, one jitted scan over all batches", model="with_jax.ScanModel", environment=_JAX),
+    _scalars("casadi", "CasADi, the scalar graph and its gradient run by a virtual machine", (5e-9, 2e-6)),
+    _scalars("heyoka", "heyoka, the scalar graph and its gradient compiled by LLVM", (1e-9, 6e-5)),
 )
