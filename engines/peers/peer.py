@@ -37,28 +37,19 @@ class Model:
         """Make the model, and compile what whole batches need, by phase."""
         raise NotImplementedError
 
-    def restart(self, parameters: array[float]) -> None:
-        """Set the parameters, and the gradients to 0."""
+    def restart(self, parameters: Any) -> None:
+        """Set the parameters, given as an array in Python or in NumPy."""
         raise NotImplementedError
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        """Train one batch after the other, and update after each. Return their losses, as the library's arrays.
-
-        The gradients are 0 before and after.
-        """
+        """Train one batch after the other, and update after each. Return their losses, as the library's arrays."""
         return [self.whole_batch(first + number * batch, batch, rate) for number, rate in enumerate(rates)]
 
     def whole_batch(self, first: int, batch: int, rate: float) -> Any:
-        losses = self.accumulate(first, batch)
-        self.update(rate / batch)
-        return losses
-
-    def accumulate(self, first: int, rows: int) -> Any:
-        """Run forward and backward for these rows, add to the gradients, and return the loss of each row."""
         raise NotImplementedError
 
-    def update(self, step: float) -> None:
-        """Subtract step × gradient from each parameter, and set the gradients to 0."""
+    def gradient(self, first: int, rows: int) -> tuple[Any, Any]:
+        """The loss of each of these rows, and the sum of their gradients as an array of NumPy."""
         raise NotImplementedError
 
     def finish(self, losses: Sequence[Any]) -> Sequence[float]:
@@ -66,9 +57,6 @@ class Model:
         raise NotImplementedError
 
     def parameters(self) -> array[float]:
-        raise NotImplementedError
-
-    def gradients(self) -> array[float]:
         raise NotImplementedError
 
     def predict(self, features: array[float]) -> Sequence[float]:
@@ -84,10 +72,13 @@ class PeerTrainer(Trainer):
     def __init__(self, model: Model, workload: Workload, task: Task, clock: Clock) -> None:
         super().__init__(task.start, workload)
         self._model, self._task = model, task
+        self._gradient: Any = None
+        """Sum of the gradients of a batch that has begun."""
         self.phases, self.sizes = clock.phases, clock.sizes
 
-    def _begin(self, parameters: array[float]) -> None:
+    def _begin(self, parameters: Any) -> None:
         self._model.restart(parameters)
+        self._gradient = None
 
     def train(self, steps: int) -> None:
         start, parts, rows_in_all = len(self.losses), list[Any](), self._rows or self._task.features.rows
@@ -101,10 +92,13 @@ class PeerTrainer(Trainer):
                 step += len(rates) * self._batch
                 continue
             rows = min(left, self._batch - within)
-            parts.append(self._model.accumulate(row, rows))
+            losses, gradient = self._model.gradient(row, rows)
+            self._gradient = gradient if self._gradient is None else self._gradient + gradient
+            parts.append(losses)
             step += rows
             if step % self._batch == 0:
-                self._model.update(self._rate(update) / self._batch)
+                change = self._rate(update) / self._batch * self._gradient
+                self._begin(self._model.parameters() - change)
         if parts:
             self.losses.extend(self._model.finish(parts))
         if not math.isfinite(sum(self.losses[start:])):  # if the sum is finite, so is each of them
@@ -120,7 +114,7 @@ class PeerTrainer(Trainer):
         return self._model.parameters()
 
     def gradients(self) -> array[float]:
-        return self._model.gradients()
+        return array("d", bytes(8 * len(self._start)) if self._gradient is None else self._gradient)
 
     def predict(self, row: array[float]) -> array[float]:
         return array("d", self._model.predict(row[: self._task.features.width]))

@@ -18,7 +18,7 @@ def rows_of(column: Column) -> Any:
     return data if column.one_hot else data.reshape(-1, column.width)
 
 
-def layers(shape: Sequence[int], parameters: array[float]) -> list[tuple[Any, Any]]:
+def layers(shape: Sequence[int], parameters: Any) -> list[tuple[Any, Any]]:
     """Weights, with a row for each input, and biases of each layer.
 
     parameters: neuron by neuron, the weights before the bias.
@@ -31,29 +31,18 @@ def layers(shape: Sequence[int], parameters: array[float]) -> list[tuple[Any, An
     return pairs
 
 
-def flat(layers: Iterable[tuple[Any, Any]]) -> array[float]:
+def flat(layers: Iterable[tuple[Any, Any]]) -> Any:
     """The inverse of `layers`."""
-    numbers = array("d")
-    for weights, biases in layers:
-        neurons = np.column_stack((np.asarray(weights).T, np.asarray(biases)))
-        numbers.frombytes(np.ascontiguousarray(neurons, np.float64).tobytes())
-    return numbers
+    return np.concatenate([np.column_stack((np.asarray(weights).T, biases)).ravel() for weights, biases in layers])
 
 
 class LayeredModel(Model):
-    """An MLP whose parameters, and sums of gradients, are weights and biases of each layer."""
+    """An MLP whose parameters are weights and biases of each layer."""
 
     layers: Any
-    sums: Any
-    """None if all are 0."""
 
     def finish(self, losses: Sequence[Any]) -> Any:
         return np.concatenate([np.ravel(some) for some in losses]).tolist()
 
     def parameters(self) -> array[float]:
-        return flat(self.layers)
-
-    def gradients(self) -> array[float]:
-        if self.sums is None:
-            return array("d", bytes(8 * sum(weights.size + biases.size for weights, biases in self.layers)))
-        return flat(self.sums)
+        return array("d", flat(self.layers))

@@ -36,32 +36,29 @@ class ScalarModel(Model):
         """What computes `results` from `arguments`."""
         raise NotImplementedError
 
-    def restart(self, parameters: array[float]) -> None:
+    def restart(self, parameters: Any) -> None:
         self.p[:] = parameters
-        self.sums = np.zeros_like(self.p)
 
-    def accumulate(self, first: int, rows: int) -> Any:
-        losses = np.zeros(rows)
+    def whole_batch(self, first: int, batch: int, rate: float) -> Any:
+        losses, gradient = self.gradient(first, batch)
+        self.p -= rate / batch * gradient
+        return losses
+
+    def gradient(self, first: int, rows: int) -> tuple[Any, Any]:
+        losses, gradient = np.zeros(rows), np.zeros_like(self.p)
         for number in range(rows):
             np.divide(self.x[first + number], self.task.features.divisor, out=self.features)
             self.targets[:] = self.y[first + number]
             self.step()
             losses[number] = self.loss[0]
-            self.sums += self.slopes
-        return losses
-
-    def update(self, step: float) -> None:
-        self.p -= step * self.sums
-        self.sums[:] = 0
+            gradient += self.slopes
+        return losses, gradient
 
     def finish(self, losses: Sequence[Any]) -> Any:
         return np.concatenate(losses).tolist()
 
     def parameters(self) -> array[float]:
         return array("d", self.p)
-
-    def gradients(self) -> array[float]:
-        return array("d", self.sums)
 
     def predict(self, features: array[float]) -> Any:
         self.features[:] = features

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.layout import LayeredModel, layers, rows_of
+from zoomgrad.engines.peers.models.layout import LayeredModel, flat, layers, rows_of
 from zoomgrad.engines.peers.peer import Task
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
@@ -31,8 +31,7 @@ class JaxModel(LayeredModel):
             self.x, self.y = (jnp.array(rows_of(column)) for column in (task.features, task.targets))
             self.step = jax.jit(self.train_batch, static_argnames="batch", donate_argnums=0)
             self.epoch = jax.jit(self.train_batches, static_argnames="batch", donate_argnums=0)
-            self.some_rows = jax.jit(self.add_gradients, static_argnames="rows", donate_argnums=1)
-            self.subtract = jax.jit(_subtract)
+            self.some_rows = jax.jit(self.slopes, static_argnames="rows")
             self.restart(task.start)
         self.build(clock)
 
@@ -60,7 +59,7 @@ class JaxModel(LayeredModel):
         of_label = jnp.take_along_axis(jax.nn.softmax(outputs), labels, axis=1)[:, 0]
         return -jnp.log(of_label + 0.0001)
 
-    def gradient(self, layers: Any, x: Any, y: Any, first: Any, rows: int) -> tuple[Any, Any]:
+    def slopes(self, layers: Any, x: Any, y: Any, first: Any, rows: int) -> tuple[Any, Any]:
         """Sum of the rows' gradients, and the loss of each row."""
 
         def total(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -68,12 +67,13 @@ class JaxModel(LayeredModel):
             return losses.sum(), losses
 
         x, y = (lax.dynamic_slice_in_dim(data, first, rows) for data in (x, y))
-        gradient, losses = jax.grad(total, has_aux=True)(layers, x, y)
-        return gradient, losses
+        slopes, losses = jax.grad(total, has_aux=True)(layers, x, y)
+        return slopes, losses
 
     def train_batch(self, layers: Any, x: Any, y: Any, first: Any, rate: Any, *, batch: int) -> tuple[Any, Any]:
-        gradient, losses = self.gradient(layers, x, y, first, batch)
-        return _subtract(layers, gradient, rate / batch), losses
+        slopes, losses = self.slopes(layers, x, y, first, batch)
+        step = rate / batch
+        return jax.tree.map(lambda parameter, slope: parameter - step * slope, layers, slopes), losses
 
     def train_batches(self, layers: Any, x: Any, y: Any, first: Any, rates: Any, *, batch: int) -> tuple[Any, Any]:
         def step(layers: Any, of_batch: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -82,29 +82,19 @@ class JaxModel(LayeredModel):
         layers, losses = lax.scan(step, layers, (first + batch * jnp.arange(len(rates)), rates))
         return layers, losses
 
-    def add_gradients(self, layers: Any, sums: Any, x: Any, y: Any, first: Any, *, rows: int) -> tuple[Any, Any]:
-        gradient, losses = self.gradient(layers, x, y, first, rows)
-        return jax.tree.map(jnp.add, sums, gradient), losses
-
-    def restart(self, parameters: array[float]) -> None:
+    def restart(self, parameters: Any) -> None:
         self.layers = jax.tree.map(jnp.array, layers(self.task.network.shape, parameters))
-        self.sums = None  # zeros, which no user of whole batches needs: making them takes half of a restart
 
     def whole_batch(self, first: int, batch: int, rate: float) -> Any:
         self.layers, losses = self.step(self.layers, self.x, self.y, first, rate, batch=batch)
         return losses
 
-    def accumulate(self, first: int, rows: int) -> Any:
-        sums = jax.tree.map(jnp.zeros_like, self.layers) if self.sums is None else self.sums
-        self.sums, losses = self.some_rows(self.layers, sums, self.x, self.y, first, rows=rows)
-        return losses
-
-    def update(self, step: float) -> None:
-        self.layers = self.subtract(self.layers, self.sums, step)
-        self.sums = None
+    def gradient(self, first: int, rows: int) -> tuple[Any, Any]:
+        slopes, losses = self.some_rows(self.layers, self.x, self.y, first, rows=rows)
+        return losses, flat(slopes)
 
     def finish(self, losses: Sequence[Any]) -> Any:
-        jax.block_until_ready((self.layers, self.sums))
+        jax.block_until_ready(self.layers)
         return super().finish(losses)
 
     def predict(self, features: array[float]) -> Any:
@@ -133,7 +123,3 @@ def compile_by_phase(clock: Clock, function: Any, *arguments: Any, **static: Any
         lowered = traced.lower()
     with clock.phase("compile"):
         lowered.compile()
-
-
-def _subtract(layers: Any, gradient: Any, step: Any) -> Any:
-    return jax.tree.map(lambda parameter, slope: parameter - step * slope, layers, gradient)

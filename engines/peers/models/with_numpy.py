@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.layout import LayeredModel, layers, rows_of
+from zoomgrad.engines.peers.models.layout import LayeredModel, flat, layers, rows_of
 from zoomgrad.engines.peers.peer import Task
 
 
@@ -22,24 +22,20 @@ class NumpyModel(LayeredModel):
             self.x, self.y = rows_of(task.features), rows_of(task.targets)
             self.restart(task.start)
 
-    def restart(self, parameters: array[float]) -> None:
-        self.layers, self.sums = layers(self.network.shape, parameters), None
+    def restart(self, parameters: Any) -> None:
+        self.layers = layers(self.network.shape, parameters)
 
-    def accumulate(self, first: int, rows: int) -> Any:
-        losses, gradient = self.forward_backward(first, rows)
-        for (dw, db), (earlier_w, earlier_b) in zip(gradient, self.sums or ()):
-            dw += earlier_w
-            db += earlier_b
-        self.sums = gradient
+    def whole_batch(self, first: int, batch: int, rate: float) -> Any:
+        losses, gradient = self.forward_backward(first, batch)
+        for parameters, slopes in zip(self.layers, gradient):
+            for numbers, change in zip(parameters, slopes):
+                change *= rate / batch
+                numbers -= change
         return losses
 
-    def update(self, step: float) -> None:
-        for (w, b), (dw, db) in zip(self.layers, self.sums):
-            dw *= step
-            db *= step
-            w -= dw
-            b -= db
-        self.sums = None
+    def gradient(self, first: int, rows: int) -> tuple[Any, Any]:
+        losses, gradient = self.forward_backward(first, rows)
+        return losses, flat(gradient)
 
     def forward(self, x: Any) -> list[Any]:
         """The inputs of every layer, then the outputs of the last one."""

@@ -12,7 +12,7 @@ import torch
 import torch._dynamo  # otherwise the first optimizer imports it, in seconds
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.layout import LayeredModel, layers, rows_of
+from zoomgrad.engines.peers.models.layout import LayeredModel, flat, layers, rows_of
 from zoomgrad.engines.peers.peer import Task
 
 # The compiler's files from an earlier run are not used, and those of this one end with the process.
@@ -50,7 +50,7 @@ class TorchModel(LayeredModel):
                 self.whole_batch(0, task.batch, 0.0)
                 self.restart(task.start)
 
-    def restart(self, parameters: array[float]) -> None:
+    def restart(self, parameters: Any) -> None:
         for (w, b), (weights, biases) in zip(self.layers, layers(self.task.network.shape, parameters)):
             w[:], b[:] = weights, biases
         self.optimizer.zero_grad()
@@ -66,25 +66,29 @@ class TorchModel(LayeredModel):
         of_label = torch.softmax(outputs, dim=1).gather(1, y.long().unsqueeze(1)).squeeze(1)
         return -torch.log(of_label + 0.0001)
 
-    def accumulate(self, first: int, rows: int) -> Any:
+    def backward(self, first: int, rows: int) -> Any:
+        """Fill the gradients of these rows, and return the loss of each."""
         losses_of = self.of_whole_batch if rows == self.task.batch else self.losses
         losses = losses_of(self.x[first : first + rows], self.y[first : first + rows])
         losses.sum().backward()
         return losses.detach()
 
-    def update(self, step: float) -> None:
+    def whole_batch(self, first: int, batch: int, rate: float) -> Any:
+        losses = self.backward(first, batch)
         for group in self.optimizer.param_groups:
-            group["lr"] = step
+            group["lr"] = rate / batch
         self.optimizer.step()
         self.optimizer.zero_grad()
+        return losses
+
+    def gradient(self, first: int, rows: int) -> tuple[Any, Any]:
+        losses = self.backward(first, rows)
+        gradient = flat((part.weight.grad.numpy().T, part.bias.grad.numpy()) for part in self.linear)
+        self.optimizer.zero_grad()
+        return losses, gradient
 
     def finish(self, losses: Sequence[Any]) -> Any:
         return torch.cat(tuple(losses)).tolist()
-
-    def gradients(self) -> array[float]:
-        gradients = [(part.weight.grad, part.bias.grad) for part in self.linear]
-        self.sums = None if gradients[0][0] is None else [(dw.numpy().T, db.numpy()) for dw, db in gradients]
-        return super().gradients()
 
     def predict(self, features: array[float]) -> Any:
         with torch.no_grad():
