@@ -85,21 +85,16 @@ def power(base: float, exponent: float) -> float:
         return math.nan
 
 
-def adam(first: float, second: float, epsilon: float) -> Optimiser:
-    """Adam with these decays of the mean and of the mean square, and this addend of the root."""
-    m, v, m_share, v_share = map(Leaf, ("m", "v", "m_share", "v_share"))
-    mean = Q / BATCH
-    return Optimiser(
-        "adam",
-        RATE * (m / m_share) / (call("pow", v / v_share, 0.5) + epsilon),
-        {"m": first * m + (1 - first) * mean, "v": second * v + (1 - second) * call("pow", mean, 2.0)},
-        {"m_share": 1 - call("pow", first, UPDATE), "v_share": 1 - call("pow", second, UPDATE)},
-    )
-
+MEAN, M, V = Q / BATCH, Leaf("m"), Leaf("v")
 
 SGD = Optimiser("sgd", RATE * Q / BATCH)
-MOMENTUM = Optimiser("momentum", RATE * Leaf("m"), {"m": 0.9 * Leaf("m") + Q / BATCH})
-ADAM = adam(0.85, 0.99, 1e-8)
+MOMENTUM = Optimiser("momentum", RATE * M, {"m": 0.9 * M + MEAN})
+ADAM = Optimiser(
+    "adam",
+    RATE * (M / Leaf("m_share")) / (call("pow", V / Leaf("v_share"), 0.5) + 1e-8),
+    {"m": 0.85 * M + (1 - 0.85) * MEAN, "v": 0.99 * V + (1 - 0.99) * call("pow", MEAN, 2.0)},
+    {"m_share": 1 - call("pow", 0.85, UPDATE), "v_share": 1 - call("pow", 0.99, UPDATE)},
+)
 """With microgpt's numbers."""
 
 OPTIMISERS = {optimiser.name: optimiser for optimiser in (SGD, MOMENTUM, ADAM)}
