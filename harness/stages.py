@@ -9,7 +9,7 @@ from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import Graph
-from zoomgrad.engines.graph.show import show
+from zoomgrad.engines.graph.draw import show
 from zoomgrad.engines.handwritten.engine import ByHand
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.row import Row

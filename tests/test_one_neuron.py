@@ -16,7 +16,7 @@ pytest.importorskip("numpy")
 from tests.engines.compiled.compiling import usable
 from zoomgrad import engines
 from zoomgrad.engines.compiled.trace import Graph
-from zoomgrad.engines.graph.show import show
+from zoomgrad.engines.graph.draw import show
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.rerolled.fitted import SCALARS
 from zoomgrad.engines.rerolled.form import Form

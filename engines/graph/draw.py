@@ -1,8 +1,12 @@
-"""Value graph -> Graphviz DOT, as in micrograd's notebooks: a record for each Value, an ellipse for each operation."""
+"""Value graph -> Graphviz DOT, as in micrograd's notebooks, or lines of text, operands first.
+
+In DOT, a Value is a record and an operation is an ellipse.
+"""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import surroundings, which
 
 RENDER_SECONDS = 60
+RECORD = " shape=record"
 
 LARGE = 500
 """From this many Values, Graphviz draws straight edges and stops improving early: 6 s for 2,300 Values, not 51."""
@@ -20,13 +25,12 @@ LARGEST = 2_500
 class Drawing(str):
     """DOT source. A notebook shows it as a picture if the `dot` program is installed, else as text."""
 
-    values: int = 0
-
     def svg(self) -> str:
         """Render the graph as SVG. Raises Unavailable if the graph is too large, or if Graphviz is missing or fails."""
-        if self.values > LARGEST:
+        values = self.count(RECORD)
+        if values > LARGEST:
             raise Unavailable(
-                f"a graph of {self.values:,} Values is too large to lay out: Graphviz needs minutes above {LARGEST:,}",
+                f"a graph of {values:,} Values is too large to lay out: Graphviz needs minutes above {LARGEST:,}",
                 "Print it as text or DOT, or draw a smaller part: draw_dot takes any Value of the graph.",
             )
         program = which("dot")
@@ -79,15 +83,13 @@ def draw_dot(root: Any, format: str = "svg", rankdir: str = "LR") -> Drawing:  #
     for v in order:
         n = number[v] = len(number)
         fields = ([_escape(v.label)] if v.label else []) + [f"data {v.data:.4f}", f"grad {v.grad:.4f}"]
-        lines.append(f'  v{n} [label="{{ {" | ".join(fields)} }}" shape=record]')
+        lines.append(f'  v{n} [label="{{ {" | ".join(fields)} }}"{RECORD}]')
         if v._op:
             lines.append(f'  op{n} [label="{_escape(v._op)}"]')
             lines.append(f"  op{n} -> v{n}")
             lines.extend(f"  v{number[child]} -> op{n}" for child in v._prev)
     lines.append("}")
-    drawing = Drawing("\n".join(lines) + "\n")
-    drawing.values = len(order)
-    return drawing
+    return Drawing("\n".join(lines) + "\n")
 
 
 def _escape(text: str) -> str:
@@ -95,3 +97,17 @@ def _escape(text: str) -> str:
     for character in '\\{}|<>"':
         text = text.replace(character, "\\" + character)
     return text.replace("\n", " ")
+
+
+def show(root: Any) -> Iterator[str]:
+    """The lines for the graph below `root`, in the order of its `topo()`, such as `%2 = * %0 %1            ; -8.0`."""
+    number: dict[Any, int] = {}
+    for v in root.topo():
+        number[v] = len(number)
+        label = f"  {v.label}" if v.label else ""
+        if v._op:
+            operands = " ".join(f"%{number[child]}" for child in v._prev)
+            row = f"%{number[v]} = {v._op} {operands}"
+            yield f"{row:<24}; {v.data!r}{label}"
+        else:
+            yield f"%{number[v]} = leaf {v.data!r}{label}"

@@ -8,8 +8,7 @@ import pytest
 from tests.engines.test_asking import script
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.graph.draw import draw_dot
-from zoomgrad.engines.graph.show import show
+from zoomgrad.engines.graph.draw import draw_dot, show
 
 pytestmark = pytest.mark.host
 
