@@ -19,7 +19,7 @@ from typing import Optional, Union
 
 from zoomgrad.engines.machine.block import Block, Source, Terms
 from zoomgrad.engines.machine.encode import Vec
-from zoomgrad.engines.rerolled.form import Vector
+from zoomgrad.engines.rerolled.form import Vector, vector_widths
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.series import Count
@@ -50,13 +50,7 @@ def widths_across(run: Run, loop: Loop, widest: int) -> list[int]:
     width = widest
     while width > min(segment.counts[0] for segment in summed):
         width //= 2
-    widths = []
-    while lanes and width > 1:
-        while width > lanes:
-            width //= 2
-        widths.append(width)
-        lanes -= width
-    return widths
+    return vector_widths(lanes, lanes, width) if width > 1 else []
 
 
 def _is_across(segment: Segment) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from zoomgrad.engines.machine.buffers.copies import in_steps
 from zoomgrad.engines.machine.buffers.rows import READ_COLUMNS
@@ -163,16 +162,14 @@ def _write_update(code: Assembler, parameters: int) -> None:
 
 
 def _write_descend(evaluator: Evaluator) -> None:
-    """`p -= rate * q`, or `rate * q / rows` unless there is one row; then `q = 0`."""
+    """`p -= rate * q / rows`, then `q = 0`."""
     code, width = evaluator.code, evaluator.target.width
-    alone, end = code.new_label(), code.new_label()
 
-    def descend(divided: bool, step: int) -> None:
+    def descend(step: int) -> None:
         rate, rows, change, old = (Vec(number, 8 * step) for number in range(4))
         kind = "pd" if step > 1 else "sd"
         code.vector(f"vmul{kind}", change, rate, Mem(RDI))
-        if divided:
-            code.vector(f"vdiv{kind}", change, change, rows)
+        code.vector(f"vdiv{kind}", change, change, rows)
         evaluator.load(old, Mem(RSI))
         code.vector(f"vsub{kind}", old, old, change)
         evaluator.store(Mem(RSI), old)
@@ -182,12 +179,5 @@ def _write_descend(evaluator: Evaluator) -> None:
     code.label(DESCEND)
     for number in range(2):
         evaluator.spread(Vec(number, 8 * width), Vec(number, 8))
-    code.vector("vucomisd", Vec(1, 8), None, evaluator.constant(1.0, 1))
-    code.jump(alone, "e")
-    for divided in (True, False):
-        in_steps(code, (width, 1), partial(descend, divided), 8)
-        if divided:
-            code.jump(end)
-            code.label(alone)
-    code.label(end)
+    in_steps(code, (width, 1), descend, 8)
     code.plain("ret")
