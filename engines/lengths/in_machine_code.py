@@ -21,7 +21,7 @@ from zoomgrad.engines.machine.buffers.functions import function, go_on
 from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.powers import are_those_of_libm
-from zoomgrad.engines.machine.target import ALTERNATIVE, T, Target, W, word
+from zoomgrad.engines.machine.target import ALTERNATIVE, T, W, word
 
 SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = range(8)
 """The words of a member: functions of kernel.h, and what they take."""
@@ -36,7 +36,7 @@ class ConductorInMachineCode(Conductor):
     ) -> None:
         """Raises OutOfRegisters or Unavailable."""
         super().__init__(optimiser, members, buffers)
-        self._is_fast, self._target = is_fast, target.native()
+        self._is_fast, self._width = is_fast, target.native_width()
         self._columns, self._of_members = [], array("q")
         for kernel, shape, x, w, y in members:
             if not isinstance(kernel, Library):  # that of an irregular graph interprets bytecode
@@ -60,12 +60,12 @@ class ConductorInMachineCode(Conductor):
     def _function(self, is_single: bool) -> Callable[[], None]:
         """The code for batches of one step, which need no division, or for others."""
         if is_single not in self._functions:
-            code = write_take(self._optimiser, self._target, len(self._buffers[0]), is_single, self._is_fast)
+            code = write_take(self._optimiser, self._width, len(self._buffers[0]), is_single, self._is_fast)
             self._functions[is_single] = Memory(code).bound(self._words, self._numbers)
         return self._functions[is_single]
 
 
-def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: bool, is_fast: bool) -> Assembler:
+def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is_fast: bool) -> Assembler:
     """The function that takes the steps of a course. RDI: the words; RSI: the numbers of an update.
 
     Raises OutOfRegisters.
@@ -99,8 +99,8 @@ def write_take(optimiser: Optimiser, target_: Target, count: int, is_single: boo
             code.integer("mov", word(Word.TAKEN), RAX)
             code.jump(after, "l", RAX, word(Word.BATCH))
             code.integer("mov", word(Word.TAKEN), 0)
-            update = _in_vectors(optimiser, target_.width, is_single, is_fast) or one
-            UpdateWriter(code, target_, optimiser, is_fast=is_fast).write(update, one, count)
+            update = _in_vectors(optimiser, width, is_single, is_fast) or one
+            UpdateWriter(code, width, optimiser, is_fast=is_fast).write(update, one, count)
             code.label(after)
             go_on(code, word(Word.ROW), word(Word.ROWS))
     code.finish()

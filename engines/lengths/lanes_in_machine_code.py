@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.encode import RAX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Registers
-from zoomgrad.engines.machine.target import Target, W, word
+from zoomgrad.engines.machine.target import W, word
 
 COPIES = 8
 """Room for each number of an update, so that the code can copy it into all lanes of the widest vector."""
@@ -49,9 +49,9 @@ class Word(IntEnum):
 class UpdateWriter(Evaluator):
     """Writes the update. Knows the primitives that only lanes have."""
 
-    def __init__(self, code: Assembler, target: Target, optimiser: Optimiser, *, is_fast: bool) -> None:
-        """Raises OutOfRegisters."""
-        super().__init__(code, target, Registers(target, code), powers=are_those_of_libm())
+    def __init__(self, code: Assembler, width: int, optimiser: Optimiser, *, is_fast: bool) -> None:
+        """width: doubles in the widest vector. Raises OutOfRegisters."""
+        super().__init__(Registers(code, width), powers=are_those_of_libm())
         self.registers.prefer_kept()
         take = self.registers.integer
         self._at, self._single, self._marks = take(), take(), take()
@@ -100,9 +100,9 @@ class UpdateWriter(Evaluator):
         code.label(again)
         places, results, unsure = self._computed(update, at)
         if unsure:
-            mask = MASK if self.target.masks else unsure
+            mask = MASK if self.registers.has_masks else unsure
             code.vector("vcmppd", mask, unsure, self.constant(0.0, update.width), immediate=NOT_EQUAL)
-            code.vector("kmovb" if self.target.masks else "vmovmskpd", marks, None, mask)
+            code.vector("kmovb" if self.registers.has_masks else "vmovmskpd", marks, None, mask)
             code.jump(in_part, "ne", marks, 0)
         self._store(places, results)
         code.label(following)

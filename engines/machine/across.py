@@ -110,7 +110,7 @@ class Across(Block):
         numbers of both in which the bit is 0, and those in which it is 1.
         """
         halves: Stage = [(SHUFFLE, 0), (SHUFFLE, 3)]
-        if not self.evaluator.target.masks:  # the other instruction has only 16 registers
+        if not self.registers.has_masks:  # the other instruction has only 16 registers
             halves = [("vperm2f128", 0x20), ("vperm2f128", 0x31)]
         stages = {2: [PAIRS], 4: [PAIRS, halves], 8: [PAIRS, QUARTERS, QUARTERS]}[len(rows)]
         for bit, stage in enumerate(stages):

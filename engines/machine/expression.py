@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Optional, Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
-from zoomgrad.engines.machine.encode import RSP, Assembler, Mask, Mem, Vec
+from zoomgrad.engines.machine.encode import RSP, Mask, Mem, Vec
 from zoomgrad.engines.machine.powers import EXPONENTS, write_power
 from zoomgrad.engines.machine.registers import Known, Registers
-from zoomgrad.engines.machine.target import Target
 
 PREDICATES = {("less", True): 17, ("greater", True): 30, ("less", False): 21, ("greater", False): 26}
 """Comparison, and the wanted answer -> the predicate of the instruction. If an operand is NaN, the answer is False."""
@@ -27,13 +26,9 @@ Operand = Union[Vec, Mem]
 class Evaluator:
     """Writes instructions that compute expressions over vectors of one width."""
 
-    def __init__(
-        self, code: Assembler, target: Target, registers: Registers, *, fast: bool = False, powers: bool = True
-    ) -> None:
+    def __init__(self, registers: Registers, *, fast: bool = False, powers: bool = True) -> None:
         """fast: fuse products and sums, which changes bits. powers: compute some powers as `powers` does."""
-        self.code = code
-        self.target = target
-        self.registers = registers
+        self.code, self.registers = registers.code, registers
         self.fast = fast
         self.exponents = EXPONENTS if powers else ()
 
@@ -191,7 +186,7 @@ class Evaluator:
         first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
         one = self.in_register(first, width)
         self.release(one, second)
-        to: Union[Mask, Vec] = MASK if self.target.masks else self.registers.vector(width)
+        to: Union[Mask, Vec] = MASK if self.registers.has_masks else self.registers.vector(width)
         name = "vcmppd" if width > 1 else "vcmpsd"
         self.code.vector(name, to, one, second, immediate=predicate)
         return to

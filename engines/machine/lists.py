@@ -32,7 +32,7 @@ class Lists:
     """Writes the statements about lists. first, count: the place and number of the inputs that may be skipped."""
 
     def __init__(self, step: Step, evaluator: Evaluator) -> None:
-        self.code, self.target = evaluator.code, evaluator.target
+        self.code, self.width = evaluator.code, evaluator.registers.width
         self.step = step
         self.evaluator = evaluator
         self.first, stop = step.skips.inputs if step.skips else (0, 0)
@@ -53,7 +53,7 @@ class Lists:
         code.label(LIST_INPUTS)
         self.compare(word(Word.BOUND))
         code.jump(LIST_EVERY, "be")
-        width = self.target.width
+        width = self.width
         wide = self.count // width if self.count >= 4 * width else 0  # a store writes entries beyond the last one
         code.integer("mov", RCX, 0)
         self._in_vectors(wide, width)
@@ -67,12 +67,12 @@ class Lists:
             return
         code, size = self.code, 4 * width
         zero, numbers, packed = Vec(0, 8 * width), Vec(1, size), Vec(2, size)
-        marks = MASK if self.target.masks else Vec(3, 8 * width)
+        marks = MASK if self.evaluator.registers.has_masks else Vec(3, 8 * width)
         self.evaluator.clear(zero)
         self.evaluator.clear(numbers)  # that of the first input, in each lane
         with code.counted_up(RDX, rounds * width, width):
             code.vector("vcmppd", marks, zero, Mem(RSI, 0, RDX, 8), immediate=NOT_EQUAL)
-            code.vector("kmovb" if self.target.masks else "vmovmskpd", RAX, None, marks)
+            code.vector("kmovb" if self.evaluator.registers.has_masks else "vmovmskpd", RAX, None, marks)
             code.integer("lea", R8, code.constant(_lanes_of_masks(width)))
             code.integer("imul", R9, RAX, size)
             code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
@@ -133,7 +133,7 @@ class Lists:
 
     def _one_and_squares(self, span: Span) -> None:
         """`1 + the sum of the squares of these places`, in xmm0."""
-        code, width = self.code, self.target.width
+        code, width = self.code, self.width
         sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
         one, singles = Vec(4, 8), Vec(5, 8)
         for each in (*sums, singles):

@@ -47,7 +47,7 @@ from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
-from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, Target, W, Word, word
+from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, word
 from zoomgrad.engines.rerolled.form import Form, Strips, most_sums, steps_of, strips_of, widths_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
@@ -63,13 +63,12 @@ ROUND = R14
 class Writer:
     """Writes runs."""
 
-    def __init__(self, code: Assembler, step: Step, form: Form, target: Target) -> None:
+    def __init__(self, code: Assembler, step: Step, form: Form) -> None:
         self.code = code
         self.step = step
         self.form = form
-        self.target = target
-        self.registers = Registers(target, code, (BASE,) if step.own else ())
-        self.evaluator = Evaluator(code, target, self.registers, fast=form.is_fast, powers=are_those_of_libm())
+        self.registers = Registers(code, form.width, (BASE,) if step.own else ())
+        self.evaluator = Evaluator(self.registers, fast=form.is_fast, powers=are_those_of_libm())
 
     def write(self, run: Run) -> None:
         """Write the instructions of a run."""

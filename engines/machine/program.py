@@ -14,7 +14,6 @@ from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.section import Section
-from zoomgrad.engines.machine.target import Target
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.step import Step
@@ -33,15 +32,15 @@ class Code(NamedTuple):
 
 def assemble(step: Step, form: Form) -> Code:
     """Write the code of a step."""
-    code, target, step = Assembler(), Target(form.width), step.pruned()
-    writer = Writer(code, step, form, target)
+    code, step = Assembler(), step.pruned()
+    writer = Writer(code, step, form)
     for name, runs in step.routines.items():
         code.label(name)
         for run in runs:
             code.comment(partial(_text, step, run))
             writer.write(run)
         code.plain("ret")
-    evaluator = Evaluator(code, target, Registers(target, code))
+    evaluator = Evaluator(Registers(code, form.width))
     write_rows(evaluator)
     write_copy(evaluator)
     section = Section(step, evaluator)

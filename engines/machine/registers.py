@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.machine.encode import Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.target import CALLER_SAVED, POOL, Target, W
+from zoomgrad.engines.machine.target import CALLER_SAVED, POOL, W, vector_registers
 
 
 class OutOfRegisters(Exception):
@@ -34,16 +34,19 @@ class Known(NamedTuple):
 class Registers:
     """The registers of a routine. Those in use have a number of users."""
 
-    def __init__(self, target: Target, code: Assembler, reserved: tuple[Reg, ...] = ()) -> None:
-        """reserved: general registers that nobody may take, because they hold addresses, as W does."""
+    def __init__(self, code: Assembler, width: int, reserved: tuple[Reg, ...] = ()) -> None:
+        """width: doubles in the widest vector. reserved: general registers with addresses, as W has one, so that nobody
+        may take them."""
         self.code = code
-        self.target = target
+        self.width = width
+        self.has_masks = width == 8
+        """Whether a comparison gives a mask register."""
         self.reserved = reserved
         self.reset()
 
     def reset(self) -> None:
         """Make all registers free and all values unknown."""
-        self.free = list(range(self.target.registers))[::-1]
+        self.free = list(range(vector_registers(self.width)))[::-1]
         """The next one is last. Registers with known values are first, the oldest one of them last."""
         self.integers = [register for register in reversed(POOL) if register not in self.reserved]
         self.users: dict[int, int] = {}

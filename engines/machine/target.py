@@ -8,28 +8,10 @@ from contextlib import suppress
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.machine import vector_width
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15, RBP, RBX, RDI, RDX, RSI, Mem, Reg
-
-
-class Target(NamedTuple):
-    """A processor's vectors."""
-
-    width: int
-    """Doubles in a vector: 4 with AVX2, 8 with AVX-512."""
-
-    @property
-    def registers(self) -> int:
-        return 32 if self.width == 8 else 16
-
-    @property
-    def masks(self) -> bool:
-        """Whether a comparison gives a mask register."""
-        return self.width == 8
-
 
 W, T = RBX, R15
 """Hold the addresses of the workspace and of the words of a call (`Word`). In the code of `lengths`, W points to the
@@ -69,9 +51,14 @@ def check() -> None:
         raise Unavailable(f"the processor lacks {', '.join(sorted(AVX2 - features()))}", ALTERNATIVE)
 
 
-def native() -> Target:
-    """This processor, with the vectors that the user asks for, else the widest ones."""
-    return Target(max(4, vector_width(8 if features() >= AVX512 else 4)))
+def native_width() -> int:
+    """The doubles in a vector, as the user asks, else in the widest one: 4 with AVX2, 8 with AVX-512."""
+    return max(4, vector_width(8 if features() >= AVX512 else 4))
+
+
+def vector_registers(width: int) -> int:
+    """How many vector registers there are. AVX-512 also has masks."""
+    return 32 if width == 8 else 16
 
 
 # --- the words of a call: what kernel.h passes, then the state of training --------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.machine import CORES, second_level_cache, vector_width, widest
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.machine.target import native
+from zoomgrad.engines.machine.target import native_width, vector_registers
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
 
@@ -29,7 +29,7 @@ def fitted(options: Options) -> Form:
     if options.target == "NumPy":
         return ARRAYS
     if options.target == "machine":
-        return form_of(options, native().width, native().registers)
+        return form_of(options, native_width(), vector_registers(native_width()))
     if options.compiler == "tcc":
         return SCALARS
     tool, flags = toolchains.find(options.compiler), flags_of(options)

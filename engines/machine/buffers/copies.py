@@ -88,7 +88,7 @@ def copy_doubles(evaluator: Evaluator) -> None:
         evaluator.load(register, Mem(RSI))
         evaluator.store(Mem(RDI), register)
 
-    in_steps(evaluator.code, (evaluator.target.width, 1), copy, 8)
+    in_steps(evaluator.code, (evaluator.registers.width, 1), copy, 8)
 
 
 def in_steps(code: Assembler, steps: Sequence[int], body: Callable[[int], None], source_bytes: int) -> None:

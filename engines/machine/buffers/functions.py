@@ -146,7 +146,7 @@ def _write_set_input(code: Assembler) -> None:
 
 
 def _write_zero_grad(evaluator: Evaluator, parameters: int) -> None:
-    code, width = evaluator.code, evaluator.target.width
+    code, width = evaluator.code, evaluator.registers.width
     with _simple(code, "zero_grad"):
         code.integer("mov", RCX, parameters)
         evaluator.clear(Vec(0, 8))
@@ -163,7 +163,7 @@ def _write_update(code: Assembler, parameters: int) -> None:
 
 def _write_descend(evaluator: Evaluator) -> None:
     """`p -= rate * q / rows`, then `q = 0`."""
-    code, width = evaluator.code, evaluator.target.width
+    code, width = evaluator.code, evaluator.registers.width
 
     def descend(step: int) -> None:
         rate, rows, change, old = (Vec(number, 8 * step) for number in range(4))

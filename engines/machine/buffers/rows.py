@@ -75,7 +75,7 @@ def _of_column(which: Words) -> Mem:
 
 def _divide_bytes(evaluator: Evaluator) -> None:
     """`byte / divisor` for each byte, as a sum of two products where the column says so."""
-    code, width = evaluator.code, evaluator.target.width
+    code, width = evaluator.code, evaluator.registers.width
     number, divisor, high, low = (Vec(register, 8 * width) for register in range(4))
     one = Vec(0, 8)
     for register, which in ((divisor, Words.DIVISOR), (high, Words.HIGH), (low, Words.LOW)):

@@ -164,7 +164,7 @@ def conductor(kind, optimiser, buffers):
         return ConductorInNumPy(optimiser, [still()], buffers)
     width = int(kind[-1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target, "native", lambda: target.Target(max(4, width)))
+        patch.setattr(target, "native_width", lambda: max(4, width))
         patch.setattr(in_machine_code, "are_those_of_libm", lambda: width > 1)
         return conductor_of(optimiser, MACHINE, [still()], buffers)
 

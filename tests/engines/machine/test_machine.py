@@ -20,7 +20,7 @@ from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.registers import Known, Registers
-from zoomgrad.engines.machine.target import Target, W, Word
+from zoomgrad.engines.machine.target import W, Word, vector_registers
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
@@ -35,7 +35,7 @@ KINDS = {"dense": Options("loops", target="machine"), "sparse": Options("loops",
 def step_of(name, options, width):
     workload = workloads.load(name)
     graph = trace(workload, workload.row(0))
-    return rearrange(plain(reroll(graph.tape())), form_of(options, width, Target(width).registers)), graph.numbers()[1]
+    return rearrange(plain(reroll(graph.tape())), form_of(options, width, vector_registers(width))), graph.numbers()[1]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -69,7 +69,7 @@ def test_words_are_those_of_the_header():
 def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     capstone = pytest.importorskip("capstone")
     step, _ = step_of(name, KINDS[kind], width)
-    code = assemble(step, form_of(KINDS[kind], width, Target(width).registers))
+    code = assemble(step, form_of(KINDS[kind], width, vector_registers(width)))
     lines = [line for line in code.assembler.lines if line.size]
     end = lines[-1].offset + lines[-1].size
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
@@ -125,7 +125,7 @@ def test_no_loop_keeps_a_register(name, kind, monkeypatch):
 
     monkeypatch.setattr(Writer, "_loop", loop)
     step, _ = step_of(name, KINDS[kind], 4)
-    assemble(step, form_of(KINDS[kind], 4, Target(4).registers))
+    assemble(step, form_of(KINDS[kind], 4, 16))
     assert kept
     assert not any(kept)
 
@@ -141,7 +141,7 @@ def code():
 @pytest.fixture
 def registers(code):
     """Registers of which one holds VALUE and is free."""
-    registers = Registers(Target(4), code)
+    registers = Registers(code, 4)
     register = registers.vector(4)
     registers.hold(register, VALUE)
     registers.release(register)

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("numpy")
 
 from tests.engines.compiled.compiling import COMPILED, engine_of, is_slow, tape_of, tape_of_workload  # noqa: F401  (for tests)
-from zoomgrad.engines.machine.target import AVX2, AVX512, Target, features
+from zoomgrad.engines.machine.target import AVX2, AVX512, features, vector_registers
 from zoomgrad.engines.rerolled.fitted import form_of
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import rearrange
@@ -48,4 +48,4 @@ WIDTHS = [
 def machine(width, **options):
     """Return an engine of machine code for vectors of that width."""
     chosen = engine_of("", None, code="loops", target="machine", **options).options
-    return engine_of("", form_of(chosen, width, Target(width).registers), code="loops", target="machine", **options)
+    return engine_of("", form_of(chosen, width, vector_registers(width)), code="loops", target="machine", **options)
