@@ -21,11 +21,6 @@ from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program
 
 _BUFFERS = {"inputs": Word.X, "outputs": Word.Y, "parameters": Word.P, "gradients": Word.Q}
-_COMPARISONS: dict[Fact, list[tuple[Word, int, str]]] = {
-    Fact.DUE: [(Word.DUE, 1, "ne")],
-    Fact.ALONE: [(Word.BATCH, 1, "ne"), (Word.ZERO, 1, "ne")],
-}
-"""A fact -> words, numbers, and the jump if a comparison fails."""
 
 
 class Section(Lists):
@@ -206,24 +201,25 @@ class Section(Lists):
     def _unless(self, condition: Fact, label: str) -> None:
         """Jump to the label unless the condition holds."""
         code = self.code
-        if condition == Fact.ENDS:
-            code.integer("mov", RAX, word(Word.COUNT) if self.step.own else 1)
+        rows = word(Word.COUNT) if self.step.own else 1
+        if condition == Fact.DUE:
+            code.jump(label, "ne", word(Word.DUE), 1)
+        elif condition == Fact.ALONE:
+            code.integer("mov", RAX, rows)
+            code.jump(label, "ne", RAX, word(Word.BATCH))
+            code.jump(label, "ne", word(Word.ZERO), 1)
+        elif condition == Fact.ENDS:
+            code.integer("mov", RAX, rows)
             code.integer("add", RAX, word(Word.TAKEN))
             code.integer("mov", word(Word.TAKEN), RAX)
             code.jump(label, "l", RAX, word(Word.BATCH))
             code.integer("mov", word(Word.TAKEN), 0)
-        elif condition == Fact.WHOLE:
-            code.integer("mov", RAX, word(Word.COUNT))
-            code.jump(label, "ne", RAX, word(Word.BATCH))
-            code.jump(label, "ne", word(Word.ZERO), 1)
-        elif condition == Fact.UNBOUNDED:
-            self.compare(word(Word.BOUND))
-            code.jump(label, "a")
         elif condition == Fact.EVERY_INPUT:
             self.unless_all_listed(label)
         else:
-            for which, wanted, jump in _COMPARISONS[condition]:
-                code.jump(label, jump, word(which), wanted)
+            assert condition == Fact.UNBOUNDED
+            self.compare(word(Word.BOUND))
+            code.jump(label, "a")
 
     WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
         **Lists.WRITERS,

@@ -13,8 +13,7 @@ from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
 _REASONS = {
-    Fact.ALONE: "Each row is a batch, so no gradient is kept, and an update may wait.",
-    Fact.WHOLE: "These rows are a batch, so their sums need not be kept as gradients.",
+    Fact.ALONE: "A whole batch, so its sums need not be kept as gradients.",
     Fact.UNBOUNDED: "Zeros are skipped only while all weights are known to be finite.",
 }
 """A fact -> a comment for the branch where it holds."""
@@ -40,12 +39,12 @@ _PLAIN: dict[type[steps.Statement], str] = {
 """Statements without fields, as C. `Section` writes the others."""
 _FACTS = {
     Fact.DUE: "t->state.due",
-    Fact.ALONE: "t->stretch->batch == 1 && t->state.gradients_are_zero",
-    Fact.WHOLE: f"{COUNT} == t->stretch->batch && t->state.gradients_are_zero",
-    Fact.EVERY_INPUT: f"all_listed(lists, {COUNT})",
+    Fact.ALONE: "{rows} == t->stretch->batch && t->state.gradients_are_zero",
+    Fact.ENDS: "batch_ends(t, {rows})",
+    Fact.EVERY_INPUT: "all_listed(lists, {rows})",
     Fact.UNBOUNDED: "!(t->state.bound < LIMIT)",
 }
-"""A fact -> C that asks for it. `Section` asks whether a batch ends."""
+"""A fact -> C that asks for it."""
 
 
 def spelled(step: Step, place: Place) -> str:
@@ -172,7 +171,7 @@ class Section:
         then, otherwise = (self._program(branch) for branch in (statement.then, statement.otherwise))
         reason = _REASONS.get(statement.condition)
         comment = [Comment(reason)] if reason and statement.then else []
-        condition = f"batch_ends(t, {self.rows})" if statement.condition == Fact.ENDS else _FACTS[statement.condition]
+        condition = _FACTS[statement.condition].format(rows=self.rows)
         return [If(condition, [*comment, *then], otherwise)]
 
     def _each_row(self, statement: steps.EachRow) -> list[Statement]:

@@ -6,7 +6,7 @@ The bits stay the same because the gradients were zero before.
 
 Example: the end of the section `together` on the left becomes the one on the right.
 
-                                            if the rows are a batch:
+                                            if alone:
                                               if batch ends:
                                                 next rate
                                                 run loop 12 of 104 rows in place
@@ -42,5 +42,5 @@ def update_with_whole_batches(step: Step, form: Form) -> Step:
     own = f"{sinks.routine} in place"
     step = step.with_routine(own, [sink.updating(step.loops.gradient_offset)])
     whole = If(ends.condition, (NextRate(), Perform(own), Update(sink.number)))
-    choice = If(Fact.WHOLE, (whole,), (sinks, ends))
+    choice = If(Fact.ALONE, (whole,), (sinks, ends))
     return step.with_programs(together=(*before, choice))

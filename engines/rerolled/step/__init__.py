@@ -27,13 +27,12 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "if" condition ":" statement* ["else:" statement*]
           | "for each row:" statement* | "for the last row:" statement*       of those taken together, in its own places
           | "divided by" ("rows" | "lanes") ":" statement*                    among threads, which meet at its end
-condition = "due" | "alone" | "the rows are a batch" | "batch ends"
-          | "every input of the rows counts" | "weights may be infinite"
+condition = "due" | "alone" | "batch ends" | "every input of the rows counts" | "weights may be infinite"
 
 `forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
 until all steps are taken or a loss is not finite, then `leave`. If the step has `together`, that runs instead of `turn`
-in batches of at least 2 rows. A stretch that does not learn runs `evaluate` instead. A row is *alone* if every row is a
-batch and all gradients are zero; then no gradient needs to be kept.
+in batches of at least 2 rows. A stretch that does not learn runs `evaluate` instead. A row, or the rows taken together,
+are *alone* if they are a whole batch and all gradients are zero; then no gradient needs to be kept.
 
 Example: y = w * x has the loops `0: v[0] = p[0] * x[0]` and `1: q[0] += x[0] * 1.0`. The turn of its plain step is on
 the left, and the result of `rearrange/in_place.py` on the right:

@@ -1,8 +1,8 @@
 """Code -> its variants: the parts of a step that run for small batches, and those that run for larger ones.
 
 The batch is fixed during a stretch of training, so only one of `turn` and `together` can ever run. All variants have
-the same workspace. Other sections differ in one place only: if rows are taken together, none is ever alone, so no
-update is ever due, and `leave` settles none.
+the same workspace. Other sections differ in one place only: if rows are taken together, no update is ever due, and
+`leave` settles none.
 """
 
 from __future__ import annotations
