@@ -15,7 +15,6 @@ from zoomgrad.engines.kernel.c_tree import (
     Define,
     For,
     Function,
-    If,
     Include,
     Item,
     Statement,
@@ -227,25 +226,18 @@ class _Source:
         """Loops that copy parameters, gradients or outputs between the caller's buffer and the workspace."""
         statements: list[Statement] = []
         for copy in copies:
-            # The last two lane counts are one call, unless their places are listed.
-            inner = (*copy.place.lanes[-2:], *copy.entry.lanes[-2:])
-            is_call = all(isinstance(stride, int) for stride in inner)
-            outer = max(0, len(copy.counts) - 2) if is_call else len(copy.counts)
+            # The last two lane counts are in the call, except listed ones and those outside them.
+            both = enumerate(zip(copy.place.lanes, copy.entry.lanes))
+            listed = [lane for lane, strides in both if any(isinstance(stride, tuple) for stride in strides)]
+            outer = max(0, len(copy.counts) - 2, *(lane + 1 for lane in listed))
             area = self.step.area_of(copy.place.base)
             offset = affine(copy.place.base - area.start, copy.place.lanes[:outer], (), self.nests.listed)
             place = f"w + {area.name.upper()} + {offset}"
             index = f"buffer + {affine(copy.entry.base, copy.entry.lanes[:outer], (), self.nests.listed)}"
-            if is_call:
-                counts = (1, 1, *copy.counts)[-2:]
-                strides = ((0, 0, *access.lanes)[-2:] for access in (copy.place, copy.entry))
-                numbers = [str(number) for part in (counts, *strides) for number in part]
-                body: list[Statement] = [call("move_nest", (place, index, out, *numbers))]
-            else:
-                body = [
-                    f"number *place = {place};",
-                    f"double *entry = {index};",
-                    If(out, ["*entry = *place;"], ["*place = *entry;"]),
-                ]
+            counts = (1, 1, *copy.counts[outer:])[-2:]
+            strides = ((0, 0, *access.lanes[outer:])[-2:] for access in (copy.place, copy.entry))
+            numbers = [str(number) for part in (counts, *strides) for number in part]
+            body: list[Statement] = [call("move_nest", (place, index, out, *numbers))]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
                 body = [For(name, count, body)]
             statements += body
