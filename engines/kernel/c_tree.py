@@ -125,7 +125,8 @@ class Function(NamedTuple):
 
     @property
     def signature(self) -> str:
-        return _wrapped(f"{self.result} {self.name}(", self.parameters or ("void",), ")")
+        declared = f"{self.name}({', '.join(self.parameters or ['void'])})"
+        return f"{self.result} {declared}" if len(self.result + declared) < COLUMNS else f"{self.result}\n{declared}"
 
     @property
     def prototype(self) -> str:
@@ -185,15 +186,3 @@ def unit(items: Iterable[Item]) -> str:
         parts.append(text)
         before = item
     return "".join(parts)
-
-
-def _wrapped(head: str, parts: Sequence[str], tail: str) -> str:
-    """A list in parentheses, with continuation lines aligned below its first element."""
-    lines = [head]
-    for number, part in enumerate(parts):
-        text = part + (", " if number < len(parts) - 1 else tail)
-        if len(lines[-1]) + len(text.rstrip()) > COLUMNS and lines[-1].strip() and number:
-            lines[-1] = lines[-1].rstrip()
-            lines.append(" " * len(head))
-        lines[-1] += text
-    return "\n".join(lines) if parts else head + tail

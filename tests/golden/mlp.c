@@ -10,8 +10,8 @@ double log(double);
 double pow(double, double);
 double tanh(double);
 
-__attribute__((noinline, visibility("hidden"))) void forward_0(const double *restrict x, const double *restrict p,
-                                                               double *restrict w, double *restrict y)
+__attribute__((noinline, visibility("hidden"))) void
+forward_0(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
 {
     const double v7 = p[1] + p[0] * x[0];
     w[0] = v7 < 0.0 ? 0.0 : v7;
@@ -20,15 +20,15 @@ __attribute__((noinline, visibility("hidden"))) void forward_0(const double *res
     w[1] = v13;
 }
 
-__attribute__((noinline, visibility("hidden"))) void forward_1(const double *restrict x, const double *restrict p,
-                                                               double *restrict w, double *restrict y)
+__attribute__((noinline, visibility("hidden"))) void
+forward_1(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
 {
     w[2] = w[1] + x[1] * -1.0;
     w[3] = pow(w[2], 2.0) + 0.0;
 }
 
-__attribute__((noinline, visibility("hidden"))) void backward_0(const double *restrict x, const double *restrict p,
-                                                                double *restrict w, double *restrict q)
+__attribute__((noinline, visibility("hidden"))) void
+backward_0(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
 {
     const double v26 = 2.0 * pow(w[2], 1.0) * 1.0;
     q[3] += v26;
@@ -36,8 +36,8 @@ __attribute__((noinline, visibility("hidden"))) void backward_0(const double *re
     w[4] = v26;
 }
 
-__attribute__((noinline, visibility("hidden"))) void backward_1(const double *restrict x, const double *restrict p,
-                                                                double *restrict w, double *restrict q)
+__attribute__((noinline, visibility("hidden"))) void
+backward_1(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
 {
     const double v33 = (w[0] > 0.0) * (p[2] * w[4]);
     q[1] += v33;
