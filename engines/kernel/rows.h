@@ -1,4 +1,4 @@
-/* Reading rows. A kernel with vectors of doubles defines HAS_VECTORS before this file. */
+/* Reading rows. LANES: doubles in a vector, if the kernel has vectors. */
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
@@ -25,7 +25,7 @@ static __attribute__((unused)) void divide_bytes(struct quotients *by, double di
     }
 }
 
-#if defined(HAS_VECTORS) && LANES >= 4 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if LANES >= 4 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define READS_VECTORS
 /* Read as many bytes as fill whole vectors, and return their number. */
 static __attribute__((unused)) long long read_vectors(double *restrict x, const unsigned char *bytes, long long width,

@@ -5,7 +5,6 @@
 typedef double number;
 typedef long long whole; /* an integer as long as a number */
 typedef unsigned long long word;
-#define HAS_VECTORS
 
 #define UNUSED __attribute__((unused))
 #define INLINE static inline __attribute__((always_inline, unused))

@@ -83,9 +83,7 @@ static const unsigned char *bytes_of(const struct training *t, long long ahead)
 static long long list_bytes(const unsigned char *bytes, int *at)
 {
     typedef unsigned long long __attribute__((aligned(1), may_alias)) eight;
-#if LANES > 1
     typedef int __attribute__((vector_size(8 * sizeof(int)), aligned(sizeof(int)), may_alias)) ints;
-#endif
     const eight low = 0x7f7f7f7f7f7f7f7f;
     long long count = 0;
     int i = 0;
@@ -93,12 +91,7 @@ static long long list_bytes(const unsigned char *bytes, int *at)
         const eight some = *(const eight *)(bytes + i);
         const eight marks = ((((some & low) + low) | some) & ~low) >> 7; /* 1 for each byte that is not 0 */
         const int set = marks * 0x0102040810204080 >> 56;                /* the same in 8 bits */
-#if LANES == 1
-        for (int n = 0; n < 8; n++)
-            at[count + n] = packed[set][n] + i;
-#else
         *(ints *)(at + count) = *(const ints *)packed[set] + i;
-#endif
         count += marks * 0x0101010101010101 >> 56; /* their sum */
     }
     for (; i < LISTED; i++) {

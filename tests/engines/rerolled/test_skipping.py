@@ -57,12 +57,12 @@ GRAPH = Graph("masked", start(), masked)
 KINDS = ["input"] * (FEATURES + 1) + ["parameter"] * PARAMETERS
 
 
-FORMS = {"tcc": form(rows=0, sparse=True), "gcc, two rows at once": form(width=8, rows=2, sparse=True)}
+FORMS = {"gcc, no vectors": form(rows=0, sparse=True), "gcc, two rows at once": form(width=8, rows=2, sparse=True)}
 
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", "rerolled-machine-sparse", *FORMS])
 def found(request):
-    """The network, compiled once with zeros skipped: by two engines, TCC without vectors, and gcc with vectors."""
+    """The network, compiled once with zeros skipped: by two engines, and gcc without vectors and with them."""
     chosen = FORMS.get(request.param)
     engine = usable(of_form(request.param.split(",")[0], chosen) if chosen else request.param)
     with pytest.MonkeyPatch.context() as patch:
