@@ -10,6 +10,7 @@ DOMAIN_ERRORS = (ArithmeticError, ValueError, TypeError)
 _VALUES = (
     "zoomgrad.engines.interpreted",
     "zoomgrad.engines.graph",
+    "zoomgrad.engines.native",
     "zoomgrad.engines.value_base",
     "zoomgrad_translated",
 )

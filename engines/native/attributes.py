@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zoomgrad.engines.native.ops_in_c import ALL, in_python
+from zoomgrad.engines.value_base import Derived
 
 
 def construct(v: Any, data: Any, _children: Any = (), _op: str = "", label: str = "") -> None:
@@ -84,6 +85,7 @@ ATTRIBUTES = {
     "_op": property(text_of, rename),
     "_name": property(lambda v: v._parts()[3]),
     "_constant": property(lambda v: v._parts()[4]),
+    "__repr__": Derived.__repr__,
     "__reduce__": parts,
     "__deepcopy__": deep_copy,
     # Defaults: a Value keeps other ones in its dict.

@@ -21,7 +21,7 @@ from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.toolchains import Toolchain, usable
 from zoomgrad.engines.native import ops_in_c
 from zoomgrad.engines.native.attributes import ATTRIBUTES, construct, contribute
-from zoomgrad.engines.value_base import Derived, check_exponent
+from zoomgrad.engines.value_base import check_exponent
 
 MODULE = "zoomgrad_value"
 """The module's name in `module.c`."""
@@ -82,7 +82,6 @@ def class_in(path: Path) -> Any:
     value._dress = module.dress
     value._topo = value.topo  # a program's class may have another `topo`
     value.__name__ = value.__name__  # error messages show a name without the module
-    value.__repr__ = Derived.__repr__
     for name, attribute in ATTRIBUTES.items():
         setattr(value, name, attribute)
     return value
