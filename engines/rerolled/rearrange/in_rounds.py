@@ -49,17 +49,15 @@ def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Run]:
     none = known.get(None, -1)
     at = 0
     while at < len(loops):
-        rounds, minus_length = max(
-            ((_rounds(kinds, at, length, none), -length) for length in range(1, LENGTH + 1)),
-            key=lambda candidate: (candidate[0] >= ROUNDS, -candidate[0] * candidate[1], candidate[1]),
-        )
-        if rounds >= ROUNDS:
-            length = -minus_length
-            stop = at + rounds * length
-            yield Run(at, loops[at], rounds=tuple(over_rounds(loops[n:stop:length]) for n in range(at, at + length)))
-            at = stop
-        else:
+        rounds = {length: _rounds(kinds, at, length, none) for length in range(1, LENGTH + 1)}
+        # The round whose rounds cover the most loops, and of several the shortest.
+        length = max(rounds, key=lambda length: (rounds[length] >= ROUNDS, rounds[length] * length, -length))
+        if rounds[length] < ROUNDS:
             at += 1
+            continue
+        stop = at + rounds[length] * length
+        yield Run(at, loops[at], rounds=tuple(over_rounds(loops[n:stop:length]) for n in range(at, at + length)))
+        at = stop
 
 
 def _rounds(kinds: Sequence[int], first: int, length: int, none: int) -> int:
