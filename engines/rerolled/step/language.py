@@ -330,9 +330,6 @@ class Divided(Statement):
 
 Program = tuple[Statement, ...]
 
-SECTIONS = ("forward", "backward", "enter", "turn", "together", "evaluate", "leave")
-"""`together` runs in place of `turn` if batches have at least 2 rows."""
-
 
 def rewrite(program: Program, change: Callable[[Statement], Program]) -> Program:
     """Replace each statement by the statements that `change` returns, inner statements first."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Loops, Workspace
-from zoomgrad.engines.rerolled.step.language import SECTIONS, Divided, Perform, Place, Program, Run, Statement, walk
+from zoomgrad.engines.rerolled.step.language import Divided, Perform, Place, Program, Run, Statement, walk
 from zoomgrad.engines.rerolled.step.spans import Span, reads
 
 
@@ -112,9 +112,9 @@ class Step(Workspace):
         if series:
             yield "series:"
             yield from (f"  {run}: {self.line(run)}" for _, run in sorted(series.items()))
-        for name in filter(self.programs.__contains__, SECTIONS):
+        for name, program in self.programs.items():
             yield f"{name}:"
-            yield from self._program(self.programs[name], "  ")
+            yield from self._program(program, "  ")
 
     def line(self, run: Run) -> str:
         """A run's computation in the text form of loops."""
