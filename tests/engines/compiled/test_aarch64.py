@@ -18,7 +18,7 @@ from zoomgrad.engines.kernel.c_text import table
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.toolchains import STRICT
 from zoomgrad.engines.kernel.variants import variant_for
-from zoomgrad.engines.rerolled.fitted import wanted
+from zoomgrad.engines.rerolled.fitted import form_of
 from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.harness import workloads
 
@@ -88,7 +88,7 @@ def run(units, folder):
 def test_a_cross_compiled_program_has_the_bits_of_the_reference(engine, name, tmp_path):
     workload, steps = workloads.load(name), 15
     options = engines.load(engine).options
-    options = replace(options, form=replace(wanted(options), width=2, registers=32))
+    options = replace(options, form=form_of(options, 2, 32))
     trainer = engines.load(REFERENCE).prepare(workload)
     trainer.restart(batch=workload.batch)
     trainer.train(steps)
