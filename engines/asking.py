@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import selectors
+import select
 import signal
 import subprocess
 import sys
@@ -107,19 +107,16 @@ def ask(
 
     The command and its process group are killed after `seconds` (default ANSWER_SECONDS) or `most_bytes`.
     """
-    programs = Programs(ANSWER_SECONDS if seconds is None else seconds, most_bytes, folder, environment)
-    try:
+    with Programs(ANSWER_SECONDS if seconds is None else seconds, most_bytes, folder, environment) as programs:
         programs.start(command, errors=errors)
-        return programs.finish()[0]
-    finally:
-        programs.end()
+        return programs.finish()
 
 
 class Programs:
-    """Programs that run side by side, each in a process group of its own, within limits.
+    """Programs that run side by side, each in a process group of its own, within limits, until the block ends.
 
-    seconds: from the start of `finish`. most_bytes: of each output. limits: as for `lower_limits`. session: whether
-    each begins a session, whose members the caller ends.
+    seconds: from the start of `finish`. most_bytes: of what all write, into one pipe. limits: as for `lower_limits`.
+    session: whether each begins a session, whose members the caller ends.
     """
 
     def __init__(
@@ -128,14 +125,24 @@ class Programs:
         most_bytes: int,
         folder: Optional[Path] = None,
         environment: Optional[Mapping[str, str]] = None,
-        *,
         limits: Mapping[str, int] = MappingProxyType({}),
+        *,
         session: bool = False,
     ) -> None:
         self.seconds, self.most_bytes, self.limits = seconds, most_bytes, limits
         self._group = {"start_new_session": True} if session else _OWN_GROUP
         self._place: dict[str, Any] = {"cwd": folder, "env": surroundings() if environment is None else environment}
         self._processes: list[subprocess.Popen[bytes]] = []
+        reads, writes = os.pipe()
+        self._output, self._input = os.fdopen(reads, "rb", 0), os.fdopen(writes, "wb", 0)
+
+    def __enter__(self) -> Programs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _kill(self._processes)
+        self._output.close()
+        self._input.close()
 
     def start(self, command: Sequence[str], *, reads: bool = False, errors: bool = True) -> int:
         """Start a program, and return its pid. reads: whether it reads its standard input, which `finish` writes.
@@ -147,7 +154,7 @@ class Programs:
                 command,
                 bufsize=0,
                 stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=self._input,
                 stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
                 **self._place,
                 **self._group,
@@ -158,72 +165,62 @@ class Programs:
         lower_limits(process.pid, self.limits)
         return process.pid
 
-    def finish(self, inputs: Sequence[bytes] = ()) -> list[str]:
-        """Give the first programs that read their inputs, wait until all have ended, and return their outputs.
+    def finish(self, inputs: Sequence[bytes] = ()) -> str:
+        """Give the first programs that read their inputs, wait until all have ended, and return what they wrote.
 
-        inputs: short enough for a pipe. Programs that read but get no input are killed. Raises NoAnswer if a program
-        fails, and kills the others.
+        inputs: short enough for a pipe. Programs that read but get no input are killed. Raises NoAnswer as soon as a
+        program fails.
         """
         deadline = monotonic() + self.seconds
-        printed = {process: bytearray() for process in self._used(inputs)}
-        running = list(printed)
-        try:
-            with selectors.DefaultSelector() as selector:
-                for process in running:
-                    selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
-                while running:
-                    if (left := deadline - monotonic()) <= 0.0:
-                        raise TimeoutError
-                    # A program that has ended may leave a child behind that holds the pipe open.
-                    ended = {process for process in running if process.poll() is not None}
-                    wait_seconds = 0.0 if ended else min(left, _POLL_SECONDS)
-                    ready = {key.data for key, _ in selector.select(wait_seconds)}
-                    for process in list(running):
-                        more = self._read(process, printed[process]) if process in ready else process not in ended
-                        if not more:
-                            running.remove(process)
-                            selector.unregister(process.stdout)  # type: ignore[arg-type]
-                            _check(process, deadline, printed[process])
-        except (TimeoutError, subprocess.TimeoutExpired):
-            output = "\n".join(map(_text, printed.values()))
-            raise NoAnswer(f"took longer than {self.seconds:g} s", output, limit="time") from None
-        finally:
-            self.end()
-        return list(map(_text, printed.values()))
-
-    def _used(self, inputs: Sequence[bytes]) -> list[subprocess.Popen[bytes]]:
-        """The programs to wait for, which have got their inputs."""
-        readers = (process for process in self._processes if process.stdin)
-        used = [process for process in self._processes if not process.stdin]
+        readers = [process for process in self._processes if process.stdin]
+        unused = readers[len(inputs) :]
+        # These are forgotten: after `wait`, another process may get a number.
+        self._processes = [process for process in self._processes if process not in unused]
+        _kill(unused)
         for text, process in zip(inputs, readers):
             assert process.stdin
             with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # its exit code says why
                 stream.write(text)
-            used.append(process)
-        return used
+        self._input.close()  # so that the pipe ends with the programs
+        poller, is_open, printed, pause = select.poll(), True, bytearray(), 2e-5
+        poller.register(self._output, select.POLLIN)
+        while True:
+            codes = [process.poll() for process in self._processes]
+            run = None in codes and not any(codes)
+            left = deadline - monotonic()
+            # A program that has ended may leave a child behind that holds the pipe open.
+            if is_open and poller.poll(1e3 * max(0.0, min(left, _POLL_SECONDS)) if run else 0):
+                some = self._output.read(1 << 16)
+                printed += some
+                is_open = bool(some)
+            elif not run:
+                break
+            elif not is_open:  # usually it ends within microseconds
+                sleep(pause)
+                pause = min(2 * pause, _POLL_SECONDS)
+            if left <= 0.0:
+                raise NoAnswer(f"took longer than {self.seconds:g} s", _text(printed), limit="time")
+            if len(printed) > self.most_bytes:
+                raise NoAnswer(f"wrote more than {self.most_bytes:,} bytes", limit="output")
+        code = next(filter(None, codes), 0)
+        if code:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            how = f"ended with exit code {code}" if code > 0 else f"was ended by {name}"
+            raise NoAnswer(how, _text(printed), code=code)
+        return _text(printed)
 
-    def _read(self, process: subprocess.Popen[bytes], printed: bytearray) -> bool:
-        """Read what it wrote. False if there will be no more."""
-        assert process.stdout
-        some = os.read(process.stdout.fileno(), 1 << 16)
-        printed += some
-        if len(printed) > self.most_bytes:
-            raise NoAnswer(f"wrote more than {self.most_bytes:,} bytes", limit="output")
-        return bool(some)
 
-    def end(self) -> None:
-        """Kill the programs that still run, and what they started."""
-        # Before the pipes are closed: at the end of its input, a waiting compiler would begin to compile.
-        # A group outlives its leader: a driver that died may leave its compiler behind.
-        for process in self._processes:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-        # Each is forgotten: after `wait`, another process may get its number.
-        while self._processes:
-            process = self._processes.pop()
-            for pipe in filter(None, (process.stdin, process.stdout)):
-                pipe.close()
-            process.wait()
+def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Kill those programs that still run, and what they and the others started."""
+    # Before their pipes are closed: at the end of its input, a waiting compiler would begin to compile.
+    # A group outlives its leader: a driver that died may leave its compiler behind.
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for process in processes:
+        if process.stdin:
+            process.stdin.close()
+        process.wait()
 
 
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
@@ -233,21 +230,6 @@ kills the program. Never `preexec_fn`, which may hang in a process with threads.
 
 def _text(printed: bytearray) -> str:
     return printed.decode(errors="replace")
-
-
-def _check(process: subprocess.Popen[bytes], deadline: float, printed: bytearray) -> None:
-    """Wait for a process that has closed its output. Raises TimeoutExpired, and NoAnswer if its exit code is not 0."""
-    for _ in range(20):  # it ends within microseconds, and `wait` with a limit would sleep for longer
-        if process.poll() is not None:
-            break
-        sleep(2e-5)
-    code = process.wait(max(0.0, deadline - monotonic()))
-    if code > 0:
-        raise NoAnswer(f"ended with exit code {code}", _text(printed), code=code)
-    if code < 0:
-        number = -code
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        raise NoAnswer(f"was ended by {name}", _text(printed), code=code)
 
 
 def lower_limits(pid: int, most: Mapping[str, int]) -> None:

@@ -60,21 +60,19 @@ def run(command: list[str], environment: dict[str, str], folder: str, settings: 
     """
     # Limit memory that can be written, because a library may reserve more address space than it uses. Never dump a
     # core. A session: Ctrl-C reaches only us, and pyperf's worker ends with its manager.
-    programs = Programs(
-        *(settings.timeout_seconds, settings.output_bytes, Path(folder), environment),
-        limits={"CORE": 0, "DATA": settings.memory_bytes},
-        session=True,
-    )
+    limits = {"CORE": 0, "DATA": settings.memory_bytes}
     leader = 0
     try:
-        leader = programs.start(command)
-        (output,), code, limit = programs.finish(), 0, ""
+        with Programs(
+            settings.timeout_seconds, settings.output_bytes, Path(folder), environment, limits, session=True
+        ) as programs:
+            leader = programs.start(command)
+            output, code, limit = programs.finish(), 0, ""
     except NoAnswer as none:
         output, code, limit = none.output or none.reason, none.code, none.limit
         if not leader:
             code = 127  # a shell's code for a command that can't be started
     finally:
-        programs.end()
         if leader:
             end_session(leader)
     output = output.strip()

@@ -25,10 +25,10 @@ SECONDS = 1800.0
 BYTES = 16 << 30
 """Limit of a compiler's address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
 
-TAIL_CHARACTERS = 800
+LIMITS = {"AS": BYTES, "FSIZE": 4 << 30}
+"""Limits of a compiler's resources. Its output counts as a file."""
 
-LARGEST_FILE_BYTES = 4 << 30
-"""Largest file that a compiler may write, its output included."""
+TAIL_CHARACTERS = 800
 
 OUTPUT_BYTES = 16 << 20
 """A compiler that prints more is killed."""
@@ -148,9 +148,9 @@ class Compilers:
     Python traced and lowered the graph.
     """
 
-    def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path) -> None:
+    def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path, programs: asking.Programs) -> None:
         self._command = [*tool.command, *flags, "-fPIC", "-c", "-x", "c", "-"]
-        self.programs = _programs(folder)
+        self._programs = programs
         self._objects: list[Path] = []
         self._folder = folder
 
@@ -158,7 +158,7 @@ class Compilers:
         """Start another compiler. Raises BuildFailed."""
         target = self._folder / f"unit_{len(self._objects)}.o"
         with _failing(self._command):
-            self.programs.start([*self._command, "-o", str(target)], reads=True)
+            self._programs.start([*self._command, "-o", str(target)], reads=True)
         self._objects.append(target)
 
     def compile(self, units: Sequence[str]) -> list[Path]:
@@ -170,33 +170,27 @@ class Compilers:
         for name, unit in zip(names, units):
             write(self._folder / name, unit.encode("ascii"))
         with _failing(self._command):
-            self.programs.finish([f'#include "{name}"\n'.encode() for name in names])
+            self._programs.finish([f'#include "{name}"\n'.encode() for name in names])
         return self._objects[: len(units)]
 
 
 @contextlib.contextmanager
 def compiling(tool: Toolchain, flags: Sequence[str]) -> Iterator[Compilers]:
     """Compilers of that tool. The block's end kills all that still run and removes objects. Raises BuildFailed."""
-    with private_folder() as folder:
-        compilers = Compilers(tool, flags, folder)
-        try:
-            yield compilers
-        finally:
-            compilers.programs.end()
+    with private_folder() as folder, _programs(folder) as programs:
+        yield Compilers(tool, flags, folder, programs)
 
 
 def _programs(folder: Path) -> asking.Programs:
     """Programs that run in a folder, within limits."""
     # Keep temporary files in the private directory too.
     environment = {**asking.surroundings(), "TMPDIR": str(folder)}
-    limits = {"AS": BYTES, "FSIZE": LARGEST_FILE_BYTES}
-    return asking.Programs(SECONDS, OUTPUT_BYTES, folder, environment, limits=limits)
+    return asking.Programs(SECONDS, OUTPUT_BYTES, folder, environment, LIMITS)
 
 
 def _run(folder: Path, command: Sequence[str]) -> None:
     """Run a command. Raises BuildFailed."""
-    programs = _programs(folder)
-    with _failing(command):
+    with _failing(command), _programs(folder) as programs:
         programs.start(command)
         programs.finish()
 
