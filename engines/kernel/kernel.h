@@ -37,7 +37,6 @@ struct stretch {
 void set_input(double *x, const struct column *columns, long long count, long long row);
 double forward(const double *x, const double *p, double *w, double *y);
 void backward(const double *x, const double *p, double *w, double *q); /* adds to q; call forward first */
-void zero_grad(double *q);
 void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
 
 /* Returns the number of finite losses. The first other loss ends the stretch, before its backward pass. */

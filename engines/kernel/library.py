@@ -60,9 +60,6 @@ class Library:
             each.library = self._lib  # type: ignore[attr-defined]
         return passes
 
-    def zero_grad(self, q: Doubles) -> None:
-        self._lib.zero_grad(self._pointer(q))
-
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         self._lib.update(self._pointer(p), self._pointer(q), rate, batch)
 

@@ -62,7 +62,6 @@ class Kernel(Protocol):
     def bind(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles, q: Doubles) -> Passes:
         """The passes over these buffers, which they keep."""
 
-    def zero_grad(self, q: Doubles) -> None: ...
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         """`p -= rate * q / batch`, then `q = 0`."""
 
@@ -168,7 +167,7 @@ class Program:
     def zero_grad(self) -> None:
         """Set the gradients to zero, which also discards a partial batch."""
         with self._alone:
-            self._kernel.zero_grad(self._q.ready())
+            self._q.ready()[:] = array("d", bytes(8 * self._q.length))
             self._taken = 0
 
     def update(self, rate: float, batch: int = 1) -> None:

@@ -51,15 +51,12 @@ class PythonKernel:
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
         x[:] = array("d", [value for column in columns for value in column.values(row)])
 
-    def zero_grad(self, q: Doubles) -> None:
-        q[:] = array("d", bytes(8 * len(q)))
-
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         if batch == 1:  # a division by 1 changes nothing
             p[:] = array("d", [x - rate * g for x, g in zip(p, q)])
         else:
             p[:] = array("d", [x - rate * g / batch for x, g in zip(p, q)])
-        self.zero_grad(q)
+        q[:] = array("d", bytes(8 * len(q)))
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         columns, row, steps, batch, taken, rates, losses, learns, y_step = stretch

@@ -22,12 +22,6 @@
 #define WEIGHTS b->p
 #endif
 
-void zero_grad(double *restrict q)
-{
-    for (long long i = 0; i < PARAMETERS; i++)
-        q[i] = 0.0;
-}
-
 #ifndef FORWARD_ONLY
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
@@ -37,7 +31,8 @@ void update(double *restrict p, double *restrict q, double rate, double batch)
     else
         for (long long i = 0; i < PARAMETERS; i++)
             p[i] -= rate * q[i] / batch;
-    zero_grad(q);
+    for (long long i = 0; i < PARAMETERS; i++)
+        q[i] = 0.0;
 }
 #endif
 

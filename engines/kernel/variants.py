@@ -40,8 +40,7 @@ class Variants:
         self._first = first
         self._kernels = {first.name: kernel}
         self.workspace, self.set_input, self.forward = kernel.workspace, kernel.set_input, kernel.forward
-        self.backward, self.bind = kernel.backward, kernel.bind
-        self.zero_grad, self.update = kernel.zero_grad, kernel.update
+        self.backward, self.bind, self.update = kernel.backward, kernel.bind, kernel.update
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         # Forward passes and empty stretches run in every variant.

@@ -16,7 +16,6 @@ PROTOTYPES = {
     "set_input": "void (*)(double *, const struct column *, long long, long long)",
     "forward": "double (*)(const double *, const double *, double *, double *)",
     "backward": "void (*)(const double *, const double *, double *, double *)",
-    "zero_grad": "void (*)(double *)",
     "update": "void (*)(double *, double *, double, double)",
     "train": "long long (*)(const struct buffers *, const struct stretch *)",
 }
@@ -47,7 +46,6 @@ def write_functions(evaluator: Evaluator, step: Step) -> None:
     code = evaluator.code
     _write_descend(evaluator)
     _write_set_input(code)
-    _write_zero_grad(evaluator, step.loops.parameters)
     _write_update(code, step.loops.parameters)
     for name, last in (("forward", Word.Y), ("backward", Word.Q)):
         _write_pass(evaluator, step, name, last)
@@ -143,14 +141,6 @@ def _write_set_input(code: Assembler) -> None:
         for to, source in ((RAX, RCX), (R8, RDX), (RDX, RSI)):
             code.integer("mov", to, source)
         code.call(READ_COLUMNS)
-
-
-def _write_zero_grad(evaluator: Evaluator, parameters: int) -> None:
-    code, width = evaluator.code, evaluator.registers.width
-    with _simple(code, "zero_grad"):
-        code.integer("mov", RCX, parameters)
-        evaluator.clear(Vec(0, 8))
-        in_steps(code, (width, 1), lambda step: evaluator.store(Mem(RDI), Vec(0, 8 * step)), 0)
 
 
 def _write_update(code: Assembler, parameters: int) -> None:
