@@ -27,10 +27,9 @@ from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.program import Kernel, Program
-from zoomgrad.engines.kernel.variants import Variants, variant_for
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.fitted import fitted
-from zoomgrad.engines.rerolled.step.variants import variants_of
+from zoomgrad.engines.rerolled.step.variants import variant_for, variants_of
 
 
 @paused()  # until the code is freed: a collection would walk it
@@ -53,12 +52,18 @@ def compile(  # noqa: A001  (the verb of all that follows)
         clock.sizes.update(sizes(code, options))
         variants = variants_of(code)
         first = variant_for(batch, variants)
-        kernel = kernel_of(first.code, options, clock, compilers)
-        if len(variants) > 1:
-            kernel = Variants(variants, first, kernel, lambda variant: kernel_of(variant.code, options, Clock()))
+        kernels = {first.name: kernel_of(first.code, options, clock, compilers)}
+
+        def kernel_for(batch: int) -> Kernel:
+            variant = variant_for(batch, variants)
+            if variant.name not in kernels:
+                kernels[variant.name] = kernel_of(variant.code, options, Clock())
+            return kernels[variant.name]
+
         with clock.phase("load"):
             return Program(
-                kernel,
+                kernels[first.name],
+                kernel_for,
                 inputs=inputs,
                 parameters=parameters,
                 outputs=len(tape.outputs),

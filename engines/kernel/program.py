@@ -83,6 +83,7 @@ class Program:
     def __init__(
         self,
         kernel: Kernel,
+        kernel_for: Optional[Callable[[int], Kernel]] = None,
         *,
         inputs: Sequence[float],
         parameters: Sequence[float],
@@ -90,11 +91,15 @@ class Program:
         clock: Clock,
         tape: Optional[Tape] = None,
     ) -> None:
+        """kernel_for: the kernel to train with that batch, which may be built at the first call.
+
+        All have one workspace and the same bits. Calls other than training go to `kernel`, and so do forward passes.
+        """
         self.phases: Mapping[str, float] = clock.phases
         """Seconds by phase: `trace`, `lower`, `generate`, `compile`, `load`."""
         self.sizes: Mapping[str, float] = clock.sizes
         """`tape_rows`, and if they apply `source_bytes`, `object_bytes` and `looped_share`."""
-        self._kernel = kernel
+        self._kernel, self._kernel_for = kernel, kernel_for or (lambda batch: kernel)
         self._x = Buffer("inputs", inputs)
         self._p = Buffer("parameters", parameters)
         self._w = kernel.workspace()
@@ -321,7 +326,8 @@ class Program:
                 raise BufferError("rows changed their length during a call\n  Don't resize them while they are read.")
             buffers = (self._x.ready(), self._p.ready(), self._w, self._y.ready(), self._q.ready())
             stretch = Stretch(rows, first_row, steps, batch, waiting, rates, each_loss, learns)
-            done = self._kernel.train(buffers, stretch)
+            kernel = self._kernel_for(batch) if learns and steps else self._kernel
+            done = kernel.train(buffers, stretch)
             self._ran_forward = False
             if learns and waiting + done >= batch:
                 for index in self._unused:

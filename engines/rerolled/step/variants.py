@@ -7,12 +7,29 @@ the same workspace. Other sections differ in one place only: if rows are taken t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from zoomgrad.engines.kernel.variants import Variant
 from zoomgrad.engines.rerolled.step.language import Fact, If
 from zoomgrad.engines.rerolled.step.step import Step
+
+
+class Variant(NamedTuple):
+    """Code of a kernel that is fast for some batches."""
+
+    name: str
+    from_batch: int
+    """The smallest batch that this variant serves. The next variant takes over at its own `from_batch`."""
+    code: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}, for batches from {self.from_batch} up"
+
+
+def variant_for(batch: int, variants: Sequence[Variant]) -> Variant:
+    """The variant to train with that batch."""
+    return next((variant for variant in reversed(variants) if variant.from_batch <= batch), variants[0])
 
 
 def variants_of(code: Any) -> list[Variant]:

@@ -17,9 +17,8 @@ from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.c_text import table
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.toolchains import STRICT
-from zoomgrad.engines.kernel.variants import variant_for
 from zoomgrad.engines.rerolled.fitted import form_of
-from zoomgrad.engines.rerolled.step.variants import variants_of
+from zoomgrad.engines.rerolled.step.variants import variant_for, variants_of
 from zoomgrad.harness import workloads
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"

@@ -15,9 +15,8 @@ from zoomgrad import engines
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.graph.optimisers import SGD
-from zoomgrad.engines.kernel.variants import variant_for
 from zoomgrad.engines.rerolled.form import TALLEST
-from zoomgrad.engines.rerolled.step.variants import variants_of
+from zoomgrad.engines.rerolled.step.variants import variant_for, variants_of
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import DRILLS, MOST_BOUNDED_STEPS, MOST_STEPS
 from zoomgrad.harness.worker.evidence import Evidence, Starts, Witness, compare, left_by, stretches, write_evidence
