@@ -256,9 +256,9 @@ DEFECTS = (
     ),
     Defect(
         "C: bytes are multiplied by the divisor's reciprocal",
-        "engines/kernel/rows.h",
-        "[row * c->width + i] / c->divisor;",
-        "[row * c->width + i] * (1.0 / c->divisor);",
+        "engines/kernel/library.py",
+        "[byte / divisor for byte in range(256)]",
+        "[byte * (1.0 / divisor) for byte in range(256)]",
         "engines/compiled/test_program.py",
     ),
     Defect(

@@ -9,6 +9,9 @@ struct column {
     long long width; /* inputs per row */
     double divisor;  /* BYTES become byte / divisor */
     long long kind;  /* DOUBLES, BYTES, or CLASSES: a label becomes `width` inputs, all 0.0 except one */
+    double high;     /* byte * high + byte * low is byte / divisor, for all bytes; 0.0 if no such sum is */
+    double low;
+    const double *quotients; /* byte / divisor for each byte, in a column of BYTES */
 };
 
 struct buffers {

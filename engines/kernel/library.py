@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.columns import DOUBLES, Column
+from zoomgrad.engines.columns import BYTES, DOUBLES, Column
 from zoomgrad.engines.kernel.buffers import ALIGNMENT
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Passes, Stretch
@@ -27,6 +27,22 @@ def interface() -> Any:
         remedy = "Run `pytest tests/engines/compiled/test_interface.py --update-golden`."
         raise RuntimeError(f"kernel.h was edited\n  {remedy}")
     return ffi
+
+
+@cache
+def quotients(divisor: float) -> tuple[array[float], float, float]:
+    """`byte / divisor` for all bytes; `high` and `low`, if `byte * high + byte * low` has the bits of each, else zeros.
+
+    `high` is 1 / divisor rounded to 45 bits (Veltkamp's way), so that the first product is exact. `low` is what `high`
+    lacks, so that the sum is almost exact before it is rounded. Divisors below 256 have such numbers. The cache keeps
+    the table, so its address is that of no other.
+    """
+    table = array("d", [byte / divisor for byte in range(256)])
+    inverse = 1.0 / divisor
+    high = 257.0 * inverse - (257.0 * inverse - inverse)
+    low = (1.0 - high * divisor) / divisor
+    are_sums = all(byte * high + byte * low == quotient for byte, quotient in enumerate(table))
+    return (table, high, low) if are_sums else (table, 0.0, 0.0)
 
 
 class Library:
@@ -88,6 +104,9 @@ class Library:
         described = self._ffi.new("struct column[]", len(columns))
         for view, column, data in zip(described, columns, alive):
             view.data, view.width, view.divisor, view.kind = data, column.width, column.divisor, column.kind
+            if view.kind == BYTES:
+                table, view.high, view.low = quotients(column.divisor)
+                view.quotients = self._pointer(table)
             if view.kind == DOUBLES and int(self._ffi.cast("uintptr_t", data)) % ALIGNMENT:
                 raise ValueError(
                     f"a column of doubles must begin at a multiple of {ALIGNMENT} bytes\n"

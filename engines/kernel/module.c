@@ -14,6 +14,7 @@ struct taken {
     Py_buffer views[MOST_BUFFERS + MOST_COLUMNS];
     Py_ssize_t count;
     struct column columns[MOST_COLUMNS];
+    double quotients[MOST_COLUMNS][256];
     Py_ssize_t column_count, rows;
 };
 
@@ -94,7 +95,11 @@ static int take_column(struct taken *t, PyObject *fields, struct column *column,
     else if (format == 'd' && (size_t)view->buf % sizeof(double))
         PyErr_Format(PyExc_ValueError, "a column of doubles must begin at a multiple of %d bytes", (int)sizeof(double));
     else {
-        *column = (struct column){view->buf, width, divisor, one_hot ? CLASSES : format == 'd' ? DOUBLES : BYTES};
+        const long long kind = one_hot ? CLASSES : format == 'd' ? DOUBLES : BYTES;
+        double *quotients = t->quotients[column - t->columns];
+        for (int byte = 0; kind == BYTES && byte < 256; byte++)
+            quotients[byte] = byte / divisor;
+        *column = (struct column){view->buf, width, divisor, kind, 0.0, 0.0, quotients};
         *rows = view->len / view->itemsize / (one_hot ? 1 : width);
         return 1;
     }

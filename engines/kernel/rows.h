@@ -2,34 +2,10 @@
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
-/* byte / divisor for each byte. A row of divisions takes longer than a layer's products, so they are looked up. In vectors,
-   a quotient is byte * high + byte * low instead. `high` is 1 / divisor rounded to 45 bits, so that the first product
-   is exact; `low` is what `high` lacks, so that the sum is almost exact before it is rounded. `are_sums` says that these
-   are the bits of all 256 quotients, as for divisors below 256. */
-struct quotients {
-    double of[256];
-    double high, low;
-    int are_sums;
-};
-
-static __attribute__((unused)) void divide_bytes(struct quotients *by, double divisor)
-{
-    const double inverse = 1.0 / divisor, shifted = 257.0 * inverse;
-    by->high = shifted - (shifted - inverse); /* Veltkamp's way to round to 45 bits */
-    by->low = (1.0 - by->high * divisor) / divisor;
-    by->are_sums = 1;
-    for (int byte = 0; byte < 256; byte++) {
-        const double quotient = byte / divisor;
-        by->of[byte] = quotient;
-        by->are_sums &= byte * by->high + byte * by->low == quotient;
-    }
-}
-
 #if LANES >= 4 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define READS_VECTORS
 /* Read as many bytes as fill whole vectors, and return their number. */
-static __attribute__((unused)) long long read_vectors(double *restrict x, const unsigned char *bytes, long long width,
-                                                      const struct quotients *by)
+static long long read_vectors(double *restrict x, const unsigned char *bytes, const struct column *c)
 {
     long long i = 0;
     /* Without a conversion of integers, which gcc does one by one: 2**52 + byte, as a pattern of bits, minus 2**52. */
@@ -39,8 +15,8 @@ static __attribute__((unused)) long long read_vectors(double *restrict x, const 
     typedef long long __attribute__((aligned(1), may_alias)) eight;
     typedef bits __attribute__((aligned(8), may_alias)) many;
     static const long long shifts[8] = {0, 8, 16, 24, 32, 40, 48, 56};
-    const reals zero = {0}, high = zero + by->high, low = zero + by->low, offset = zero + 0x1p52;
-    for (; by->are_sums && i + 8 <= width; i += 8)
+    const reals zero = {0}, high = zero + c->high, low = zero + c->low, offset = zero + 0x1p52;
+    for (; i + 8 <= c->width; i += 8)
         for (int n = 0; n < 8; n += LANES) {
             const bits each = ((bits){0} + *(const eight *)(bytes + i)) >> *(const many *)(shifts + n) & 255;
             const reals byte = (reals)(each | (bits)offset) - offset;
@@ -50,9 +26,7 @@ static __attribute__((unused)) long long read_vectors(double *restrict x, const 
 }
 #endif
 
-/* by: the quotients of a column of BYTES. A kernel without a training loop has no use for them. */
-static __attribute__((unused)) void read_column(double *restrict x, const struct column *c, long long row,
-                                                const struct quotients *by)
+static void read_column(double *restrict x, const struct column *c, long long row)
 {
     const long long width = c->width;
     if (c->kind == DOUBLES) {
@@ -61,10 +35,11 @@ static __attribute__((unused)) void read_column(double *restrict x, const struct
             x[i] = cells[i];
     } else if (c->kind == BYTES) {
         const unsigned char *cells = (const unsigned char *)c->data + row * width;
-        const double *quotients = by->of;
+        const double *quotients = c->quotients; /* a row of divisions takes longer than a layer's products */
         long long i = 0;
 #ifdef READS_VECTORS
-        i = read_vectors(x, cells, width, by);
+        if (c->high != 0.0)
+            i = read_vectors(x, cells, c);
 #endif
         for (; i + 4 <= width; i += 4) {
             x[i] = quotients[cells[i]];
@@ -85,9 +60,5 @@ static __attribute__((unused)) void read_column(double *restrict x, const struct
 void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {
     for (const struct column *c = columns; c < columns + count; x += c->width, c++)
-        if (c->kind == BYTES)
-            for (long long i = 0; i < c->width; i++)
-                x[i] = ((const unsigned char *)c->data)[row * c->width + i] / c->divisor;
-        else
-            read_column(x, c, row, 0);
+        read_column(x, c, row);
 }

@@ -40,13 +40,8 @@ long long train(const struct buffers *b, const struct stretch *s)
 {
     if (s->steps == 0)
         return 0;
-    struct quotients quotients[s->column_count];
-    for (long long n = 0; n < s->column_count; n++)
-        if (s->columns[n].kind == BYTES)
-            divide_bytes(quotients + n, s->columns[n].divisor);
     struct training t = {
         .stretch = s,
-        .quotients = quotients,
         .x = b->x,
         .p = (double *)WEIGHTS,
         .w = b->w,

@@ -2,7 +2,6 @@
 
 struct training {
     const struct stretch *stretch;
-    const struct quotients *quotients; /* one for each column, used if it holds BYTES */
     double *x, *p, *y, *q;
     double *w;
     long long step;      /* number of recorded losses, all finite */
@@ -28,7 +27,7 @@ static void take_row(const struct training *t, double *restrict x, long long ahe
     const struct stretch *s = t->stretch;
     long long row = ahead ? (t->row + ahead) % s->rows : t->row;
     for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
-        read_column(x, &s->columns[n], row, t->quotients + n);
+        read_column(x, &s->columns[n], row);
 }
 
 /* The number of rows to take together: as many as are left in the batch and in the stretch, up to `most`. */

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import cache
 
 from zoomgrad.engines.columns import BYTES
 from zoomgrad.engines.machine.buffers.copies import copy_doubles, in_steps
@@ -16,22 +15,9 @@ READ_ROW, READ_COLUMNS = "read_row", "read_columns"
 
 
 class Words(IntEnum):
-    """The words of a column: the fields of `struct column`, then HIGH and LOW."""
+    """The words of a column: the fields of `struct column`."""
 
-    DATA, WIDTH, DIVISOR, KIND = range(4)
-    """The kind is DOUBLES, BYTES or CLASSES."""
-    HIGH, LOW = 4, 5
-    """Doubles: for each byte, `byte * HIGH + byte * LOW` is `byte / DIVISOR`. HIGH is 0 if there are none."""
-
-
-@cache
-def high_and_low(divisor: float) -> tuple[float, float]:
-    """HIGH and LOW for a divisor: see `divide_bytes` in kernel/rows.h."""
-    inverse = 1.0 / divisor
-    high = 257.0 * inverse - (257.0 * inverse - inverse)
-    low = (1.0 - high * divisor) / divisor
-    are_sums = all(byte * high + byte * low == byte / divisor for byte in range(256))
-    return (high, low) if are_sums else (0.0, 0.0)
+    DATA, WIDTH, DIVISOR, KIND, HIGH, LOW, QUOTIENTS = range(7)
 
 
 def write_rows(evaluator: Evaluator) -> None:

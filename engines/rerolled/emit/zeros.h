@@ -74,7 +74,7 @@ static const unsigned char *bytes_of(const struct training *t, long long ahead)
     long long first = FIRST;
     for (; first >= c->width; c++)
         first -= c->width;
-    if (c->kind != BYTES || first + LISTED > c->width || t->quotients[c - s->columns].of[0] != 0.0)
+    if (c->kind != BYTES || first + LISTED > c->width)
         return 0;
     return (const unsigned char *)c->data + (t->row + ahead) % s->rows * c->width + first;
 }

@@ -37,7 +37,7 @@ MAIN = """
 int main(void)
 {
     static double x[INPUTS + 1], w[WORKSPACE + 8], y[OUTPUTS + 1], q[PARAMETERS + 1], losses[STEPS];
-    const struct column columns[] = {{rows, INPUTS, 1.0, 0}};
+    const struct column columns[] = {{rows, INPUTS, 1.0, 0, 0.0, 0.0, 0}};
     const struct buffers buffers = {x, p, w, y, q};
     const struct stretch stretch = {columns, 1, ROWS, 0, STEPS, BATCH, 0, rates, losses, 1, 0};
     train(&buffers, &stretch);

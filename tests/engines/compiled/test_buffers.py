@@ -94,7 +94,7 @@ def test_rows_that_are_resized_while_arguments_are_read(program, which):
 
 
 def test_the_maximum_number_of_columns(engine):
-    """Recovered loops keep a table of two kilobytes for each column on their stack."""
+    """An extension module keeps a table of two kilobytes for each column on its stack."""
     xs = [Value(1.0) for _ in range(MOST_COLUMNS)]
     program = engine.compile(sum(xs[1:], xs[0]), inputs=xs, parameters=[])
     assert list(program.train([Column(bytes([n]), 1) for n in range(MOST_COLUMNS)], rate=0.1)) == [
