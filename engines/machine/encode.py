@@ -171,9 +171,6 @@ INTEGERS = {
     "call": Integer(constant=(b"\xff", 2, 0), prefix=b"\x40"),
 }
 
-ALIGNMENT = 32
-"""Inner loops start at multiples of this many bytes."""
-
 
 class Line(NamedTuple):
     """An instruction, a label or a comment of a listing. Its text is made when the listing is printed."""
@@ -341,12 +338,9 @@ class Assembler:
     # --- control -----------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def counted_down(self, counter: Reg, *, aligned: bool = False) -> Iterator[None]:
-        """A loop that runs as often as the counter says, at least once. aligned: for the processor's decoder."""
+    def counted_down(self, counter: Reg) -> Iterator[None]:
+        """A loop that runs as often as the counter says, at least once."""
         again = self.new_label()
-        while aligned and len(self.code) % ALIGNMENT:
-            nop = b"\x66\x66\x66\x90"[-(-len(self.code) % ALIGNMENT) :]  # at most three prefixes
-            self._instruction("nop", (), Forms(nop))
         self.label(again)
         yield
         self.integer("sub", counter, 1)

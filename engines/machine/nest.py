@@ -182,7 +182,7 @@ class Nest:
         counter = self.registers.integer()
         self._put_count(counter, count)
         may_be_empty = self.code.unless("e", counter, 0) if isinstance(count, Mem) else nullcontext()
-        with may_be_empty, self.code.counted_down(counter, aligned=True):
+        with may_be_empty, self.code.counted_down(counter):
             yield
         self.registers.give_back(counter)
 
