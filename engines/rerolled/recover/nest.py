@@ -21,6 +21,7 @@ becomes a separate piece:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import sub
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -81,18 +82,13 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
     runs: list[tuple[int, int]] = []
     turning = turns.nonzero()[0].tolist()
     must_end, must_turn = ends.tobytes(), turns.tobytes()
-    start = index = 0
+    start = 0
     while start < length:
-        while turning[index] < start:
-            index += 1
         # The run ends at the first turn after its start.
-        stop = start
-        if not must_end[start]:
-            after = index + 1 if turning[index] == start else index
-            stop = turning[after]
-            # A run of two may leave its second position to the run that follows: `a  b c d`, not `a b  c d`.
-            if stop == start + 1 and not must_end[stop] and not must_turn[stop + 1]:
-                stop = start
+        stop = start if must_end[start] else turning[bisect_right(turning, start)]
+        # A run of two may leave its second position to the run that follows: `a  b c d`, not `a b  c d`.
+        if stop == start + 1 and not must_end[stop] and not must_turn[stop + 1]:
+            stop = start
         runs.append((start, stop + 1))
         start = stop + 1
     starts = [start for start, _ in runs]
