@@ -193,15 +193,13 @@ def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]
             yield chain
 
 
-def copies_of(places: Ints, indices: Ints, regular: int) -> list[Copy]:
-    """Copies between places and the caller's indices. They list offsets if one of the two is irregular.
-
-    regular: 0 if places ascend, 1 if indices do.
-    """
+def copies_of(places: Ints, indices: Ints) -> list[Copy]:
+    """Copies between places and the caller's indices. They list offsets if one of the two is irregular."""
     columns = (places, indices)
     pieces = nests(np.array(columns)) if len(places) else []
     if len(pieces) > 2 * WRITTEN_SINGLY:
-        pieces = with_lists(nests(columns[regular][None]), columns)
+        regular = min((nests(column[None]) for column in columns), key=len)
+        pieces = with_lists(regular, columns)
     return [
         Copy(piece.counts, *(Access(int(column[piece.start]), piece.strides_of(n)) for n, column in enumerate(columns)))
         for piece in pieces
