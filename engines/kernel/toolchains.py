@@ -124,7 +124,7 @@ def usable(families: Sequence[str]) -> Iterator[Toolchain]:
 
 def has(family: str) -> bool:
     """Whether this machine has a usable compiler of the family."""
-    return _survey(family).tool is not None
+    return _survey(family)[0] is not None
 
 
 def use_clang(program: Path) -> None:
@@ -135,22 +135,15 @@ def use_clang(program: Path) -> None:
 
 def skipped() -> list[asking.Skipped]:
     """Programs on PATH with the name of a compiler that can't be used, each with the reason."""
-    return [no for family in SETTINGS for no in _survey(family).skipped]
-
-
-class _Survey(NamedTuple):
-    """The compiler of a family on this machine, and the programs with its names that can't be used."""
-
-    tool: Optional[Toolchain]
-    skipped: Sequence[asking.Skipped]
+    return [no for family in SETTINGS for no in _survey(family)[1]]
 
 
 @cache
-def _survey(family: str) -> _Survey:
-    """Ask all programs that may be a compiler of the family, and choose the newest.
+def _survey(family: str) -> tuple[Optional[Toolchain], Sequence[asking.Skipped]]:
+    """The newest compiler of the family on this machine, and the programs with its names that can't be used.
 
-    These are the one that the user chose, or those on PATH; if none of these can be used, the one in a Python package.
-    As on PATH, the first program of each name counts.
+    Asks all programs that may be one: the one that the user chose, or those on PATH; if none of these can be used, the
+    one in a Python package. As on PATH, the first program of each name counts.
     """
     chosen = os.environ.get(SETTINGS[family])
     tools: dict[str, Toolchain] = {}
@@ -164,7 +157,7 @@ def _survey(family: str) -> _Survey:
         if tools:
             break
     newest = max(tools.values(), key=lambda tool: [int(part) for part in tool.version.split(".")], default=None)
-    return _Survey(newest, skipped)
+    return newest, skipped
 
 
 def _in_package(family: str) -> Iterator[str]:
