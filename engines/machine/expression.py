@@ -6,15 +6,15 @@ import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Optional, Union
+from typing import Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Mask, Mem, Vec
 from zoomgrad.engines.machine.powers import EXPONENTS, write_power
 from zoomgrad.engines.machine.registers import Known, Registers
 
-PREDICATES = {("less", True): 17, ("greater", True): 30, ("less", False): 21, ("greater", False): 26}
-"""Comparison, and the wanted answer -> the predicate of the instruction. If an operand is NaN, the answer is False."""
+PREDICATES = {"less": 17, "greater": 30}
+"""Comparison -> the predicate of the instruction. If an operand is NaN, the answer is False."""
 NOT_EQUAL = 4
 """The predicate that is true if an operand is NaN."""
 MASK = Mask(1)
@@ -34,12 +34,12 @@ class Evaluator:
 
     # --- moves -------------------------------------------------------------------------------------------------------
 
-    def load(self, to: Vec, source: Operand, mask: Optional[Mask] = None) -> None:
-        """Copy a vector, or one double, into a register. mask: selects lanes; the others become 0.0."""
+    def load(self, to: Vec, source: Operand) -> None:
+        """Copy a vector, or one double, into a register."""
         if isinstance(source, Vec):
-            self.code.vector("vmovapd", _whole(to), None, _whole(source), mask=mask)
+            self.code.vector("vmovapd", _whole(to), None, _whole(source))
         else:
-            self.code.vector("vmovsd" if to.size == 8 else "vmovupd", to, None, source, mask=mask)
+            self.code.vector("vmovsd" if to.size == 8 else "vmovupd", to, None, source)
 
     def store(self, to: Mem, source: Vec) -> None:
         """Copy a register to memory."""
@@ -103,9 +103,9 @@ class Evaluator:
             first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
             return self.binary(expr.primitive, first, second, width)
         if expr.primitive == "where":
-            return self._where(expr, leaves, width)
-        if expr.primitive in ("less", "greater"):
-            return self._masked(expr, True, self.constant(1.0, width), leaves, width)
+            return self._where(*expr.operands, leaves, width)
+        if expr.primitive in PREDICATES:
+            return self._where(expr, Literal(1.0), Literal(0.0), leaves, width)
         return self._call(expr, leaves, width)
 
     def in_register(self, operand: Operand, width: int) -> Vec:
@@ -135,8 +135,7 @@ class Evaluator:
         self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, one, second)
         return to
 
-    def _where(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Vec:
-        condition, then, otherwise = expr.operands
+    def _where(self, condition: Expr, then: Expr, otherwise: Expr, leaves: Sequence[Operand], width: int) -> Vec:
         assert isinstance(condition, Apply)
         one, other = condition.operands
         for first, second, names in ((one, other, ("max", "min")), (other, one, ("min", "max"))):
@@ -145,15 +144,11 @@ class Evaluator:
                 a, b, *unused = (self.evaluate(part, leaves, width) for part in (first, second, then, otherwise))
                 self.release(*unused)
                 return self.binary(names[condition.primitive == "less"], a, b, width)
-        for wanted, value, rest in ((True, then, otherwise), (False, otherwise, then)):
-            if isinstance(rest, Literal) and repr(rest.number) == "0.0":  # -0.0 == 0.0
-                return self._masked(condition, wanted, self.evaluate(value, leaves, width), leaves, width)
-        taken, rest_ = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
-        mask = self.compared(condition, True, leaves, width)
-        blended = _whole(rest_), _whole(taken)
-        self.release(taken, rest_)
+        taken, rest = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
+        mask = self._compared(condition, leaves, width)
+        self.release(taken, rest)
         to = self.registers.vector(width)
-        self.blend(_whole(to), *blended, mask)
+        self.blend(_whole(to), _whole(rest), _whole(taken), mask)
         if isinstance(mask, Vec):
             self.registers.release(mask)
         return to
@@ -165,30 +160,15 @@ class Evaluator:
         else:
             self.code.vector("vblendvpd", to, first, second, immediate=mask.number << 4)
 
-    def _masked(self, condition: Expr, wanted: bool, value: Operand, leaves: Sequence[Operand], width: int) -> Vec:
-        """The value where the condition has the wanted answer, else 0.0."""
-        mask = self.compared(condition, wanted, leaves, width)
-        if width == 1 and isinstance(mask, Vec):
-            value = self.in_register(value, width)  # the instruction would read 16 bytes of memory
-        self.release(value)
-        to = self.registers.vector(width)
-        if isinstance(mask, Mask):
-            self.load(to, value, mask)
-        else:
-            self.code.vector("vandpd", _whole(to), _whole(mask), _whole(value) if isinstance(value, Vec) else value)
-            self.registers.release(mask)
-        return to
-
-    def compared(self, expr: Expr, wanted: bool, leaves: Sequence[Operand], width: int) -> Union[Mask, Vec]:
+    def _compared(self, expr: Expr, leaves: Sequence[Operand], width: int) -> Union[Mask, Vec]:
         """Compare: a mask, or a register with all bits of each lane set or clear."""
         assert isinstance(expr, Apply)
-        predicate = PREDICATES[expr.primitive, wanted]
         first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
         one = self.in_register(first, width)
         self.release(one, second)
         to: Union[Mask, Vec] = MASK if self.registers.has_masks else self.registers.vector(width)
         name = "vcmppd" if width > 1 else "vcmpsd"
-        self.code.vector(name, to, one, second, immediate=predicate)
+        self.code.vector(name, to, one, second, immediate=PREDICATES[expr.primitive])
         return to
 
     # --- calls -------------------------------------------------------------------------------------------------------
