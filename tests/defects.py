@@ -505,7 +505,7 @@ DEFECTS = (
     Defect(
         "machine: a count of a series does not change from round to round",
         "engines/machine/nest.py",
-        "self._add_moved(to, ROUND, count.change, 1)",
+        "self._add_moved(register, ROUND, count.change, 1)",
         "pass",
         "engines/rerolled/test_tempting.py::test_rounds_keep_the_reference_bits",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -27,7 +27,6 @@ STRAIGHT = 16
 """Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
-Loaded = dict[Hashable, Vec]
 
 
 @dataclass
@@ -43,8 +42,6 @@ class Source:
     scale: int = 1
     list: Optional[Reg] = None
     """Points to a list with the offset of each term, in 4 bytes. RAX is the index: it holds the offset of a term."""
-    owned: Sequence[Reg] = ()
-    """Registers to give back after the segment."""
 
     def memory(self, lanes: Vector, term: int) -> Mem:
         """The place for lanes of a block and an unrolled term.
@@ -105,7 +102,8 @@ class Block:
                 else:
                     self.evaluator.clear(register)
         for number in range(len(loop.segments)):
-            self._segment(number)
+            with self.registers.scope():
+                self._segment(number)
         target = self.nest.target()
         for total, lanes in zip(self.sums, self.vectors):
             assert total is not None
@@ -153,8 +151,6 @@ class Block:
                 self._over(terms, 0)
         else:
             self._term(terms, 0)
-        for pointer in terms.pointers:
-            self.registers.give_back(*pointer.owned)
 
     def _is_straight(self, number: int, segment: Segment) -> bool:
         """Whether all terms are written one after the other."""
@@ -201,7 +197,6 @@ class Block:
     def _over_listed(self, terms: Terms) -> None:
         """The only level of terms runs over a list."""
         with self.nest.listed() as entry:
-            taken = []
             for source in terms.pointers:
                 by = source.terms[0] if source.terms else 0
                 assert isinstance(by, int)
@@ -209,10 +204,8 @@ class Block:
                     source.index, source.scale = entry, 8
                 elif by:
                     source.index = self.registers.integer()
-                    taken.append(source.index)
                     self.code.integer("imul", source.index, entry, 8 * by)
             self._term(terms, 0)
-            self.registers.give_back(*taken)
 
     def _advance(self, terms: Terms, level: int, moved: int, taken: int = 1) -> None:
         """Move all pointers on by the terms taken of a level, and back over the terms of the next level."""

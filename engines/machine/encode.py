@@ -347,7 +347,7 @@ class Assembler:
         self.jump(again, "ne")
 
     @contextmanager
-    def counted_up(self, index: Reg, limit: int, step: int = 1, start: int = 0) -> Iterator[None]:
+    def counted_up(self, index: Reg, limit: Union[int, Reg], step: int = 1, start: int = 0) -> Iterator[None]:
         """A loop in which the index goes from the start to the limit, and which runs at least once."""
         again = self.new_label()
         self.integer("mov", index, start)

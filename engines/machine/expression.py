@@ -103,7 +103,8 @@ class Evaluator:
             first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
             return self.binary(expr.primitive, first, second, width)
         if expr.primitive == "where":
-            return self._where(*expr.operands, leaves, width)
+            condition, then, otherwise = expr.operands
+            return self._where(condition, then, otherwise, leaves, width)
         if expr.primitive in PREDICATES:
             return self._where(expr, Literal(1.0), Literal(0.0), leaves, width)
         return self._call(expr, leaves, width)

@@ -158,33 +158,30 @@ class Nest:
 
     @contextmanager
     def _counted(self, level: int) -> Iterator[None]:
-        code, counter, limit, again = self.code, self.registers.integer(), self.limits[level], self.code.new_label()
-        self.index[level] = counter
-        code.integer("mov", counter, 0)
-        code.label(again)
-        yield
-        code.integer("add", counter, self.steps[level])
-        if isinstance(limit, Count):
-            self._put_count(RCX, limit)
-        code.jump(again, "l", counter, RCX if isinstance(limit, Count) else limit)
-        self.index[level] = None
-        self.registers.give_back(counter)
+        with self.registers.scope():
+            index, limit = self.registers.integer(), self.limits[level]
+            stop = self._count(limit) if isinstance(limit, Count) else limit
+            self.index[level] = index
+            with self.code.counted_up(index, stop, self.steps[level]):
+                yield
+            self.index[level] = None
 
-    def _put_count(self, to: Reg, count: Union[int, Mem]) -> None:
-        """Compute a count."""
-        self.code.integer("mov", to, count if isinstance(count, Mem) else int(count))
+    def _count(self, count: Union[int, Mem]) -> Reg:
+        """A register with a count."""
+        register = self.registers.integer()
+        self.code.integer("mov", register, count if isinstance(count, Mem) else int(count))
         if isinstance(count, Count):
-            self._add_moved(to, ROUND, count.change, 1)
+            self._add_moved(register, ROUND, count.change, 1)
+        return register
 
     @contextmanager
     def counted_down(self, count: Union[int, Mem]) -> Iterator[None]:
         """A loop that runs as often as a count says. A count in memory, of rows, may be 0."""
-        counter = self.registers.integer()
-        self._put_count(counter, count)
-        may_be_empty = self.code.unless("e", counter, 0) if isinstance(count, Mem) else nullcontext()
-        with may_be_empty, self.code.counted_down(counter):
-            yield
-        self.registers.give_back(counter)
+        with self.registers.scope():
+            counter = self._count(count)
+            may_be_empty = self.code.unless("e", counter, 0) if isinstance(count, Mem) else nullcontext()
+            with may_be_empty, self.code.counted_down(counter):
+                yield
 
     def write_tiles(self) -> None:
         """Write the nest of a run over rows taken together: whole tiles, then rows one by one.
@@ -193,10 +190,12 @@ class Nest:
         """
         code, tall = self.code, self.steps[0]
         with ExitStack() as loops:
+            loops.enter_context(self.registers.scope())
             if self.strips.repeats > 1:
                 loops.enter_context(self._counted(len(self.limits) - 1))
             if self.run.panel and self.strips.widths[0] > 1:
-                self._pack(self.run.panel)
+                with self.registers.scope():
+                    self._pack(self.run.panel)
             index = self.index[0] = self.registers.integer()
             code.integer("mov", index, 0)
             for step in dict.fromkeys((tall, min(tall, 2), 1)):
@@ -207,7 +206,6 @@ class Nest:
                     code.jump(end, "g", RAX, self.loop.counts[0] if self.run.sums_rows else word(Word.COUNT))
                     self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
                     code.integer("add", index, step)
-            self.registers.give_back(index)
 
     def _pack(self, panel: Panel) -> None:
         """Copy this strip's lanes of an operand to the panel, term by term."""
@@ -227,7 +225,6 @@ class Nest:
                 registers.release(vector)
             code.integer("add", source, 8 * operand.terms[0])
             code.integer("add", to, 8 * self.strips.lanes)
-        registers.give_back(source, to)
 
     def _packed(self, operand: Access) -> Iterator[tuple[int, int, int]]:
         """What to copy of a term at a time: lane, width, and how far lanes are apart. Lanes apart are copied singly."""
@@ -239,17 +236,17 @@ class Nest:
     @contextmanager
     def listed(self) -> Iterator[Reg]:
         """A loop over a list: the register holds one entry after the other."""
-        code, registers = self.code, self.registers
-        entries, at, entry = registers.integer(), registers.integer(), registers.integer()
+        code = self.code
         area = "live" if self.run.rows == 1 else "turned" if self.run.sums_rows else "lists"
-        point_to_list(code, self.writer.step, entries, area, self.index[0] if self.run.rows > 1 else None)
-        code.integer("mov", at, 0)
-        with code.repeated() as end:
-            code.jump(end, "ge", at, Mem(entries))
-            code.integer("movsxd", entry, Mem(entries, 8, at, 4))
-            yield entry
-            code.integer("add", at, 1)
-        registers.give_back(entries, at, entry)
+        with self.registers.scope():
+            entries, at, entry = (self.registers.integer() for _ in range(3))
+            point_to_list(code, self.writer.step, entries, area, self.index[0] if self.run.rows > 1 else None)
+            code.integer("mov", at, 0)
+            with code.repeated() as end:
+                code.jump(end, "ge", at, Mem(entries))
+                code.integer("movsxd", entry, Mem(entries, 8, at, 4))
+                yield entry
+                code.integer("add", at, 1)
 
     # --- addresses ---------------------------------------------------------------------------------------------------
 
@@ -302,17 +299,15 @@ class Nest:
         if self.run.panel and operand is self.packed:
             pointer = self.registers.integer()
             self.code.integer("lea", pointer, Mem(W, 8 * (self.run.panel.base - self.strips.at)))
-            return Source(pointer, 0, (0, 1), terms=(self.strips.lanes,), owned=[pointer])
+            return Source(pointer, 0, (0, 1), terms=(self.strips.lanes,))
         moves = any(stride and count > 1 for stride, count in zip(operand.terms, counts))
         if (straight or not moves) and (simple := self._simple(operand)):
             simple.terms = operand.terms if moves else ()
             return simple
         source = self._point(self.registers.integer(), operand)
-        source.owned = [source.base]
         offsets = operand.terms[0] if operand.terms else 0
         if isinstance(offsets, tuple):
             source.list, source.index, source.scale = self.registers.integer(), RAX, 8
-            source.owned = [source.base, source.list]
             self.code.integer("lea", source.list, self._offsets(offsets))
         else:
             source.terms = operand.terms

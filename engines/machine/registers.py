@@ -7,12 +7,13 @@ and a load in each link of a chain. What is known ends at a label, where paths j
 A vector register has *users*: `vector` takes a register for the first one, `held` and `share` add one, and `release`
 ends one. The last user frees the register, which then still holds what is known of it. Whoever gets an operand from a
 function is a user of its register, and passes it on or releases it. `fixed` is a user for a whole loop. A general
-register has one user: `integer` takes it, and `give_back` frees it.
+register has one user: `integer` takes it until the current `scope` ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Optional
 
 from zoomgrad.engines.machine.encode import Assembler, Mem, Reg, Vec
@@ -135,15 +136,18 @@ class Registers:
 
     # --- integers ----------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """General registers that are taken within it are free again at its end."""
+        free = self.integers.copy()
+        yield
+        self.integers = free
+
     def integer(self) -> Reg:
         """Take a general register."""
         if not self.integers:
             raise OutOfRegisters("a nest needs more general registers than there are")
         return self.integers.pop()
-
-    def give_back(self, *registers: Reg) -> None:
-        """Give general registers back."""
-        self.integers += registers
 
     def used_before_a_call(self) -> tuple[Sequence[Vec], Sequence[Reg]]:
         """The registers in use that a function of libm may change."""
