@@ -484,8 +484,8 @@ DEFECTS = (
     Defect(
         "machine: an update in place subtracts the weight",
         "engines/machine/block.py",
-        'self.evaluator.binary("sub", self.evaluator.read(place, width), change, width)',
-        'self.evaluator.binary("sub", change, self.evaluator.read(place, width), width)',
+        'self.evaluator.binary("sub", self.evaluator.in_register(place, width), change, width)',
+        'self.evaluator.binary("sub", change, self.evaluator.in_register(place, width), width)',
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
@@ -550,20 +550,6 @@ DEFECTS = (
         "(1 << rest) - 1",
         "(1 << rest) // 2 - 1",
         "engines/lengths/test_lengths.py::test_an_update_is_that_in_python[adam-machine-4]",
-    ),
-    Defect(
-        "machine: a store does not end what registers know of the place",
-        "engines/machine/registers.py",
-        "if place.base == to.base and place.disp < to.disp + size and to.disp < place.disp + bytes_:",
-        "if place.base is None:",
-        "engines/machine/test_machine.py",
-    ),
-    Defect(
-        "machine: registers know a value after paths join",
-        "engines/machine/registers.py",
-        "if self._joins != self.code.joins:",
-        "if self._joins == -1:",
-        "engines/machine/test_machine.py::test_nothing_is_known_where_paths_join_or_after_a_call",
     ),
     # --- RPython ---------------------------------------------------------------------------------------------------
     Defect(

@@ -111,7 +111,6 @@ class Block:
             if run.in_place:
                 total = self._subtracted(place, total, lanes.width)
             self.evaluator.store(place, total)
-            self.registers.hold(total, Known(place, total.size))
             self.registers.release(total)
 
     def _subtracted(self, place: Mem, change: Operand, width: int) -> Vec:
@@ -119,11 +118,11 @@ class Block:
         change = self.evaluator.binary("mul", change, self._word(Word.RATE, width), width)
         if self.nest.run.rows > 1:
             change = self.evaluator.binary("div", change, self._word(Word.SIZE, width), width)
-        return self.evaluator.binary("sub", self.evaluator.read(place, width), change, width)
+        return self.evaluator.binary("sub", self.evaluator.in_register(place, width), change, width)
 
     def _word(self, which: Word, width: int) -> Vec:
         """A double among the words, in every lane."""
-        return self.evaluator.read(word(which), width, spread=width > 1)
+        return self.evaluator.read(Known(word(which), 8 * width, width > 1))
 
     def _prefetch(self) -> None:
         """Fetch the numbers that the next tile changes while this one adds its terms."""
@@ -240,7 +239,7 @@ class Block:
         old = None
         if terms.due:
             width = max(lanes.width for lanes in self.vectors)
-            old = self.evaluator.read(terms.of_due[0].memory(self.vectors[0], term), width, spread=width > 1)
+            old = self.evaluator.read(Known(terms.of_due[0].memory(self.vectors[0], term), 8 * width, width > 1))
         for n, lanes in enumerate(self.vectors):
             leaves: list[Operand] = []
             for slot, source in enumerate(terms.sources):
@@ -258,16 +257,14 @@ class Block:
             self.registers.release(old)
 
     def _leaf(self, source: Source, value: Known, term: int, reads: int, loaded: dict[Known, Vec]) -> Operand:
-        """The operand, in a register if it is known, read several times, the same in all lanes, or listed."""
+        """The operand, in a register if it is fixed, read several times, the same in all lanes, or listed."""
         if value in loaded:
             return loaded[value]
         if source.list:
             self.code.integer("movsxd", RAX, Mem(source.list, 4 * term))
-        register = self.registers.held(value)
-        if register is None:
-            if reads == 1 and not value.is_spread and not source.list:
-                return value.place
-            register = self.evaluator.read(value.place, value.size // 8, spread=value.is_spread)
+        if reads == 1 and not value.is_spread and not source.list and value not in self.registers.fixed:
+            return value.place
+        register = self.evaluator.read(value)
         self.registers.share(register, reads - 1)
         loaded[value] = register
         return register

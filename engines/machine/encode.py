@@ -208,8 +208,6 @@ class Assembler:
         """Place of a 4-byte distance, label, and what to add."""
         self._constants: dict[bytes, str] = {}
         self._made = 0
-        self.joins = 0
-        """How many labels and calls there are, after which registers may hold anything."""
         self.functions: set[str] = set()
         """Functions elsewhere, whose addresses the code reads from places with their names as labels."""
 
@@ -224,7 +222,6 @@ class Assembler:
         """Place a label here."""
         self.labels[name] = len(self.code)
         self.lines.append(Line(len(self.code), 0, f"{name}:"))
-        self.joins += 1
 
     def place(self) -> tuple[int, int, int]:
         """This place in the code, for `back_to`."""
@@ -384,7 +381,6 @@ class Assembler:
 
     def call(self, target: Union[str, Mem]) -> None:
         """Call a label, or the address in memory."""
-        self.joins += 1
         if isinstance(target, Mem):
             self.integer("call", target)
         else:
@@ -395,7 +391,6 @@ class Assembler:
 
         Functions of libm may be slow otherwise.
         """
-        self.joins += 1
         self._instruction(name, (), Forms({"ret": b"\xc3", "vzeroupper": b"\xc5\xf8\x77"}[name]))
 
 

@@ -44,7 +44,6 @@ class Evaluator:
     def store(self, to: Mem, source: Vec) -> None:
         """Copy a register to memory."""
         self.code.vector("vmovsd_store" if source.size == 8 else "vmovupd_store", source, None, to)
-        self.registers.stored(to, source.size)
 
     def spread(self, to: Vec, source: Operand) -> None:
         """Copy one double into every lane."""
@@ -63,20 +62,17 @@ class Evaluator:
         """A number in every lane, in memory."""
         return self.code.constant(struct.pack("<d", number) * width)
 
-    def read(self, place: Mem, width: int, *, spread: bool = False) -> Vec:
+    def read(self, value: Known) -> Vec:
         """The register of a value in memory, with one more user. It must not be changed."""
-        value = Known(place, 8 * width, spread)
-        register = self.registers.held(value)
-        if register is None:
-            single = self.registers.held(Known(place, 8)) if spread else None
-            register = self.registers.vector(width)
-            if spread:
-                self.spread(register, single or place)
-            else:
-                self.load(register, place)
-            if single:
-                self.registers.release(single)
-            self.registers.hold(register, value)
+        if value in self.registers.fixed:
+            register = self.registers.fixed[value]
+            self.registers.share(register)
+            return register
+        register = self.registers.vector(value.size // 8)
+        if value.is_spread:
+            self.spread(register, value.place)
+        else:
+            self.load(register, value.place)
         return register
 
     @contextmanager
@@ -85,7 +81,7 @@ class Evaluator:
         fixed, own = self.registers.fixed, []
         for value in values:
             if value not in fixed and len(self.registers.free) > reserve:
-                fixed[value] = self.read(value.place, value.size // 8, spread=value.is_spread)
+                fixed[value] = self.read(value)
                 own.append(value)
         yield
         self.registers.release(*map(fixed.pop, own))
@@ -111,7 +107,7 @@ class Evaluator:
 
     def in_register(self, operand: Operand, width: int) -> Vec:
         """A register that holds the operand. It must not be changed."""
-        return operand if isinstance(operand, Vec) else self.read(operand, width)
+        return operand if isinstance(operand, Vec) else self.read(Known(operand, 8 * width))
 
     def in_own_register(self, operand: Operand, width: int) -> Vec:
         """A register that holds the operand, and that nothing else uses."""

@@ -1,23 +1,19 @@
-"""Free and used registers, and the numbers that they still hold.
+"""Free and used registers.
 
-A value that is stored, or read from a fixed place, stays known as long as its register is not taken for something
-else. A later statement that reads the place then takes the register and not memory, which saves the time of a store
-and a load in each link of a chain. What is known ends at a label, where paths join, and at a call.
-
-A vector register has *users*: `vector` takes a register for the first one, `held` and `share` add one, and `release`
-ends one. The last user frees the register, which then still holds what is known of it. Whoever gets an operand from a
-function is a user of its register, and passes it on or releases it. `fixed` is a user for a whole loop. A general
-register has one user: `integer` takes it until the current `scope` ends.
+A vector register has *users*: `vector` takes a register for the first one, `share` adds some, and `release` ends one.
+The last user frees the register. Whoever gets an operand from a function is a user of its register, and passes it on
+or releases it. `fixed` is a user for a whole loop. A general register has one user: `integer` takes it until the
+current `scope` ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from zoomgrad.engines.machine.encode import Assembler, Mem, Reg, Vec
-from zoomgrad.engines.machine.target import CALLER_SAVED, POOL, W, vector_registers
+from zoomgrad.engines.machine.target import CALLER_SAVED, POOL, vector_registers
 
 
 class OutOfRegisters(Exception):
@@ -46,16 +42,12 @@ class Registers:
         self.reset()
 
     def reset(self) -> None:
-        """Make all registers free and all values unknown."""
+        """Make all registers free."""
         self.free = list(range(vector_registers(self.width)))[::-1]
-        """The next one is last. Registers with known values are first, the oldest one of them last."""
+        """The next one is last."""
         self.integers = [register for register in reversed(POOL) if register not in self.reserved]
         self.users: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
-        self._known: dict[Known, int] = {}
-        self._values: dict[int, list[Known]] = {}
-        """What each register held since it was taken. Not all of these values are still known."""
-        self._joins = self.code.joins
         self.fixed: dict[Known, Vec] = {}
         """Values that do not change within a loop, and that were read before it."""
 
@@ -66,8 +58,6 @@ class Registers:
         if not self.free:
             raise OutOfRegisters("a block needs more vector registers than there are")
         number = self.free.pop()
-        for value in self._values.pop(number, ()):
-            self._known.pop(value, None)
         self.users[number], self.sizes[number] = 1, 8 * width
         return Vec(number, 8 * width)
 
@@ -76,8 +66,8 @@ class Registers:
         self.users[vector.number] += users
 
     def may_change(self, vector: Vec) -> bool:
-        """Whether a register has one user, and holds nothing that a later one may look for."""
-        return self.users[vector.number] == 1 and vector.number not in self._values
+        """Whether a register has one user."""
+        return self.users[vector.number] == 1
 
     def release(self, *vectors: Vec) -> None:
         """End a use of vector registers."""
@@ -85,54 +75,7 @@ class Registers:
             self.users[number] -= 1
             if not self.users[number]:
                 del self.users[number]
-                if number in self._values:
-                    self.free.insert(0, number)
-                else:
-                    self.free.append(number)
-
-    def hold(self, register: Vec, value: Known) -> None:
-        """Note that a register holds a value, and will not be changed as long as anybody uses it."""
-        place = value.place
-        if place.base in (W, *self.reserved, None) and place.index is None:
-            self._end_at_joins()
-            self._known[value] = register.number
-            self._values.setdefault(register.number, []).append(value)
-
-    def held(self, value: Known) -> Optional[Vec]:
-        """The register that holds a value, with one more user; None if no register does."""
-        if value in self.fixed:
-            number = self.fixed[value].number
-        else:
-            self._end_at_joins()
-            known = self._known.get(value)
-            if known is None:
-                return None
-            number = known
-        if number in self.users:
-            self.users[number] += 1
-        else:
-            self.free.remove(number)
-            self.users[number], self.sizes[number] = 1, max(value.size, self.sizes[number])
-        return Vec(number, value.size)
-
-    def stored(self, to: Mem, size: int) -> None:
-        """Forget what a store changes."""
-        if not self._known:
-            return
-        if to.base not in (W, *self.reserved) or to.index:
-            self._known = {value: number for value, number in self._known.items() if value.place.base is None}
-            return
-        for value in list(self._known):
-            place = value.place
-            bytes_ = 8 if value.is_spread else value.size
-            if place.base == to.base and place.disp < to.disp + size and to.disp < place.disp + bytes_:
-                del self._known[value]
-
-    def _end_at_joins(self) -> None:
-        if self._joins != self.code.joins:
-            self._joins = self.code.joins
-            self._known.clear()
-            self._values.clear()
+                self.free.append(number)
 
     # --- integers ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Machine code of whole steps: its listing and its bits for both widths, what its registers know, and its symbols."""
+"""Machine code of whole steps: its listing its bits for both widths, and its symbols."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.machine import memory, target
 from zoomgrad.engines.machine.buffers.rows import Words
-from zoomgrad.engines.machine.encode import RAX, Assembler, Mem
+from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
-from zoomgrad.engines.machine.registers import Known, Registers
-from zoomgrad.engines.machine.target import W, Word, vector_registers
+from zoomgrad.engines.machine.target import Word, vector_registers
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
@@ -130,60 +129,9 @@ def test_no_loop_keeps_a_register(name, kind, monkeypatch):
     assert not any(kept)
 
 
-VALUE = Known(Mem(W, 64), 32)
-
-
 @pytest.fixture
 def code():
     return Assembler()
-
-
-@pytest.fixture
-def registers(code):
-    """Registers of which one holds VALUE and is free."""
-    registers = Registers(code, 4)
-    register = registers.vector(4)
-    registers.hold(register, VALUE)
-    registers.release(register)
-    return registers
-
-
-def test_a_value_is_held_with_its_users(registers):
-    first, second = registers.held(VALUE), registers.held(VALUE)
-    assert first == second
-    registers.release(first)
-    taken = [registers.vector(4) for _ in range(15)]
-    assert first not in taken
-    registers.release(second)
-    assert registers.vector(4) == first
-    assert registers.held(VALUE) is None
-
-
-@pytest.mark.parametrize(
-    ("place", "size", "is_known"),
-    [
-        (Mem(W, 56), 8, True),
-        (Mem(W, 56), 16, False),
-        (Mem(W, 88), 8, False),
-        (Mem(W, 96), 32, True),
-        (Mem(W, 64, RAX), 8, False),
-        (Mem(RAX), 8, False),
-    ],
-    ids=str,
-)
-def test_a_store_ends_what_it_may_change(registers, place, size, is_known):
-    registers.stored(place, size)
-    assert (registers.held(VALUE) is not None) == is_known
-
-
-def test_nothing_is_known_where_paths_join_or_after_a_call(code, registers):
-    registers.release(registers.held(VALUE))
-    code.label("join")
-    assert registers.held(VALUE) is None
-    register = registers.vector(4)
-    registers.hold(register, VALUE)
-    code.call("join")
-    assert registers.held(VALUE) is None
 
 
 @pytest.fixture
