@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
@@ -29,13 +29,12 @@ def interface() -> Any:
     return ffi
 
 
-@cache
+@lru_cache
 def quotients(divisor: float) -> tuple[array[float], float, float]:
     """`byte / divisor` for all bytes; `high` and `low`, if `byte * high + byte * low` has the bits of each, else zeros.
 
     `high` is 1 / divisor rounded to 45 bits (Veltkamp's way), so that the first product is exact. `low` is what `high`
-    lacks, so that the sum is almost exact before it is rounded. Divisors below 256 have such numbers. The cache keeps
-    the table, so its address is that of no other.
+    lacks, so that the sum is almost exact before it is rounded. Divisors below 256 have such numbers.
     """
     table = array("d", [byte / divisor for byte in range(256)])
     inverse = 1.0 / divisor
@@ -107,6 +106,7 @@ class Library:
             if view.kind == BYTES:
                 table, view.high, view.low = quotients(column.divisor)
                 view.quotients = self._pointer(table)
+                alive.append(table)  # the cache may drop it: threads that need it first at once replace each other's
             if view.kind == DOUBLES and int(self._ffi.cast("uintptr_t", data)) % ALIGNMENT:
                 raise ValueError(
                     f"a column of doubles must begin at a multiple of {ALIGNMENT} bytes\n"

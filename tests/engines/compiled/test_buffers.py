@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from array import array
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.engines.compiled.compiling import doubles
 from zoomgrad.engines.columns import MOST_COLUMNS, Column
 from zoomgrad.engines.graph.value import Value
+from zoomgrad.engines.kernel import library
 
 PINS = sys.implementation.name == "cpython"
 
@@ -61,6 +63,15 @@ def test_a_programs_buffer_keeps_its_length(program, name):
 
 
 # --- columns -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.host
+def test_a_column_keeps_its_table_of_quotients():
+    """The cache drops one if another thread makes the same at once."""
+    _columns, _alive = library.Library(None, 0).described([Column(bytes(2), 2, 7.0)])
+    table = weakref.ref(library.quotients(7.0)[0])
+    library.quotients.cache_clear()
+    assert table()
 
 
 class Resizing:
