@@ -95,11 +95,11 @@ def find(family: str) -> Toolchain:
 
     Raises Unavailable, with the command that installs it.
     """
-    tool, skipped = _survey(family)
-    if tool is not None:
-        return tool
     setting = SETTINGS[family]
     chosen = os.environ.get(setting)
+    tool, skipped = _survey(family, chosen)
+    if tool is not None:
+        return tool
     if chosen:
         raise Unavailable(
             f"{setting} names no {family}: {asking.one_line(chosen, 120)} {skipped[0].reason}",
@@ -124,28 +124,26 @@ def usable(families: Sequence[str]) -> Iterator[Toolchain]:
 
 def has(family: str) -> bool:
     """Whether this machine has a usable compiler of the family."""
-    return _survey(family)[0] is not None
+    return _survey(family, os.environ.get(SETTINGS[family]))[0] is not None
 
 
 def use_clang(program: Path) -> None:
     """Let this process and its children use this Clang, or the one in this Zig, as if the user had chosen it."""
     os.environ[CLANG] = str(program)
-    _survey.cache_clear()
 
 
 def skipped() -> list[asking.Skipped]:
     """Programs on PATH with the name of a compiler that can't be used, each with the reason."""
-    return [no for family in SETTINGS for no in _survey(family)[1]]
+    return [no for family, setting in SETTINGS.items() for no in _survey(family, os.environ.get(setting))[1]]
 
 
 @cache
-def _survey(family: str) -> tuple[Optional[Toolchain], Sequence[asking.Skipped]]:
+def _survey(family: str, chosen: Optional[str]) -> tuple[Optional[Toolchain], Sequence[asking.Skipped]]:
     """The newest compiler of the family on this machine, and the programs with its names that can't be used.
 
     Asks all programs that may be one: the one that the user chose, or those on PATH; if none of these can be used, the
     one in a Python package. As on PATH, the first program of each name counts.
     """
-    chosen = os.environ.get(SETTINGS[family])
     tools: dict[str, Toolchain] = {}
     skipped = []
     for programs in [[chosen]] if chosen else [asking.on_path(rf"{family}(-\d{{1,3}})?"), _in_package(family)]:
