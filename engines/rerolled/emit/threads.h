@@ -30,7 +30,7 @@ struct crew {
 static void wait_until(const long long *place, long long value)
 {
     enum { SPINS = 2000 };
-    for (int n = 0; __atomic_load_n(place, __ATOMIC_ACQUIRE) != value; n++) {
+    for (unsigned n = 0; __atomic_load_n(place, __ATOMIC_ACQUIRE) != value; n++) {
         if (n % SPINS == SPINS - 1)
             sched_yield();
 #ifdef __x86_64__
