@@ -138,6 +138,8 @@ class _Writer:
         self.is_occupied = np.zeros(self.places.end, bool)
         for places in (self.places.of, gradients):
             self.is_occupied[places[places != NONE]] = True
+        first = self.places.areas["x"].start  # also inputs that no sum reads, because training gives all back
+        self.is_occupied[first : first + self.sums.inputs] = True
         self.targets = np.append(np.where(mirrors == NONE, NONE, gradients[mirrors]), NONE)
 
     def loops(self, group: Group) -> Iterator[Loop]:

@@ -160,3 +160,14 @@ def test_a_parameter_that_the_graph_does_not_use_is_updated_too(engine, batch):
     program.train(array("d", [1.0, 1.0]), rate=0.5, batch=batch)
     assert list(program.parameters) == {1: [-1.0, -1.0], 2: [1.0, 0.5]}[batch]
     assert list(program.gradients) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_input_that_the_graph_does_not_use_keeps_its_number(engine):
+    """A loop over three gradients ends where the inputs begin, so a vector of four would reach into them."""
+    chosen = ENGINES[engine]()
+    x, *p = (chosen.Value(0.1 * number) for number in range(9))
+    loss = sum(each * each for each in p).sigmoid() + p[4] * 2.0
+    program = chosen.compile(loss, inputs=[x], parameters=p)
+    program.train(array("d", [1.0, 1.0]), rate=0.5, batch=4)
+    assert list(program.inputs) == [1.0]
