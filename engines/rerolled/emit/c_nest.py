@@ -233,12 +233,12 @@ class _Nest:
     def _single(self, block: Vector) -> Statement:
         """A sum of a few terms in one statement."""
         loop, run = self.loop, self.run
-        there = self._pointer("", loop.target, ()).there(block)
+        there = self._pointer("", loop.target).there(block)
         terms = [there] if loop.phase == Phase.SINK and not run.in_place else []
         binds = ATOM_PRECEDENCE
         for segment in loop.segments:
             leaves = {
-                str(slot): (self._read(self._source("", operand, segment), block), ATOM_PRECEDENCE)
+                str(slot): (self._read(self._source("", operand), block), ATOM_PRECEDENCE)
                 for slot, operand in enumerate(segment.operands)
             }
             text, binds = spell(segment.template, leaves, block.width)
@@ -254,7 +254,7 @@ class _Nest:
         loop, run = self.loop, self.run
         kind = "sum" if any(segment.counts for segment in loop.segments) else "value"
         sums = [(f"{kind}{n}", block) for n, block in enumerate(self.strips.block(len(self.limits), tall))]
-        target = self._pointer("target", loop.target, ())
+        target = self._pointer("target", loop.target)
         yield from target.declared
         if self.nests.form.fetches_ahead(run) and sums[0][1].width > 1:
             for _, ((outer, at), _) in sums:
@@ -288,14 +288,14 @@ class _Nest:
         self, segment: Segment, sums: Sequence[tuple[str, Vector]], begins: bool, due: Optional[Due]
     ) -> Iterator[Statement]:
         """One round of a segment: a term for each sum."""
-        sources = [self._source(str(slot), operand, segment) for slot, operand in enumerate(segment.operands)]
+        sources = [self._source(str(slot), operand) for slot, operand in enumerate(segment.operands)]
         for source in sources:
             yield from () if isinstance(source, str) else source.declared
         texts = [[self._read(source, block) for source in sources] for _, block in sums]
         width = sums[0][1].width
         if due:
-            before = self._pointer("kept", due.before, segment.counts)
-            factor = self._pointer("factor", due.factor, segment.counts)
+            before = self._pointer("kept", due.before)
+            factor = self._pointer("factor", due.factor)
             old = f"const {vector(width)} old = {before.read(sums[0][1])};"
             yield from (*before.declared, *factor.declared, old)
         # Read operands that sums share only once, just before the first of them: gcc -O1 keeps the order of the loads,
@@ -323,7 +323,7 @@ class _Nest:
         segment = self.loop.segments[panel.segment]
         assert isinstance(self.packed, Access)
         assert self.strips.lanes <= self.nests.form.strip
-        source, to = self._pointer("from", self.packed, segment.counts), self._panel(panel)
+        source, to = self._pointer("from", self.packed), self._panel(panel)
         copies: list[Statement]
         copies = [f"{to.there(v)} = {source.there(v)};" for v in self.strips.block(len(self.limits), 1)]
         apart, at = self.packed.lanes[-1], self.strips.at
@@ -340,13 +340,13 @@ class _Nest:
         place = f"{area} + {own}{affine(first, (), (self.strips.lanes,))}"
         return _Pointer("packed", -self.strips.at, (0, 1), (f"number *packed = {place};",))
 
-    def _source(self, name: str, operand: Operand, segment: Segment) -> _Source:
+    def _source(self, name: str, operand: Operand) -> _Source:
         """An operand of a segment, in memory or in the panel."""
         if isinstance(operand, float):
             return number(operand)[0]
         if self.run.panel and operand is self.packed:
             return self._panel(self.run.panel)
-        return self._pointer(name, operand, segment.counts)
+        return self._pointer(name, operand)
 
     def _read(self, source: _Source, block: Vector) -> str:
         """The vector or number of an operand for these lanes. What no loop moves is read before the loops."""
@@ -368,7 +368,7 @@ class _Nest:
         """Hoist a loop-invariant expression. Optimisers can't do it, because the loop stores to the same workspace."""
         return text if self.is_straight else self.hoisted.setdefault((text, width), f"fixed{len(self.hoisted)}")
 
-    def _pointer(self, name: str, access: Access, terms: Sequence[int]) -> _Pointer:
+    def _pointer(self, name: str, access: Access) -> _Pointer:
         """The pointer to an access."""
         area, first = self.nests.place(access.base)
         moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
