@@ -313,7 +313,7 @@ void backward(const double *restrict x, const double *restrict p, double *restri
 /* --- training --------------------------------------------------------------------------------------------------- */
 
 #if SPARSE
-#define MEASURE t->state.bound = bound_of_weights((double *)net.p.w1, (INPUTS + 1) * HIDDEN_BLOCKS * HIDDEN_VECTORS * LANES)
+#define MEASURE t->state.bound = bound_of_weights((double *)net.p.w1, sizeof net.p.w1 / sizeof(double))
 #else
 #define MEASURE (void)0
 #endif

@@ -1,7 +1,8 @@
 /* Skip inputs that are 0.0 if that changes no bit. rearrange/zeros.py explains when it is safe.
 
    FIRST is the number of the first input that may be skipped, and LISTED the number of such inputs. Sums multiply these
-   inputs by weights, and a sink by FACTOR_COUNT factors. Functions with several callers are not inlined, which would only cost compile time. */
+   inputs by weights, and a sink by FACTOR_COUNT factors. Functions with several callers are not inlined, which would
+   only cost compile time. */
 
 /* On magnitudes; infinity and NaN are not below it. */
 static const double LIMIT = 1e300;
@@ -138,8 +139,7 @@ static void list_inputs(const struct training *t, const number *x, long long ahe
         list_every_input(live);
 }
 
-/* base: what the row's places count from. `reach` bounds all products of an input and a factor, also after an update
-   multiplies them by its rate. */
+/* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
 static void check_factors(struct training *t, const number *x, const number *factors, struct live *live, int ends_batch)
 {
     double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares(factors, FACTOR_COUNT));
