@@ -253,8 +253,9 @@ static int is_container(PyObject *object) { return (PyType_GetFlags(Py_TYPE(obje
 static int put_object(Value *v, int which, PyObject *source) {
     Number number;
     int is_number = to_number(source, &number);
-    if (!is_number && float64 == NULL && PyFloat_Check(source) && PyObject_HasAttrString(source, "dtype")) {
-        /* Of the subclasses of float, only NumPy's has that. */
+    if (!is_number && float64 == NULL && PyFloat_Check(source) &&
+        !(PyType_GetFlags(Py_TYPE(source)) & Py_TPFLAGS_HEAPTYPE) && PyObject_HasAttrString(source, "dtype")) {
+        /* Of the subclasses of float that are not written in Python, only NumPy's has that. */
         float64 = (PyTypeObject *)new_reference((PyObject *)Py_TYPE(source));
         is_number = to_number(source, &number);
     }

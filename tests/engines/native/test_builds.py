@@ -49,6 +49,8 @@ def test_each_compiler_builds_it(name):
     class Data(value):
         __slots__ = ()
 
+    length = type("Length", (float,), {"dtype": "metre"})(3.0)
+    assert type((value(length) * 2.0).data) is float, "not every float with a dtype is NumPy's"
     v = value(3.0)
     v.__class__ = Data  # as tracing does; Python refuses if a slot's function has another address in each class
     assert (type(v), v.data) == (Data, 3.0)
