@@ -36,7 +36,9 @@ def contribute(value: Any, v: Any) -> None:
     data, grad, operands, name, constant, *_ = value._parts(v)
     terms = contributions(name, [value.data.__get__(operand) for operand in operands], constant, data, grad)
     for operand, term in zip(operands, terms):
-        value.grad.__set__(operand, value.grad.__get__(operand) + term)
+        grad = value.grad.__get__(operand)
+        grad += term  # which changes an array or a list in place
+        value.grad.__set__(operand, grad)
 
 
 def text_of(v: Any) -> str:

@@ -189,6 +189,16 @@ def test_an_operation_of_unknown_name_keeps_all_operands():
         Value(1.0, (many[0], 3.0), "+")
 
 
+def test_a_gradient_that_is_an_object_changes_in_place():
+    """`+=` of micrograd changes a list or an array, which the program may hold."""
+    for Class in (Reference, Value):
+        x, total = Class(1.0), []
+        y = x + x
+        x.grad, y.grad = total, [2]
+        y._backward()
+        assert total == [2, 2]
+
+
 def test_a_million_levels_are_built_run_copied_and_freed_without_recursion():
     x = Value(1.0)
     v = x
