@@ -67,15 +67,16 @@ static int check_children(PyObject *children) {
 }
 
 /* Replace a Value's operation. op: one of the table, with as many operands, and with a constant if it is a power. For
-   anything else, the Value becomes a leaf or CUSTOM, and keeps the name. operands: an iterable. */
-static int set_operation(Value *v, int op, PyObject *operands, PyObject *name) {
+   anything else, the Value becomes a leaf or CUSTOM, and keeps the name. operands: an iterable. constant: or NULL. */
+static int set_operation(Value *v, int op, PyObject *operands, PyObject *name, PyObject *constant) {
     PyObject *children = PySequence_Tuple(operands);
-    if (children == NULL || check_children(children) < 0 || put_extra(v, NAME, new_reference(name)) < 0) {
+    if (children == NULL || check_children(children) < 0 || put_extra(v, NAME, new_reference(name)) < 0 ||
+        put_extra(v, CONSTANT, new_reference(constant)) < 0) {
         Py_XDECREF(children);
         return -1;
     }
     const Py_ssize_t count = PyTuple_Size(children);
-    if (op > ALL_OPS || ARITY[op] != count || (op == OP_POW && v->extra[CONSTANT] == NULL))
+    if (op > ALL_OPS || ARITY[op] != count || (op == OP_POW && constant == NULL))
         op = count ? CUSTOM : LEAF;
     PyObject *left = (PyObject *)v->left, *right = (PyObject *)v->right, *former = v->extra[CHILDREN];
     v->left = v->right = NULL;
@@ -94,9 +95,10 @@ static int set_operation(Value *v, int op, PyObject *operands, PyObject *name) {
 static int set_prev(Value *v, PyObject *operands, void *unused) {
     if (operands == NULL)
         return refuse_deletion("_prev");
-    PyObject *name = new_reference(name_of(v));
-    int failed = set_operation(v, v->op, operands, name);
+    PyObject *name = new_reference(name_of(v)), *constant = new_reference(get_extra(v, CONSTANT));
+    int failed = set_operation(v, v->op, operands, name, constant);
     Py_DECREF(name);
+    Py_XDECREF(constant);
     return failed;
 }
 
@@ -120,18 +122,16 @@ PyDoc_STRVAR(
 static PyObject *value_restore(Value *self, PyObject *arguments) {
     PyObject *data, *grad, *operands, *name, *constant;
     int is_op;
-    if (!PyArg_ParseTuple(arguments, "OOOUOp:_restore", &data, &grad, &operands, &name, &constant, &is_op))
+    if (!PyArg_ParseTuple(arguments, "OOOOOp:_restore", &data, &grad, &operands, &name, &constant, &is_op))
         return NULL;
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "a Value's _op is text, not %R", name);
     int op = is_op ? ALL_OPS : LEAF;
     while (op > LEAF && PyUnicode_Compare(name, op_names[op]) != 0)
         op--;
-    if (PyFloat_CheckExact(constant) || PyLong_CheckExact(constant)) {
-        if (put_extra(self, CONSTANT, new_reference(constant)) < 0)
-            return NULL;
-    } else if (self->extra != NULL) {
-        Py_CLEAR(self->extra[CONSTANT]);
-    }
-    if (set_operation(self, op, operands, name) < 0 || put_object(self, DATA, data) < 0 ||
+    if (!PyFloat_CheckExact(constant) && !PyLong_CheckExact(constant))
+        constant = NULL;
+    if (set_operation(self, op, operands, name, constant) < 0 || put_object(self, DATA, data) < 0 ||
         put_object(self, GRAD, grad) < 0)
         return NULL;
     Py_RETURN_NONE;

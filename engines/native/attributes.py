@@ -52,8 +52,6 @@ def rename(v: Any, name: Any) -> None:
     data, grad, operands, _, _, is_op, _ = v._parts()
     if is_op:
         raise AttributeError(f"_op of {v!r} says how it is computed, so it can't be changed\n  Use `label` for a name.")
-    if not isinstance(name, str):
-        raise TypeError(f"a Value's _op is text, not {name!r}")
     v._restore(data, grad, operands, name, None, False)
 
 

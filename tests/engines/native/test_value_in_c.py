@@ -185,8 +185,12 @@ def test_an_operation_of_unknown_name_keeps_all_operands():
     v._backward = lambda: [setattr(m, "grad", v.grad) for m in many]
     v.backward()
     assert [m.grad for m in many] == [1] * 5
+    square = many[3] ** 2
     with pytest.raises(TypeError, match=r"_children\[1\] is 3.0, not a Value"):
-        Value(1.0, (many[0], 3.0), "+")
+        square.__init__(1.0, (many[0], 3.0), "+")
+    with pytest.raises(TypeError, match=r"a Value's _op is text, not 3"):
+        square.__init__(1.0, (), 3)
+    assert (square.data, square._op, square._prev) == (9.0, "**2", (many[3],)), "an error changes nothing"
 
 
 def test_a_gradient_that_is_an_object_changes_in_place():
