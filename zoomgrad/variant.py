@@ -130,7 +130,7 @@ class Variant:
 
     def _result(self, number: float, operands: tuple[Any, ...], call: Call, place: int) -> Any:
         result = self._make(number, operands, self._grad)
-        result.call, result.place, result.passes = call, place, 0
+        result.call, result.place, result.passes = call, place, ()
         return result
 
     def _forward(self, inputs: Sequence[float], data: Sequence[float]) -> float:
@@ -164,9 +164,8 @@ class Variant:
         """
         parameters, scale = result.call.parameters, result.grad
         with self._lock:
-            result.passes += 1
-            passes = result.passes
-        if not result.place and passes == 1 and same(tuple(map(_data, parameters)), result.call.data):
+            passes = result.passes = (*result.passes, scale)
+        if not result.place and len(passes) == 1 and same(tuple(map(_data, parameters)), result.call.data):
             before = tuple(map(_grad, parameters))
             after = self.gradients(result.call, before if scale == 1.0 else [0.0] * len(before))
             if all(map(isfinite, after)):
@@ -175,8 +174,11 @@ class Variant:
                 return
         self._contribute_by_function(result, passes)
 
-    def _contribute_by_function(self, result: Any, passes: int) -> None:
-        """Repeat the call with its own numbers, then its backward passes with the parameters' present numbers."""
+    def _contribute_by_function(self, result: Any, passes: Sequence[float]) -> None:
+        """Repeat the call with its own numbers, then its backward passes with the parameters' present numbers.
+
+        passes: the gradient of the result in each pass.
+        """
         parameters = result.call.parameters
         data, grads = ([*map(part, parameters)] for part in (_data, _grad))
         _put("data", parameters, result.call.data)
@@ -186,9 +188,8 @@ class Variant:
                 raise RuntimeError("an argument of this loss has changed\n  Use the loss before you change it.")
         finally:
             _put("data", parameters, data)
-        for _ in range(passes):
+        for real.grad in passes:
             _put("grad", parameters, grads)
-            real.grad = result.grad
             pass_to(parameters, real)
 
 
