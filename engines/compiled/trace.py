@@ -25,7 +25,7 @@ class Graph(NamedTuple):
     """Values whose data each forward pass returns."""
 
     def tape(self) -> Tape:
-        """Its tape. If CHECKED, check it."""
+        """The tape of the graph, checked if CHECKED is set."""
         tape = linearize(self.loss, inputs=self.inputs, parameters=self.parameters, outputs=self.outputs)
         return check(tape) if CHECKED else tape
 
