@@ -177,7 +177,7 @@ def _is_recorded(v: object) -> bool:
 def _is_finite(number: Any) -> bool:
     try:
         return math.isfinite(number)
-    except TypeError:  # an array, or text
+    except (TypeError, OverflowError):  # an array or text, or a large int
         return False
 
 

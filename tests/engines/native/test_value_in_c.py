@@ -155,6 +155,12 @@ def test_data_are_any_objects(other):
         del v.data
 
 
+def test_a_constant_that_no_double_holds_cannot_be_compiled():
+    for constant in (10**400, "text"):
+        with pytest.raises(ValueError, match="constants must be finite"):
+            linearize(Value(constant))
+
+
 # --- graphs ----------------------------------------------------------------------------------------------------------
 
 
