@@ -175,10 +175,7 @@ class Variant:
         self._contribute_by_function(result, passes)
 
     def _contribute_by_function(self, result: Any, passes: Sequence[float]) -> None:
-        """Repeat the call with its own numbers, then its backward passes with the parameters' present numbers.
-
-        passes: the gradient of the result in each pass.
-        """
+        """Repeat the call with its own numbers, then its backward passes with the parameters' present numbers."""
         parameters = result.call.parameters
         data, grads = ([*map(part, parameters)] for part in (_data, _grad))
         _put("data", parameters, result.call.data)
