@@ -23,7 +23,8 @@ def maker(value: Any) -> Callable[[float, tuple[Any, ...], Any], Any]:
     class Result(value):
         """A Value that a compiled function returned.
 
-        call: the `Call` that made it. place: among the results, where 0 is the loss. passes: its gradients so far.
+        call: the `Call` that made it. place: among the results, where 0 is the loss.
+        passes: its gradient in each backward pass so far.
         """
 
         __slots__ = ("call", "passes", "place")

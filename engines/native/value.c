@@ -5,8 +5,8 @@
 
    Memory. A Value is 80 bytes. It is allocated from a free list and is not tracked by the garbage collector, because
    its operands exist before it, so that no cycle can form. What could form one is tracked: objects of subclasses,
-   Values with a backward function or attributes of the program's own, and the results computed from them. One cycle is
-   never freed: that of a function or an attribute which refers to a result computed before either was set.
+   Values with a backward function or attributes of the program's own or with a container as a number, and the results
+   computed from them. One cycle is never freed: that of anything which refers to a result computed before it was set.
 
    A class that stands in for a program's own (`dress`) is another type of the same layout. Operators create the class
    of their left operand.
