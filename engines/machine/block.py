@@ -14,8 +14,7 @@ from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Phase, Segment
-from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Phase, Segment
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
 from zoomgrad.engines.rerolled.step.series import Count
@@ -140,7 +139,7 @@ class Block:
         due = self.nest.run.due
         if due and due.segment != number:
             due = None
-        source = partial(self.nest.source, counts=segment.counts, straight=self._is_straight(number, segment))
+        source = partial(self.nest.source, counts=segment.counts)
         uses = Counter(int(leaf.name) for leaf in leaves(segment.template))
         sources = [operand if isinstance(operand, float) else source(operand) for operand in segment.operands]
         of_due = [source(due.before), source(due.factor)] if due else []
@@ -150,14 +149,6 @@ class Block:
                 self._over(terms, 0)
         else:
             self._term(terms, 0)
-
-    def _is_straight(self, number: int, segment: Segment) -> bool:
-        """Whether all terms are written one after the other."""
-        if self.nest.run.live_segment == number or self.nest.run.sums_rows:
-            return False
-        if len(segment.counts) != 1 or any(map(_lists_terms, segment.operands)):
-            return not segment.counts
-        return not isinstance(segment.counts[0], Count) and self._fits(segment.counts[0])
 
     def _fits(self, count: int) -> bool:
         """Whether this many terms of every sum are few enough to be written one after the other."""
@@ -298,11 +289,6 @@ class Block:
         new = self._subtracted(place, change, width)
         self.evaluator.store(place, new)
         return new
-
-
-def _lists_terms(operand: LoopOperand) -> bool:
-    """Whether an operand lists the offsets of its terms."""
-    return isinstance(operand, Access) and any(isinstance(offsets, tuple) for offsets in operand.terms)
 
 
 def _is_product(template: object) -> bool:

@@ -291,18 +291,14 @@ class Nest:
         """Where the sums are stored. RCX may hold its address for the next instructions."""
         return self._simple(self.loop.target) or self._point(RCX, self.loop.target)
 
-    def source(self, operand: Access, counts: Sequence[int], *, straight: bool) -> Source:
-        """An operand of a segment with these counts; its pointers are taken from the pool.
-
-        straight: no loop moves them over terms.
-        """
+    def source(self, operand: Access, counts: Sequence[int]) -> Source:
+        """An operand of a segment with these counts; its pointers are taken from the pool."""
         if self.run.panel and operand is self.packed:
             pointer = self.registers.integer()
             self.code.integer("lea", pointer, Mem(W, 8 * (self.run.panel.base - self.strips.at)))
             return Source(pointer, 0, (0, 1), terms=(self.strips.lanes,))
         moves = any(stride and count > 1 for stride, count in zip(operand.terms, counts))
-        if (straight or not moves) and (simple := self._simple(operand)):
-            simple.terms = operand.terms if moves else ()
+        if not moves and (simple := self._simple(operand)):
             return simple
         source = self._point(self.registers.integer(), operand)
         offsets = operand.terms[0] if operand.terms else 0
