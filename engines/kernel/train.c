@@ -26,13 +26,15 @@
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
     if (batch == 1.0) /* dividing by 1.0 changes nothing, but takes most of the time */
-        for (long long i = 0; i < PARAMETERS; i++)
+        for (long long i = 0; i < PARAMETERS; i++) {
             p[i] -= rate * q[i];
+            q[i] = 0.0;
+        }
     else
-        for (long long i = 0; i < PARAMETERS; i++)
+        for (long long i = 0; i < PARAMETERS; i++) {
             p[i] -= rate * q[i] / batch;
-    for (long long i = 0; i < PARAMETERS; i++)
-        q[i] = 0.0;
+            q[i] = 0.0;
+        }
 }
 #endif
 
