@@ -69,8 +69,11 @@ class Compiled(Row):
             fitted(options)
 
     def supports(self, workload: Workload) -> Optional[str]:
-        can_run = not (self.options.frozen and workload.learns)
-        return None if can_run else "its weights are constants, so it can't train"
+        if not self.options.frozen:
+            return None
+        if workload.learns:
+            return "its weights are constants, so it can't train"
+        return "weights are constants in steps of one length only" if workload.varies else None
 
     def _prepare(self, workload: Workload) -> Trainer:
         """Compile the workload's step and check its rows."""

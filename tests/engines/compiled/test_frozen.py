@@ -81,6 +81,7 @@ def test_a_frozen_engine_refuses_to_train(engine):
     frozen = usable(engine)
     assert frozen.supports(workloads.load("digits-forward")) is None
     assert frozen.supports(workloads.load("digits")) == "its weights are constants, so it can't train"
+    assert "one length" in frozen.supports(replace(workloads.load("microgpt"), learns=False))
     w, x = Value(2.0), Value(3.0)
     with pytest.raises(Unavailable, match=r"runs workloads only\n  .* leave out \+frozen"):
         frozen.compile(w * x, inputs=[x], parameters=[w])
