@@ -113,10 +113,10 @@ def ask(
 
 
 class Programs:
-    """Programs that run side by side, each in a process group of its own, within limits, until the block ends.
+    """Run programs side by side, each in a new process group, within limits. The block's end kills those still running.
 
-    seconds: from the start of `finish`. most_bytes: of what all write, into one pipe. limits: as for `lower_limits`.
-    session: whether each begins a session, whose members the caller ends.
+    seconds: from the start of `finish`. most_bytes: of what all of them write into one pipe. limits: as for
+    `lower_limits`. session: whether each begins a session, whose members the caller ends.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class Compiled(Row):
         return recorder()
 
     def check(self) -> None:
-        """Import, find and build now what no timed phase should: stages, compilers, the recorder, NumPy."""
+        """Import, find and build now what no timed phase should: stages, compilers, the recorder and NumPy."""
         import zoomgrad.engines.compile
         import zoomgrad.engines.lengths.prepare  # noqa: F401
         from zoomgrad.engines.rerolled.fitted import fitted

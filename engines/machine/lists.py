@@ -69,7 +69,7 @@ class Lists:
         zero, numbers, packed = Vec(0, 8 * width), Vec(1, size), Vec(2, size)
         marks = MASK if self.evaluator.registers.has_masks else Vec(3, 8 * width)
         self.evaluator.clear(zero)
-        self.evaluator.clear(numbers)  # that of the first input, in each lane
+        self.evaluator.clear(numbers)  # every lane starts with the number of the first input, 0
         with code.counted_up(RDX, rounds * width, width):
             code.vector("vcmppd", marks, zero, Mem(RSI, 0, RDX, 8), immediate=NOT_EQUAL)
             code.vector("kmovb" if self.evaluator.registers.has_masks else "vmovmskpd", RAX, None, marks)

@@ -1,5 +1,5 @@
-"""What the extension type leaves to Python: construction from more than a number, gradients that are no plain numbers,
-names of operations, and copies."""
+"""What the extension type leaves to Python: constructors with more than a number, gradients that are not numbers, names
+of operations, and copies."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ enum {
 /* What is called in Python: four helpers, then a function for each op's result. */
 enum { CHECK_EXPONENT, CYCLIC_GRAPH, CONSTRUCT, CONTRIBUTE, FORWARD };
 
-enum { CUSTOM = 255 }; /* `op`, beside LEAF and those of the op table and its variants */
+enum { CUSTOM = 255 }; /* the `op` of an operation that neither the op table nor its variants have */
 
 /* The two numbers of a Value, and what most Values lack. These are also places in `extra`; each may be NULL. */
 enum {

@@ -125,7 +125,7 @@ def test_bits_within_guarded_buffers(engine, name):
 
 @pytest.mark.parametrize("engine", GENERATED)
 def test_rows_of_every_kind_of_column(engine):
-    """In vectors, most quotients are sums of products. Those of some divisors are not."""
+    """Vectors compute quotients as sums of products where that keeps the bits, and look up the others."""
     program = usable(engine).prepare(workloads.load("tour"))._program
     width = len(program.inputs) - 7
     numbers, cells = at_the_end_of_a_page(3 * 2), at_the_end_of_a_page(-(-3 * width // 8)).cast("B")[-3 * width :]

@@ -1,8 +1,8 @@
 """Rows of a batch in one turn of the step: places for each row, and loops over all rows.
 
-Each of the rows taken together has inputs, values and gradients of its own: a copy of the areas x, v, g and u, whose
-distance from these areas is `Step.own`. A loop that runs row by row is the same for each row, and for a row alone: only
-the distance differs. A loop over all rows has a lane count, or a count of terms, for the rows.
+Rows that are taken together do not share inputs, values and gradients: each row has a copy of the areas x, v, g and u.
+`Step.own` is the distance of the copies from these areas. A loop that runs row by row is the same for each row, and for
+a row alone: only the distance differs. A loop over all rows has a lane count, or a count of terms, for the rows.
 
 Example: `v[i] = p[i] + x[i]` for i<4, where x and v start at places 100 and 108. If the first row's own places begin
 900 places after x, and rows are 24 apart, own is Place(900, 24). For all rows the loop is
