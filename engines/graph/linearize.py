@@ -51,18 +51,14 @@ _WALKING = threading.Lock()
 def _walk(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Tape:
     walk = _Walk()
     try:
-        walk.name(INPUT, inputs)
-        walk.name(PARAMETER, parameters)
+        walk.mark(INPUT, inputs)
+        walk.mark(PARAMETER, parameters)
         for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
             if not _is_recorded(root):
                 raise TypeError(_stranger(name, root))
             walk.number(root)
-        rows = tuple(output._row for output in outputs)
-        index = array("i", [NONE]) * len(walk.ops)
-        for row, number in walk.indices.items():
-            index[row] = number
-        left, right = array("i", walk.left), array("i", walk.right)
-        return Tape(bytes(walk.ops), left, right, index, walk.constants, loss._row, rows, len(inputs), len(parameters))
+        rows = loss._row, tuple(output._row for output in outputs)
+        return Tape(*walk.columns(), *rows, len(inputs), len(parameters))
     finally:
         walk.forget()
 
@@ -71,19 +67,14 @@ class _Walk:
     """The rows so far. Each Value stores its own row, because a dictionary would take most of the time."""
 
     def __init__(self) -> None:
-        self.ops: list[int] = []  # appending to a list takes half the time of appending to an array
-        self.left: list[int] = []
-        self.right: list[int] = []
-        self.indices: dict[int, int] = {}
-        """Row -> index, for rows that have one."""
-        self.constants: list[Number] = []
-        self.codes = {name: code for name, code in codes().items() if name in OPS}
+        self.named: list[tuple[int, int, Value]] = []
+        """Code, index and Value of each input and parameter, in the order of `_NAMED - n`."""
         self.values: list[Value] = []
+        self.left: list[int] = []  # appending to a list takes half the time of appending to an array
+        self.right: list[int] = []
         self.stack: list[Value] = []
-        self.named: list[tuple[int, int]] = []
-        """Code and index of each input and parameter, in the order of `_NAMED - n`."""
 
-    def name(self, code: int, values: Sequence[Value]) -> None:
+    def mark(self, code: int, values: Sequence[Value]) -> None:
         """Mark leaves as inputs or parameters."""
         kind = LEAVES[code]
         for index, v in enumerate(values):
@@ -94,22 +85,17 @@ class _Walk:
                     f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is computed from."
                 )
             if v._row != _NEW:
-                other, at = self.named[_NAMED - v._row]
+                other, at, _ = self.named[_NAMED - v._row]
                 raise ValueError(f"{kind}s[{index}] is already {LEAVES[other]}s[{at}]\n  Name each leaf once.")
             v._row = _NAMED - len(self.named)
-            self.named.append((code, index))
-            self.values.append(v)
+            self.named.append((code, index, v))
 
     def number(self, root: Value) -> None:
         """Give a row to the root and to every Value below it that has none."""
         # The hottest loop of a compilation, so it uses local names and keeps leaves off the stack.
-        stack, values, codes = self.stack, self.values, self.codes
-        ops, lefts, rights = self.ops, self.left, self.right
+        stack, values, lefts, rights = self.stack, self.values, self.left, self.right
         if root._row < 0:
-            if root._prev:
-                stack.append(root)
-            else:
-                self.leaf(root)
+            stack.append(root)
         while stack:
             v = stack[-1]
             left = right = NONE
@@ -119,51 +105,50 @@ class _Walk:
                     if operand._prev:
                         if row == _OPEN:
                             raise CyclicGraph(operand)
-                        v._row = _OPEN
+                        operand._row = _OPEN
                         stack.append(operand)
                         break
-                    row = self.leaf(operand)
+                    row = operand._row = len(values)
+                    values.append(operand)
+                    lefts.append(NONE)
+                    rights.append(NONE)
                 if left < 0:
                     left = row
                 else:
                     right = row
             else:
-                if v._name not in codes:
-                    raise ValueError(_unknown(v))
                 del stack[-1]
-                v._row = len(ops)
-                if v._constant is not None:
-                    self.constant(v._row, v._constant)
+                v._row = len(values)
                 values.append(v)
-                ops.append(codes[v._name])
                 lefts.append(left)
                 rights.append(right)
 
-    def leaf(self, v: Value) -> int:
-        """Give a row to an input, a parameter or a constant. Raises ValueError for a constant that is not finite."""
-        row = len(self.ops)
-        if v._row <= _NAMED:
-            op, self.indices[row] = self.named[_NAMED - v._row]
-        elif _is_finite(v.data):
-            op = CONSTANT
-            self.constant(row, float(v.data))
-        else:
-            raise ValueError(f"a leaf is {v.data}, and constants must be finite\n  Name it among the inputs.")
-        v._row = row
-        self.values.append(v)
-        self.ops.append(op)
-        self.left.append(NONE)
-        self.right.append(NONE)
-        return row
-
-    def constant(self, row: int, number: Number) -> None:
-        """Give that row a number."""
-        self.indices[row] = len(self.constants)
-        self.constants.append(number)
+    def columns(self) -> tuple[bytes, array[int], array[int], array[int], list[Number]]:
+        """The columns of a Tape, from `ops` to `constants`."""
+        code_of, constants = codes(), list[Number]()
+        ops, index = bytearray([CONSTANT]) * len(self.values), array("i", [NONE]) * len(self.values)
+        for code, number, v in self.named:
+            if v._row >= 0:  # the graph uses it
+                ops[v._row], index[v._row] = code, number
+        for row, (v, left) in enumerate(zip(self.values, self.left)):
+            if left != NONE:
+                if v._name not in OPS:
+                    raise ValueError(_unknown(v))
+                ops[row], constant = code_of[v._name], v._constant
+            elif index[row] != NONE:
+                continue
+            elif _is_finite(v.data):
+                constant = float(v.data)
+            else:
+                raise ValueError(f"a leaf is {v.data}, and constants must be finite\n  Name it among the inputs.")
+            if constant is not None:
+                index[row] = len(constants)
+                constants.append(constant)
+        return bytes(ops), array("i", self.left), array("i", self.right), index, constants
 
     def forget(self) -> None:
         """Reset the Values to their state before the walk."""
-        for v in (*self.values, *self.stack):
+        for v in (*self.values, *self.stack, *(v for _, _, v in self.named)):
             if isinstance(v, Value):
                 v._row = _NEW
             else:
