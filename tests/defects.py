@@ -357,7 +357,7 @@ DEFECTS = (
     Defect(
         "chains: the terms of another sum are added to a sink one by one",
         "engines/rerolled/recover/chains.py",
-        " & (sums.kind[sums.node] != SINK)",
+        " & (sums.kind.take(sums.node) != SINK)",
         "",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-tcc-plain networks]",
     ),

@@ -46,18 +46,19 @@ def chain(sums: Sums) -> Sums:
     nodes, owner, template, operand = sums.nodes, sums.owner, sums.template, sums.slots[0]
     once = read_once(sums)
     once[:-1] &= sums.kind >= COMPUTED
-    inner = np.where((template == 0) & once[operand], operand, NONE)
+    inner = np.where((template == 0) & once.take(operand), operand, NONE)
     """Term -> the inner sum that it is, or NONE."""
 
     # Rule 1. head: node -> the sum that its terms end up in.
     is_spliced = np.zeros(len(owner), bool)
     # A sink starts from its target's value, and adding another sum's terms to that one by one would change the bits.
-    is_spliced[sums.first] = (inner[sums.first] != NONE) & (sums.kind[sums.node] != SINK)
+    is_spliced[sums.first] = (inner.take(sums.first) != NONE) & (sums.kind.take(sums.node) != SINK)
     head = np.arange(nodes, dtype=np.int32)
-    head[inner[is_spliced]] = owner[is_spliced]
-    head = jump_pointers(head, inner[is_spliced])
+    spliced = inner.compress(is_spliced)
+    head[spliced] = owner.compress(is_spliced)
+    head = jump_pointers(head, spliced)
     terms = np.flatnonzero(~is_spliced)
-    owner = head[owner[terms]]
+    owner = head.take(owner.take(terms))
 
     # Rule 2. terms: term -> the term that replaces it, or itself.
     count = np.bincount(owner, minlength=nodes + 1)
@@ -65,8 +66,8 @@ def chain(sums: Sums) -> Sums:
     only[owner] = terms
     """Node of a sum with one term -> that term."""
     is_cheap_template = np.array([is_cheap(expr) for expr in sums.templates])
-    inner = inner[terms]
-    replaced = np.flatnonzero((inner != NONE) & (count[inner] == 1))
+    inner = inner.take(terms)
+    replaced = np.flatnonzero((inner != NONE) & (count.take(inner) == 1))
     replaced = replaced[is_cheap_template[template[only[inner[replaced]]]]]
     terms[replaced] = only[inner[replaced]]
     is_dropped = np.zeros(nodes, bool)
@@ -74,12 +75,12 @@ def chain(sums: Sums) -> Sums:
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
     is_zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
     is_zero[: len(sums.number)] = (sums.kind[: len(sums.number)] == CONSTANT) & (sums.number == 0.0)
-    is_zero = is_zero[operand[terms]] & (template[terms] == 0)
+    is_zero = is_zero.take(operand.take(terms)) & (template.take(terms) == 0)
     is_zero &= np.bincount(owner[~is_zero], minlength=nodes + 1)[owner] > 0  # a sum of nothing but zeros keeps them
-    kept = np.flatnonzero(~is_dropped[owner] & ~is_zero)
+    kept = np.flatnonzero(~is_dropped.take(owner) & ~is_zero)
     # Numbers ascend along a chain, so a stable sort by head keeps the terms in order.
-    kept = kept[np.argsort(owner[kept], kind="stable")]
-    return _without_unused(replace(sums.with_terms(terms[kept]), owner=owner[kept]))
+    kept = kept[np.argsort(owner.take(kept), kind="stable")]
+    return _without_unused(replace(sums.with_terms(terms.take(kept)), owner=owner.take(kept)))
 
 
 def _without_unused(sums: Sums) -> Sums:
@@ -88,7 +89,7 @@ def _without_unused(sums: Sums) -> Sums:
         is_used = np.append(sums.kind == SINK, False)  # the last entry is for NONE
         is_used[sums.slots.ravel()] = True
         is_used[[sums.loss, *sums.outputs]] = True
-        is_kept = is_used[sums.owner]
+        is_kept = is_used.take(sums.owner)
         if is_kept.all():
             return sums
         sums = sums.with_terms(np.flatnonzero(is_kept))

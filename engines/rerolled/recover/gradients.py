@@ -153,9 +153,9 @@ class _Builder:
         parts = [(terms[0], kind, each) for kind in self.kinds for each in enumerate(kind.terms)]
         parts += [(terms[1], kind, each) for kind in self.kinds for each in enumerate(kind.op.contributions)]
         for of_pass, kind, (position, expr) in parts:
-            at = of_pass[2 * kind.rows + position]
+            at = of_pass.take(2 * kind.rows + position)
             has_term = at != NONE
-            at = at[has_term]
+            at = at.compress(has_term)
             template[at], operands = self._term(expr, kind.constant, kind.rows[has_term])
             for slot, nodes in enumerate(operands):
                 slots[slot, at] = nodes
@@ -200,22 +200,23 @@ class _Builder:
         rows, loss, code = self.rows, self.tape.loss, self.code
         targets = np.stack(self.operands[::-1], axis=1)[: loss + 1].ravel()
         is_needed = np.append((code >= sums.COMPUTED) | (code == sums.PARAMETER), False)  # the last entry is for NONE
-        listed = np.flatnonzero(is_needed[targets])
-        targets, consumers, is_left = targets[listed], listed >> 1, (listed & 1).astype(bool)
+        listed = np.flatnonzero(is_needed.take(targets))
+        targets, consumers, is_left = targets.take(listed), listed >> 1, (listed & 1).astype(bool)
         passes_on = np.zeros(rows, bool)
         for kind in self.kinds:
             passes_on[kind.rows] = all(expr == G for expr in kind.op.contributions)
-        is_alias = passes_on[consumers] & (code[targets] != sums.PARAMETER)
-        is_alias &= (np.bincount(targets, minlength=rows) == 1)[targets]
+        is_alias = passes_on.take(consumers) & (code.take(targets) != sums.PARAMETER)
+        is_alias &= (np.bincount(targets, minlength=rows) == 1).take(targets)
         # Chains are neighbours among the left operands.
         aliases = np.concatenate([np.flatnonzero(is_alias & ~is_left), np.flatnonzero(is_alias & is_left)])
         source = np.arange(rows, dtype=np.int32)
-        source[targets[aliases]] = consumers[aliases]
-        source = jump_pointers(source, targets[aliases])
+        aliased = targets.take(aliases)
+        source[aliased] = consumers.take(aliases)
+        source = jump_pointers(source, aliased)
         gradient = np.where(source == loss, self.one, 2 * rows - source)
         terms = np.flatnonzero(~is_alias)
-        terms = terms[np.argsort(targets[terms], kind="stable")[::-1]]
-        return listed[terms] ^ 1, targets[terms], gradient
+        terms = terms[np.argsort(targets.take(terms), kind="stable")[::-1]]
+        return listed.take(terms) ^ 1, targets.take(terms), gradient
 
     def _term(self, expr: Expr, k: Optional[float], rows: Ints) -> tuple[int, list[Ints]]:
         """The number of a term's template, and for each slot, the nodes of these rows. Adds costly coefficients."""
@@ -243,9 +244,9 @@ class _Builder:
     def _nodes(self, leaf: Leaf, rows: Ints) -> Ints:
         """The nodes that a leaf of the op table stands for in these rows."""
         if leaf == G:
-            return self.gradient[rows]
+            return self.gradient.take(rows)
         of = {A: self.operands[0], B: self.operands[1]}.get(leaf)
-        return self.value[rows if of is None else of[rows]]
+        return self.value.take(rows if of is None else of.take(rows))
 
 
 def _first_with_key(rows: Ints, key: Ints) -> Ints:

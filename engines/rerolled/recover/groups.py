@@ -180,7 +180,7 @@ class _Shapes:
 
     def __init__(self, sums: Sums, origins: _Origins, wave: Ints) -> None:
         first, counts = sums.first.take(wave), sums.count.take(wave)
-        terms = ranges(first, first + counts)
+        terms = ranges(first + counts, counts)
         rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
         rows[:, 0] = sums.template.take(terms)
         rows[:, 1:] = origins.of.take(sums.slots.take(terms, axis=1)).T

@@ -78,7 +78,7 @@ class Sums:
     @cached_property
     def node(self) -> Ints:
         """Sum -> its node."""
-        return self.owner[self.first]
+        return self.owner.take(self.first)
 
     @cached_property
     def reads(self) -> list[list[int]]:
@@ -96,7 +96,7 @@ class Sums:
     def with_terms(self, terms: Any) -> Sums:
         """Only these terms, in this order."""
         return replace(
-            self, owner=self.owner[terms], template=self.template[terms], slots=self.slots.take(terms, axis=1)
+            self, owner=self.owner.take(terms), template=self.template.take(terms), slots=self.slots.take(terms, axis=1)
         )
 
     def lines(self) -> Iterator[str]:
@@ -128,22 +128,22 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
     in `moved`, its end is known at once. For the rest, each round halves the chains.
     """
     if len(moved):
-        end = to[moved]
+        end = to.take(moved)
         last = np.flatnonzero(np.append(end[:-1] != moved[1:], True))
-        to[moved] = np.repeat(end[last], np.diff(last, prepend=-1))
+        to[moved] = np.repeat(end.take(last), np.diff(last, prepend=-1))
     while len(moved):
-        end = to[moved]
-        further = to[end]
+        end = to.take(moved)
+        further = to.take(end)
         to[moved] = further
-        moved = moved[further != end]
+        moved = moved.compress(further != end)
     return to
 
 
 def read_once(sums: Sums) -> Any:
     """Node -> whether one term reads it, and no other term, loss or output does. The last entry is for NONE."""
-    reads = np.bincount(sums.slots.ravel() + 1, minlength=sums.nodes + 1)
-    reads[1 + np.array([sums.loss, *sums.outputs, NONE])] += 2
-    return np.roll(reads == 1, -1)
+    reads = np.bincount(sums.slots[sums.slots != NONE], minlength=sums.nodes + 1)
+    reads[[sums.loss, *sums.outputs, NONE]] += 2
+    return reads == 1
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:
@@ -170,10 +170,8 @@ def starts_of(owner: Ints) -> Ints:
     return starts
 
 
-def ranges(start: Ints, stop: Ints) -> Ints:
-    """The numbers of each range from a start to its stop, one range after the other."""
-    length = stop - start
-    ends = length.cumsum()
-    numbers: Ints = (stop - ends).repeat(length)
+def ranges(stop: Ints, length: Ints) -> Ints:
+    """The numbers of each range of that length up to a stop, one range after the other."""
+    numbers: Ints = (stop - length.cumsum()).repeat(length)
     numbers += np.arange(len(numbers))
     return numbers

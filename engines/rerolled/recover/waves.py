@@ -60,9 +60,9 @@ class Waves(NamedTuple):
 
 def waves(all_sums: Sums) -> Waves:
     """The waves of all phases."""
-    kinds = all_sums.kind[all_sums.node]
+    kinds = all_sums.kind.take(all_sums.node)
     inner, sinks = np.flatnonzero(kinds != SINK), np.flatnonzero(kinds == SINK)
-    sums = all_sums.with_terms(np.flatnonzero(all_sums.kind[all_sums.owner] != SINK))
+    sums = all_sums.with_terms(np.flatnonzero(all_sums.kind.take(all_sums.owner) != SINK))
     edges = _edges(sums)
     depth = np.zeros(len(inner), np.int32)
     in_order, readers = _in_order(edges, depth, 0)
@@ -98,8 +98,7 @@ class _Edges(NamedTuple):
 
     def of(self, sums: Ints) -> Ints:
         """All readers of these sums."""
-        end = self.end.take(sums)
-        readers: Ints = self.readers.take(ranges(end - self.reads.take(sums), end))
+        readers: Ints = self.readers.take(ranges(self.end.take(sums), self.reads.take(sums)))
         return readers
 
 
@@ -110,7 +109,7 @@ def _edges(sums: Sums) -> _Edges:
     is_edge = np.flatnonzero(operand != NONE)
     operand, reader = operand.take(is_edge), reader.take(is_edge)
     reads = np.bincount(operand, minlength=len(sums.node))
-    readers = reader[np.argsort(operand, kind="stable")]
+    readers = reader.take(np.argsort(operand, kind="stable"))
     return _Edges(readers, reads.cumsum(), reads, np.bincount(reader, minlength=len(sums.node)))
 
 
@@ -156,7 +155,7 @@ def _parameter_reads(sums: Sums, is_value: Ints) -> tuple[Ints, Ints]:
     at = np.flatnonzero(is_parameter.take(sums.slots.ravel(), mode="wrap"))
     parameters, readers = sums.slots.ravel().take(at), _readers(sums).take(at)
     of_values = is_value.take(readers)
-    return parameters[of_values], readers[of_values]
+    return parameters.compress(of_values), readers.compress(of_values)
 
 
 def _read_by_several(sums: Sums, reads: tuple[Ints, Ints], number: Ints) -> Ints:
