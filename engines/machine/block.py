@@ -47,8 +47,8 @@ class Source:
 
         Lanes whose stride is a list of offsets do not vary within a block.
         """
-        steps: Any = (*zip(self.lanes, lanes.offsets), *((stride, term) for stride in self.terms[-1:]))
-        return Mem(self.base, self.disp + sum(8 * stride * by for stride, by in steps if by), self.index, self.scale)
+        steps: Any = zip((*self.lanes, *self.terms[-1:]), (*lanes.offsets, term))
+        return Mem(self.base, self.disp + sum([8 * stride * by for stride, by in steps if by]), self.index, self.scale)
 
     def value(self, lanes: Vector, term: int) -> Known:
         """What is read: the numbers of a vector, or one number for all of its lanes."""
@@ -62,8 +62,8 @@ class Terms(NamedTuple):
     segment: Segment
     sources: list[Union[float, Source]]
     """One for each slot."""
-    uses: Counter[int]
-    """Slot -> how often the template names it."""
+    reads: list[int]
+    """The slots in the order in which the template names them; some more than once."""
     due: Optional[Due]
     of_due: list[Source]
     """The inputs and the factor of a deferred update."""
@@ -81,7 +81,7 @@ class Block:
         self.nest = nest
         self.code = nest.code
         self.registers = nest.registers
-        self.evaluator = nest.evaluator
+        self.evaluator = nest.writer
         self.vectors = vectors
         self.sums: list[Optional[Vec]] = [None] * len(vectors)
 
@@ -140,10 +140,10 @@ class Block:
         if due and due.segment != number:
             due = None
         source = partial(self.nest.source, counts=segment.counts)
-        uses = Counter(int(leaf.name) for leaf in leaves(segment.template))
+        reads = [int(leaf.name) for leaf in leaves(segment.template)]
         sources = [operand if isinstance(operand, float) else source(operand) for operand in segment.operands]
         of_due = [source(due.before), source(due.factor)] if due else []
-        terms = Terms(number, segment, sources, uses, due, of_due)
+        terms = Terms(number, segment, sources, reads, due, of_due)
         if segment.counts:
             with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
                 self._over(terms, 0)
@@ -222,10 +222,7 @@ class Block:
         """One term of each sum. A value that is read several times is loaded once."""
         sources = {slot: source for slot, source in enumerate(terms.sources) if isinstance(source, Source)}
         values = [{slot: source.value(lanes, term) for slot, source in sources.items()} for lanes in self.vectors]
-        reads = Counter[Known]()
-        for of_sum in values:
-            for slot, value in of_sum.items():
-                reads[value] += terms.uses[slot]
+        reads = Counter(of_sum[slot] for of_sum in values for slot in terms.reads if slot in of_sum)
         loaded: dict[Known, Vec] = {}
         old = None
         if terms.due:
@@ -238,7 +235,7 @@ class Block:
                     leaves.append(self.evaluator.constant(source, lanes.width))
                 elif old and terms.due and slot == terms.due.slot:
                     updated = self._updated(source, terms.of_due[1], old, lanes, term)
-                    self.registers.share(updated, terms.uses[slot] - 1)
+                    self.registers.share(updated, terms.reads.count(slot) - 1)
                     leaves.append(updated)
                 else:
                     value = values[n][slot]

@@ -96,7 +96,7 @@ class Evaluator:
             return self.constant(expr.number, width)
         assert isinstance(expr, Apply)
         if expr.primitive in ("add", "sub", "mul", "div"):
-            first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
+            first, second = [self.evaluate(operand, leaves, width) for operand in expr.operands]
             return self.binary(expr.primitive, first, second, width)
         if expr.primitive == "where":
             condition, then, otherwise = expr.operands
@@ -120,7 +120,7 @@ class Evaluator:
 
     def release(self, *operands: Operand) -> None:
         """End the use of operands that are registers."""
-        self.registers.release(*(operand for operand in operands if isinstance(operand, Vec)))
+        self.registers.release(*[operand for operand in operands if isinstance(operand, Vec)])
 
     def binary(self, name: str, first: Operand, second: Operand, width: int) -> Vec:
         """Apply an instruction to two operands, and release them."""

@@ -60,15 +60,14 @@ ROUND = R14
 """Counts the rounds of a series. A function of libm restores it."""
 
 
-class Writer:
+class Writer(Evaluator):
     """Writes runs."""
 
     def __init__(self, code: Assembler, step: Step, form: Form) -> None:
-        self.code = code
+        registers = Registers(code, form.width, (BASE,) if step.own else ())
+        super().__init__(registers, fast=form.is_fast, powers=are_those_of_libm())
         self.step = step
         self.form = form
-        self.registers = Registers(code, form.width, (BASE,) if step.own else ())
-        self.evaluator = Evaluator(self.registers, fast=form.is_fast, powers=are_those_of_libm())
 
     def write(self, run: Run) -> None:
         """Write the instructions of a run."""
@@ -124,7 +123,6 @@ class Nest:
         self.loop = loop
         self.strips = strips
         self.registers = writer.registers
-        self.evaluator = writer.evaluator
         self.limits, self.steps = steps_of(run, loop, strips, most)
         self.packed: Optional[LoopOperand] = None
         """The operand of which the panel holds this strip's lanes."""
@@ -140,7 +138,7 @@ class Nest:
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
         rate = Known(word(Word.RATE), 8 * width, width > 1)
-        with self.evaluator.fixed([rate] if self.run.takes_rate else []):
+        with self.writer.fixed([rate] if self.run.takes_rate else []):
             self._over_lanes(block(self, lanes).write)
 
     def _over_lanes(self, body: Callable[[], None]) -> None:
@@ -220,8 +218,8 @@ class Nest:
         with self.counted_down(word(Word.COUNT) if self.run.sums_rows else segment.counts[0]):
             for at, width, apart in self._packed(operand):
                 vector = registers.vector(width)
-                self.evaluator.load(vector, Mem(source, 8 * apart * at))
-                self.evaluator.store(Mem(to, 8 * (at - self.strips.at)), vector)
+                self.writer.load(vector, Mem(source, 8 * apart * at))
+                self.writer.store(Mem(to, 8 * (at - self.strips.at)), vector)
                 registers.release(vector)
             code.integer("add", source, 8 * operand.terms[0])
             code.integer("add", to, 8 * self.strips.lanes)
