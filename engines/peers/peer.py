@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.api import Network, NonFiniteLoss, Workload
-from zoomgrad.engines.arguments import finite_rate, whole
+from zoomgrad.engines.arguments import finite_rate, finite_rates, whole
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.training import Trainer
@@ -87,7 +87,7 @@ class PeerTrainer(Trainer):
             row, update, within = (self._first + step) % rows_in_all, step // self._batch, step % self._batch
             left = min(end - step, rows_in_all - row)
             if not within and left >= self._batch:
-                rates = [self._rate(number) for number in range(update, update + left // self._batch)]
+                rates = finite_rates(self._workload.rate, range(update, update + left // self._batch))
                 parts += self._model.whole_batches(row, self._batch, rates)
                 step += len(rates) * self._batch
                 continue
@@ -97,7 +97,7 @@ class PeerTrainer(Trainer):
             parts.append(losses)
             step += rows
             if step % self._batch == 0:
-                change = self._rate(update) / self._batch * self._gradient
+                change = finite_rate(self._workload.rate(update), update) / self._batch * self._gradient
                 self._begin(self._model.parameters() - change)
         if parts:
             self.losses.extend(self._model.finish(parts))
@@ -106,9 +106,6 @@ class PeerTrainer(Trainer):
                 if not math.isfinite(loss):
                     del self.losses[step:]
                     raise NonFiniteLoss(step, loss)
-
-    def _rate(self, update: int) -> float:
-        return finite_rate(self._workload.rate(update), update)
 
     def parameters(self) -> array[float]:
         return self._model.parameters()
