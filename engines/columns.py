@@ -138,7 +138,7 @@ def _count(numbers: int) -> str:
     return f"{numbers:,} number{'' if numbers == 1 else 's'}"
 
 
-def columns(rows: Rows, inputs: int, fewer: Optional[int] = None, most: int = MOST_COLUMNS) -> tuple[Column, ...]:
+def columns(rows: Rows, inputs: int, fewer: Optional[int] = None) -> tuple[Column, ...]:
     """Return the rows as checked columns with `inputs` inputs together, or with `fewer`.
 
     Their widths are ints, and their data is flat and can't change size. Data other than `bytes` is wrapped in a
@@ -146,9 +146,9 @@ def columns(rows: Rows, inputs: int, fewer: Optional[int] = None, most: int = MO
     call. Raises TypeError for data that is not a contiguous buffer of doubles or bytes, ValueError if sizes don't fit.
     """
     parts = described(rows, inputs, fewer)
-    if len(parts) > most:
+    if len(parts) > MOST_COLUMNS:
         raise ValueError(
-            f"there are {len(parts):,} columns, and the limit is {most}\n"
+            f"there are {len(parts):,} columns, and the limit is {MOST_COLUMNS}\n"
             "  Put inputs of one kind side by side in one buffer."
         )
     # All numbers come first: their conversion may run the caller's code, which could resize data that was checked.

@@ -11,7 +11,7 @@ from typing import Callable, NamedTuple, Optional, Protocol, Union
 
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.arguments import Rate, finite, finite_rates, whole
-from zoomgrad.engines.columns import MOST_COLUMNS, WITHOUT_INPUTS, Column, Rows, check_labels, columns, described
+from zoomgrad.engines.columns import WITHOUT_INPUTS, Column, Rows, check_labels, columns, described
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
 from zoomgrad.engines.graph.tape import PARAMETER, Tape
@@ -239,8 +239,7 @@ class Program:
         count, width = parts[0].rows, self._y.length
         rest = self._last[sum(column.width for column in parts) :]
         if rest:  # no output depends on them, so the traced graph's numbers will do
-            absent = Column(rest * count, len(rest))
-            parts = columns((*parts, absent), self._x.length, most=MOST_COLUMNS + 1)
+            parts = (*parts, Column(memoryview(rest * count), len(rest)))
         outputs, losses = array("d", [0.0]) * (steps * width), array("d", [0.0]) * steps
         with self._alone:
             self._ran_forward = False
