@@ -5,7 +5,7 @@ struct live {
 };
 
 #ifdef ROWS_TOGETHER
-/* The rows taken together that do not skip an input. As bytes, the lists of all inputs almost fit the first-level cache. */
+/* The rows taken together that do not skip an input: bytes, so that all lists almost fit the first-level cache. */
 struct turned {
     unsigned char count;
     unsigned char at[ROWS_TOGETHER + 1];

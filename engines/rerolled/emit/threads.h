@@ -1,7 +1,7 @@
 /* Threads that divide the steps of one call of `train`. Its first division starts them, and its end ends them, so none
    runs when the kernel is unloaded. A forked child inherits none, but does not go on with the call either.
 
-   A division is a round. The caller announces it and computes share 0, and helper n computes share n. A thread that waits
+   A division is a round. The caller announces it and computes share 0, and helper n computes share n. A waiting thread
    spins first, because the next round usually begins within microseconds, and then lets other threads go first. */
 
 #include <pthread.h>
