@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table
 from zoomgrad.engines.kernel.c_tree import (
+    INDENT,
     Comment,
     Define,
     For,
@@ -144,7 +145,8 @@ class _Source:
             is_plain = len(body) == 1 and isinstance(body[0], str)
             what = f"Loop {run.number},{run.how}" if run.how else str(run).capitalize()
             text = what if is_plain else f"{what}: {self.step.line(run)}"
-            self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
+            lines = print_statements([Comment(text), *body])  # indented, so that the comment fits its place
+            self.bodies[str(run)] = Text([line[len(INDENT) :] for line in lines])
         return self.bodies[str(run)]
 
     def _piece(self, runs: Sequence[Run]) -> Function:
