@@ -58,7 +58,6 @@ class Source:
 class Terms(NamedTuple):
     """The terms of a segment."""
 
-    number: int
     segment: Segment
     sources: list[Union[float, Source]]
     """One for each slot."""
@@ -135,20 +134,21 @@ class Block:
 
     def _segment(self, number: int) -> None:
         """Add all terms of a segment to the sums."""
-        segment = self.nest.loop.segments[number]
-        due = self.nest.run.due
-        if due and due.segment != number:
-            due = None
+        segment, run = self.nest.loop.segments[number], self.nest.run
+        due = run.due if run.due and run.due.segment == number else None
         source = partial(self.nest.source, counts=segment.counts)
         reads = [int(leaf.name) for leaf in leaves(segment.template)]
         sources = [operand if isinstance(operand, float) else source(operand) for operand in segment.operands]
         of_due = [source(due.before), source(due.factor)] if due else []
-        terms = Terms(number, segment, sources, reads, due, of_due)
-        if segment.counts:
-            with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
-                self._over(terms, 0)
-        else:
+        terms = Terms(segment, sources, reads, due, of_due)
+        if not segment.counts:
             self._term(terms, 0)
+            return
+        with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
+            if run.live_segment == number:
+                self._over_listed(terms)
+            else:
+                self._over(terms, 0)
 
     def _fits(self, count: int) -> bool:
         """Whether this many terms of every sum are few enough to be written one after the other."""
@@ -159,9 +159,6 @@ class Block:
         counts = terms.segment.counts
         if level == len(counts):
             self._term(terms, 0)
-            return 0
-        if self.nest.run.live_segment == terms.number:
-            self._over_listed(terms)
             return 0
         count = counts[level]
         if self.nest.run.sums_rows or level < len(counts) - 1 or isinstance(count, Count):

@@ -10,9 +10,7 @@ from zoomgrad.engines.machine.buffers.copies import write_copy
 from zoomgrad.engines.machine.buffers.functions import write_functions
 from zoomgrad.engines.machine.buffers.rows import write_rows
 from zoomgrad.engines.machine.encode import Assembler
-from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.nest import Writer
-from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.section import Section
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.step.language import Run
@@ -40,15 +38,14 @@ def assemble(step: Step, form: Form) -> Code:
             code.comment(partial(_text, step, run))
             writer.write(run)
         code.plain("ret")
-    evaluator = Evaluator(Registers(code, form.width))
-    write_rows(evaluator)
-    write_copy(evaluator)
-    section = Section(step, evaluator)
+    write_rows(writer)
+    write_copy(writer)
+    section = Section(step, writer)
     if step.skips:
         section.write_routines()
     for name in step.programs:
         section.write(name)
-    write_functions(evaluator, step)
+    write_functions(writer, step)
     code.finish()
     return Code(step, code)
 
