@@ -166,6 +166,7 @@ INTEGERS = {
     "popcnt": Integer(b"\x0f\xb8", prefix=b"\xf3\x48"),
     "shl": Integer(constant=(b"\xc1", 4, 1)),
     "shr": Integer(constant=(b"\xc1", 5, 1)),
+    "mov byte": Integer(store=b"\x88", prefix=b"\x40"),
     "mov dword": Integer(store=b"\x89", prefix=b"\x40"),
     "prefetcht0": Integer(constant=(b"\x0f\x18", 1, 0), prefix=b"\x40"),
     "call": Integer(constant=(b"\xff", 2, 0), prefix=b"\x40"),
@@ -344,7 +345,7 @@ class Assembler:
         self.jump(again, "ne")
 
     @contextmanager
-    def counted_up(self, index: Reg, limit: Union[int, Reg], step: int = 1, start: int = 0) -> Iterator[None]:
+    def counted_up(self, index: Reg, limit: Union[int, Reg, Mem], step: int = 1, start: int = 0) -> Iterator[None]:
         """A loop in which the index goes from the start to the limit, and which runs at least once."""
         again = self.new_label()
         self.integer("mov", index, start)

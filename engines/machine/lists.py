@@ -1,7 +1,8 @@
 """Lists of the inputs that are not 0.0, for steps that skip zeros.
 
-A list is its length in 8 bytes, then a number of 4 bytes for each entry. `rearrange/zeros` explains when skipping is
-safe: two bounds must be below LIMIT, otherwise a list holds every input.
+A list is its length in 8 bytes, then a number for each entry. Inputs take 4 bytes. Rows take one, so that the lists of
+the rows of all inputs nearly fit the first-level cache. `rearrange/zeros` explains when skipping is safe: two bounds
+must be below LIMIT, otherwise a list holds every input.
 
 Example: with vectors of 4, the inputs 0.0, 0.5, 0.0, 2.0 are not 0.0 in lanes 1 and 3, a mask of 1010. The table turns
 this mask into the numbers 1, 3, 0, 2. All four are stored, but the list grows by 2, so the next store overwrites the
@@ -18,6 +19,7 @@ from typing import ClassVar, Union
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator
 from zoomgrad.engines.machine.target import BASE, W, Word, word
+from zoomgrad.engines.rerolled.rearrange.zeros import list_size
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Step
@@ -198,22 +200,18 @@ class Lists:
         with code.counted_down(RCX):
             code.integer("mov", Mem(RSI), 0)
             code.integer("add", RSI, _list_bytes(self.step, "turned"))
-        code.integer("mov", R8, 0)
         point_to_list(code, self.step, RDI, "lists")
-        with code.repeated() as end:
-            code.jump(end, "ge", R8, word(Word.COUNT))
-            code.integer("mov", RDX, 0)
-            with code.repeated() as done:
-                code.jump(done, "ge", RDX, Mem(RDI))
-                code.integer("movsxd", RAX, Mem(RDI, 8, RDX, 4))
+        with code.counted_up(R8, word(Word.COUNT)):
+            code.integer("mov", RDX, Mem(RDI))
+            code.integer("lea", R9, Mem(RDI, 8))
+            with code.unless("e", RDX, 0), code.counted_down(RDX):
+                code.integer("movsxd", RAX, Mem(R9))
                 point_to_list(code, self.step, RSI, "turned", RAX)
                 code.integer("mov", RCX, Mem(RSI))
-                code.integer("mov dword", Mem(RSI, 8, RCX, 4), R8)
-                code.integer("add", RCX, 1)
-                code.integer("mov", Mem(RSI), RCX)
-                code.integer("add", RDX, 1)
+                code.integer("mov byte", Mem(RSI, 8, RCX), R8)
+                code.integer("add", Mem(RSI), 1)
+                code.integer("add", R9, 4)
             code.integer("add", RDI, _list_bytes(self.step, "lists"))
-            code.integer("add", R8, 1)
 
     WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
         steps.MeasureWeights: _measure_weights,
@@ -251,7 +249,7 @@ def _list_bytes(step: Step, area: str) -> int:
     assert step.skips is not None
     first, stop = step.skips.inputs
     if area == "lists":
-        return 8 * (stop - first + 1)
+        return 8 * list_size(stop - first, 4)
     return (step.area(area).stop - step.area(area).start) // (stop - first) * 8
 
 

@@ -236,13 +236,14 @@ class Nest:
         """A loop over a list: the register holds one entry after the other."""
         code = self.code
         area = "live" if self.run.rows == 1 else "turned" if self.run.sums_rows else "lists"
+        load, size = ("movzx", 1) if area == "turned" else ("movsxd", 4)
         with self.registers.scope():
             entries, at, entry = (self.registers.integer() for _ in range(3))
             point_to_list(code, self.writer.step, entries, area, self.index[0] if self.run.rows > 1 else None)
             code.integer("mov", at, 0)
             with code.repeated() as end:
                 code.jump(end, "ge", at, Mem(entries))
-                code.integer("movsxd", entry, Mem(entries, 8, at, 4))
+                code.integer(load, entry, Mem(entries, 8, at, size))
                 yield entry
                 code.integer("add", at, 1)
 

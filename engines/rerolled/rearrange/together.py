@@ -35,6 +35,7 @@ from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.rearrange.from_panels import turned
 from zoomgrad.engines.rerolled.rearrange.rows import add_rows, can_add_rows, of_first_row, over_rows, own_size, with_own
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
+from zoomgrad.engines.rerolled.rearrange.zeros import list_size
 from zoomgrad.engines.rerolled.recover.loops import Loop
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, Statement, rewrite, walk
@@ -136,10 +137,10 @@ def _for_all_rows(step: Step, run: Run) -> tuple[Step, Program]:
     listed = pair.inputs[1] - pair.inputs[0]
     live: Program = (steps.Perform(f"live {name}"),)
     if run.sums_rows:
-        step, _ = step.with_area("turned", listed * (run.rows + 1))
+        step, _ = step.with_area("turned", listed * list_size(run.rows, 1))
         step = step.with_routine(f"live {name}", [replace(run, live_segment=0)])
         return step, (steps.If(Fact.EVERY_INPUT, every, (steps.TurnLists(), *live)),)
-    step, _ = step.with_area("lists", run.rows * (listed + 1))
+    step, _ = step.with_area("lists", run.rows * list_size(listed, 4))
     step = step.with_routine(f"live {name}", [replace(run, live_segment=pair.segment)])
     measure = steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),))
     return step, (measure, steps.ListRows(), steps.If(Fact.EVERY_INPUT, every, live))

@@ -37,7 +37,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
     if pair is None:
         return step
     start, stop = pair.inputs
-    step, _ = step.with_area("live", stop - start + 1)
+    step, _ = step.with_area("live", list_size(stop - start, 4))
     for name, runs in step.routines.items():
         step = step.with_routine(name, (_over_live(run, pair) for run in runs))
 
@@ -56,6 +56,11 @@ def skip_zeros(step: Step, form: Form) -> Step:
         turn=rewrite(programs["turn"], change),
         evaluate=rewrite(programs["evaluate"], change),
     )
+
+
+def list_size(entries: int, entry_bytes: int) -> int:
+    """The doubles that a list takes: its length, its entries, and one more entry, which is written if it is skipped."""
+    return 1 + -(-(entries + 1) * entry_bytes // 8)
 
 
 def _over_live(run: Run, pair: Pair) -> Run:

@@ -46,8 +46,9 @@ def address(text):
 
 
 def wide(text):
-    """The text, with registers of 4 bytes as those of 8."""
-    return re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)d\b", r"\1", text))
+    """The text, with registers of 1 and 4 bytes as those of 8."""
+    text = re.sub(r"\b([a-d])l\b", r"r\1x", re.sub(r"\b(sp|bp|si|di)l\b", r"r\1", text))
+    return re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)[bd]\b", r"\1", text))
 
 
 def operands(text):
