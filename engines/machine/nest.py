@@ -37,18 +37,29 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import chain
 from typing import Optional, Union
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.machine.across import Across, widths_across
-from zoomgrad.engines.machine.block import Block, Source
+from zoomgrad.engines.machine.block import RESERVE, Block, Source
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg
 from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, word
-from zoomgrad.engines.rerolled.form import Form, Strips, most_sums, steps_of, strips_of, widths_of, with_a_lane
+from zoomgrad.engines.rerolled.form import (
+    Form,
+    Strips,
+    Vector,
+    accesses,
+    most_sums,
+    steps_of,
+    strips_of,
+    widths_of,
+    with_a_lane,
+)
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
@@ -138,19 +149,36 @@ class Nest:
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
         rate = Known(word(Word.RATE), 8 * width, width > 1)
-        with self.writer.fixed([rate] if self.run.takes_rate else []):
+        values = chain([rate] if self.run.takes_rate else [], self._unmoved(lanes))
+        with self.writer.fixed(values, reserve=len(lanes) + RESERVE):
             self._over_lanes(block(self, lanes).write)
+
+    def _unmoved(self, lanes: Sequence[Vector]) -> Iterator[Known]:
+        """What a loop without terms and calls reads in every round. Terms need the registers, and calls store them."""
+        moved = [level for level in range(len(self.limits)) if self._moves(level)]
+        if not moved or self.loop.calls or any(segment.counts for segment in self.loop.segments):
+            return
+        for access in accesses(self.loop):
+            if not any(access.lanes[level] for level in moved):
+                source = self.source(access, ())
+                yield from (source.value(each, 0) for each in lanes)
+
+    def _moves(self, level: int) -> bool:
+        """Whether a lane count is a loop."""
+        limit = self.limits[level]
+        is_loop = limit > self.steps[level] or isinstance(limit, Count)
+        return self.index[level] is not None or level == self.run.live_lane or is_loop
 
     def _over_lanes(self, body: Callable[[], None]) -> None:
         """Loops over the lane counts that neither ROUND nor tiles move."""
         with ExitStack() as loops:
-            for level, (limit, step) in enumerate(zip(self.limits, self.steps)):
+            for level in range(len(self.limits)):
                 if self.index[level]:
                     continue
                 if level == self.run.live_lane:
                     self.index[level] = loops.enter_context(self.listed())
                     loops.callback(self.index.__setitem__, level, None)
-                elif limit > step or isinstance(limit, Count):
+                elif self._moves(level):
                     loops.enter_context(self._counted(level))
             body()
 

@@ -104,15 +104,16 @@ def lies_in_vectors(loop: Loop, panel: Optional[Panel] = None) -> bool:
 
 def is_listed(loop: Loop, lane: int) -> bool:
     """Whether the target or an operand lists the offsets of that lane count."""
-    return any(isinstance(access.lanes[lane], tuple) for access in _accesses(loop))
+    return any(isinstance(access.lanes[lane], tuple) for access in accesses(loop))
 
 
 def has_strides(loop: Loop) -> bool:
     """Whether no access has a list of offsets."""
-    return all(isinstance(stride, int) for access in _accesses(loop) for stride in (*access.lanes, *access.terms))
+    return all(isinstance(stride, int) for access in accesses(loop) for stride in (*access.lanes, *access.terms))
 
 
-def _accesses(loop: Loop) -> list[Access]:
+def accesses(loop: Loop) -> list[Access]:
+    """The target and all operands in memory."""
     operands = [operand for segment in loop.segments for operand in segment.operands]
     return [loop.target, *(operand for operand in operands if isinstance(operand, Access))]
 
