@@ -83,6 +83,8 @@ class Block:
         self.evaluator = nest.writer
         self.vectors = vectors
         self.sums: list[Optional[Vec]] = [None] * len(vectors)
+        self.target: Optional[Source] = None
+        """Where each sum is stored as soon as it is known, if it has one term."""
 
     def write(self) -> None:
         """Write the block."""
@@ -99,17 +101,26 @@ class Block:
                     self.evaluator.load(register, target.memory(lanes, 0))
                 else:
                     self.evaluator.clear(register)
+        is_plain = not adds and not loop.calls and len(loop.segments) == 1 and not loop.segments[0].counts
+        if is_plain:
+            self.target = self.nest.target()
         for number in range(len(loop.segments)):
             with self.registers.scope():
                 self._segment(number)
-        target = self.nest.target()
-        for total, lanes in zip(self.sums, self.vectors):
-            assert total is not None
-            place = target.memory(lanes, 0)
-            if run.in_place:
-                total = self._subtracted(place, total, lanes.width)
-            self.evaluator.store(place, total)
-            self.registers.release(total)
+        if not is_plain:
+            target = self.nest.target()
+            for n in range(len(self.vectors)):
+                self._store(target, n)
+
+    def _store(self, target: Source, n: int) -> None:
+        """Store a sum, or change its target by it."""
+        total, lanes = self.sums[n], self.vectors[n]
+        assert total is not None
+        place = target.memory(lanes, 0)
+        if self.nest.run.in_place:
+            total = self._subtracted(place, total, lanes.width)
+        self.evaluator.store(place, total)
+        self.registers.release(total)
 
     def _subtracted(self, place: Mem, change: Operand, width: int) -> Vec:
         """What the place becomes: `-= rate * change`; `-= rate * change / batch` for the rows of a whole batch."""
@@ -238,6 +249,8 @@ class Block:
                     value = values[n][slot]
                     leaves.append(self._leaf(source, value, term, reads[value], loaded))
             self._add(terms.segment.template, leaves, n)
+            if self.target:
+                self._store(self.target, n)
         if old:
             self.registers.release(old)
 

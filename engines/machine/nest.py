@@ -150,7 +150,7 @@ class Nest:
         width = self.strips.widths[0]
         rate = Known(word(Word.RATE), 8 * width, width > 1)
         values = chain([rate] if self.run.takes_rate else [], self._unmoved(lanes))
-        with self.writer.fixed(values, reserve=len(lanes) + RESERVE):
+        with self.writer.fixed(values, reserve=RESERVE + 2):
             self._over_lanes(block(self, lanes).write)
 
     def _unmoved(self, lanes: Sequence[Vector]) -> Iterator[Known]:
