@@ -113,7 +113,7 @@ class Writer(Evaluator):
             self.code.plain("vzeroupper")
         widths = widths_of(run, loop, form)
         across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
-        most = most_sums(loop, form)
+        most = most_sums(run, loop, form, widths[0])
         for tall, strips in strips_of(run, across or widths, form, 1 if across else most, part):
             is_across = bool(across) and strips.widths[0] > 1
             nest = Nest(self, run, loop, strips, most if across and not is_across else tall)

@@ -183,12 +183,14 @@ def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
     return narrowest(widths, lanes) if run.rows > 1 and not run.is_live else widths
 
 
-def most_sums(loop: Loop, form: Form) -> int:
-    """The most vectors of sums in a block over one row."""
+def most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
+    """The most vectors of sums in a block over one row. width: of its vectors."""
     if loop.calls or is_listed(loop, -1):
         return 1
-    # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
-    return form.accumulators if any(segment.counts for segment in loop.segments) else min(4, form.accumulators)
+    # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait, but
+    # an update reads factors before the block that serve all of its vectors.
+    has_many = any(segment.counts for segment in loop.segments) or (run.in_place and width > 1)
+    return form.accumulators if has_many else min(4, form.accumulators)
 
 
 def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int = 1) -> Iterator[tuple[int, Strips]]:

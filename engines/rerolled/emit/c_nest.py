@@ -125,8 +125,7 @@ class Nests:
         if not loop.counts:
             loop = with_a_lane(loop)
         widths = widths_of(run, loop, form)
-        most = form.accumulators if run.in_place and widths[0] > 1 else most_sums(loop, form)
-        for tall, strips in strips_of(run, widths, form, most):
+        for tall, strips in strips_of(run, widths, form, most_sums(run, loop, form, widths[0])):
             yield from _Nest(self, run, loop, strips, tall).statements()
 
     def table(self, places: Sequence[int]) -> str:
