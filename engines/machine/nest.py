@@ -268,12 +268,9 @@ class Nest:
         with self.registers.scope():
             entries, at, entry = (self.registers.integer() for _ in range(3))
             point_to_list(code, self.writer.step, entries, area, self.index[0] if self.run.rows > 1 else None)
-            code.integer("mov", at, 0)
-            with code.repeated() as end:
-                code.jump(end, "ge", at, Mem(entries))
+            with code.unless("e", Mem(entries), 0), code.counted_up(at, Mem(entries)):
                 code.integer(load, entry, Mem(entries, 8, at, size))
                 yield entry
-                code.integer("add", at, 1)
 
     # --- addresses ---------------------------------------------------------------------------------------------------
 
