@@ -76,8 +76,8 @@ class Form:
 
     @property
     def strip(self) -> int:
-        """The most lanes side by side: in a tile, or in a block over listed inputs."""
-        return self.width * self.registers // 2
+        """The most vectors side by side in a block over listed inputs. A term takes two registers besides its sums."""
+        return self.registers - 3
 
     def tile(self, vectors: int) -> tuple[int, int]:
         """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
@@ -201,10 +201,10 @@ def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int 
     at = first = 0
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-        if run.rows == 1:
-            tall, wide = most, min(most, same)
+        if run.live_segment is not None:
+            tall, wide = 1, -(-same // -(-same // form.strip))
         else:
-            tall, wide = (1, min(same, form.registers // 2)) if run.is_live else form.tile(same)
+            tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)
         tall, wide = max(1, tall // part), max(1, wide // part)
         strips = Strips(at, widths[first : first + wide], same // wide)
         yield tall, strips
