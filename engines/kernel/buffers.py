@@ -62,12 +62,12 @@ class Buffer:
         self.array = FixedArray("d", numbers)
         """The object that the caller sees and may write to."""
         self.length = len(self.array)
-        self._view = memoryview(self.array)
+        self._export = memoryview(self.array)
 
     def overlaps(self, view: memoryview) -> bool:
-        """Whether a writable view shares memory with this buffer."""
-        start, ours = address(view), address(self._view)
-        return start < ours + self._view.nbytes and ours < start + view.nbytes
+        """Whether a view shares memory with this buffer."""
+        start, (ours, length) = address(view), self.array.buffer_info()
+        return start < ours + 8 * length and ours < start + view.nbytes
 
     def ready(self) -> FixedArray:
         """Return the buffer for a call that begins now. Raises ValueError if its length has changed."""
@@ -87,15 +87,9 @@ def at_cache_line(numbers: array[float]) -> Any:
 
 
 def address(view: memoryview) -> int:
-    """Address of a view; 0 if it is empty, or read-only and there is no cffi."""
-    import ctypes
-
-    if not view.nbytes:
-        return 0
-    if not view.readonly:
-        return ctypes.addressof(ctypes.c_char.from_buffer(view))
+    """Address of a view, or of PyPy's copy if cffi can't address the view; 0 if there is no cffi, so only Python."""
     try:
-        from _cffi_backend import FFI
+        from zoomgrad.engines.kernel.generated.kernel_ffi import ffi
     except ImportError:
         return 0
-    return int(FFI().cast("uintptr_t", FFI().from_buffer(view)))
+    return int(ffi.cast("uintptr_t", ffi.from_buffer(view)))
