@@ -9,25 +9,32 @@
 
 enum { MOST_BUFFERS = 7 };
 
-/* What a call holds until it ends: its buffers, and those of its columns after them. */
-struct taken {
+/* The columns of a call, and all its buffers. */
+struct parts {
     Py_buffer views[MOST_BUFFERS + MOST_COLUMNS];
-    Py_ssize_t count;
     struct column columns[MOST_COLUMNS];
     double quotients[MOST_COLUMNS][256];
-    Py_ssize_t column_count, rows;
+    Py_ssize_t count, rows;
+};
+
+/* What a call holds until it ends. It is small, because the stack may be: an exporter in Python may call the module
+   again, as deep as Python allows. So columns are on the heap; NULL if there are none. */
+struct taken {
+    struct parts *parts;
+    Py_buffer *views;
+    Py_ssize_t count;
 };
 
 static PyObject *end(struct taken *t, PyObject *result)
 {
     while (t->count > 0)
         PyBuffer_Release(&t->views[--t->count]);
+    PyMem_Free(t->parts);
     return result;
 }
 
-static int count_is(struct taken *t, const char *name, Py_ssize_t count, Py_ssize_t wanted)
+static int count_is(const char *name, Py_ssize_t count, Py_ssize_t wanted)
 {
-    t->count = 0;
     if (count != wanted)
         PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, count);
     return count == wanted;
@@ -96,7 +103,7 @@ static int take_column(struct taken *t, PyObject *fields, struct column *column,
         PyErr_Format(PyExc_ValueError, "a column of doubles must begin at a multiple of %d bytes", (int)sizeof(double));
     else {
         const long long kind = one_hot ? CLASSES : format == 'd' ? DOUBLES : BYTES;
-        double *quotients = t->quotients[column - t->columns];
+        double *quotients = t->parts->quotients[column - t->parts->columns];
         for (int byte = 0; kind == BYTES && byte < 256; byte++)
             quotients[byte] = byte / divisor;
         *column = (struct column){view->buf, width, divisor, kind, 0.0, 0.0, quotients};
@@ -109,28 +116,29 @@ static int take_column(struct taken *t, PyObject *fields, struct column *column,
 /* Take a tuple of columns with INPUTS inputs together, which have that row. */
 static int take_columns(struct taken *t, PyObject *tuple, Py_ssize_t row)
 {
+    struct parts *parts = t->parts;
     Py_ssize_t width = 0, rows;
-    t->rows = -1;
+    parts->rows = -1;
     if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) > MOST_COLUMNS) {
         PyErr_Format(PyExc_TypeError, "columns must be a tuple of at most %d", MOST_COLUMNS);
         return 0;
     }
-    t->column_count = PyTuple_Size(tuple);
-    for (Py_ssize_t i = 0; i < t->column_count; i++) {
-        if (!take_column(t, PyTuple_GetItem(tuple, i), &t->columns[i], &rows))
+    parts->count = PyTuple_Size(tuple);
+    for (Py_ssize_t i = 0; i < parts->count; i++) {
+        if (!take_column(t, PyTuple_GetItem(tuple, i), &parts->columns[i], &rows))
             return 0;
-        width += t->columns[i].width;
-        if (i && rows != t->rows) {
+        width += parts->columns[i].width;
+        if (i && rows != parts->rows) {
             PyErr_SetString(PyExc_ValueError, "every column must hold the same number of rows");
             return 0;
         }
-        t->rows = rows;
+        parts->rows = rows;
     }
-    if (width != INPUTS || t->rows <= 0)
+    if (width != INPUTS || parts->rows <= 0)
         PyErr_Format(PyExc_ValueError, "columns must have %d inputs per row and hold a row; they have %zd and hold %zd",
-                     (int)INPUTS, width, t->rows);
-    else if (row < 0 || row >= t->rows)
-        PyErr_Format(PyExc_IndexError, "there is no row %zd among %zd", row, t->rows);
+                     (int)INPUTS, width, parts->rows);
+    else if (row < 0 || row >= parts->rows)
+        PyErr_Format(PyExc_IndexError, "there is no row %zd among %zd", row, parts->rows);
     else
         return 1;
     return 0;
@@ -138,18 +146,20 @@ static int take_columns(struct taken *t, PyObject *tuple, Py_ssize_t row)
 
 static PyObject *module_forward(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    struct taken t;
+    Py_buffer views[4];
+    struct taken t = {NULL, views, 0};
     (void)self;
-    if (!count_is(&t, "forward", count, 4) || !take_all(&t, args, "xpwy"))
+    if (!count_is("forward", count, 4) || !take_all(&t, args, "xpwy"))
         return end(&t, NULL);
     return end(&t, PyFloat_FromDouble(forward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf)));
 }
 
 static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    struct taken t;
+    Py_buffer views[4];
+    struct taken t = {NULL, views, 0};
     (void)self;
-    if (!count_is(&t, "backward", count, 4) || !take_all(&t, args, "xpwq"))
+    if (!count_is("backward", count, 4) || !take_all(&t, args, "xpwq"))
         return end(&t, NULL);
     backward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf);
     end(&t, NULL);
@@ -159,12 +169,10 @@ static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize
 /* It converts numbers before it takes buffers, because a conversion may run the caller's code. */
 static PyObject *module_train(PyObject *self, PyObject *args)
 {
-    struct taken t;
     PyObject *named[5], *columns, *rates, *losses;
     Py_ssize_t first_row, steps, batch, taken, y_step;
     int learns;
     (void)self;
-    t.count = 0;
     if (!PyArg_ParseTuple(args, "OOOOOOnnnnOOpn:train", &named[0], &named[1], &named[2], &named[3], &named[4], &columns,
                           &first_row, &steps, &batch, &taken, &rates, &losses, &learns, &y_step))
         return NULL;
@@ -176,6 +184,10 @@ static PyObject *module_train(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "y_step must be 0, or the number of outputs if the steps do not learn");
         return NULL;
     }
+    struct parts *parts = PyMem_Malloc(sizeof *parts);
+    if (!parts)
+        return PyErr_NoMemory();
+    struct taken t = {parts, parts->views, 0};
     if (!take_all(&t, named, "xpw") || !take(&t, named[3], "y", y_step ? steps * y_step : OUTPUTS, 1)
         || !take_all(&t, named + 4, "q") || !take(&t, rates, "rates", learns ? (taken + steps) / batch : 0, 0)
         || !take(&t, losses, "losses", steps, 1) || !take_columns(&t, columns, first_row))
@@ -184,9 +196,9 @@ static PyObject *module_train(PyObject *self, PyObject *args)
         t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf, t.views[4].buf,
     };
     const struct stretch stretch = {
-        .columns = t.columns,
-        .column_count = t.column_count,
-        .rows = t.rows,
+        .columns = parts->columns,
+        .column_count = parts->count,
+        .rows = parts->rows,
         .first_row = first_row,
         .steps = steps,
         .batch = batch,
