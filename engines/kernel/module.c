@@ -59,19 +59,11 @@ static int take(struct taken *t, PyObject *object, const char *name, Py_ssize_t 
     return 0;
 }
 
-/* Take the first arguments, which are the kernel's buffers of these names. */
-static int take_all(struct taken *t, PyObject *const *args, const char *names)
+/* Take the first three arguments of every function. */
+static int take_xpw(struct taken *t, PyObject *const *args)
 {
-    static const char *const all[] = {"x", "p", "w", "y", "q"};
-    static const Py_ssize_t lengths[] = {INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, PARAMETERS};
-    for (; *names; names++, args++) {
-        int buffer = 0;
-        while (all[buffer][0] != *names)
-            buffer++;
-        if (!take(t, *args, all[buffer], lengths[buffer], 1))
-            return 0;
-    }
-    return 1;
+    return take(t, args[0], "x", INPUTS, 1) && take(t, args[1], "p", PARAMETERS, 1)
+           && take(t, args[2], "w", WORKSPACE, 1);
 }
 
 /* Take (data, width, divisor, one_hot). Types must match exactly: converting an object of any other class would run the
@@ -149,7 +141,7 @@ static PyObject *module_forward(PyObject *self, PyObject *const *args, Py_ssize_
     Py_buffer views[4];
     struct taken t = {NULL, views, 0};
     (void)self;
-    if (!count_is("forward", count, 4) || !take_all(&t, args, "xpwy"))
+    if (!count_is("forward", count, 4) || !take_xpw(&t, args) || !take(&t, args[3], "y", OUTPUTS, 1))
         return end(&t, NULL);
     return end(&t, PyFloat_FromDouble(forward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf)));
 }
@@ -159,7 +151,7 @@ static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize
     Py_buffer views[4];
     struct taken t = {NULL, views, 0};
     (void)self;
-    if (!count_is("backward", count, 4) || !take_all(&t, args, "xpwq"))
+    if (!count_is("backward", count, 4) || !take_xpw(&t, args) || !take(&t, args[3], "q", PARAMETERS, 1))
         return end(&t, NULL);
     backward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf);
     end(&t, NULL);
@@ -188,8 +180,8 @@ static PyObject *module_train(PyObject *self, PyObject *args)
     if (!parts)
         return PyErr_NoMemory();
     struct taken t = {parts, parts->views, 0};
-    if (!take_all(&t, named, "xpw") || !take(&t, named[3], "y", y_step ? steps * y_step : OUTPUTS, 1)
-        || !take_all(&t, named + 4, "q") || !take(&t, rates, "rates", learns ? (taken + steps) / batch : 0, 0)
+    if (!take_xpw(&t, named) || !take(&t, named[3], "y", y_step ? steps * y_step : OUTPUTS, 1)
+        || !take(&t, named[4], "q", PARAMETERS, 1) || !take(&t, rates, "rates", learns ? (taken + steps) / batch : 0, 0)
         || !take(&t, losses, "losses", steps, 1) || !take_columns(&t, columns, first_row))
         return end(&t, NULL);
     const struct buffers buffers = {
