@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+import threading
 from array import array
 
 import pytest
@@ -77,6 +78,17 @@ def replaced(arguments, index, value):
 def test_a_wrong_argument_raises(module, method, arguments, error, message):
     with pytest.raises(error, match=message):
         getattr(module, method)(*arguments)
+
+
+def test_a_call_fits_on_the_smallest_stack(module):
+    losses, size = [], threading.stack_size(32768)
+    thread = threading.Thread(target=lambda: losses.append(module.forward(X, P, W, Y)))
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(size)
+    thread.join()
+    assert losses == [6.0]
 
 
 def test_the_module_compiles_without_warnings(tmp_path):
