@@ -34,14 +34,17 @@ class Graph(NamedTuple):
         return [v.data for v in self.inputs], [v.data for v in self.parameters]
 
 
-def trace(workload: Workload, row: array[float], order: Optional[Sequence[int]] = None) -> Graph:
+def trace(
+    workload: Workload, row: array[float], order: Optional[Sequence[int]] = None, model: Optional[Any] = None
+) -> Graph:
     """The graph of the workload's step on that row.
 
-    order: numbers of the parameters, in the order in which the graph lists them. Explains a domain error to the user.
+    order: numbers of the parameters, in the order in which the graph lists them. model: by default, a new one. Explains
+    a domain error to the user.
     """
     value = recorder()
     try:
-        model = workload.model(nn.bind(value))
+        model = model or workload.model(nn.bind(value))
         inputs = [value(x) for x in row]
         outputs = workload.outputs(model, inputs)
         loss = workload.loss(model, inputs, outputs)

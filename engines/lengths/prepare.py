@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Shape, Unavailable, Workload
@@ -35,12 +36,15 @@ def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
     clock = Clock()
     with paused():
-        order, parameters = _order_of(workload, shapes[0], options, clock)
-        members = _with_one_workspace([_member(workload, shape, options, order, clock) for shape in shapes])
+        with clock.phase("trace"):
+            model = workload.model(nn.bind(recorder()))
+        order = _order_of(workload, model, shapes[0], options, clock)
+        members = _with_one_workspace([_member(workload, model, shape, options, order, clock) for shape in shapes])
         with clock.phase("load"):
             zeros = array("d", bytes(8 * len(order)))
             buffers = [at_cache_line(zeros) for _ in ("p", "q", *workload.optimiser.states)]
-            buffers[0][:] = array("d", parameters)
+            parameters = model.parameters()
+            buffers[0][:] = array("d", (parameters[index].data for index in order))
             conductor = conductor_of(workload.optimiser, options, members, buffers)
             trainer = TrainerOfLengths(workload, members, buffers, order, conductor, clock)
         clock.stop()
@@ -75,10 +79,12 @@ def _with_one_workspace(members: Sequence[Member]) -> Sequence[Member]:
     return [member._replace(w=largest) for member in members]
 
 
-def _member(workload: Workload, shape: Shape, options: Options, order: Sequence[int], total: Clock) -> Member:
+def _member(
+    workload: Workload, model: Any, shape: Shape, options: Options, order: Sequence[int], total: Clock
+) -> Member:
     """The kernel of a shape. Adds the time of each phase, and the sizes, to the clock of all shapes."""
     clock = Clock()
-    tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), order), clock)
+    tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), order, model), clock)
     with clock.phase("lower"):
         code = lower(tape, options, trains=False)
         shape = shape._replace(columns=columns(shape.columns, tape.inputs))
@@ -90,15 +96,15 @@ def _member(workload: Workload, shape: Shape, options: Options, order: Sequence[
     return Member(kernel, shape, x, kernel.workspace(), y)
 
 
-def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) -> tuple[list[int], list[float]]:
+def _order_of(workload: Workload, model: Any, shape: Shape, options: Options, clock: Clock) -> list[int]:
     """The parameters in the order in which all kernels' callers keep them: that of the smallest kernel's workspace.
 
     A kernel with another order copies strided parameters and gradients for each row. Returns the index of each in
-    the model, and its starting number.
+    the model.
     """
     order: list[int] = []
     if workload.varies and options.code == "loops":
-        tape, _, parameters = tape_of(partial(trace, workload, workload.row(shape.rows[0])), clock)
+        tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), None, model), clock)
         with clock.phase("lower"):
             code = lower(tape, options, trains=False)
             if isinstance(code, Step):
@@ -106,7 +112,4 @@ def _order_of(workload: Workload, shape: Shape, options: Options, clock: Clock) 
                 order = indices[places.argsort()].tolist()
         clock.stop()
         clock.sizes.clear()  # the shape is traced again
-    else:
-        parameters = [p.data for p in workload.model(nn.bind(recorder())).parameters()]
-    order = list(dict.fromkeys([*order, *range(len(parameters))]))
-    return order, [parameters[index] for index in order]
+    return list(dict.fromkeys([*order, *range(len(model.parameters()))]))
