@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from array import array
 from dataclasses import replace
 
 import pytest
 
 from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import bits
 from tests.engines.ladder import FAST_TO_COMPILE, over_rows, promised, runnable, willing
 from zoomgrad import engines
 from zoomgrad.engines.api import NonFiniteLoss, Unavailable
@@ -85,6 +87,20 @@ def test_a_frozen_engine_refuses_to_train(engine):
     w, x = Value(2.0), Value(3.0)
     with pytest.raises(Unavailable, match=r"runs workloads only\n  .* leave out \+frozen"):
         frozen.compile(w * x, inputs=[x], parameters=[w])
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("weight", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("name", ["tcc+frozen", "rerolled-gcc+frozen", "clang-O1+frozen", "rerolled-tcc+frozen"])
+def test_weights_need_not_be_finite(name, weight):
+    def build(nn, random):
+        network = SMALL.build(nn, random)
+        network.parameters()[0].data = weight
+        return network
+
+    task, nn = replace(SMALL, build=build), engines.load("tuple").nn
+    outputs = task.outputs(task.model(nn), [nn.Neuron.Value(x) for x in task.row(0)])
+    assert bits(v.data for v in outputs) == bits(usable(name).prepare(task).predict(task.row(0)))
 
 
 @pytest.mark.host
