@@ -161,8 +161,10 @@ class Interpreter(PythonKernel):
         w[: len(x)] = x
         w[len(x) : first] = p
         w[first : first + len(code.numbers)] = code.numbers
-        _execute(self._forward, w)
-        y[:] = [w[place] for place in code.outputs]
+        try:
+            _execute(self._forward, w)
+        finally:  # a loss that overflows may raise, after the outputs
+            y[:] = [w[place] for place in code.outputs]
         return w[code.loss]
 
     def gradients(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:

@@ -71,8 +71,10 @@ class NumpyKernel(PythonKernel):
         self._give(q, self.away)
 
     def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
-        self._perform("values")
-        _view(self.np, y)[:] = self.w[self._outputs]
+        try:
+            self._perform("values")
+        finally:  # a loss that overflows may raise, after the outputs
+            _view(self.np, y)[:] = self.w[self._outputs]
         return float(self.w[self.step.loops.loss.base])
 
     def set_input(self, x: Any, columns: Sequence[Column], row: int) -> None:

@@ -64,7 +64,9 @@ def test_a_workload_that_does_not_learn_runs_forward_passes_only(engine):
     assert promised(engine, expected()) == evaluated(engine)
 
 
-@pytest.mark.parametrize("engine", ["slots", "replay", "bytecode", "tcc", "tcc+frozen", "rerolled-tcc+frozen"])
+@pytest.mark.parametrize(
+    "engine", ["slots", "replay", "bytecode", "tcc", "tcc+frozen", "rerolled-tcc+frozen", "rerolled-numpy"]
+)
 def test_the_first_loss_that_is_not_finite_ends_the_stretch(engine):
     """The targets of row 2 are so large that their squares overflow."""
     usable(engine)
@@ -76,6 +78,8 @@ def test_the_first_loss_that_is_not_finite_ends_the_stretch(engine):
         trainer.train(4)
     assert (raised.value.step, len(trainer.losses)) == (2, 2)
     assert not any(trainer.gradients())
+    if hasattr(trainer, "_program"):
+        assert array("d", trainer._program.outputs) == trainer.predict(SMALL.row(2))
 
 
 @pytest.mark.parametrize("engine", ["tcc+frozen", "rerolled-tcc+frozen"])
