@@ -207,6 +207,11 @@ def test_a_gradient_that_is_an_object_changes_in_place():
         x.grad, y.grad = total, [2]
         y._backward()
         assert total == [2, 2]
+        larger, other = Class(3.0), Class(2.0)
+        maximum = larger.max(other)
+        larger.grad, other.grad, maximum.grad = [], None, [2]
+        maximum._backward()
+        assert (larger.grad, other.grad) == ([2], None), "nothing is added to the operand that is not selected"
 
 
 def test_a_million_levels_are_built_run_copied_and_freed_without_recursion():
