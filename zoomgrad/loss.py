@@ -31,6 +31,8 @@ def maker(value: Any) -> Callable[[float, tuple[Any, ...], Any], Any]:
 
         def _contribute(self) -> None:
             """Add to the gradients of the call's parameters."""
+            if not hasattr(self, "call"):
+                raise TypeError(f"a copy of {self!r} can't pass gradients on\n  Call backward() on the original.")
             self.call.variant.contribute(self)
 
     def make(number: float, operands: tuple[Any, ...], grad: Any) -> Any:

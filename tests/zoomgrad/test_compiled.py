@@ -122,6 +122,10 @@ def test_a_backward_pass_repeats_what_the_function_would_do(engine):
     w.data, xs[0] = 5.0, 7.0
     with pytest.raises(RuntimeError, match=r"has changed\n  Use the loss before"):
         loss.backward()
+    if hasattr(engine.Value, "_restore"):
+        for copied in copy.copy(loss), copy.deepcopy(loss):
+            with pytest.raises(TypeError, match=r"a copy of .* can't pass gradients on\n  Call backward"):
+                copied.backward()
 
 
 # --- losses in other expressions, and of other expressions -----------------------------------------------------------
