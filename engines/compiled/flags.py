@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+from zoomgrad.engines.compiled.machine import most_doubles
 from zoomgrad.engines.kernel.extension import include_flags
 from zoomgrad.engines.kernel.toolchains import FUSED, IS_X86, NATIVE, STRICT
 from zoomgrad.engines.options import Options
@@ -19,6 +20,12 @@ FAST = (
 )
 
 
+def native() -> tuple[str, ...]:
+    """Flags for this processor, without vectors that the user does not want. Raises Unavailable."""
+    without = {2: ("-mno-avx",), 4: ("-mno-avx512f",)}
+    return (*NATIVE, *(without.get(most_doubles(), ()) if IS_X86 else ()))
+
+
 def flags_of(options: Options) -> tuple[str, ...]:
     """The flags of an engine that compiles a graph as C."""
     if options.flags is not None:
@@ -28,7 +35,7 @@ def flags_of(options: Options) -> tuple[str, ...]:
     return (
         *STRICT,
         *(() if options.level is None else (f"-O{options.level}",)),
-        *(NATIVE if options.native else ()),
+        *(native() if options.native else ()),
         *(WIDE if options.native and is_clang_for_loops else ()),
         *(("-fexpensive-optimizations",) if is_gcc_for_loops else ()),
         *(FAST if options.fast else ()),

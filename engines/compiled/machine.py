@@ -11,7 +11,8 @@ from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import one_line
 
 VECTORS = "ZOOMGRAD_VECTORS"
-"""Environment variable: the doubles in a vector, 2, 4 or 8, if there are such wide ones. By default the widest."""
+"""Environment variable: the most doubles in a vector, 2, 4 or 8. On x86-64, it also limits the instructions of C for
+this processor: to AVX2 for 4, and to SSE for 2."""
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """Cores that this process may use."""
@@ -22,15 +23,15 @@ def widest(macros: frozenset[str]) -> int:
     return 8 if "__AVX512F__" in macros else 4 if "__AVX__" in macros else 2
 
 
-def vector_width(widest: int) -> int:
-    """The doubles in a vector: as the user says, but not more than in the widest. Raises Unavailable."""
+def most_doubles() -> int:
+    """The most doubles in a vector, as the user says. Raises Unavailable."""
     setting = os.environ.get(VECTORS) or "8"
     if setting not in ("2", "4", "8"):
         raise Unavailable(
             f"{VECTORS} is {one_line(setting, 40)!r}, but vectors have 2, 4 or 8 doubles",
             f"Unset {VECTORS} for the widest ones.",
         )
-    return min(int(setting), widest)
+    return int(setting)
 
 
 @cache

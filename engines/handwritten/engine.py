@@ -15,7 +15,7 @@ from typing import Optional
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Network, Workload
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.compiled.flags import WIDE
+from zoomgrad.engines.compiled.flags import WIDE, native
 from zoomgrad.engines.compiled.machine import widest
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_tree import Define, Include, Item, unit
@@ -51,13 +51,13 @@ class ByHand(Row):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        machine = (*toolchains.NATIVE, *WIDE) if self.options.native else ()
+        machine = (*native(), *WIDE) if self.options.native else ()
         return (*FLAGS, *machine, *(toolchains.FUSED if self.options.fma else ()))
 
     def lanes(self) -> int:
         """Doubles in a vector of the C. Raises Unavailable without a compiler."""
         # Without -mfma, which implies wider vectors.
-        return widest(toolchains.macros(self.toolchain(), toolchains.NATIVE if self.options.native else ()))
+        return widest(toolchains.macros(self.toolchain(), native() if self.options.native else ()))
 
     def source(self, network: Network) -> str:
         """The C for that network on this machine. Raises Unavailable without a compiler."""

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.compiled.machine import vector_width
+from zoomgrad.engines.compiled.machine import most_doubles
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15, RBP, RBX, RDI, RDX, RSI, Mem, Reg
 
 W, T = RBX, R15
@@ -52,8 +52,8 @@ def check() -> None:
 
 
 def native_width() -> int:
-    """The doubles in a vector, as the user asks, else in the widest one: 4 with AVX2, 8 with AVX-512."""
-    return max(4, vector_width(8 if features() >= AVX512 else 4))
+    """The doubles in a vector: 8 with AVX-512, unless the user wants fewer, and 4 with AVX2."""
+    return 8 if most_doubles() == 8 and features() >= AVX512 else 4
 
 
 def vector_registers(width: int) -> int:
