@@ -72,10 +72,10 @@ class Lists:
         marks = MASK if self.evaluator.registers.has_masks else Vec(3, 8 * width)
         self.evaluator.clear(zero)
         self.evaluator.clear(numbers)  # every lane starts with the number of the first input, 0
+        code.integer("lea", R8, code.constant(_lanes_of_masks(width)))
         with code.counted_up(RDX, rounds * width, width):
             code.vector("vcmppd", marks, zero, Mem(RSI, 0, RDX, 8), immediate=NOT_EQUAL)
             code.vector("kmovb" if self.evaluator.registers.has_masks else "vmovmskpd", RAX, None, marks)
-            code.integer("lea", R8, code.constant(_lanes_of_masks(width)))
             code.integer("imul", R9, RAX, size)
             code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
             self.evaluator.store(Mem(RDI, 8, RCX, 4), packed)

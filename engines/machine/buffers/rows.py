@@ -67,14 +67,15 @@ def _divide_bytes(evaluator: Evaluator) -> None:
     for register, which in ((divisor, Words.DIVISOR), (high, Words.HIGH), (low, Words.LOW)):
         evaluator.spread(register, _of_column(which))
 
-    def in_products(_: int) -> None:
-        whole = Vec(0, 4 * width)
-        code.vector("vpmovzxbd", whole, None, Mem(RSI))
-        code.vector("vcvtdq2pd", number, None, whole)
-        code.vector("vmulpd", Vec(4, 8 * width), number, low)
-        code.vector("vmulpd", number, number, high)
-        code.vector("vaddpd", number, number, Vec(4, 8 * width))
-        evaluator.store(Mem(RDI), number)
+    def in_products(count: int) -> None:
+        whole, rest = Vec(0, 4 * width), Vec(4, 8 * width)
+        for at in range(0, count, width):
+            code.vector("vpmovzxbd", whole, None, Mem(RSI, at))
+            code.vector("vcvtdq2pd", number, None, whole)
+            code.vector("vmulpd", rest, number, low)
+            code.vector("vmulpd", number, number, high)
+            code.vector("vaddpd", number, number, rest)
+            evaluator.store(Mem(RDI, 8 * at), number)
 
     def single(_: int) -> None:
         code.integer("movzx", RAX, Mem(RSI))
@@ -83,7 +84,7 @@ def _divide_bytes(evaluator: Evaluator) -> None:
         evaluator.store(Mem(RDI), one)
 
     with code.unless("e", _of_column(Words.HIGH), 0):
-        in_steps(code, (width,), in_products, 1)
+        in_steps(code, (4 * width, width), in_products, 1)
     in_steps(code, (1,), single, 1)
 
 
