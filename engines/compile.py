@@ -91,7 +91,9 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
     """Generate, build and load. compilers: started earlier, for this tool and these flags."""
     with clock.phase("generate"):
         source = emit(code, options)
-    if not isinstance(source, Source):
+    if isinstance(source, Source):
+        clock.sizes["source_bytes"] = source.size
+    if not options.compiler:
         return load_unbuilt(source, clock)
     tool, flags = toolchains.find(options.compiler), flags_of(options)
     with contextlib.ExitStack() as stack:
@@ -101,7 +103,6 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
             kernel = load(built, source.workspace, options)
     units = len(source.units)
     clock.sizes.update(
-        source_bytes=source.size,
         object_bytes=built.size,
         translation_units=units,
         parallel_compilers=min(units, CORES),

@@ -19,12 +19,12 @@ from zoomgrad.engines.straight.bytecode import assemble
 from zoomgrad.engines.straight.c_source import c_source, form_of
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.published import published_source
-from zoomgrad.engines.straight.python_source import PythonText, python_source
+from zoomgrad.engines.straight.python_source import python_source
 from zoomgrad.engines.translated.rpython import Rows
 
 
 def emit(code: Any, options: Options) -> Any:
-    """The source of the code: a Source, a PythonText, Bytecode, or a Step."""
+    """The source of the code: a Source, Bytecode, or a Step."""
     return EMITTERS[options.target](code, options)
 
 
@@ -42,9 +42,7 @@ def text(code: Any, options: Options) -> str:
 
 def _text(source: Any) -> str:
     if isinstance(source, Source):
-        return "\n".join(source.units)
-    if isinstance(source, PythonText):
-        return str(source)
+        return source.text
     if not hasattr(source, "lines"):
         raise Unavailable(f"{type(source).__name__} has no text", "Use --stage tape.")
     lines = (*source.loops.lines(), *source.lines()) if isinstance(source, Step) else source.lines()

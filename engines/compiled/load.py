@@ -7,6 +7,7 @@ from typing import Any
 
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.kernel.building import Built, loading
+from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.extension import Extension
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.kernel.program import Kernel
@@ -16,7 +17,7 @@ from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.straight.bytecode import Bytecode, Interpreter
-from zoomgrad.engines.straight.python_source import PythonSource, PythonText
+from zoomgrad.engines.straight.python_source import PythonSource
 from zoomgrad.engines.translated.rpython import Rows
 
 
@@ -32,14 +33,15 @@ def load_unbuilt(source: Any, clock: Clock) -> Kernel:
     """Load a source that needs no C compiler, such as a Step for NumPy. A source that is a Kernel is returned."""
     if isinstance(source, Rows):
         return source.kernel(clock)
-    if isinstance(source, PythonText):
-        clock.sizes["source_bytes"] = source.size
-        with clock.phase("compile"):
-            return PythonSource(source)
-    with clock.phase("load"):
+    with clock.phase("compile" if isinstance(source, Source) else "load"):
         kernel: Kernel = KERNELS[type(source)](source) if type(source) in KERNELS else source
         return kernel
 
 
-KERNELS: dict[type, Callable[[Any], Kernel]] = {Step: NumpyKernel, Code: MachineKernel, Bytecode: Interpreter}
+KERNELS: dict[type, Callable[[Any], Kernel]] = {
+    Step: NumpyKernel,
+    Code: MachineKernel,
+    Bytecode: Interpreter,
+    Source: PythonSource,
+}
 """Kind of source -> the kernel that runs it."""

@@ -23,7 +23,7 @@ would undo that."""
 
 
 class Source(NamedTuple):
-    """Translation units, and the workspace that their caller must provide."""
+    """Translation units, or functions in Python, and the workspace that their caller must provide."""
 
     units: list[str]
     workspace: int
@@ -33,6 +33,10 @@ class Source(NamedTuple):
     def size(self) -> int:
         """Total bytes."""
         return sum(len(unit) for unit in self.units)  # the text is ASCII
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.units)
 
 
 def table(name: str, numbers: Sequence[float]) -> list[str]:
