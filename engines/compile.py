@@ -18,7 +18,7 @@ from typing import Any, Optional
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
 from zoomgrad.engines.compiled.flags import flags_of
-from zoomgrad.engines.compiled.load import load, load_unbuilt
+from zoomgrad.engines.compiled.load import load
 from zoomgrad.engines.compiled.lower import lower, sizes
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.compiled.trace import Graph
@@ -27,9 +27,16 @@ from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import building, toolchains
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.program import Kernel, Program
+from zoomgrad.engines.machine.kernel import MachineKernel
+from zoomgrad.engines.machine.program import Code
 from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
 from zoomgrad.engines.rerolled.fitted import fitted
+from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.rerolled.step.variants import variant_for, variants_of
+from zoomgrad.engines.straight.bytecode import Bytecode, Interpreter
+from zoomgrad.engines.straight.python_source import PythonSource
+from zoomgrad.engines.translated.rpython import Rows
 
 
 @paused()  # until the code is freed: a collection would walk it
@@ -91,24 +98,25 @@ def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[bui
     """Generate, build and load. compilers: started earlier, for this tool and these flags."""
     with clock.phase("generate"):
         source = emit(code, options)
-    if isinstance(source, Source):
+    if options.compiler:
+        clock.sizes["vector_doubles"] = fitted(options).width if options.code == "loops" else 1
+        return load(source, options, toolchains.find(options.compiler), flags_of(options), clock, compilers)
+    if isinstance(source, Rows):
+        return source.kernel(clock)
+    if isinstance(source, Source):  # Python
         clock.sizes["source_bytes"] = source.size
-    if not options.compiler:
-        return load_unbuilt(source, clock)
-    tool, flags = toolchains.find(options.compiler), flags_of(options)
-    with contextlib.ExitStack() as stack:
-        with clock.phase("compile"):
-            built = stack.enter_context(building.build(tool, source.units, flags, waiting=compilers))
-        with clock.phase("load"):
-            kernel = load(built, source.workspace, options)
-    units = len(source.units)
-    clock.sizes.update(
-        object_bytes=built.size,
-        translation_units=units,
-        parallel_compilers=min(units, CORES),
-        vector_doubles=fitted(options).width if options.code == "loops" else 1,
-    )
-    return kernel
+    with clock.phase("compile" if isinstance(source, Source) else "load"):
+        kernel: Kernel = KERNELS[type(source)](source) if type(source) in KERNELS else source
+        return kernel
+
+
+KERNELS: dict[type, Callable[[Any], Kernel]] = {
+    Step: NumpyKernel,
+    Code: MachineKernel,
+    Bytecode: Interpreter,
+    Source: PythonSource,
+}
+"""Kind of source that is not C -> the kernel that runs it."""
 
 
 def early_compilers(options: Options, clock: Clock, stack: contextlib.ExitStack) -> Optional[building.Compilers]:

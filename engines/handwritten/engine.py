@@ -6,7 +6,6 @@ sizes, so that loops have constant lengths, and its loss. The text includes no h
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,10 +15,12 @@ from zoomgrad.engines import nn
 from zoomgrad.engines.api import Network, Workload
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.flags import WIDE, native
+from zoomgrad.engines.compiled.load import load
 from zoomgrad.engines.compiled.machine import widest
-from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel import toolchains
+from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.c_tree import Define, Include, Item, unit
-from zoomgrad.engines.kernel.library import Library, interface
+from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.options import Options
@@ -77,22 +78,10 @@ class ByHand(Row):
         network = workload.network
         assert network is not None  # `supports` has checked it
         with clock.phase("generate"):
-            text = self.source(network)
-        # The object is never kept, because it compiles in less than a second.
-        with contextlib.ExitStack() as stack:
-            with clock.phase("compile"):
-                built = stack.enter_context(building.build(self.toolchain(), [text], self.flags))
-            with clock.phase("load"), building.loading():
-                kernel = Library(interface().dlopen(str(built.path)), workspace=0)
-        clock.sizes.update(
-            source_bytes=len(text),
-            object_bytes=built.size,
-            translation_units=1,
-            parallel_compilers=1,
-            vector_doubles=self.lanes(),
-        )
+            source = Source([self.source(network)], workspace=0)
+        clock.sizes["vector_doubles"] = self.lanes()
         program = Program(
-            kernel,
+            load(source, self.options, self.toolchain(), self.flags, clock),
             inputs=workload.row(0),
             parameters=nn.starting_parameters(workload),
             outputs=network.shape[-1],
