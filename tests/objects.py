@@ -36,7 +36,7 @@ def shared(folder):
         with tempfile.TemporaryDirectory(prefix=building.FOLDER_PREFIX) as private:
             path = Path(private) / "program.so"
             shutil.copyfile(made, path)
-            yield building.Built(path, path.stat().st_size)
+            yield building.Built(path)
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Most builds find an object, so compilers that wait would be started for nothing.

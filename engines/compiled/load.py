@@ -28,7 +28,7 @@ def load(
     units = len(source.units)
     clock.sizes.update(source_bytes=source.size, translation_units=units, parallel_compilers=min(units, CORES))
     with clock.phase("compile"), building.build(tool, source.units, flags, waiting=compilers) as built:
-        clock.sizes["object_bytes"] = built.size
+        clock.sizes["object_bytes"] = built.path.stat().st_size
         with clock.phase("load"), building.loading():
             if options.target == "module":
                 return Extension(str(built.path), source.workspace)

@@ -12,9 +12,8 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.kernel.toolchains import Toolchain, linker
@@ -52,12 +51,10 @@ class BuildFailed(Exception):
         super().__init__(f"{self.reason}\n  {remedy}")
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(NamedTuple):
     """A shared object in its private directory."""
 
     path: Path
-    size: int
     seconds: float = 0.0
     """How long the build took, if another process built it."""
 
@@ -95,18 +92,20 @@ def build(
         target = folder / "program.so"
         link_command = linker(tool)
         if len(units) == 1 and not link_command and not waiting:
-            file = folder / "unit_0.c"
-            write(file, units[0].encode("ascii"))
-            _run(folder, [*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(file)])
+            write(folder / "unit_0.c", units[0].encode("ascii"))
+            inputs = [*flags, "-fPIC", str(folder / "unit_0.c")]
         else:
             compilers = waiting or stack.enter_context(compiling(tool, flags))
             objects = compilers.compile(units)
             for file in objects:
                 _check(tool, file)
-            link_command = link_command or (*tool.command, *tool.link_flags)
-            _run(folder, [*link_command, "-o", str(target), *map(str, objects)])
+            inputs = [*map(str, objects)]
+        link_command = link_command or (*tool.command, *tool.link_flags)
+        with _failing(link_command), _programs(folder) as programs:
+            programs.start([*link_command, "-o", str(target), *inputs])
+            programs.finish()
         _check(tool, target)
-        yield Built(target, target.stat().st_size)
+        yield Built(target)
 
 
 def _check(tool: Toolchain, file: Path) -> None:
@@ -186,13 +185,6 @@ def _programs(folder: Path) -> asking.Programs:
     # Keep temporary files in the private directory too.
     environment = {**asking.surroundings(), "TMPDIR": str(folder)}
     return asking.Programs(SECONDS, OUTPUT_BYTES, folder, environment, LIMITS)
-
-
-def _run(folder: Path, command: Sequence[str]) -> None:
-    """Run a command. Raises BuildFailed."""
-    with _failing(command), _programs(folder) as programs:
-        programs.start(command)
-        programs.finish()
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ def kept(name: str, recipe: Sequence[str], make: contextlib.AbstractContextManag
         with private_folder() as private:
             path = private / "program.so"
             write(path, content[_SECONDS.size :])
-            yield Built(path, len(content) - _SECONDS.size, *_SECONDS.unpack_from(content))
+            yield Built(path, *_SECONDS.unpack_from(content))
         return
     start = perf_counter()
     with make as built:

@@ -82,7 +82,7 @@ def _translated(jit: bool) -> Iterator[Built]:
         write(folder / "micrograd.py", text().encode())
         options = ("--batch", "--shared", *FLAGS[jit], f"--cc={' '.join(tool.command)}", "micrograd.py")
         path = run("rpython", [*command, *options], folder, "libmicrograd*")
-        yield Built(path, path.stat().st_size)
+        yield Built(path)
 
 
 class Rows(NamedTuple):

@@ -58,7 +58,7 @@ def test_a_build_is_private_and_deleted(compiler, monkeypatch):
     tool = compiler('while [ "$1" != -o ]; do shift; done; echo object > "$2"')
     with build(tool, ["int x;"], ()) as built:
         assert built.path.read_text() == "object\n"
-        assert built.size == 7
+        assert built.path.stat().st_size == 7
         assert stat.S_IMODE(built.path.parent.stat().st_mode) == 0o700
         assert built.path.parent.samefile(compiler.runs()[0][1])
         assert (built.path.parent / "unit_0.c").read_text() == "int x;"

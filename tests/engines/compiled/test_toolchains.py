@@ -143,7 +143,7 @@ def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
     (tmp_path / "math.h").write_text("#error a stranger's header\n")
     monkeypatch.setenv("CPATH", str(tmp_path))
     with build(tool, ["#include <math.h>\ndouble f(void) { return 1.0; }\n"], ("-O0",)) as built:
-        assert built.size
+        assert built.path.stat().st_size
 
 
 @pytest.mark.skipif(not asking.which("ld"), reason="there is no ld on PATH")
