@@ -40,29 +40,31 @@ class Compiled(Row):
     def check(self) -> None:
         """Import, find and build now what no timed phase should: stages, compilers, the recorder and NumPy."""
         import zoomgrad.engines.compile
-        import zoomgrad.engines.lengths.prepare  # noqa: F401
+        import zoomgrad.engines.lengths.prepare
         from zoomgrad.engines.rerolled.fitted import fitted
 
         options = self.options
         if options.code == "loops":
-            _import_numpy()
+            try:
+                import zoomgrad.engines.rerolled.reroll  # noqa: F401
+            except ImportError:
+                raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None
         recorder()
+        if options.compiler or options.target in ("machine", "RPython"):
+            interface()
         if options.target == "machine":
             from zoomgrad.engines.machine import target
             from zoomgrad.engines.machine.powers import are_those_of_libm
 
             target.check()
-            interface()
             are_those_of_libm()
         if options.target == "RPython":
-            interface()
             translator()
         if not options.compiler:
             return
         tool = toolchains.find(options.compiler)
         if options.fma:
             toolchains.check_fused(tool)
-        interface()
         if options.target == "module":
             extension.check_python("tcc")
         if options.code == "loops":
@@ -111,12 +113,3 @@ class Compiled(Row):
     @property
     def flags(self) -> tuple[str, ...]:
         return flags_of(self.options) if self.options.compiler else ()
-
-
-def _import_numpy() -> None:
-    """Import NumPy, and the stages that use it. Raises Unavailable if it is missing."""
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
-        raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None
-    import zoomgrad.engines.rerolled.reroll  # noqa: F401

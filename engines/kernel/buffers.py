@@ -19,8 +19,6 @@ else:
 EXPORTS_PIN = sys.implementation.name == "cpython"
 """Whether an exported array keeps its length."""
 
-ALIGNMENT = 8
-"""C may read doubles only at multiples of this many bytes."""
 CACHE_LINE = 64
 """Bytes of a line of the processor's cache."""
 

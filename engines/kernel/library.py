@@ -10,7 +10,6 @@ from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import BYTES, DOUBLES, Column
-from zoomgrad.engines.kernel.buffers import ALIGNMENT
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Passes, Stretch
 
@@ -107,9 +106,9 @@ class Library:
                 table, view.high, view.low = quotients(column.divisor)
                 view.quotients = self._pointer(table)
                 alive.append(table)  # the cache may drop it: threads that need it first at once replace each other's
-            if view.kind == DOUBLES and int(self._ffi.cast("uintptr_t", data)) % ALIGNMENT:
+            if view.kind == DOUBLES and int(self._ffi.cast("uintptr_t", data)) % 8:
                 raise ValueError(
-                    f"a column of doubles must begin at a multiple of {ALIGNMENT} bytes\n"
+                    "a column of doubles must begin at a multiple of 8 bytes\n"
                     "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
                 )
         return described, alive

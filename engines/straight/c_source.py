@@ -11,21 +11,13 @@ search path. Several units pay off for a compiler that is slow enough to run onc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.graph.expr import C
 from zoomgrad.engines.graph.ops import LIBM
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
-from zoomgrad.engines.kernel.c_tree import (
-    Comment,
-    Define,
-    Function,
-    Include,
-    Item,
-    Text,
-    unit,
-)
+from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.pieces import Language, Piece, cut
@@ -36,8 +28,7 @@ FORWARD, BACKWARD = (tuple(BUFFERS[buffer] for buffer in ("x", "p", "w", last)) 
 LANGUAGE = Language(C, local="const double %s = %s;", store="%s = %s;", accumulate="q[%d] += %s;")
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """The form of the C. It changes no bit of the result."""
 
     piece: int = 400
@@ -56,11 +47,10 @@ FORMS = {"tcc": Form(piece=400), "gcc": Form(piece=100, units=CORES), "clang": F
 
 def form_of(options: Options) -> Form:
     """The form of an engine's C. Engines of recovered loops use it for graphs without loops."""
-    if options.code == "lines" and options.form is not None:
-        form: Form = options.form
-        return form
-    form = replace(FORMS[options.compiler], trains=not options.frozen)
-    return replace(form, piece=0, units=1) if options.whole else form
+    if isinstance(options.form, Form):
+        return options.form
+    form = FORMS[options.compiler]._replace(trains=not options.frozen)
+    return form._replace(piece=0, units=1) if options.whole else form
 
 
 def c_source(code: Code, form: Form) -> Source:
