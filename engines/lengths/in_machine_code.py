@@ -14,7 +14,7 @@ from zoomgrad.engines.kernel.buffers import address
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.lengths.conductor import Conductor, Course, Member
-from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, lanes, numbers
+from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, numbers
 from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import function, go_on
@@ -71,7 +71,7 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
     Raises OutOfRegisters.
     """
     code, loss, after = Assembler(), Vec(0, 8), "after"
-    one = lanes(optimiser, 1, is_single=is_single, is_fast=is_fast)
+    one = Lanes(optimiser, 1, is_single=is_single, is_fast=is_fast)
     with function(code, "take", room=8):
         code.integer("mov", T, RDI)
         code.integer("mov", W, RSI)
@@ -100,7 +100,7 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
             code.jump(after, "l", RAX, word(Word.BATCH))
             code.integer("mov", word(Word.TAKEN), 0)
             update = _in_vectors(optimiser, width, is_single, is_fast) or one
-            UpdateWriter(code, width, optimiser, is_fast=is_fast).write(update, one, count)
+            UpdateWriter(code, width, optimiser, one, is_fast=is_fast).write(update, count)
             code.label(after)
             go_on(code, word(Word.ROW), word(Word.ROWS))
     code.finish()
@@ -111,7 +111,7 @@ def _in_vectors(optimiser: Optimiser, width: int, is_single: bool, is_fast: bool
     """The update of whole vectors; None where libm or the update has no lanes."""
     if is_fast or are_those_of_libm():
         with suppress(NoLanes):
-            return lanes(optimiser, width, is_single=is_single, is_fast=is_fast)
+            return Lanes(optimiser, width, is_single=is_single, is_fast=is_fast)
     return None
 
 

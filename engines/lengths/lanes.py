@@ -29,7 +29,7 @@ Few numbers have such a result, and `tests/engines/lengths` compares all of them
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal, call, where
 from zoomgrad.engines.graph.optimisers import BATCH, RATE, UPDATE, Optimiser
@@ -46,24 +46,6 @@ class NoLanes(Exception):
     """An update that lanes can't compute."""
 
 
-class Lanes(NamedTuple):
-    """The update of a vector. The leaves of an expression are slots."""
-
-    width: int
-    """Doubles in the vector."""
-    statements: list[Expr]
-    """The values of the slots after the buffers and the numbers."""
-    results: list[int]
-    """The slots of the buffers' new contents."""
-    unsure: Optional[int]
-    """The slot that is not 0 in unsure lanes; None if all lanes are sure."""
-
-
-def buffers(optimiser: Optimiser) -> tuple[str, ...]:
-    """The names of the first slots, in order."""
-    return ("p", "q", *optimiser.states)
-
-
 def numbers(optimiser: Optimiser, is_fast: bool) -> tuple[str, ...]:
     """The names of the slots after the buffers. is_fast: whether last bits may differ, so that inverses are of use."""
     names = (RATE.name, BATCH.name, UPDATE.name, *optimiser.factors)
@@ -74,52 +56,38 @@ def _inverse(name: str) -> str:
     return f"1 / {name}"
 
 
-def factors(optimiser: Optimiser, is_fast: bool) -> list[Expr]:
-    """The numbers after RATE, BATCH and UPDATE, each over the slots before it, with libm's powers."""
-    writer = _Writer(optimiser, 1, is_single=False, is_fast=is_fast)
-    values: list[Expr] = [writer.pair(expr).value for expr in optimiser.factors.values()]
-    return values + [1.0 / writer.slots[name] for name in numbers(optimiser, False) if is_fast]
+class Lanes:
+    """The update of a vector. The leaves of its expressions are slots."""
 
-
-def lanes(optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool) -> Lanes:
-    """The update of a vector. is_single: whether a batch is one step. is_fast: whether last bits may differ.
-
-    Raises NoLanes for functions and exponents without lanes, and for two powers in one expression, unless width is 1.
-    """
-    writer = _Writer(optimiser, width, is_single=is_single, is_fast=is_fast)
-    for target, expr in optimiser.changes.items():
-        writer.step(target, expr)
-    writer.step("q", Literal(0.0))
-    results = [int(writer.slots[name].name) for name in buffers(optimiser)]
-    return Lanes(width, writer.statements, results, int(writer.unsure.name) if writer.unsure else None)
-
-
-class _Pair(NamedTuple):
-    """A value with the nearest power, and with the other double that libm may return."""
-
-    value: Expr
-    other: Optional[Expr] = None
-    """None if the value has no power."""
-
-
-class _Writer:
     def __init__(self, optimiser: Optimiser, width: int, *, is_single: bool, is_fast: bool) -> None:
-        self._numbers = numbers(optimiser, is_fast)
-        names = (*buffers(optimiser), *self._numbers)
-        self.slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
+        """width: doubles in the vector. is_single: whether a batch is one step. is_fast: whether last bits may differ.
+
+        Raises NoLanes for functions and exponents without lanes, and for two powers in one expression, unless width is
+        1.
+        """
+        self.width, self._is_single, self._is_fast = width, is_single, is_fast
+        buffers, self._numbers = ("p", "q", *optimiser.states), numbers(optimiser, is_fast)
+        names = (*buffers, *self._numbers)
+        self._slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
         """Number, or buffer -> the slot of its present value."""
         self.statements: list[Expr] = []
+        """The values of the slots after the buffers and the numbers."""
         self.unsure: Optional[Leaf] = None
-        self._width, self._is_single, self._is_fast = width, is_single, is_fast
+        """The slot that is not 0 in unsure lanes; None if all lanes are sure."""
         self._first = len(names)
         self._equal: dict[Expr, Leaf] = {}
+        for target, expr in {**optimiser.changes, "q": Literal(0.0)}.items():
+            value, other = self._pair(expr)
+            self._slots[target] = self._add(value)
+            if other != value:
+                self._mark(call("xor", self._slots[target], other))
+        self.results = [self._slots[name] for name in buffers]
+        """The slots of the buffers' new contents."""
 
-    def step(self, target: str, expr: Expr) -> None:
-        """The new value of a buffer."""
-        value, other = self.pair(expr)
-        self.slots[target] = self._add(value)
-        if other:
-            self._mark(call("xor", self.slots[target], other))
+    def factors(self, optimiser: Optimiser) -> list[Expr]:
+        """The numbers after RATE, BATCH and UPDATE, each over the slots before it. For a width of 1."""
+        values = [self._pair(expr)[0] for expr in optimiser.factors.values()]
+        return values + [1.0 / self._slots[name] for name in numbers(optimiser, False) if self._is_fast]
 
     def _add(self, expr: Expr) -> Leaf:
         """A new slot for a value."""
@@ -143,51 +111,48 @@ class _Writer:
         bounded = self._let(where(raised < high, raised, high))
         self._mark(where(size < SMALLEST, 0.0, call("xor", bounded, size)))
 
-    def pair(self, expr: Expr) -> _Pair:
-        """The expression over slots. A vector of several lanes has no powers."""
-        if isinstance(expr, Leaf):
-            return _Pair(self.slots[expr.name])
+    def _pair(self, expr: Expr) -> tuple[Expr, Expr]:
+        """The expression over slots: with the power nearest to the exact one, and with the other that libm may return.
+
+        They are equal without a power. A single lane calls libm.
+        """
         if not isinstance(expr, Apply):
-            return _Pair(expr)
-        if self._width > 1 and expr.primitive == "pow":
-            return self._power(*expr.operands)
-        if self._width > 1 and expr.primitive not in ("add", "sub", "mul", "div"):
-            raise NoLanes(f"lanes have no {expr.primitive}")
-        divisor = expr.operands[-1]
+            value = self._slots[expr.name] if isinstance(expr, Leaf) else expr
+            return value, value
+        first, divisor = expr.operands[0], expr.operands[-1]
         if expr.primitive == "div" and divisor == BATCH and self._is_single:
-            return self.pair(expr.operands[0])
+            return self._pair(first)
         if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self._numbers:
-            return _Pair(self.pair(expr.operands[0]).value * self.slots[_inverse(divisor.name)])
-        pairs = [self.pair(operand) for operand in expr.operands]
-        powers = [pair for pair in pairs if pair.other]
-        if len(powers) > 1:
-            raise NoLanes("lanes compute one power in an expression")
-        if powers:  # one slot for each operand without a power, which value and other share
-            pairs = [pair if pair.other else _Pair(self._let(pair.value)) for pair in pairs]
-        value, other = (Apply(expr.primitive, operands) for operands in zip(*((a, b or a) for a, b in pairs)))
-        return _Pair(value, other if powers else None)
+            expr = first * Leaf(_inverse(divisor.name))
+        pairs = [self._pair(operand) for operand in expr.operands]
+        if self.width > 1:
+            if expr.primitive not in ("add", "sub", "mul", "div", "pow"):
+                raise NoLanes(f"lanes have no {expr.primitive}")
+            if sum([expr.primitive == "pow", *(value != other for value, other in pairs)]) > 1:
+                raise NoLanes("lanes compute one power in an expression")
+            if expr.primitive == "pow":
+                return self._power(self._let(pairs[0][0]), divisor)
+            pairs = [(self._named(value), self._named(other)) for value, other in pairs]
+        value, other = (Apply(expr.primitive, operands) for operands in zip(*pairs))
+        return value, other
 
-    def _sure(self, expr: Expr) -> Leaf:
-        """The slot of a value without powers."""
-        value, other = self.pair(expr)
-        if other:
-            raise NoLanes("lanes compute no power of a power")
-        return value if isinstance(value, Leaf) and int(value.name) >= self._first else self._let(value)
+    def _named(self, expr: Expr) -> Expr:
+        return self._let(expr) if isinstance(expr, Apply) else expr
 
-    def _power(self, base: Expr, exponent: Expr) -> _Pair:
+    def _power(self, x: Leaf, exponent: Expr) -> tuple[Expr, Expr]:
         if exponent not in (SQUARE, ROOT):
             raise NoLanes("lanes have squares and roots")
-        x = self._sure(base)
         if self._is_fast:
-            return _Pair(self._let(x * x if exponent == SQUARE else call("sqrt", x)))
+            value = self._let(x * x if exponent == SQUARE else call("sqrt", x))
+            return value, value
         self._mark_outside(x, 64 if exponent == SQUARE else 128)
         return self._square(x) if exponent == SQUARE else self._root(x)
 
-    def _square(self, x: Leaf) -> _Pair:
+    def _square(self, x: Leaf) -> tuple[Expr, Expr]:
         r = self._let(x * x)
-        return _Pair(r, self._let(call("fnma", call("fnma", x, x, r), WIDER, r)))
+        return r, call("fnma", call("fnma", x, x, r), WIDER, r)
 
-    def _root(self, x: Leaf) -> _Pair:
+    def _root(self, x: Leaf) -> tuple[Expr, Expr]:
         """The root is r + (x - r * r) * h, where h is nearly 1 / (2 * r).
 
         So r need not be the double nearest to the root: if it is within 0.51 units, `other` is the only other double
@@ -201,7 +166,7 @@ class _Writer:
         with an error of at most 1.51 %. One step of Newton's method makes this c * c / r, which is 0.5142 / r, with an
         error of at most 0.023 %.
         """
-        if self._width == 8:
+        if self.width == 8:
             estimate = self._let(call("rsqrt", x + 2.0**-1022))
             g, h = self._let(x * estimate), self._let(0.5 * estimate)
             lack = self._let(call("fnma", g, h, 0.5))
@@ -213,4 +178,4 @@ class _Writer:
             r = self._let(call("sqrt", x))
             guess = self._let(call("minus", GUESS, r))
             wider_h = guess * call("fnma", r, guess, 1.4342245291445828)
-        return _Pair(r, self._let(call("fma", call("fnma", r, r, x), wider_h, r)))
+        return r, call("fma", call("fnma", r, r, x), wider_h, r)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Optional
 
-from zoomgrad.engines.graph.expr import Apply, leaves
+from zoomgrad.engines.graph.expr import Apply, Leaf, leaves
 from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.lengths.lanes import Lanes, buffers, factors, numbers
+from zoomgrad.engines.lengths.lanes import Lanes, numbers
 from zoomgrad.engines.machine.encode import RAX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
 from zoomgrad.engines.machine.powers import are_those_of_libm
@@ -49,22 +50,22 @@ class Word(IntEnum):
 class UpdateWriter(Evaluator):
     """Writes the update. Knows the primitives that only lanes have."""
 
-    def __init__(self, code: Assembler, width: int, optimiser: Optimiser, *, is_fast: bool) -> None:
-        """width: doubles in the widest vector. Raises OutOfRegisters."""
+    def __init__(self, code: Assembler, width: int, optimiser: Optimiser, one: Lanes, *, is_fast: bool) -> None:
+        """width: doubles in the widest vector. one: the update of a single parameter. Raises OutOfRegisters."""
         super().__init__(Registers(code, width), powers=are_those_of_libm())
         self.registers.prefer_kept()
         take = self.registers.integer
         self._at, self._single, self._marks = take(), take(), take()
-        self._bases = [take() for _ in buffers(optimiser)]
+        self._bases = [take() for _ in one.results]
         self._numbers = [Mem(W, 8 * COPIES * number) for number in range(len(numbers(optimiser, is_fast)))]
-        self._factors = factors(optimiser, is_fast)
+        self._one, self._factors = one, one.factors(optimiser)
 
-    def write(self, update: Lanes, one: Lanes, count: int) -> None:
-        """Update that many parameters. one: the update of a single parameter."""
+    def write(self, update: Lanes, count: int) -> None:
+        """Update that many parameters."""
         for number, base in enumerate(self._bases, start=Word.BUFFERS):
             self.code.integer("mov", base, word(number))
         self._set_numbers(update.width)
-        self._over_vectors(update, one, count)
+        self._over_vectors(update, count)
         self.code.plain("vzeroupper")
 
     def _set_numbers(self, width: int) -> None:
@@ -90,7 +91,7 @@ class UpdateWriter(Evaluator):
             self.store(place, copies)
         self.release(copies)
 
-    def _over_vectors(self, update: Lanes, one: Lanes, count: int) -> None:
+    def _over_vectors(self, update: Lanes, count: int) -> None:
         """Go from the last whole vector to the first one. Parameters after the last one come first, one by one."""
         code, at, marks, rest = self.code, self._at, self._marks, count % update.width
         again, in_part, marked, following, end = (code.new_label() for _ in range(5))
@@ -117,11 +118,11 @@ class UpdateWriter(Evaluator):
             self.release(unsure)
         self.release(*results)
         code.label(marked)
-        self._one_by_one(one)
+        self._one_by_one()
         code.jump(following)
         code.label(end)
 
-    def _one_by_one(self, one: Lanes) -> None:
+    def _one_by_one(self) -> None:
         """Update the marked lanes of a vector."""
         code, single, marks, again = self.code, self._single, self._marks, self.code.new_label()
         code.plain("vzeroupper")
@@ -130,7 +131,7 @@ class UpdateWriter(Evaluator):
         code.integer("mov", RAX, marks)
         code.integer("and", RAX, 1)
         with code.unless("e"):
-            places, results, _ = self._computed(one, single)
+            places, results, _ = self._computed(self._one, single)
             self._store(places, results)
             self.release(*results)
         code.integer("add", single, 1)
@@ -139,16 +140,15 @@ class UpdateWriter(Evaluator):
 
     def _computed(self, update: Lanes, index: Reg) -> tuple[list[Mem], list[Vec], Optional[Vec]]:
         """Compute the update of a vector: where it is stored, its results, and what is not 0 in unsure lanes."""
-        read = (int(leaf.name) for expr in update.statements for leaf in leaves(expr))
-        uses = Counter([*read, *update.results, update.unsure])
+        uses = Counter([*itertools.chain(*map(leaves, update.statements)), *update.results, update.unsure])
         places = [Mem(base, 0, index, 8) for base in self._bases]
         slots: Any = [*places, *self._numbers]
         for expr in update.statements:
             value = self.in_own_register(self.evaluate(expr, slots, update.width), update.width)
-            self.registers.share(value, uses[len(slots)] - 1)
+            self.registers.share(value, uses[Leaf(str(len(slots)))] - 1)
             slots.append(value)
-        unsure = None if update.unsure is None else slots[update.unsure]
-        return places, [slots[slot] for slot in update.results], unsure
+        unsure = slots[int(update.unsure.name)] if update.unsure else None
+        return places, [slots[int(slot.name)] for slot in update.results], unsure
 
     def _store(self, places: Sequence[Mem], results: Sequence[Vec]) -> None:
         for place, register in zip(places, results):
