@@ -100,7 +100,7 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
             code.jump(after, "l", RAX, word(Word.BATCH))
             code.integer("mov", word(Word.TAKEN), 0)
             update = _in_vectors(optimiser, width, is_single, is_fast) or one
-            UpdateWriter(code, width, optimiser, one, is_fast=is_fast).write(update, count)
+            UpdateWriter(code, width, one).write(update, count)
             code.label(after)
             go_on(code, word(Word.ROW), word(Word.ROWS))
     code.finish()

@@ -65,9 +65,9 @@ class Lanes:
         Raises NoLanes for functions and exponents without lanes, and for two powers in one expression, unless width is
         1.
         """
-        self.width, self._is_single, self._is_fast = width, is_single, is_fast
-        buffers, self._numbers = ("p", "q", *optimiser.states), numbers(optimiser, is_fast)
-        names = (*buffers, *self._numbers)
+        self.width, self._is_single, self._is_fast, self._optimiser = width, is_single, is_fast, optimiser
+        buffers, self.numbers = ("p", "q", *optimiser.states), numbers(optimiser, is_fast)
+        names = (*buffers, *self.numbers)
         self._slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
         """Number, or buffer -> the slot of its present value."""
         self.statements: list[Expr] = []
@@ -84,10 +84,10 @@ class Lanes:
         self.results = [self._slots[name] for name in buffers]
         """The slots of the buffers' new contents."""
 
-    def factors(self, optimiser: Optimiser) -> list[Expr]:
+    def factors(self) -> list[Expr]:
         """The numbers after RATE, BATCH and UPDATE, each over the slots before it. For a width of 1."""
-        values = [self._pair(expr)[0] for expr in optimiser.factors.values()]
-        return values + [1.0 / self._slots[name] for name in numbers(optimiser, False) if self._is_fast]
+        values = [self._pair(expr)[0] for expr in self._optimiser.factors.values()]
+        return values + [1.0 / self._slots[name] for name in numbers(self._optimiser, False) if self._is_fast]
 
     def _add(self, expr: Expr) -> Leaf:
         """A new slot for a value."""
@@ -122,7 +122,7 @@ class Lanes:
         first, divisor = expr.operands[0], expr.operands[-1]
         if expr.primitive == "div" and divisor == BATCH and self._is_single:
             return self._pair(first)
-        if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self._numbers:
+        if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self.numbers:
             expr = first * Leaf(_inverse(divisor.name))
         pairs = [self._pair(operand) for operand in expr.operands]
         if self.width > 1:

@@ -10,8 +10,7 @@ from enum import IntEnum
 from typing import Any, Optional
 
 from zoomgrad.engines.graph.expr import Apply, Leaf, leaves
-from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.lengths.lanes import Lanes, numbers
+from zoomgrad.engines.lengths.lanes import Lanes
 from zoomgrad.engines.machine.encode import RAX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
 from zoomgrad.engines.machine.powers import are_those_of_libm
@@ -50,15 +49,15 @@ class Word(IntEnum):
 class UpdateWriter(Evaluator):
     """Writes the update. Knows the primitives that only lanes have."""
 
-    def __init__(self, code: Assembler, width: int, optimiser: Optimiser, one: Lanes, *, is_fast: bool) -> None:
+    def __init__(self, code: Assembler, width: int, one: Lanes) -> None:
         """width: doubles in the widest vector. one: the update of a single parameter. Raises OutOfRegisters."""
         super().__init__(Registers(code, width), powers=are_those_of_libm())
         self.registers.prefer_kept()
         take = self.registers.integer
         self._at, self._single, self._marks = take(), take(), take()
         self._bases = [take() for _ in one.results]
-        self._numbers = [Mem(W, 8 * COPIES * number) for number in range(len(numbers(optimiser, is_fast)))]
-        self._one, self._factors = one, one.factors(optimiser)
+        self._numbers = [Mem(W, 8 * COPIES * number) for number in range(len(one.numbers))]
+        self._one = one
 
     def write(self, update: Lanes, count: int) -> None:
         """Update that many parameters."""
@@ -81,7 +80,7 @@ class UpdateWriter(Evaluator):
             code.vector("vcvtsi2sd", number, number, word(which))
             self.store(place, number)
         slots: list[Operand] = [*map(Mem, self._bases), *self._numbers]
-        for place, expr in zip(others, self._factors):
+        for place, expr in zip(others, self._one.factors()):
             value = self.in_register(self.evaluate(expr, slots, 1), 1)
             self.store(place, value)
             self.release(value)
