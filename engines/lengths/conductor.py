@@ -24,29 +24,6 @@ class Member(NamedTuple):
     y: array[float]
 
 
-class Course(NamedTuple):
-    """Steps to take."""
-
-    members: array[int]
-    """Row -> the number of its member."""
-    places: array[int]
-    """Row -> its number among the rows of that member."""
-    first_row: int
-    rows: int
-    """The rows to train on wrap around after this many."""
-    steps: int
-    batch: int
-    taken: int
-    """Steps since the last update."""
-    first_update: int
-    """The index of the first update to come, from 0."""
-    rates: array[float]
-    """For each update to come."""
-    losses: array[float]
-    """Output: one for each step."""
-    learns: bool
-
-
 class Conductor:
     """Takes the steps over several lengths."""
 
@@ -59,32 +36,49 @@ class Conductor:
             (partial(kernel.set_input, x, shape.columns), *kernel.bind(x, p, w, y, q))
             for kernel, shape, x, w, y in members
         ]
+        rows = sorted(
+            (row, number, place) for number, each in enumerate(members) for place, row in enumerate(each.shape.rows)
+        )
+        self._members, self._places = (array("q", [each[at] for each in rows]) for at in (1, 2))
+        """Row -> the number of its member, and its own number among the rows of that member."""
 
-    def take(self, course: Course) -> int:
+    def take(
+        self,
+        first_row: int,
+        rows: int,
+        steps: int,
+        batch: int,
+        taken: int,
+        first_update: int,
+        rates: array[float],
+        losses: array[float],
+        learns: bool,
+    ) -> int:
         """Take the steps, but stop at a loss that is not finite, before its backward pass.
+
+        Rows wrap around after `rows`. taken: steps since the last update. first_update: the index, from 0, of the first
+        update to come. rates: for each update to come. losses: output, one for each step.
 
         Returns the number of finite losses.
         """
-        row, taken, update = course.first_row, course.taken, 0
-        for step in range(course.steps):
-            set_row, forward, backward = self._passes[course.members[row]]
-            set_row(course.places[row])
+        updates = enumerate(rates, first_update)
+        for step in range(steps):
+            row = (first_row + step) % rows
+            set_row, forward, backward = self._passes[self._members[row]]
+            set_row(self._places[row])
             try:
                 loss = forward()
             # C continues with infinity or NaN, but Python's operators raise.
             except (ArithmeticError, ValueError):
                 loss = math.nan
-            course.losses[step] = loss
+            losses[step] = loss
             if not math.isfinite(loss):
                 return step
-            if course.learns:
+            if learns:
                 backward()
-                taken += 1
-                if taken == course.batch:
-                    self.update(course.first_update + update, course.rates[update], course.batch)
-                    taken, update = 0, update + 1
-            row = row + 1 if row + 1 < course.rows else 0
-        return course.steps
+                if (taken + step + 1) % batch == 0:
+                    self.update(*next(updates), batch)
+        return steps
 
     def update(self, index: int, rate: float, batch: int) -> None:
         """Update every parameter, and set its gradient to 0. index: of the update, from 0."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from operator import index
 from typing import Any, Optional
 
@@ -13,12 +14,12 @@ from zoomgrad.engines.graph.optimisers import Optimiser
 from zoomgrad.engines.kernel.buffers import address
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.kernel.program import Doubles
-from zoomgrad.engines.lengths.conductor import Conductor, Course, Member
+from zoomgrad.engines.lengths.conductor import Conductor, Member
 from zoomgrad.engines.lengths.lanes import Lanes, NoLanes, numbers
 from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter, Word
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import function, go_on
-from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.target import ALTERNATIVE, T, W, word
@@ -36,8 +37,7 @@ class ConductorInMachineCode(Conductor):
     ) -> None:
         """Raises OutOfRegisters or Unavailable."""
         super().__init__(optimiser, members, buffers)
-        self._is_fast, self._width = is_fast, target.native_width()
-        self._columns, self._of_members = [], array("q")
+        self._columns, self._of_members, width = [], array("q"), target.native_width()
         for kernel, shape, x, w, y in members:
             if not isinstance(kernel, Library):  # that of an irregular graph interprets bytecode
                 raise Unavailable("a kernel in Python has no addresses", ALTERNATIVE)
@@ -46,23 +46,24 @@ class ConductorInMachineCode(Conductor):
             self._columns.append(described)
             columns = int(interface().cast("uintptr_t", described[0]))
             self._of_members.extend((*functions, columns, len(shape.columns), *map(_word, (x, w, y))))
-        self._numbers = array("d", bytes(8 * COPIES * len(numbers(optimiser, is_fast))))
-        for_all_courses = (self._of_members, *buffers)  # the words from OF_MEMBERS on
-        self._words = array("q", [*[0] * Word.OF_MEMBERS, *map(_word, for_all_courses)])
-        self._functions: dict[bool, Callable[[], None]] = {}
-        self._function(is_single=True)
+        start = _word(self._of_members)
+        self._starts = array("q", [start + MEMBER_BYTES * number for number in self._members])
+        for_all_calls = (self._starts, self._places, *buffers)  # the words from MEMBERS on
+        self._words = words = array("q", [*[0] * Word.MEMBERS, *map(_word, for_all_calls)])
+        copies = array("d", bytes(8 * COPIES * len(numbers(optimiser, is_fast))))
 
-    def take(self, course: Course) -> int:
+        def function_of(is_single: bool) -> Callable[[], None]:
+            """The code for batches of one step, which need no division, or for others."""
+            code = write_take(optimiser, width, len(buffers[0]), is_single, is_fast)
+            return Memory(code).bound(words, copies)
+
+        self._function = cache(function_of)
+        self._function(True)
+
+    def take(self, *course: Any) -> int:
         self._words[: len(course)] = array("q", map(_word, course))
-        self._function(course.batch == 1)()
+        self._function(self._words[Word.BATCH] == 1)()
         return self._words[Word.STEP]
-
-    def _function(self, is_single: bool) -> Callable[[], None]:
-        """The code for batches of one step, which need no division, or for others."""
-        if is_single not in self._functions:
-            code = write_take(self._optimiser, self._width, len(self._buffers[0]), is_single, self._is_fast)
-            self._functions[is_single] = Memory(code).bound(self._words, self._numbers)
-        return self._functions[is_single]
 
 
 def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is_fast: bool) -> Assembler:
@@ -79,10 +80,10 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
         with code.repeated() as end:
             code.integer("mov", RAX, word(Word.STEP))
             code.jump(end, "ge", RAX, word(Word.STEPS))
-            _of_row(code, R12, Word.MEMBERS)
-            code.integer("imul", R12, R12, MEMBER_BYTES)
-            code.integer("add", R12, word(Word.OF_MEMBERS))
-            _of_row(code, RCX, Word.PLACES)
+            code.integer("mov", RCX, word(Word.ROW))
+            for register, which in ((R12, Word.MEMBERS), (RCX, Word.PLACES)):
+                code.integer("mov", RAX, word(which))
+                code.integer("mov", register, Mem(RAX, 0, RCX, 8))
             _call(code, SET_INPUT, (_of_member(X), _of_member(COLUMNS), _of_member(COLUMN_COUNT)))
             _call(code, FORWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), _of_member(Y)))
             code.integer("mov", RAX, word(Word.LOSSES))
@@ -113,13 +114,6 @@ def _in_vectors(optimiser: Optimiser, width: int, is_single: bool, is_fast: bool
         with suppress(NoLanes):
             return Lanes(optimiser, width, is_single=is_single, is_fast=is_fast)
     return None
-
-
-def _of_row(code: Assembler, to: Reg, which: Word) -> None:
-    """A number of the current row."""
-    code.integer("mov", RAX, word(which))
-    code.integer("mov", to, word(Word.ROW))
-    code.integer("mov", to, Mem(RAX, 0, to, 8))
 
 
 def _of_member(which: int) -> Mem:

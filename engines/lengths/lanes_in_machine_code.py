@@ -34,15 +34,15 @@ ALL_BUT_SIGN = struct.pack("<q", 2**63 - 1)
 
 
 class Word(IntEnum):
-    """The words of 8 bytes at T, in order: the fields of `Course`, then what all courses share."""
+    """The words of 8 bytes at T, in order: the arguments of `Conductor.take`, then what all calls share."""
 
-    MEMBERS, PLACES, ROW, ROWS, STEPS, BATCH, TAKEN, UPDATE, RATES, LOSSES, LEARNS = range(11)
+    ROW, ROWS, STEPS, BATCH, TAKEN, UPDATE, RATES, LOSSES, LEARNS = range(9)
     """UPDATE is the number of updates so far."""
-    STEP = 11
+    STEP = 9
     """The number of recorded losses, all finite."""
-    OF_MEMBERS = 12
-    """The address of the words of the members: see `in_machine_code`."""
-    BUFFERS = 13
+    MEMBERS, PLACES = 10, 11
+    """For each row, the address of its member's words (see `in_machine_code`), and its number there."""
+    BUFFERS = 12
     """The addresses of p, q and the states."""
 
 

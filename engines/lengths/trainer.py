@@ -10,7 +10,7 @@ from zoomgrad.engines.arguments import finite_rates, whole
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.kernel.program import Alone, Doubles
-from zoomgrad.engines.lengths.conductor import Conductor, Course, Member
+from zoomgrad.engines.lengths.conductor import Conductor, Member
 from zoomgrad.engines.training import Trainer
 
 
@@ -44,10 +44,7 @@ class TrainerOfLengths(Trainer):
                 raise ValueError("a shape names more rows than its columns hold")
         if set(rows) != set(range(len(rows))):
             raise ValueError("the shapes' rows must be numbered from 0 without gaps")
-        self._members, self._places = (array("q", bytes(8 * len(rows))) for _ in range(2))
-        for number, each in enumerate(members):
-            for place, row in enumerate(each.shape.rows):
-                self._members[row], self._places[row] = number, place
+        self._count = len(rows)
         self._of_length = {len(member.x): member for member in members}
 
     def _begin(self, parameters: array[float]) -> None:
@@ -57,14 +54,12 @@ class TrainerOfLengths(Trainer):
                 buffer[:] = array("d", bytes(8 * len(buffer)))
 
     def train(self, steps: int) -> None:
-        steps, rows = whole(steps, "steps", 0), self._rows or len(self._members)
+        steps, rows = whole(steps, "steps", 0), self._rows or self._count
         with self._alone:
             workload, taken = self._workload, len(self.losses)
             updates = range(taken // self._batch, (taken + steps) // self._batch) if workload.learns else range(0)
             losses = array("d", bytes(8 * steps))
-            course = Course(
-                self._members,
-                self._places,
+            done = self._conductor.take(
                 (self._first + taken) % rows,
                 rows,
                 steps,
@@ -75,7 +70,6 @@ class TrainerOfLengths(Trainer):
                 losses,
                 bool(workload.learns),
             )
-            done = self._conductor.take(course)
             self.losses.extend(losses[:done])
         if done < steps:
             raise NonFiniteLoss(len(self.losses), losses[done])

@@ -24,7 +24,7 @@ from zoomgrad.engines.graph.expr import Leaf, call, where
 from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.lengths import in_machine_code, lanes_in_machine_code
-from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Course, Member
+from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
 from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode
 from zoomgrad.engines.lengths.prepare import conductor_of
 from zoomgrad.engines.machine import memory, target
@@ -177,13 +177,13 @@ def still():
     loaded = Memory(code)
     passes = {name: interface().cast(PROTOTYPES[name], loaded.start) for name in ("set_input", "forward", "backward")}
     kernel, one = Library(SimpleNamespace(memory=loaded, **passes), 1), array("d", [0.0])
-    return Member(kernel, SimpleNamespace(columns=[]), one, one, one)
+    return Member(kernel, SimpleNamespace(columns=[], rows=[0]), one, one, one)
 
 
 def update(conductor_, index, batch):
     """Make an update with a rate of 0.01. index: from 0."""
-    zero, rates, losses = array("q", [0]), array("d", [0.01]), array("d", [math.nan])
-    assert conductor_.take(Course(zero, zero, 0, 1, 1, batch, batch - 1, index, rates, losses, learns=True)) == 1
+    rates, losses = array("d", [0.01]), array("d", [math.nan])
+    assert conductor_.take(0, 1, 1, batch, batch - 1, index, rates, losses, True) == 1
     assert losses[0] == 0.0
 
 
@@ -311,11 +311,11 @@ def test_a_trainer_serves_one_thread():
     conductor, again = trainer._conductor, []
 
     class During:
-        def take(self, course):
+        def take(self, *course):
             with pytest.raises(RuntimeError, match="this Trainer is already running"):
                 trainer.train(1)
             again.append(course)
-            return conductor.take(course)
+            return conductor.take(*course)
 
     trainer._conductor = During()
     trainer.train(1)
