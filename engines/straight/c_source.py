@@ -11,6 +11,7 @@ search path. Several units pay off for a compiler that is slow enough to run onc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from zoomgrad.engines.compiled.machine import CORES
@@ -20,7 +21,7 @@ from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
 from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import Code
-from zoomgrad.engines.straight.pieces import Language, Piece, cut
+from zoomgrad.engines.straight.pieces import Language, cut
 
 FORWARD, BACKWARD = (tuple(BUFFERS[buffer] for buffer in ("x", "p", "w", last)) for last in "yq")
 """Parameters of a pass and of each of its pieces."""
@@ -57,8 +58,8 @@ def c_source(code: Code, form: Form) -> Source:
     """The C of both passes and of training."""
     pieces = cut(code, LANGUAGE, piece=form.piece, expression=form.expression)
     functions = [
-        *(Function(PIECE, piece.name, FORWARD, [Text(piece.lines)]) for piece in pieces.forward),
-        *(Function(PIECE, piece.name, BACKWARD, [Text(piece.lines)]) for piece in pieces.backward),
+        *(Function(PIECE, name, FORWARD, [Text(lines)]) for name, lines in pieces.forward.items()),
+        *(Function(PIECE, name, BACKWARD, [Text(lines)]) for name, lines in pieces.backward.items()),
     ]
     first, *others = _divided(functions, form.units)
 
@@ -92,5 +93,5 @@ def _divided(functions: list[Function], units: int) -> list[list[Function]]:
     return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
 
-def _calls(pieces: list[Piece], last: str) -> list[str]:
-    return [f"{piece.name}(x, p, w, {last});" for piece in pieces]
+def _calls(names: Iterable[str], last: str) -> list[str]:
+    return [f"{name}(x, p, w, {last});" for name in names]

@@ -25,18 +25,11 @@ from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, Spelling, number
 from zoomgrad.engines.straight.lower import ACCUMULATE, KEPT, NUMBER, SEED, Code
 
 
-class Piece(NamedTuple):
-    """One function."""
-
-    name: str
-    lines: list[str]
-
-
 class Pieces(NamedTuple):
-    """The functions of both passes, in calling order."""
+    """The functions of both passes, in calling order: name -> lines."""
 
-    forward: list[Piece]
-    backward: list[Piece]
+    forward: dict[str, list[str]]
+    backward: dict[str, list[str]]
     loss: str
     """The loss, as an expression over the workspace, the inputs and the parameters."""
     workspace: int
@@ -94,7 +87,7 @@ class _Writer:
         for index, value in enumerate(code.outputs):
             self.outputs.setdefault(value, []).append(index)
 
-    def write(self, name: str, start: int, stop: int) -> list[Piece]:
+    def write(self, name: str, start: int, stop: int) -> dict[str, list[str]]:
         """The functions of one pass: instructions from `start` to `stop`."""
         instructions, reads, language = self.code.instructions, self.code.reads, self.language
         limit, longest = self.piece, self.expression
@@ -102,14 +95,14 @@ class _Writer:
         names = [leaf[0] for leaf in leaves]
         known = texts.get
         apply, accumulate, infixes = language.spelling.apply, language.accumulate, INFIX
-        pieces: list[Piece] = []
+        pieces: dict[str, list[str]] = {}
         lines: list[str] = []
         filled = 0
         texts.clear()
         # The hot loop. Leaves are in a list; values that this function has already read are in a dictionary.
         for value, instruction in enumerate(islice(instructions, start, stop), first + start):
             if filled >= limit:
-                pieces.append(Piece(f"{name}_{len(pieces)}", lines))
+                pieces[f"{name}_{len(pieces)}"] = lines
                 lines, filled = [], 0
                 texts.clear()
             kind = instruction[0]
@@ -157,11 +150,12 @@ class _Writer:
         if name == "forward":
             lines += [
                 language.store % (f"y[{index}]", self.read(value)[0])
-                for value, indices in self.outputs.items()
+                for index, value in enumerate(self.code.outputs)
                 if value not in self.defined
-                for index in indices
             ]
-        return [*pieces, Piece(f"{name}_{len(pieces)}", lines)] if lines else pieces
+        if lines:
+            pieces[f"{name}_{len(pieces)}"] = lines
+        return pieces
 
     def read(self, value: int) -> _Text:
         """How the current function reads a value."""

@@ -25,8 +25,8 @@ def python_source(code: Code) -> Source:
     """The Python of both passes: a unit for each function."""
     pieces = cut(code, LANGUAGE, piece=PIECE)
     functions = {"loss(x, p, w)": [f"    return {pieces.loss}"]}
-    functions.update((f"{piece.name}(x, p, w, y)", piece.lines) for piece in pieces.forward)
-    functions.update((f"{piece.name}(x, p, w, q)", piece.lines) for piece in pieces.backward)
+    functions.update((f"{name}(x, p, w, y)", lines) for name, lines in pieces.forward.items())
+    functions.update((f"{name}(x, p, w, q)", lines) for name, lines in pieces.backward.items())
     units = ["\n".join([f"def {head}:", *lines, "\n"]) for head, lines in functions.items()]
     return Source(units, pieces.workspace)
 
