@@ -41,10 +41,8 @@ class Bytecode(NamedTuple):
     """Total number of values."""
     loss: int
     outputs: list[int]
-    targets: list[int]
-    """Parameter of each contribution, in order."""
-    contributions: list[int]
-    """Place of each contribution."""
+    contributions: list[tuple[int, int]]
+    """The parameter and the place of each contribution, in order."""
     seeded: Optional[int] = None
     """The parameter that is the loss, whose gradient becomes 1."""
 
@@ -56,7 +54,7 @@ class Bytecode(NamedTuple):
             for run in runs:
                 operands = "  ".join(" ".join(map(str, places)) for places in run.operands)
                 yield f"{run.start}:{run.stop} = {run.primitive}  {operands}"
-        for target, place in zip(self.targets, self.contributions):
+        for target, place in self.contributions:
             yield f"gradient {target} += {place}"
         if self.seeded is not None:
             yield f"gradient {self.seeded} = 1.0"
@@ -71,8 +69,7 @@ def assemble(code: Code) -> Bytecode:
     place = array("i", range(first)) + array("i", [0]) * len(code.instructions)
     level = array("i", [0]) * len(place)
     numbers: list[float] = []
-    targets: list[int] = []
-    contributions: list[int] = []
+    contributions: list[tuple[int, int]] = []
     seeded = None
     groups: tuple[dict[tuple[int, str], list[int]], ...] = ({}, {})
     for index, instruction in enumerate(code.instructions):
@@ -81,8 +78,7 @@ def assemble(code: Code) -> Bytecode:
             place[value] = first + len(numbers)
             numbers.append(instruction[1])
         elif kind == ACCUMULATE:
-            targets.append(instruction[1])
-            contributions.append(instruction[2])
+            contributions.append(instruction[1:])
         elif kind == SEED:
             seeded = instruction[1]
         else:
@@ -110,8 +106,7 @@ def assemble(code: Code) -> Bytecode:
         size,
         place[code.loss],
         [place[output] for output in code.outputs],
-        targets,
-        [place[value] for value in contributions],
+        [(target, place[value]) for target, value in contributions],
         seeded,
     )
 
@@ -132,18 +127,15 @@ def _computation(primitive: str, arity: int) -> Callable[..., list[float]]:
     return made
 
 
-Step = tuple[Callable[..., list[float]], slice, tuple[Sequence[int], ...]]
-"""A prepared run: its function, the places of its values, and the places of their operands."""
+def _interpreter(runs: Iterable[Run]) -> Callable[[Doubles], None]:
+    """The interpreter's loop over these runs."""
+    steps = [(_computation(run.primitive, len(run.operands)), slice(run.start, run.stop), run.operands) for run in runs]
 
+    def execute(w: Doubles) -> None:
+        for compute, places, operands in steps:
+            w[places] = compute(w, *operands)
 
-def _steps(runs: Iterable[Run]) -> list[Step]:
-    return [(_computation(run.primitive, len(run.operands)), slice(run.start, run.stop), run.operands) for run in runs]
-
-
-def _execute(steps: Iterable[Step], w: Doubles) -> None:
-    """The interpreter's loop."""
-    for compute, places, operands in steps:
-        w[places] = compute(w, *operands)
+    return execute
 
 
 class Interpreter(PythonKernel):
@@ -152,8 +144,7 @@ class Interpreter(PythonKernel):
     def __init__(self, bytecode: Bytecode) -> None:
         super().__init__(bytecode.size)
         self._code = bytecode
-        self._forward = _steps(bytecode.forward)
-        self._backward = _steps(bytecode.backward)
+        self._forward, self._backward = _interpreter(bytecode.forward), _interpreter(bytecode.backward)
 
     def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         code = self._code
@@ -162,14 +153,14 @@ class Interpreter(PythonKernel):
         w[len(x) : first] = p
         w[first : first + len(code.numbers)] = code.numbers
         try:
-            _execute(self._forward, w)
+            self._forward(w)
         finally:  # a loss that overflows may raise, after the outputs
             y[:] = [w[place] for place in code.outputs]
         return w[code.loss]
 
     def gradients(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
-        _execute(self._backward, w)
-        for target, place in zip(self._code.targets, self._code.contributions):
+        self._backward(w)
+        for target, place in self._code.contributions:
             q[target] += w[place]
         if self._code.seeded is not None:
             q[self._code.seeded] = 1.0

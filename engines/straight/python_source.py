@@ -17,13 +17,11 @@ from zoomgrad.engines.straight.pieces import Language, cut
 
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
-PIECE = 400
-"""Primitives of a function. Its size does not matter on CPython; PyPy runs larger ones faster (docs/results.md)."""
-
 
 def python_source(code: Code) -> Source:
     """The Python of both passes: a unit for each function."""
-    pieces = cut(code, LANGUAGE, piece=PIECE)
+    # The size of functions does not matter on CPython; PyPy runs larger ones faster (docs/results.md).
+    pieces = cut(code, LANGUAGE)
     functions = {"loss(x, p, w)": [f"    return {pieces.loss}"]}
     functions.update((f"{name}(x, p, w, y)", lines) for name, lines in pieces.forward.items())
     functions.update((f"{name}(x, p, w, q)", lines) for name, lines in pieces.backward.items())
