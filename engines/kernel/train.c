@@ -10,19 +10,12 @@
      turn(t)        train on the next row, or on several; return 0 if a loss is not finite, which ends the training
      evaluate(t)    run the forward pass over the next row, and copy its outputs; return 0 if its loss is not finite
      leave(t)       copy parameters, gradients, the last row and its outputs to the caller's buffers
-     FORWARD_ONLY   if it has no backward pass and no turn
      WEIGHTS        if it has its own parameters: their array, which `enter` copies from */
 
-#ifdef FORWARD_ONLY
-#define NEXT evaluate(&t)
-#else
-#define NEXT (s->learns ? turn(&t) : evaluate(&t))
-#endif
 #ifndef WEIGHTS
 #define WEIGHTS b->p
 #endif
 
-#ifndef FORWARD_ONLY
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
     if (batch == 1.0) /* dividing by 1.0 changes nothing, but takes most of the time */
@@ -36,7 +29,6 @@ void update(double *restrict p, double *restrict q, double rate, double batch)
             q[i] = 0.0;
         }
 }
-#endif
 
 long long train(const struct buffers *b, const struct stretch *s)
 {
@@ -56,7 +48,7 @@ long long train(const struct buffers *b, const struct stretch *s)
     enter(&t);
     do
         t.y = b->y + t.step * s->y_step;
-    while (NEXT && t.step < s->steps);
+    while ((s->learns ? turn(&t) : evaluate(&t)) && t.step < s->steps);
     leave(&t);
     return t.step;
 }

@@ -38,8 +38,6 @@ class Form(NamedTuple):
     """A value that takes more primitives than this gets a name."""
     units: int = 1
     """Maximum number of translation units."""
-    trains: bool = True
-    """Whether to generate the backward pass and training."""
 
 
 FORMS = {"tcc": Form(piece=400), "gcc": Form(piece=100, units=CORES), "clang": Form(piece=400, units=CORES)}
@@ -50,7 +48,7 @@ def form_of(options: Options) -> Form:
     """The form of an engine's C. Engines of recovered loops use it for graphs without loops."""
     if isinstance(options.form, Form):
         return options.form
-    form = FORMS[options.compiler]._replace(trains=not options.frozen)
+    form = FORMS[options.compiler]
     return form._replace(piece=0, units=1) if options.whole else form
 
 
@@ -78,9 +76,7 @@ def c_source(code: Code, form: Form) -> Source:
         *first,
         Function("double", "forward", FORWARD, [*_calls(pieces.forward, "y"), f"return {pieces.loss};"]),
         Include("kernel/rows.h"),
-        Function("void", "backward", BACKWARD, _calls(pieces.backward, "q"))
-        if form.trains
-        else Define("FORWARD_ONLY", 1),
+        Function("void", "backward", BACKWARD, _calls(pieces.backward, "q")),
         *map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c")),
     ]
     other_units = [unit([about, declared, *functions]) for functions in others]

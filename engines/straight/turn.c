@@ -5,7 +5,6 @@ static void enter(struct training *t)
     (void)t;
 }
 
-#ifndef FORWARD_ONLY
 static int turn(struct training *t)
 {
     take_row(t, t->x, 0);
@@ -16,7 +15,6 @@ static int turn(struct training *t)
         update(t->p, t->q, *t->rates++, (double)t->stretch->batch);
     return 1;
 }
-#endif
 
 static int evaluate(struct training *t)
 {

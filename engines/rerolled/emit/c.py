@@ -194,7 +194,7 @@ class _Source:
         if self.step.goes_over_rows:
             yield Include("kernel/training.h")
         if self.step.weights is not None:
-            yield Define("FORWARD_ONLY", 1)
+            yield Define("turn", "evaluate")  # it never learns
             yield Define("WEIGHTS", "weights")
             yield Text(table("weights", self.step.weights))
         parameters = loops.area("p")

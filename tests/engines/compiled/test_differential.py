@@ -89,7 +89,6 @@ forms = st.builds(
     piece=st.sampled_from([1, 2, 7, 400, 0]),
     expression=st.sampled_from([1, 3, 16, 50]),
     units=st.sampled_from([1, 3]),
-    trains=st.just(True),
 )
 
 
