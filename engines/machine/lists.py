@@ -201,7 +201,8 @@ class Lists:
             code.integer("mov", Mem(RSI), 0)
             code.integer("add", RSI, _list_bytes(self.step, "turned"))
         point_to_list(code, self.step, RDI, "lists")
-        with code.counted_up(R8, word(Word.COUNT)):
+        # No row is left if the first one has failed.
+        with code.unless("e", word(Word.COUNT), 0), code.counted_up(R8, word(Word.COUNT)):
             code.integer("mov", RDX, Mem(RDI))
             code.integer("lea", R9, Mem(RDI, 8))
             with code.unless("e", RDX, 0), code.counted_down(RDX):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
-from tests.engines.rerolled.rolling import form, of_form
+from tests.engines.rerolled.rolling import WIDTHS, form, machine, of_form
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.rerolled.rearrange import from_panels, together, weight_reuse, whole_batches
 
@@ -84,3 +84,18 @@ def test_random_networks_keep_their_bits(monkeypatch, seed):
             expected = trained(reference, rows, batch, start)
             for program, engine in zip(programs, engines):
                 assert trained(program, rows, batch, start) == expected, (inputs, hidden, engine.options, batch)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_turn_whose_first_row_fails_adds_nothing(monkeypatch, width):
+    """The failed row is listed, but its gradients are those of an earlier row."""
+    for module in (weight_reuse, whole_batches):
+        monkeypatch.setattr(module, "MANY", 1)
+    inputs = 13
+    rows = array("d", [0.0, 0.5, -0.5] * inputs + [1e200] * 3 + [0.0] * (inputs - 3))
+    reference, program = (program_of(usable(engine), inputs, 8, 0) for engine in ("tcc", machine(width, sparse=True)))
+    for each in (reference, program):
+        each.train(rows, rate=0.05, batch=1000, steps=3)
+        with pytest.raises(NonFiniteLoss):
+            each.train(rows, rate=0.05, batch=1000, steps=1, first_row=3)
+    assert bits(program.gradients) == bits(reference.gradients)
