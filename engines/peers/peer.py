@@ -42,7 +42,7 @@ class Model:
         raise NotImplementedError
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
-        """Train one batch after the other, and update after each. Return their losses, as the library's arrays."""
+        """Train one batch after the other, and update after each. Return their losses, as the library's vectors."""
         return [self.whole_batch(first + number * batch, batch, rate) for number, rate in enumerate(rates)]
 
     def whole_batch(self, first: int, batch: int, rate: float) -> Any:
@@ -50,10 +50,6 @@ class Model:
 
     def gradient(self, first: int, rows: int) -> tuple[Any, Any]:
         """The loss of each of these rows, and the sum of their gradients as an array of NumPy."""
-        raise NotImplementedError
-
-    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
-        """Wait until everything is computed, and return the losses of these arrays, at least one, as numbers."""
         raise NotImplementedError
 
     def parameters(self) -> array[float]:
@@ -81,6 +77,8 @@ class PeerTrainer(Trainer):
         self._gradient = None
 
     def train(self, steps: int) -> None:
+        import numpy as np  # only now, because a start is short
+
         start, parts, rows_in_all = len(self.losses), list[Any](), self._rows or self._task.features.rows
         step, end = start, start + whole(steps, "steps", 0)
         while step < end:
@@ -99,8 +97,8 @@ class PeerTrainer(Trainer):
             if step % self._batch == 0:
                 change = finite_rate(self._workload.rate(update), update) / self._batch * self._gradient
                 self._begin(self._model.parameters() - change)
-        if parts:
-            self.losses.extend(self._model.finish(parts))
+        for losses in parts:  # only now, because a library may compute them later
+            self.losses.extend(np.asarray(losses).tolist())
         if not math.isfinite(sum(self.losses[start:])):  # if the sum is finite, so is each of them
             for step, loss in enumerate(self.losses[start:], start):
                 if not math.isfinite(loss):

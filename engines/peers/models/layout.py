@@ -41,8 +41,5 @@ class LayeredModel(Model):
 
     layers: Any
 
-    def finish(self, losses: Sequence[Any]) -> Any:
-        return np.concatenate([np.ravel(some) for some in losses]).tolist()
-
     def parameters(self) -> array[float]:
         return array("d", flat(self.layers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,6 @@ class ScalarModel(Model):
             losses[number] = self.loss[0]
             gradient += self.slopes
         return losses, gradient
-
-    def finish(self, losses: Sequence[Any]) -> Any:
-        return np.concatenate(losses).tolist()
 
     def parameters(self) -> array[float]:
         return array("d", self.p)

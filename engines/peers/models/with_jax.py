@@ -80,7 +80,7 @@ class JaxModel(LayeredModel):
             return self.train_batch(layers, x, y, *of_batch, batch=batch)
 
         layers, losses = lax.scan(step, layers, (first + batch * jnp.arange(len(rates)), rates))
-        return layers, losses
+        return layers, losses.ravel()
 
     def restart(self, parameters: Any) -> None:
         self.layers = jax.tree.map(jnp.array, layers(self.task.network.shape, parameters))
@@ -92,10 +92,6 @@ class JaxModel(LayeredModel):
     def gradient(self, first: int, rows: int) -> tuple[Any, Any]:
         slopes, losses = self.some_rows(self.layers, self.x, self.y, first, rows=rows)
         return losses, flat(slopes)
-
-    def finish(self, losses: Sequence[Any]) -> Any:
-        jax.block_until_ready(self.layers)
-        return super().finish(losses)
 
     def predict(self, features: array[float]) -> Any:
         return self.outputs(self.layers, jnp.asarray([features], jnp.float64))[0].tolist()

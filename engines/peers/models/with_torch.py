@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -86,9 +85,6 @@ class TorchModel(LayeredModel):
         gradient = flat((part.weight.grad.numpy().T, part.bias.grad.numpy()) for part in self.linear)
         self.optimizer.zero_grad()
         return losses, gradient
-
-    def finish(self, losses: Sequence[Any]) -> Any:
-        return torch.cat(tuple(losses)).tolist()
 
     def predict(self, features: array[float]) -> Any:
         with torch.no_grad():
