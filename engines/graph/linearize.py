@@ -34,10 +34,12 @@ def linearize(
     """
     with _WALKING:
         if hasattr(loss, "_record"):
-            recorded = loss._record(tuple(inputs), tuple(parameters), tuple(outputs))
+            recorded = loss._record(tuple(inputs), tuple(parameters), (loss, *outputs))
             if recorded is not None:  # the walk in C has filled buffers of bytes
-                ops, left, right, index, constants, (row, *rows) = recorded
-                left, right, index = (memoryview(column).cast("i") for column in (left, right, index))
+                ops, buffer, constants = recorded
+                count, numbers = len(ops), memoryview(buffer).cast("i")
+                left, right, index = (numbers[i : i + count] for i in range(0, 3 * count, count))
+                row, *rows = numbers[3 * count :]
                 return Tape(ops, left, right, index, constants, row, tuple(rows), len(inputs), len(parameters))
             if any(v._backward != v._contribute for v in loss.topo()):
                 refuse_closure("a compiled engine")

@@ -3,8 +3,6 @@
    `_record` does what `engines/graph/linearize.py` does, for Values of this file. It returns None if that file
    would refuse the graph; its caller then asks that file, which raises the error. */
 
-enum { OPS_COLUMN, LEFT, RIGHT, INDEX, COLUMNS };
-
 /* Mark named leaves. An input's row is its index until it gets a row, a parameter's -1 - index. Returns -1 if one can't
    be named. */
 static int name_leaves(PyObject *leaves, uint64_t named, int op) {
@@ -37,13 +35,13 @@ static int32_t append_constant(PyObject *constants, const Value *v) {
     return constant == NULL ? -1 : (int32_t)PyList_Size(constants) - 1;
 }
 
-/* Write the rows of Values that stand in order. Returns -1 if one can't be recorded. */
-static int write_rows(PyObject *order, uint64_t named, PyObject *const columns[], PyObject *constants) {
-    unsigned char *ops = (unsigned char *)PyByteArray_AsString(columns[OPS_COLUMN]);
-    int32_t *left = (int32_t *)(void *)PyByteArray_AsString(columns[LEFT]);
-    int32_t *right = (int32_t *)(void *)PyByteArray_AsString(columns[RIGHT]);
-    int32_t *index = (int32_t *)(void *)PyByteArray_AsString(columns[INDEX]);
+/* Write the rows of Values that stand in order, and which ones those of the roots are. Returns -1 if one can't be
+   recorded. */
+static int write_rows(
+    PyObject *order, PyObject *roots, uint64_t named, PyObject *bytes, PyObject *numbers, PyObject *constants) {
     const Py_ssize_t rows = PyList_Size(order);
+    unsigned char *ops = (unsigned char *)PyByteArray_AsString(bytes);
+    int32_t *left = (int32_t *)(void *)PyByteArray_AsString(numbers), *right = left + rows, *index = right + rows;
     for (int32_t row = 0; row < rows; row++) {
         Value *v = (Value *)PyList_GetItem(order, row);
         const int is_named = v->mark == named, is_parameter = is_named && v->row < 0;
@@ -55,49 +53,43 @@ static int write_rows(PyObject *order, uint64_t named, PyObject *const columns[]
             return -1;
         v->row = row;
     }
+    for (Py_ssize_t i = 0; i < PyTuple_Size(roots); i++)
+        index[rows + i] = ((Value *)PyTuple_GetItem(roots, i))->row;
     return 0;
 }
 
 PyDoc_STRVAR(
     record_doc,
-    "_record(inputs, parameters, outputs)\n--\n\n"
-    "The rows below this loss, then below the outputs, in canonical order. The arguments are tuples.\n\n"
-    "Returns (ops, left, right, index, constants, rows of the loss and of the outputs), or None for a graph that can't\n"
-    "be recorded. The first four are bytearrays: `ops` has one byte per row, the others one 32-bit int per row.");
+    "_record(inputs, parameters, roots)\n--\n\n"
+    "The rows below each of the roots in canonical order. The arguments are tuples.\n\n"
+    "Returns (ops, numbers, constants), or None for a graph that can't be recorded. `ops` is a bytearray of one byte\n"
+    "per row. `numbers` is one of 32-bit ints: left, right and index of all rows, then the row of each root.");
 
-static PyObject *value_record(Value *loss, PyObject *arguments) {
-    PyObject *inputs, *parameters, *outputs, *columns[COLUMNS] = {NULL}, *recorded = NULL;
+static PyObject *value_record(Value *unused, PyObject *arguments) {
+    PyObject *inputs, *parameters, *roots, *ops = NULL, *numbers = NULL, *recorded = NULL;
     if (!PyArg_ParseTuple(
-            arguments, "O!O!O!:_record", &PyTuple_Type, &inputs, &PyTuple_Type, &parameters, &PyTuple_Type, &outputs))
+            arguments, "O!O!O!:_record", &PyTuple_Type, &inputs, &PyTuple_Type, &parameters, &PyTuple_Type, &roots))
         return NULL;
-    const Py_ssize_t roots = 1 + PyTuple_Size(outputs);
     /* What the garbage collector tracks is made before the walk, because making it may run the collector. */
-    PyObject *order = PyList_New(0), *constants = PyList_New(0), *rows = PyTuple_New(roots);
+    PyObject *order = PyList_New(0), *constants = PyList_New(0);
     const uint64_t walk = walks += 2, named = ++walks;
-    int failed = order == NULL || constants == NULL || rows == NULL;
-    for (Py_ssize_t i = 0; i < roots && !failed; i++) {
-        Value *root = i == 0 ? loss : (Value *)PyTuple_GetItem(outputs, i - 1);
-        failed = !IS_VALUE(root) || append_order(order, root, walk) < 0;
+    int failed = order == NULL || constants == NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(roots) && !failed; i++) {
+        PyObject *root = PyTuple_GetItem(roots, i);
+        failed = !IS_VALUE(root) || append_order(order, (Value *)root, walk) < 0;
     }
-    failed = failed || PyList_Size(order) > INT32_MAX;
-    for (int i = 0; i < COLUMNS && !failed; i++) {
-        columns[i] = PyByteArray_FromStringAndSize(NULL, PyList_Size(order) * (i == OPS_COLUMN ? 1 : 4));
-        failed = columns[i] == NULL;
+    if (!failed && PyList_Size(order) <= INT32_MAX) {
+        ops = PyByteArray_FromStringAndSize(NULL, PyList_Size(order));
+        numbers = PyByteArray_FromStringAndSize(NULL, 4 * (3 * PyList_Size(order) + PyTuple_Size(roots)));
     }
-    failed = failed || name_leaves(inputs, named, INPUT_ROW) < 0 || name_leaves(parameters, named, PARAMETER_ROW) < 0 ||
-             write_rows(order, named, columns, constants) < 0;
-    for (Py_ssize_t i = 0; i < roots && !failed; i++) {
-        PyObject *row = PyLong_FromLong((i == 0 ? loss : (Value *)PyTuple_GetItem(outputs, i - 1))->row);
-        failed = row == NULL || PyTuple_SetItem(rows, i, row) < 0;
-    }
-    if (!failed)
-        recorded = Py_BuildValue(
-            "(OOOOOO)", columns[OPS_COLUMN], columns[LEFT], columns[RIGHT], columns[INDEX], constants, rows);
-    for (int i = 0; i < COLUMNS; i++)
-        Py_XDECREF(columns[i]);
+    if (ops != NULL && numbers != NULL && name_leaves(inputs, named, INPUT_ROW) == 0 &&
+        name_leaves(parameters, named, PARAMETER_ROW) == 0 &&
+        write_rows(order, roots, named, ops, numbers, constants) == 0)
+        recorded = Py_BuildValue("(OOO)", ops, numbers, constants);
     Py_XDECREF(order);
     Py_XDECREF(constants);
-    Py_XDECREF(rows);
+    Py_XDECREF(ops);
+    Py_XDECREF(numbers);
     if (recorded != NULL)
         return recorded;
     PyErr_Clear();
