@@ -93,33 +93,26 @@ class UpdateWriter(Evaluator):
     def _over_vectors(self, update: Lanes, count: int) -> None:
         """Go from the last whole vector to the first one. Parameters after the last one come first, one by one."""
         code, at, marks, rest = self.code, self._at, self._marks, count % update.width
-        again, in_part, marked, following, end = (code.new_label() for _ in range(5))
+        again, marked = code.new_label(), code.new_label()
         code.integer("mov", at, count - rest)
         code.integer("mov", marks, (1 << rest) - 1)
-        code.jump(marked if rest else following)
+        code.jump(marked)
         code.label(again)
         places, results, unsure = self._computed(update, at)
         if unsure:
             mask = MASK if self.registers.has_masks else unsure
             code.vector("vcmppd", mask, unsure, self.constant(0.0, update.width), immediate=NOT_EQUAL)
             code.vector("kmovb" if self.registers.has_masks else "vmovmskpd", marks, None, mask)
-            code.jump(in_part, "ne", marks, 0)
+            with code.unless("e", marks, 0):  # unsure lanes keep their numbers for the update that follows
+                for place, register in zip(places, results):
+                    self.blend(register, register, place, mask)
+            self.release(unsure)
         self._store(places, results)
-        code.label(following)
+        code.label(marked)
+        with code.unless("e", marks, 0):
+            self._one_by_one()
         code.integer("sub", at, update.width)
         code.jump(again, "ge")
-        code.jump(end)
-        code.label(in_part)
-        if unsure:  # unsure lanes keep their numbers for the update that follows
-            for place, register in zip(places, results):
-                self.blend(register, register, place, mask)
-            self._store(places, results)
-            self.release(unsure)
-        self.release(*results)
-        code.label(marked)
-        self._one_by_one()
-        code.jump(following)
-        code.label(end)
 
     def _one_by_one(self) -> None:
         """Update the marked lanes of a vector."""
@@ -132,7 +125,6 @@ class UpdateWriter(Evaluator):
         with code.unless("e"):
             places, results, _ = self._computed(self._one, single)
             self._store(places, results)
-            self.release(*results)
         code.integer("add", single, 1)
         code.integer("shr", marks, 1)
         code.jump(again, "ne")
@@ -152,6 +144,7 @@ class UpdateWriter(Evaluator):
     def _store(self, places: Sequence[Mem], results: Sequence[Vec]) -> None:
         for place, register in zip(places, results):
             self.store(place, register)
+            self.release(register)
 
     def _call(self, expr: Apply, leaves: Any, width: int) -> Operand:
         if width == 1:
