@@ -32,6 +32,8 @@ class TrainerOfLengths(Trainer):
         """
         self._p, self._q, *self._states = buffers
         self._order = order
+        self._places = sorted(range(len(order)), key=order.__getitem__)
+        """Parameter of the model -> its index in the buffers."""
         self._alone = Alone("Trainer", "Prepare the workload once for each thread")
         super().__init__(self.parameters(), workload)
         self.phases, self.sizes = clock.phases, clock.sizes
@@ -75,16 +77,10 @@ class TrainerOfLengths(Trainer):
             raise NonFiniteLoss(len(self.losses), losses[done])
 
     def parameters(self) -> array[float]:
-        return self._as_in_the_model(self._p)
+        return array("d", [self._p[place] for place in self._places])
 
     def gradients(self) -> array[float]:
-        return self._as_in_the_model(self._q)
-
-    def _as_in_the_model(self, numbers: Sequence[float]) -> array[float]:
-        in_model = array("d", bytes(8 * len(self._order)))
-        for number, index in zip(numbers, self._order):
-            in_model[index] = number
-        return in_model
+        return array("d", [self._q[place] for place in self._places])
 
     def predict(self, row: array[float]) -> array[float]:
         if len(row) not in self._of_length:
