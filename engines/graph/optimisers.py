@@ -43,23 +43,22 @@ class Optimiser:
         return _function([UPDATE.name], self.factors, self.factors, power)
 
     @property
-    def leaves(self) -> tuple[str, ...]:
-        """Names of the leaves of `change` and `states`: gradient, numbers of an update, batch, states."""
-        return (Q.name, RATE.name, *self.factors, BATCH.name, *self.states)
-
-    @property
     def changes(self) -> dict[str, Expr]:
         """Each state and last the parameter `p` -> its next value."""
         return {**self.states, "p": Leaf("p") - self.change}
 
     @cached_property
     def function(self) -> Callable[..., tuple[float, ...]]:
-        """The update of one parameter: a function of the parameter and `leaves` that returns it and the states."""
+        """The update of one parameter: a function of it, its gradient, numbers, batch and states.
+
+        Returns the parameter and the states.
+        """
         return self.function_with(power)
 
     def function_with(self, pow_: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
         """The same with another `pow`, for example over arrays."""
-        return _function(["p", *self.leaves], self.changes, ["p", *self.states], pow_)
+        arguments = ("p", Q.name, RATE.name, *self.factors, BATCH.name, *self.states)
+        return _function(arguments, self.changes, ["p", *self.states], pow_)
 
 
 def _function(
