@@ -28,8 +28,8 @@ INSTRUCTIONS = {
     "abs": "vandpd",
 }
 """Primitive -> instruction."""
-FUSED = {"fma": "vfmadd{}pd", "fnma": "vfnmadd{}pd"}
-"""Primitive -> instruction, without its digits. The result of 213 replaces the first factor, that of 231 the addend."""
+FUSED = {"fma": "vfmadd231pd", "fnma": "vfnmadd231pd"}
+"""Primitive -> instruction. The result replaces the addend."""
 ALL_BUT_SIGN = struct.pack("<q", 2**63 - 1)
 
 
@@ -151,22 +151,15 @@ class UpdateWriter(Evaluator):
             return super()._call(expr, leaves, width)
         values = [self.evaluate(operand, leaves, width) for operand in expr.operands]
         if expr.primitive in FUSED:
-            return self._fused(FUSED[expr.primitive], width, *values)
+            one, other, addend = values
+            to, factor = self.in_own_register(addend, width), self.in_register(one, width)
+            self.code.vector(FUSED[expr.primitive], to, factor, other)
+            self.release(factor, other)
+            return to
         if expr.primitive == "abs":
             values.append(self.code.constant(ALL_BUT_SIGN * width))
         first = self.in_register(values[0], width) if len(values) == 2 else None
         self.release(first or values[0], *values[1:])
         to = self.registers.vector(width)
         self.code.vector(INSTRUCTIONS[expr.primitive], to, first, values[-1])
-        return to
-
-    def _fused(self, name: str, width: int, one: Operand, other: Operand, addend: Operand) -> Vec:
-        """The sum of a product and an addend, in the register of the first factor if nothing else uses it."""
-        if isinstance(one, Vec) and self.registers.may_change(one):
-            to, factor, last, order = one, other, addend, 213
-        else:
-            to, factor, last, order = self.in_own_register(addend, width), one, other, 231
-        first = self.in_register(factor, width)
-        self.code.vector(name.format(order), to, first, last)
-        self.release(first, last)
         return to

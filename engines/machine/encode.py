@@ -119,8 +119,6 @@ TABLE: dict[str, Row] = {
     "vpsubq": Row(0x66, 1, 0xFB),
     "vrsqrt14pd": Row(0x66, 2, 0x4E, evex=True),
     "vucomisd": Row(0x66, 1, 0x2E, scalar=True),
-    "vfmadd213pd": Row(0x66, 2, 0xA8, wide_vex=True),
-    "vfnmadd213pd": Row(0x66, 2, 0xAC, wide_vex=True),
     "vfmadd231pd": Row(0x66, 2, 0xB8, wide_vex=True),
     "vfmadd231sd": Row(0x66, 2, 0xB9, wide_vex=True, scalar=True),
     "vfnmadd231pd": Row(0x66, 2, 0xBC, wide_vex=True),
