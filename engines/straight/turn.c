@@ -5,21 +5,20 @@ static void enter(struct training *t)
     (void)t;
 }
 
-static int turn(struct training *t)
+static int evaluate(struct training *t)
 {
     take_row(t, t->x, 0);
-    if (!record(t, forward(t->x, t->p, t->w, t->y)))
+    return record(t, forward(t->x, t->p, t->w, t->y));
+}
+
+static int turn(struct training *t)
+{
+    if (!evaluate(t))
         return 0;
     backward(t->x, t->p, t->w, t->q);
     if (batch_ends(t, 1))
         update(t->p, t->q, *t->rates++, (double)t->stretch->batch);
     return 1;
-}
-
-static int evaluate(struct training *t)
-{
-    take_row(t, t->x, 0);
-    return record(t, forward(t->x, t->p, t->w, t->y));
 }
 
 static void leave(struct training *t)
