@@ -30,14 +30,13 @@ def flags_of(options: Options) -> tuple[str, ...]:
     """The flags of an engine that compiles a graph as C."""
     if options.flags is not None:
         return (*STRICT, *options.flags)
-    is_gcc_for_loops = options.code == "loops" and options.compiler == "gcc"
-    is_clang_for_loops = options.code == "loops" and options.compiler == "clang"
+    of_loops = options.compiler if options.code == "loops" else ""
     return (
         *STRICT,
         *(() if options.level is None else (f"-O{options.level}",)),
         *(native() if options.native else ()),
-        *(WIDE if options.native and is_clang_for_loops else ()),
-        *(("-fexpensive-optimizations",) if is_gcc_for_loops else ()),
+        *(WIDE if options.native and of_loops == "clang" else ()),
+        *(("-fexpensive-optimizations",) if of_loops == "gcc" else ()),
         *(FAST if options.fast else ()),
         *(FUSED if options.fma else ()),
         *(include_flags() if options.target == "module" else ()),

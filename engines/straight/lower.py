@@ -59,8 +59,6 @@ def lower(tape: Tape) -> Code:
     return _Lowering(tape).lower()
 
 
-_G = exprs.LEAVES.index(G)
-
 _IS_PARAMETER = 2
 
 
@@ -80,11 +78,11 @@ class _Lowering:
         backward = len(self.instructions)
         if self.differentiable[self.tape.loss]:
             self._backward()
-        loss, *outputs = (self.values[row] for row in (self.tape.loss, *self.tape.outputs))
+        tape = self.tape
+        loss, *outputs = (self.values[row] for row in (tape.loss, *tape.outputs))
         self.reads[loss] += KEPT
         for output in outputs:
             self.reads[output] += 2  # copied to the caller at once, so it needs a name but no place in the workspace
-        tape = self.tape
         return Code(tape.inputs, tape.parameters, self.instructions, self.reads, backward, loss, tuple(outputs))
 
     def _forward(self) -> None:
@@ -125,7 +123,7 @@ class _Lowering:
         gradients: list[Optional[int]] = [None] * len(tape)  # of rows other than parameters
         plans: list[list[tuple[Any, ...]]] = [[] for _ in LEAVES]
         for op in OPS.values():
-            plans.append([(column, _position(c) == _G, _pair(c), c) for column, c in zip(columns, op.contributions)])
+            plans.append([(column, c == G, _pair(c), c) for column, c in zip(columns, op.contributions)])
         backward = len(reads)
         if ops[tape.loss] == PARAMETER:
             self._append(SEED, index[tape.loss])
