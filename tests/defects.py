@@ -541,7 +541,7 @@ DEFECTS = (
         "lengths: an update keeps powers that libm may round to the other double",
         "engines/lengths/lanes.py",
         "if other != value:\n                self._mark(",
-        "if other is value:\n                self._mark(",
+        "if other is None:\n                self._mark(",
         "engines/lengths/test_lengths.py::test_an_update_is_that_in_python[square-machine-4]",
     ),
     Defect(
