@@ -84,7 +84,7 @@ class Block:
         self.vectors = vectors
         self.sums: list[Optional[Vec]] = [None] * len(vectors)
         self.target: Optional[Source] = None
-        """Where each sum is stored as soon as it is known, if it has one term."""
+        """Where each sum is stored as soon as it is known, to free its register. None: all are stored at the end."""
 
     def write(self) -> None:
         """Write the block."""
@@ -101,13 +101,12 @@ class Block:
                     self.evaluator.load(register, target.memory(lanes, 0))
                 else:
                     self.evaluator.clear(register)
-        is_plain = not adds and not loop.calls and len(loop.segments) == 1 and not loop.segments[0].counts
-        if is_plain:
+        if not adds and not loop.calls and len(loop.segments) == 1 and not loop.segments[0].counts:
             self.target = self.nest.target()
         for number in range(len(loop.segments)):
             with self.registers.scope():
                 self._segment(number)
-        if not is_plain:
+        if self.target is None:
             target = self.nest.target()
             for n in range(len(self.vectors)):
                 self._store(target, n)

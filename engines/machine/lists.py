@@ -1,8 +1,8 @@
 """Lists of the inputs that are not 0.0, for steps that skip zeros.
 
-A list is its length in 8 bytes, then a number for each entry. Inputs take 4 bytes. Rows take one, so that the lists of
-the rows of all inputs nearly fit the first-level cache. `rearrange/zeros` explains when skipping is safe: two bounds
-must be below LIMIT, otherwise a list holds every input.
+A list is its length in 8 bytes, then its entries. A row's list holds numbers of inputs, in 4 bytes each. The list of an
+input holds numbers of rows, in one byte each, so that the lists of all inputs nearly fit the first-level cache.
+`rearrange/zeros` explains when skipping is safe: two bounds must be below LIMIT, otherwise a list holds every input.
 
 Example: with vectors of 4, the inputs 0.0, 0.5, 0.0, 2.0 are not 0.0 in lanes 1 and 3, a mask of 1010. The table turns
 this mask into the numbers 1, 3, 0, 2. All four are stored, but the list grows by 2, so the next store overwrites the

@@ -72,7 +72,7 @@ ROUND = R14
 
 
 class Writer(Evaluator):
-    """Writes runs."""
+    """Writes runs, and evaluates their terms."""
 
     def __init__(self, code: Assembler, step: Step, form: Form) -> None:
         registers = Registers(code, form.width, (BASE,) if step.own else ())
@@ -149,12 +149,13 @@ class Nest:
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
         rate = Known(word(Word.RATE), 8 * width, width > 1)
-        values = chain([rate] if self.run.takes_rate else [], self._unmoved(lanes))
+        values = chain([rate] if self.run.takes_rate else [], self._invariants(lanes))
         with self.writer.fixed(values, reserve=RESERVE + 2):
             self._over_lanes(block(self, lanes).write)
 
-    def _unmoved(self, lanes: Sequence[Vector]) -> Iterator[Known]:
-        """What a loop without terms and calls reads in every round. Terms need the registers, and calls store them."""
+    def _invariants(self, lanes: Sequence[Vector]) -> Iterator[Known]:
+        """The values that no loop over lanes changes, to be read before it. Nothing if the nest has loops over terms,
+        which need the registers, or calls, which save and restore them."""
         moved = [level for level in range(len(self.limits)) if self._moves(level)]
         if not moved or self.loop.calls or any(segment.counts for segment in self.loop.segments):
             return
@@ -164,7 +165,7 @@ class Nest:
                 yield from (source.value(each, 0) for each in lanes)
 
     def _moves(self, level: int) -> bool:
-        """Whether a lane count is a loop."""
+        """Whether a loop, not the block alone, goes over a lane count."""
         limit = self.limits[level]
         is_loop = limit > self.steps[level] or isinstance(limit, Count)
         return self.index[level] is not None or level == self.run.live_lane or is_loop

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXPONENTS = (2.0, -1.0, -2.0)
 MARGIN = 0.0152 * 2.0**-52
 LEAST, MOST = 2.0**-128, 2.0**128
-"""The results that need no call lie between these."""
+"""Results beyond these are left to libm: emit/powers.h says why."""
 
 
 def write_power(evaluator: Evaluator, x: Vec, exponent: float, to: Vec, otherwise: Callable[[], None]) -> None:

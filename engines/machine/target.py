@@ -52,7 +52,7 @@ def check() -> None:
 
 
 def native_width() -> int:
-    """The doubles in a vector: 8 with AVX-512, unless the user wants fewer, and 4 with AVX2."""
+    """The doubles in a vector: 8 with AVX-512, unless the user wants fewer; otherwise 4."""
     return 8 if most_doubles() == 8 and features() >= AVX512 else 4
 
 

@@ -59,7 +59,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
 
 
 def list_size(entries: int, entry_bytes: int) -> int:
-    """The doubles that a list takes: its length, its entries, and one more entry, which is written if it is skipped."""
+    """The doubles that a list takes: its length, the entries, and one more, because skipped ones are also written."""
     return 1 + -(-(entries + 1) * entry_bytes // 8)
 
 
