@@ -76,7 +76,10 @@ class Form:
 
     @property
     def strip(self) -> int:
-        """The most vectors side by side in a block over listed inputs. A term takes two registers besides its sums."""
+        """The most vectors side by side in a block over listed inputs.
+
+        Besides the sums, a term takes two registers, and an update one for its rate.
+        """
         return self.registers - 3
 
     def tile(self, vectors: int) -> tuple[int, int]:
@@ -187,8 +190,8 @@ def most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     """The most vectors of sums in a block over one row. width: of its vectors."""
     if loop.calls or is_listed(loop, -1):
         return 1
-    # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait, but
-    # an update reads factors before the block that serve all of its vectors.
+    # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait. But
+    # an update reads a factor once for all vectors of its block.
     has_many = any(segment.counts for segment in loop.segments) or (run.in_place and width > 1)
     return form.accumulators if has_many else min(4, form.accumulators)
 
@@ -202,7 +205,8 @@ def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int 
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
         if run.live_segment is not None:
-            tall, wide = 1, -(-same // -(-same // form.strip))
+            strips_in_all = -(-same // form.strip)  # as few as possible, because each one reads the list again
+            tall, wide = 1, -(-same // strips_in_all)
         else:
             tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)
         tall, wide = max(1, tall // part), max(1, wide // part)

@@ -154,7 +154,7 @@ class Interpreter(PythonKernel):
         w[first : first + len(code.numbers)] = code.numbers
         try:
             self._forward(w)
-        finally:  # a loss that overflows may raise, after the outputs
+        finally:  # the outputs are known before a loss overflows, which may raise
             y[:] = [w[place] for place in code.outputs]
         return w[code.loss]
 

@@ -145,7 +145,7 @@ class _Source:
             is_plain = len(body) == 1 and isinstance(body[0], str)
             what = f"Loop {run.number},{run.how}" if run.how else str(run).capitalize()
             text = what if is_plain else f"{what}: {self.step.line(run)}"
-            lines = print_statements([Comment(text), *body])  # indented, so that the comment fits its place
+            lines = print_statements([Comment(text), *body])  # indented as in a function, to wrap the comment there
             self.bodies[str(run)] = Text([line[len(INDENT) :] for line in lines])
         return self.bodies[str(run)]
 

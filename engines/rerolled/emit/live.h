@@ -5,7 +5,8 @@ struct live {
 };
 
 #ifdef ROWS_TOGETHER
-/* The rows taken together that do not skip an input: bytes, so that all lists almost fit the first-level cache. */
+/* The rows, of those taken together, that do not skip an input. Their numbers are bytes, so that the lists of all
+   inputs almost fit the first-level cache. */
 struct turned {
     unsigned char count;
     unsigned char at[ROWS_TOGETHER + 1];

@@ -73,7 +73,7 @@ class NumpyKernel(PythonKernel):
     def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         try:
             self._perform("values")
-        finally:  # a loss that overflows may raise, after the outputs
+        finally:  # the outputs are known before a loss overflows, which may raise
             _view(self.np, y)[:] = self.w[self._outputs]
         return float(self.w[self.step.loops.loss.base])
 

@@ -67,7 +67,8 @@ static __attribute__((constructor)) void fill_packed(void)
                 packed[set][count++] = n;
 }
 
-/* The inputs that may be skipped, of the row `ahead` rows after the next; null unless they are bytes of one column. */
+/* The inputs that may be skipped, in the row that is `ahead` rows after the next one. NULL unless they are bytes of
+   one column. */
 static const unsigned char *bytes_of(const struct training *t, long long ahead)
 {
     const struct stretch *s = t->stretch;

@@ -171,7 +171,7 @@ def starts_of(owner: Ints) -> Ints:
 
 
 def ranges(stop: Ints, length: Ints) -> Ints:
-    """The numbers of each range of that length up to a stop, one range after the other."""
+    """For each range, the numbers from `stop - length` to `stop - 1`: one range after the other."""
     numbers: Ints = (stop - length.cumsum()).repeat(length)
     numbers += np.arange(len(numbers))
     return numbers
