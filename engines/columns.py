@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional, Union
 from zoomgrad.engines.arguments import finite, whole
 
 MOST_COLUMNS = 32
-"""A limit, because an extension module keeps a table for each column."""
+"""A limit, because each call of an extension module keeps a table for every column."""
 
 DOUBLES, BYTES, CLASSES = range(3)
 """What a column's buffer holds: doubles, bytes to divide, or class labels to expand to one-hot inputs."""

@@ -21,7 +21,7 @@ FAST = (
 
 
 def native() -> tuple[str, ...]:
-    """Flags for this processor, without vectors that the user does not want. Raises Unavailable."""
+    """Flags for this processor, with vectors no wider than the user wants. Raises Unavailable."""
     without = {2: ("-mno-avx",), 4: ("-mno-avx512f",)}
     return (*NATIVE, *(without.get(most_doubles(), ()) if IS_X86 else ()))
 

@@ -37,14 +37,13 @@ class Graph(NamedTuple):
 def trace(
     workload: Workload, row: array[float], order: Optional[Sequence[int]] = None, model: Optional[Any] = None
 ) -> Graph:
-    """The graph of the workload's step on that row.
+    """The graph of the workload's step on that row. Explains a domain error to the user.
 
-    order: numbers of the parameters, in the order in which the graph lists them. model: by default, a new one. Explains
-    a domain error to the user.
+    order: numbers of the parameters, in the order in which the graph lists them. model: by default, a new one.
     """
     value = recorder()
     try:
-        model = model or workload.model(nn.bind(value))
+        model = workload.model(nn.bind(value)) if model is None else model
         inputs = [value(x) for x in row]
         outputs = workload.outputs(model, inputs)
         loss = workload.loss(model, inputs, outputs)

@@ -171,10 +171,10 @@ def leaves(expr: Expr) -> Iterator[Leaf]:
 
 
 def number(x: float) -> Text:
-    """Spell a double with the fewest digits that reproduce it. C and Python both read this form; of NaN, only C."""
+    """Spell a double with the fewest digits that reproduce it. C and Python read it; only C reads NaN."""
     if math.isfinite(x):
         return repr(float(x)), ATOM_PRECEDENCE
-    # C has no names for these without a header, and TCC's tables take only what it folds: operations on finite numbers.
+    # Without a header, C has no name for infinity or NaN. TCC folds operations on finite numbers, even in a table.
     return "0.0 / 0.0" if x != x else "1e308 * 10.0" if x > 0 else "-1e308 * 10.0", INFIX["mul"].precedence
 
 

@@ -127,7 +127,8 @@ class _Walk:
 
     def columns(self) -> tuple[bytes, array[int], array[int], array[int], list[Number]]:
         """The columns of a Tape, from `ops` to `constants`."""
-        code_of, constants = codes(), list[Number]()
+        constants: list[Number] = []
+        code_of = codes()
         ops, index = bytearray([CONSTANT]) * len(self.values), array("i", [NONE]) * len(self.values)
         for code, number, v in self.named:
             if v._row >= 0:  # the graph uses it

@@ -60,7 +60,7 @@ class Buffer:
         self.array = FixedArray("d", numbers)
         """The object that the caller sees and may write to."""
         self.length = len(self.array)
-        self._export = memoryview(self.array)
+        self._export = memoryview(self.array)  # pins the length, see EXPORTS_PIN
 
     def overlaps(self, view: memoryview) -> bool:
         """Whether a view shares memory with this buffer."""
@@ -85,7 +85,7 @@ def at_cache_line(numbers: array[float]) -> Any:
 
 
 def address(view: memoryview) -> int:
-    """Address of a view, or of PyPy's copy if cffi can't address the view; 0 if there is no cffi, so only Python."""
+    """Address of a view, or of a copy if PyPy's cffi makes one. 0 without cffi, where every kernel is in Python."""
     try:
         from zoomgrad.engines.kernel.generated.kernel_ffi import ffi
     except ImportError:

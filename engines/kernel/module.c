@@ -17,8 +17,8 @@ struct parts {
     Py_ssize_t count, rows;
 };
 
-/* What a call holds until it ends. It is small, because the stack may be: an exporter in Python may call the module
-   again, as deep as Python allows. So columns are on the heap; NULL if there are none. */
+/* What a call holds until it ends. It is on the stack, so it is small: Python code that exports a buffer may call the
+   module again, as deep as Python allows. So `parts` is on the heap; NULL for a call without columns. */
 struct taken {
     struct parts *parts;
     Py_buffer *views;
