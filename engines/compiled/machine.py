@@ -12,7 +12,7 @@ from zoomgrad.engines.asking import one_line
 
 VECTORS = "ZOOMGRAD_VECTORS"
 """Environment variable: the most doubles in a vector, 2, 4 or 8. On x86-64, C that is compiled for this processor then
-has instructions up to AVX2 for 4, and SSE for 2. Machine code always has AVX2: 2 counts as 4."""
+has instructions up to AVX2 for 4, and SSE for 2; `+fma` adds AVX. Machine code always has AVX2: 2 counts as 4."""
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """Cores that this process may use."""
