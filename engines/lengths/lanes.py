@@ -146,9 +146,8 @@ class Lanes:
             value = self._let(x * x if exponent == SQUARE else call("sqrt", x))
             return value, value
         self._mark_outside(x, 64 if exponent == SQUARE else 128)
-        return self._square(x) if exponent == SQUARE else self._root(x)
-
-    def _square(self, x: Leaf) -> tuple[Expr, Expr]:
+        if exponent == ROOT:
+            return self._root(x)
         r = self._let(x * x)
         return r, call("fnma", call("fnma", x, x, r), WIDER, r)
 
