@@ -34,7 +34,7 @@ struct stretch {
     const double *rates; /* one for each update to come */
     double *losses;      /* output: one for each step */
     long long learns;    /* 0: run forward passes only, and change no parameter */
-    long long y_step;    /* outputs per step, if y holds those of every step, for which learns must be 0; else 0 */
+    long long y_step;    /* outputs per step, if y holds every step's outputs, which needs learns == 0; else 0 */
 };
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
