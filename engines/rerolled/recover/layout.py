@@ -1,5 +1,7 @@
 """Groups -> Loops: choose a place for every node, and write the groups as loops over these places.
 
+`loops` lists what this stage guarantees to rearrangements and back ends.
+
 All nodes have places in one workspace of doubles, which is divided into areas:
 
 - `k`: constants. Equal ones share a place.
