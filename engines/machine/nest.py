@@ -116,7 +116,7 @@ class Writer(Evaluator):
         most = most_sums(run, loop, form, widths[0])
         for tall, strips in strips_of(run, across or widths, form, 1 if across else most, part):
             is_across = bool(across) and strips.widths[0] > 1
-            nest = Nest(self, run, loop, strips, most if across and not is_across else tall)
+            nest = Nest(self, run, loop, strips, most if across and not is_across else tall, part)
             if run.rows > 1:
                 nest.write_tiles()
             else:
@@ -126,9 +126,10 @@ class Writer(Evaluator):
 class Nest:
     """Loops over lanes around a block."""
 
-    def __init__(self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int) -> None:
-        """most: the most vectors of a block, or the rows of a tile."""
+    def __init__(self, writer: Writer, run: Run, loop: Loop, strips: Strips, most: int, part: int) -> None:
+        """most: the most vectors of a block, or the rows of a tile. part: as for `Writer._blocks`."""
         self.writer = writer
+        self.part = part
         self.code = writer.code
         self.run = run
         self.loop = loop
@@ -150,7 +151,8 @@ class Nest:
         width = self.strips.widths[0]
         rate = Known(word(Word.RATE), 8 * width, width > 1)
         values = chain([rate] if self.run.takes_rate else [], self._invariants(lanes))
-        with self.writer.fixed(values, reserve=RESERVE + 2):
+        # A smaller part is tried if registers ran out, so it leaves more of them free.
+        with self.writer.fixed(values, reserve=(RESERVE + 2) * self.part):
             self._over_lanes(block(self, lanes).write)
 
     def _invariants(self, lanes: Sequence[Vector]) -> Iterator[Known]:

@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R13, R14, R15
 
 W, T = RBX, R15
 """Hold the addresses of the workspace and of the words of a call (`Word`). In the code of `lengths`, W points to the
-numbers of an update, and T to the words of a course."""
+numbers of an update, and T to the words of `take`."""
 BASE = R13
 """In a step that takes rows together, what places in x, v, g and u count from: the workspace, for a row alone, or the
 row's own places. A function of libm restores it."""
