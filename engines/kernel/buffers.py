@@ -85,7 +85,13 @@ def at_cache_line(numbers: array[float]) -> Any:
 
 
 def address(view: memoryview) -> int:
-    """Address of a view, or of a copy if PyPy's cffi makes one. 0 without cffi, where every kernel is in Python."""
+    """Address of a view; 0 if it is empty, or read-only and there is no cffi."""
+    import ctypes
+
+    if not view.nbytes:
+        return 0
+    if not view.readonly:  # PyPy's cffi would silently copy some views
+        return ctypes.addressof(ctypes.c_char.from_buffer(view))
     try:
         from zoomgrad.engines.kernel.generated.kernel_ffi import ffi
     except ImportError:
