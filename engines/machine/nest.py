@@ -242,7 +242,7 @@ class Nest:
         operand = self.packed = segment.operands[panel.slot]
         assert isinstance(operand, Access)
         assert isinstance(operand.terms[0], int)
-        assert self.strips.lanes <= self.writer.form.width * self.writer.form.strip
+        assert self.strips.lanes <= self.writer.form.strip
         source, to = registers.integer(), registers.integer()
         self._point(source, operand)
         code.integer("lea", to, Mem(W, 8 * panel.base))

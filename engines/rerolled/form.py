@@ -76,11 +76,11 @@ class Form:
 
     @property
     def strip(self) -> int:
-        """The most vectors side by side in a block over listed inputs.
+        """The most lanes side by side: in a tile, or in a block over listed inputs.
 
         Besides the sums, a term takes two registers, and an update one for its rate.
         """
-        return self.registers - 3
+        return self.width * (self.registers - 3)
 
     def tile(self, vectors: int) -> tuple[int, int]:
         """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
@@ -205,7 +205,8 @@ def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int 
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
         if run.live_segment is not None:
-            strips_in_all = -(-same // form.strip)  # as few as possible, because each one reads the list again
+            # As few strips as possible, because each one reads the list again.
+            strips_in_all = -(-same * form.width // form.strip)
             tall, wide = 1, -(-same // strips_in_all)
         else:
             tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)

@@ -321,7 +321,7 @@ class _Nest:
         """Copy the strip's lanes of an operand to the panel, term by term."""
         segment = self.loop.segments[panel.segment]
         assert isinstance(self.packed, Access)
-        assert self.strips.lanes <= self.nests.form.width * self.nests.form.strip
+        assert self.strips.lanes <= self.nests.form.strip
         source, to = self._pointer("from", self.packed), self._panel(panel)
         copies: list[Statement]
         copies = [f"{to.there(v)} = {source.there(v)};" for v in self.strips.block(len(self.limits), 1)]

@@ -33,7 +33,7 @@ def read_from_panels(step: Step, form: Form) -> Step:
     if not panels:
         return step
     terms = max(run.loop.segments[panel.segment].counts[0] for run, panel in panels.items())
-    size = step.whole_vectors(terms * form.width * form.strip)
+    size = step.whole_vectors(terms * form.strip)
     step, area = step.with_area("panel", form.threads * size)
     placed = {run: replace(run, panel=Panel(*panel[:2], area.start, size)) for run, panel in panels.items()}
     for name, runs in step.routines.items():
