@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomgrad.engines.compiled.flags import flags_of
-from zoomgrad.engines.compiled.machine import CORES, second_level_cache, widest
+from zoomgrad.engines.compiled.machine import CORES, most_doubles, second_level_cache, widest
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.machine.target import native_width, vector_registers
 from zoomgrad.engines.options import Options
@@ -37,7 +37,7 @@ def fitted(options: Options) -> Form:
     asked = tuple(flag for flag in flags if flag.startswith("-m") and flag not in toolchains.FUSED)
     defined = toolchains.macros(tool, asked)
     registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
-    return form_of(options, widest(defined), registers)
+    return form_of(options, min(widest(defined), most_doubles()), registers)
 
 
 def form_of(options: Options, width: int, registers: int) -> Form:

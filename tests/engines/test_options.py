@@ -134,12 +134,15 @@ def test_a_processor_without_fma_is_refused(monkeypatch):
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("name", ["rerolled-gcc", "handwritten"])
-def test_the_user_sets_the_width(name, monkeypatch):
-    """A width that does not exist is refused."""
+@pytest.mark.parametrize(
+    ("name", "setting", "width"),
+    [("rerolled-gcc", "2", 2), ("rerolled-clang+generic", "8", 2), ("handwritten", "2", 2)],
+)
+def test_the_user_sets_the_width(name, setting, width, monkeypatch):
+    """No processor and no flags get wider vectors than they have. A width that does not exist is refused."""
     engine = usable(name)
-    monkeypatch.setenv(VECTORS, "2")
-    assert engine.prepare(workloads.load("xor")).sizes["vector_doubles"] == 2
+    monkeypatch.setenv(VECTORS, setting)
+    assert engine.prepare(workloads.load("xor")).sizes["vector_doubles"] == width
     assert toolchains.macros(engine.toolchain(), engine.flags[-3:]).isdisjoint({"__AVX__", "__AVX512F__"})
     monkeypatch.setenv(VECTORS, "16")
     with pytest.raises(Unavailable, match=r"ZOOMGRAD_VECTORS is '16', but .*\n  Unset ZOOMGRAD_VECTORS"):
