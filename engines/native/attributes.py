@@ -35,13 +35,11 @@ def contribute(value: Any, v: Any) -> None:
     """Add a Value's contributions where C can't. value: the class Value, because another may have other names."""
     data, grad, operands, name, constant, *_ = value._parts(v)
     terms = contributions(name, [value.data.__get__(operand) for operand in operands], constant, data, grad)
-    if name == "max":  # the operand that is not selected gets nothing, not even 0
-        selected = int(not value.data.__get__(operands[0]) > value.data.__get__(operands[1]))
-        operands, terms = operands[selected : selected + 1], (grad,)
     for operand, term in zip(operands, terms):
-        grad = value.grad.__get__(operand)
-        grad += term  # which changes an array or a list in place
-        value.grad.__set__(operand, grad)
+        if name != "max" or term is grad:  # the operand that is not selected gets nothing, not even 0
+            total = value.grad.__get__(operand)
+            total += term  # which changes an array or a list in place
+            value.grad.__set__(operand, total)
 
 
 def text_of(v: Any) -> str:
