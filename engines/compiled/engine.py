@@ -46,9 +46,10 @@ class Compiled(Row):
         options = self.options
         if options.code == "loops":
             try:
-                import zoomgrad.engines.rerolled.reroll  # noqa: F401
+                import numpy  # noqa: F401
             except ImportError:
                 raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None
+            import zoomgrad.engines.rerolled.reroll  # noqa: F401
         recorder()
         if options.compiler or options.target in ("machine", "RPython"):
             interface()
