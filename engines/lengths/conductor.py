@@ -40,7 +40,7 @@ class Conductor:
             (row, number, place) for number, each in enumerate(members) for place, row in enumerate(each.shape.rows)
         )
         self._members, self._places = (array("q", [each[at] for each in rows]) for at in (1, 2))
-        """Row -> the number of its member, and its own number among the rows of that member."""
+        """For each row, the member's number, and the row's index within that member."""
 
     def take(
         self,

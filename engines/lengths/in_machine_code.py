@@ -60,14 +60,14 @@ class ConductorInMachineCode(Conductor):
         self._function = cache(function_of)
         self._function(True)
 
-    def take(self, *course: Any) -> int:
-        self._words[: len(course)] = array("q", map(_word, course))
+    def take(self, *arguments: Any) -> int:
+        self._words[: len(arguments)] = array("q", map(_word, arguments))
         self._function(self._words[Word.BATCH] == 1)()
         return self._words[Word.STEP]
 
 
 def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is_fast: bool) -> Assembler:
-    """The function that takes the steps of a course. RDI: the words; RSI: the numbers of an update.
+    """The function that takes the steps of a call. RDI: the words; RSI: the numbers of an update.
 
     Raises OutOfRegisters.
     """

@@ -35,8 +35,7 @@ static int32_t append_constant(PyObject *constants, const Value *v) {
     return constant == NULL ? -1 : (int32_t)PyList_Size(constants) - 1;
 }
 
-/* Write the rows of Values that stand in order, and which ones those of the roots are. Returns -1 if one can't be
-   recorded. */
+/* Write a row for each Value of `order`, then the row number of each root. Returns -1 if a Value can't be recorded. */
 static int write_rows(
     PyObject *order, PyObject *roots, uint64_t named, PyObject *bytes, PyObject *numbers, PyObject *constants) {
     const Py_ssize_t rows = PyList_Size(order);

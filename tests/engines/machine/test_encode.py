@@ -46,7 +46,7 @@ def address(text):
 
 
 def wide(text):
-    """The text, with registers of 1 and 4 bytes as those of 8."""
+    """Replace the names of 1-byte and 4-byte registers by those of 8-byte registers."""
     text = re.sub(r"\b([a-d])l\b", r"r\1x", re.sub(r"\b(sp|bp|si|di)l\b", r"r\1", text))
     return re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)[bd]\b", r"\1", text))
 

@@ -88,7 +88,7 @@ def test_random_networks_keep_their_bits(monkeypatch, seed):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_turn_whose_first_row_fails_adds_nothing(monkeypatch, width):
-    """The failed row is listed, but its gradients are those of an earlier row."""
+    """The workspace still holds the gradients of an earlier row, which the failed row must not add."""
     for module in (weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
     inputs = 13
