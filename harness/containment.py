@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -81,8 +80,14 @@ def run(command: list[str], environment: dict[str, str], folder: str, settings: 
 
 
 def end_session(leader: int) -> None:
-    """Kill every process of a worker's session, also compilers, which have process groups of their own."""
+    """Kill every process of a worker's session, also compilers, which have process groups of their own.
+
+    Wait until they have ended, because a process that still frees its memory would disturb the next timing.
+    """
+    members = []
     for pid in psutil.pids():
-        with contextlib.suppress(OSError):  # it has already ended
+        with contextlib.suppress(OSError, psutil.Error):  # it has already ended
             if os.getsid(pid) == leader:
-                os.kill(pid, signal.SIGKILL)
+                members.append(psutil.Process(pid))
+                members[-1].kill()
+    psutil.wait_procs(members, timeout=5)  # a limit, because without init nobody collects dead processes

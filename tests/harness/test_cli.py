@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from tests.engines.compiled.compiling import usable
 from tests.harness import runs as made
 from tests.harness.answering import Answering
-from tests.harness.processes import obey_signals, processes_of, wait_for
+from tests.harness.processes import obey_signals, processes_of
 from zoomgrad import engines
 from zoomgrad.engines.kernel.extension import check_python
 from zoomgrad.harness.cli import command_line
@@ -242,8 +242,7 @@ def test_an_interrupted_run_loses_nothing_and_can_be_resumed(command, zoomgrad, 
         store = Store(next(runs.iterdir()))
         assert output.splitlines()[-1].endswith(f"Resume with: zoomgrad run --resume {store.run.id}")
         assert {record.status for record in store.records()} == {"measured"}
-        # A killed worker takes a moment to end.
-        wait_for(lambda: not processes_of(process.pid), seconds=1)
+        assert not processes_of(process.pid)
         return store, {path: path.read_bytes() for path in store.folder.glob("records/[!.]*.json")}
 
     several = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -144,7 +144,7 @@ def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stan
     assert reply["status"] == status
     assert status == "failed" or (reply["reason"], "--timeout" in reply["remedy"]) == ("took longer than 3 s", True)
     assert len(pids.read_text().split()) == 3
-    wait_for(lambda: not running(pids))
+    assert not running(pids)
 
 
 def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
@@ -160,7 +160,7 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
     wait_for(pids.exists)
     caller.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in caller.communicate(timeout=60)[1]
-    wait_for(lambda: not running(pids))
+    assert not running(pids)
 
 
 def test_a_worker_sees_only_the_kept_environment_variables(job, stand_in, monkeypatch):
