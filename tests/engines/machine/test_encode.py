@@ -46,7 +46,7 @@ def address(text):
 
 
 def wide(text):
-    """Replace the names of 1-byte and 4-byte registers by those of 8-byte registers."""
+    """The text with the 8-byte name of each register: `rax` for `al` and `eax`."""
     text = re.sub(r"\b([a-d])l\b", r"r\1x", re.sub(r"\b(sp|bp|si|di)l\b", r"r\1", text))
     return re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)[bd]\b", r"\1", text))
 
