@@ -50,7 +50,7 @@ class ConductorInMachineCode(Conductor):
         self._starts = array("q", [start + MEMBER_BYTES * number for number in self._members])
         for_all_calls = (self._starts, self._places, *buffers)  # the words from MEMBERS on
         self._words = words = array("q", [*[0] * Word.MEMBERS, *map(_word, for_all_calls)])
-        copies = array("d", bytes(8 * COPIES * len(numbers(optimiser, is_fast))))
+        copies = array("d", bytes(8 * COPIES * len(numbers(optimiser))))
 
         def function_of(is_single: bool) -> Callable[[], None]:
             """The code for batches of one step, which need no division, or for others."""

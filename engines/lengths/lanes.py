@@ -1,10 +1,10 @@
 """Optimiser -> the update of a vector of parameters: the same expressions, without powers.
 
-The result is a list of statements over doubles, for the lanes of a vector, in the language of `graph/expr.py`. Each
-has a *slot*, whose number is its name in later statements. The first slots are the buffers and the numbers of an update
-that all lanes share. The language has further primitives: `fma(a, b, c)` is a * b + c, and `fnma(a, b, c)` is c - a *
-b, both rounded once. `sqrt` is the processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a relative error of at most
-2^-14. `xor` and `or` are bitwise, and `minus` subtracts bits as integers.
+The result is a list of statements over doubles, for the lanes of a vector, in the language of `graph/expr.py`. Each has
+a *slot*, whose number is its name in later statements. The first slots are the buffers and the numbers of an update
+that all lanes share. The language has further primitives: `fma(a, b, c)` is a * b + c, `fms(a, b, c)` is a * b - c, and
+`fnma(a, b, c)` is c - a * b, all rounded once. `sqrt` is the processor's; `rsqrt`, of AVX-512, is 1 / sqrt(x) with a
+relative error of at most 2^-14. `xor` and `or` are bitwise, and `minus` subtracts bits as integers.
 
 **Powers.** r, which is x * x or the square root of x, is the double nearest to the exact result, or nearly (see
 `_root`). libm's pow may return its neighbour, but only if the exact result is near the middle of the two. A fused
@@ -24,10 +24,26 @@ result only if e is at least 1 - 0.51507 units, and then WIDER * e is at least h
 If r is a power of two, the doubles below it are half as far apart as those above. The sum rounds there as it should,
 and the bound holds for units of either size, because it is for the smallest unit: results just below a power of two.
 Few numbers have such a result, and `tests/engines/lengths` compares all of them.
+
+**Quotients.** A factor d divides in all lanes. So z, the double nearest to 1 / d, is computed once. The double nearest
+to x / d then follows in less time than a division takes: q = x * z, r = q * d - x, and the result is q - r * z
+(Markstein, 1990; Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor
+is known in advance", 2004).
+
+Example with three decimal digits and d = 0.6: z is 1.67. x = 1.37 gives q = 2.29 and r = 0.004. 2.29 - 0.004 * 1.67 =
+2.28332 rounds to 2.28, and so does 1.37 / 0.6 = 2.28333...
+
+Why it is the nearest: let 1 <= d < 2, which a power of two achieves. z differs from 1 / d by at most 2^-54. So the sum
+q - r * z, before it is rounded, differs from x / d by at most 2^-54 * d of the distance between q and x / d. This
+matters only if the middle of two doubles lies in between. Then the distance is half a unit in the last place of q, and
+the difference 2^-55 * d units. But x / d is at least 2^-53 / d units from a middle, which is more, because d < 2.
+
+A factor is a share, above 2^-100 and at most 1; z is NaN for others. So a quotient is 0 only if x is 0.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Optional
 
@@ -46,10 +62,9 @@ class NoLanes(Exception):
     """An update that lanes can't compute."""
 
 
-def numbers(optimiser: Optimiser, is_fast: bool) -> tuple[str, ...]:
-    """The names of the slots after the buffers. is_fast: whether last bits may differ, so that inverses are of use."""
-    names = (RATE.name, BATCH.name, UPDATE.name, *optimiser.factors)
-    return (*names, *map(_inverse, names)) if is_fast else names
+def numbers(optimiser: Optimiser) -> tuple[str, ...]:
+    """The names of the slots after the buffers: numbers of an update, and the inverses of its factors."""
+    return (RATE.name, BATCH.name, UPDATE.name, *optimiser.factors, *map(_inverse, optimiser.factors))
 
 
 def _inverse(name: str) -> str:
@@ -66,7 +81,7 @@ class Lanes:
         1.
         """
         self.width, self._is_single, self._is_fast, self._optimiser = width, is_single, is_fast, optimiser
-        buffers, self.numbers = ("p", "q", *optimiser.states), numbers(optimiser, is_fast)
+        buffers, self.numbers = ("p", "q", *optimiser.states), numbers(optimiser)
         names = (*buffers, *self.numbers)
         self._slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
         """Number, or buffer -> the slot of its present value."""
@@ -76,18 +91,29 @@ class Lanes:
         """The slot that is not 0 in unsure lanes; None if all lanes are sure."""
         self._first = len(names)
         self._equal: dict[Expr, Leaf] = {}
+        self._ranges: dict[Leaf, bool] = {}
+        """Slot -> whether it is a quotient. A lane is unsure unless the number is 0, or a quotient from 2^-800 to 2^64
+        or its negative, or another number from 2^-128 to 2^64."""
         for target, expr in {**optimiser.changes, "q": Literal(0.0)}.items():
             value, other = self._pair(expr)
             self._slots[target] = self._add(value)
             if other != value:
                 self._mark(call("xor", self._slots[target], other))
+        if self._ranges:
+            self._mark_out_of_range()
         self.results = [self._slots[name] for name in buffers]
         """The slots of the buffers' new contents."""
 
     def factors(self) -> list[Expr]:
         """The numbers after RATE, BATCH and UPDATE, each over the slots before it. For a width of 1."""
         values = [self._pair(expr)[0] for expr in self._optimiser.factors.values()]
-        return values + [1.0 / self._slots[name] for name in numbers(self._optimiser, False) if self._is_fast]
+        return values + [self._inverse_of(self._slots[name]) for name in self._optimiser.factors]
+
+    def _inverse_of(self, factor: Leaf) -> Expr:
+        """1 / factor, or NaN for a factor that is no share."""
+        if self._is_fast:
+            return 1.0 / factor
+        return where(factor > 2.0**-100, where(factor > 1.0, math.nan, 1.0 / factor), math.nan)
 
     def _add(self, expr: Expr) -> Leaf:
         """A new slot for a value."""
@@ -104,12 +130,21 @@ class Lanes:
         """Lanes with any of these bits are unsure."""
         self.unsure = self._add(call("or", self.unsure, bits) if self.unsure else bits)
 
-    def _mark_outside(self, x: Leaf, exponent: int) -> None:
-        """Mark NaN, and numbers other than 0 below 2^-exponent or above 2^exponent."""
-        size, low, high = self._let(call("abs", x)), Literal(2.0**-exponent), Literal(2.0**exponent)
-        raised = self._let(where(size > low, size, low))
-        bounded = self._let(where(raised < high, raised, high))
-        self._mark(where(size < SMALLEST, 0.0, call("xor", bounded, size)))
+    def _mark_out_of_range(self) -> None:
+        """Mark NaN, and numbers outside their ranges: one comparison for the smallest, and one for the sum.
+
+        Subtracting 1 from the bits of 0.0 gives NaN, which a minimum ignores. Other numbers hardly change.
+        """
+        least: Expr = Literal(2.0**-128)
+        total: Optional[Expr] = None
+        for x, is_quotient in self._ranges.items():
+            size = self._let(call("abs", x)) if is_quotient else x
+            smaller = self._let(call("minus", size * 2.0**672 if is_quotient else size, SMALLEST))
+            least = self._let(where(smaller < least, smaller, least))
+            total = self._let(total + size) if total else size
+        self._mark(call("xor", least, 2.0**-128))
+        if total:
+            self._mark(call("xor", where(total < 2.0**64, total, 2.0**64), total))
 
     def _pair(self, expr: Expr) -> tuple[Expr, Expr]:
         """The expression over slots: with the power nearest to the exact one, and with the other that libm may return.
@@ -122,8 +157,9 @@ class Lanes:
         first, divisor = expr.operands[0], expr.operands[-1]
         if expr.primitive == "div" and divisor == BATCH and self._is_single:
             return self._pair(first)
-        if expr.primitive == "div" and self._is_fast and isinstance(divisor, Leaf) and divisor.name in self.numbers:
-            expr = first * Leaf(_inverse(divisor.name))
+        factor = divisor.name if expr.primitive == "div" and isinstance(divisor, Leaf) else ""
+        if factor in self._optimiser.factors and self._is_fast:
+            return self._pair(first * Leaf(_inverse(factor)))
         pairs = [self._pair(operand) for operand in expr.operands]
         if self.width > 1:
             if expr.primitive not in ("add", "sub", "mul", "div", "pow"):
@@ -133,8 +169,19 @@ class Lanes:
             if expr.primitive == "pow":
                 return self._power(self._let(pairs[0][0]), divisor)
             pairs = [(self._named(value), self._named(other)) for value, other in pairs]
+            if factor in self._optimiser.factors:
+                dividend, other_dividend = pairs[0]
+                return self._quotient(dividend, factor), self._quotient(other_dividend, factor)
         value, other = (Apply(expr.primitive, operands) for operands in zip(*pairs))
         return value, other
+
+    def _quotient(self, x: Expr, factor: str) -> Leaf:
+        """x / factor."""
+        divisor, inverse = self._slots[factor], self._slots[_inverse(factor)]
+        near = self._let(x * inverse)
+        quotient = self._let(call("fnma", call("fms", near, divisor, x), inverse, near))
+        self._ranges.setdefault(quotient, True)
+        return quotient
 
     def _named(self, expr: Expr) -> Expr:
         return self._let(expr) if isinstance(expr, Apply) else expr
@@ -143,12 +190,13 @@ class Lanes:
         if exponent not in (SQUARE, ROOT):
             raise NoLanes("lanes have squares and roots")
         if self._is_fast:
-            value = self._let(x * x if exponent == SQUARE else call("sqrt", x))
+            value = self._let(x * x) if exponent == SQUARE else self._near_root(x)[0]
             return value, value
-        self._mark_outside(x, 64 if exponent == SQUARE else 128)
         if exponent == ROOT:
-            return self._root(x)
+            self._ranges[x] = False
+            return self._root(self._let(x + 0.0))  # pow(-0.0, 0.5) is 0.0
         r = self._let(x * x)
+        self._ranges[r] = False
         return r, call("fnma", call("fnma", x, x, r), WIDER, r)
 
     def _root(self, x: Leaf) -> tuple[Expr, Expr]:
@@ -165,16 +213,22 @@ class Lanes:
         with an error of at most 1.51 %. One step of Newton's method makes this c * c / r, which is 0.5142 / r, with an
         error of at most 0.023 %.
         """
+        r, half = self._near_root(x)
         if self.width == 8:
-            estimate = self._let(call("rsqrt", x + 2.0**-1022))
-            g, h = self._let(x * estimate), self._let(0.5 * estimate)
-            lack = self._let(call("fnma", g, h, 0.5))
-            g, h = self._let(call("fma", g, lack, g)), self._let(call("fma", h, lack, h))
-            for _ in range(2):
-                g = self._let(call("fma", call("fnma", g, g, x), h, g))
-            r, wider_h = g, h * 1.027
+            r = self._let(call("fma", call("fnma", r, r, x), half, r))
+            wider_h = half * 1.027
         else:
-            r = self._let(call("sqrt", x))
             guess = self._let(call("minus", GUESS, r))
             wider_h = guess * call("fnma", r, guess, 1.4342245291445828)
         return r, call("fma", call("fnma", r, r, x), wider_h, r)
+
+    def _near_root(self, x: Leaf) -> tuple[Leaf, Leaf]:
+        """The root, or nearly, and half of its inverse, or nearly. The latter is for lanes of eight."""
+        if self.width < 8:
+            r = self._let(call("sqrt", x))
+            return r, r
+        estimate = self._let(call("rsqrt", x + 2.0**-1022))
+        g, h = self._let(x * estimate), self._let(0.5 * estimate)
+        lack = self._let(call("fnma", g, h, 0.5))
+        g, h = self._let(call("fma", g, lack, g)), self._let(call("fma", h, lack, h))
+        return self._let(call("fma", call("fnma", g, g, x), h, g)), h

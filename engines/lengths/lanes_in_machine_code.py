@@ -28,7 +28,7 @@ INSTRUCTIONS = {
     "abs": "vandpd",
 }
 """Primitive -> instruction."""
-FUSED = {"fma": "vfmadd231pd", "fnma": "vfnmadd231pd"}
+FUSED = {"fma": "vfmadd231pd", "fms": "vfmsub231pd", "fnma": "vfnmadd231pd"}
 """Primitive -> instruction. The result replaces the addend."""
 ALL_BUT_SIGN = struct.pack("<q", 2**63 - 1)
 

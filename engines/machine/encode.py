@@ -121,6 +121,7 @@ TABLE: dict[str, Row] = {
     "vucomisd": Row(0x66, 1, 0x2E, scalar=True),
     "vfmadd231pd": Row(0x66, 2, 0xB8, wide_vex=True),
     "vfmadd231sd": Row(0x66, 2, 0xB9, wide_vex=True, scalar=True),
+    "vfmsub231pd": Row(0x66, 2, 0xBA, wide_vex=True),
     "vfnmadd231pd": Row(0x66, 2, 0xBC, wide_vex=True),
     "vfnmadd231sd": Row(0x66, 2, 0xBD, wide_vex=True, scalar=True),
     "vpmovzxbd": Row(0x66, 2, 0x31, wide=False, narrow=4),

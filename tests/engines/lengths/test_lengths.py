@@ -8,6 +8,7 @@ import random
 import sys
 from array import array
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +21,7 @@ from tests.engines.ladder import willing
 from tests.examples import examples
 from zoomgrad import engines
 from zoomgrad.datasets import names
-from zoomgrad.engines.graph.expr import Leaf, call, where
+from zoomgrad.engines.graph.expr import Leaf, Literal, call, where
 from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.lengths import in_machine_code, lanes_in_machine_code
@@ -216,6 +217,7 @@ def hard_numbers(count):
 
 
 POWERS = [Optimiser("square", call("pow", Q, 2.0)), Optimiser("root", call("pow", Q, 0.5))]
+KEPT_ROOT = Optimiser("kept root", Q, {"root": call("pow", Q, 0.5)})
 WITHOUT_LANES = [
     Optimiser("cube", call("pow", Q, 3.0)),
     Optimiser("two powers", call("pow", Q, 2.0) + call("pow", Q, 0.5)),
@@ -225,7 +227,7 @@ WITHOUT_LANES = [
 
 @pytest.mark.parametrize("kind", LANES)
 @pytest.mark.parametrize(
-    "optimiser", [*OPTIMISERS.values(), *POWERS, *WITHOUT_LANES], ids=lambda optimiser: optimiser.name
+    "optimiser", [*OPTIMISERS.values(), *POWERS, KEPT_ROOT, *WITHOUT_LANES], ids=lambda optimiser: optimiser.name
 )
 def test_an_update_is_that_in_python(optimiser, kind):
     """With rows that do not fill the last vector. Some numbers have powers that are infinite or NaN."""
@@ -234,6 +236,23 @@ def test_an_update_is_that_in_python(optimiser, kind):
     rng = random.Random(2)
     usual = [rng.gauss(0, 1) * 10.0 ** rng.randrange(-40, 12) for _ in range(2000)]
     assert differing_updates(kind, optimiser, usual + hard_numbers(8001)) == 0
+
+
+SHARES = [1.0, 1 - 2.0**-53, 0.5, 2.0**-99, *(1 - 0.85**n for n in (1, 2, 5, 30, 200))]
+NO_SHARES = [2 - 2.0**-52, 7.0, 0.85 * 2.0**-250, -0.5]
+
+
+@pytest.mark.parametrize("kind", LANES)
+@pytest.mark.parametrize("share", SHARES + NO_SHARES)
+def test_a_quotient_is_that_in_python(share, kind):
+    """Kept, because a subtraction would round. Most dividends give quotients near the middle of two doubles."""
+    rng, dividends = random.Random(4), []
+    for _ in range(2000):
+        quotient = rng.uniform(0.5, 2)
+        middle = Fraction(quotient) + Fraction(math.ulp(quotient)) / 2
+        dividends.append(math.ldexp(float(middle * Fraction(share)), rng.choice([0, 0, 0, -785, 60])))
+    optimiser = Optimiser("share", Q, {"kept": Q / Leaf("share")}, {"share": Literal(share)})
+    assert differing_updates(kind, optimiser, dividends + hard_numbers(8001), batches=(1,)) == 0
 
 
 @NEEDS_FUSED
