@@ -6,6 +6,7 @@ import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
@@ -178,6 +179,8 @@ class Evaluator:
         power = exponent.number if expr.primitive == "pow" and isinstance(exponent, Literal) else 0.0
         if power == 1.0 and self.exponents:
             return values[0]  # as in emit/powers.h
+        if self.fast and power and (2 * power).is_integer() and abs(power) <= 2:
+            return self._fast_power(self.in_register(values[0], 1), power)
         if power in self.exponents:
             x, to = self.in_register(values[0], 1), self.registers.vector(1)
 
@@ -191,6 +194,18 @@ class Evaluator:
         to = self.registers.vector(1)
         self.call(expr.primitive, values, to)
         return to
+
+    def _fast_power(self, x: Vec, exponent: float) -> Vec:
+        """A power with a multiple of 1/2: products of x and its root, and their inverse."""
+        whole, half = divmod(abs(exponent), 1)
+        factors = [x] * int(whole)
+        if half:
+            factors.append(self.registers.vector(1))
+            self.code.vector("vsqrtsd", factors[-1], x, x)
+        self.registers.share(x, int(whole))
+        self.release(x)
+        result = reduce(lambda product, factor: self.binary("mul", product, factor, 1), factors)
+        return self.binary("div", self.constant(1.0, 1), result, 1) if exponent < 0 else result
 
     def call(self, function: str, arguments: Sequence[Operand], to: Vec) -> None:
         """Call a function of doubles, and keep all registers in use.
